@@ -1,0 +1,1 @@
+//! The scheduler core as a state machine: (now, Event) -> Decision

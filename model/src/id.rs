@@ -1,0 +1,56 @@
+//! Names of things as small integers: CPUs, tasks, threads.
+
+/// A CPU of a system: its place in [`crate::System::cpus`] (not the number of a host CPU).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CpuId(pub u16);
+
+/// A task of a system: its place in [`crate::System::tasks`], which is the order in the file and
+/// the last tie-break between jobs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskId(pub u32);
+
+/// A thread of one scheduler: its place in the table and the generation of that place.
+///
+/// A place is used again after its thread has died; the generation then differs, so a stale id is
+/// answered with an error and never acts on the newcomer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadId {
+    index: u32,
+    generation: u32,
+}
+
+impl CpuId {
+    /// The place in the list of CPUs.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl TaskId {
+    /// The place in the list of tasks.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ThreadId {
+    /// The thread at place `index` of the table, in that place's `generation`.
+    #[inline]
+    pub const fn new(index: u32, generation: u32) -> ThreadId {
+        ThreadId { index, generation }
+    }
+
+    /// The place in the table.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// How many threads stood in this place before.
+    #[inline]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}

@@ -1,0 +1,39 @@
+//! The words of real-time scheduling, as types.
+//!
+//! A [`System`] is CPUs, each with a policy, and [`Task`]s placed on them. A task makes *jobs*:
+//!
+//! ```text
+//!            jitter                response time
+//!          |<----->|      |<------------------------------>|   (measured from the arrival)
+//!   arrival      release          start   preempted  ...  completion
+//!   ---+-----------+----------------+=======+-----+=======+------------+--->
+//!      |<-------------- relative deadline --------------------------->| absolute deadline
+//! ```
+//!
+//! What this crate decides: what each quantity is called, its unit, and which combinations are
+//! meaningless ([`System::validate`]). What it does not know: how long anything takes on a real
+//! machine, which policy runs next, whether a system is feasible.
+//!
+//! Three physical quantities have three types: [`Instant`] (a point of a timeline), [`Span`] (the
+//! length of an interval) and [`Work`] (processor service). In files and in analyses they count
+//! nanoseconds; in `kern` they count ticks of its platform (design note 0002).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod arrival;
+mod id;
+mod machine;
+mod priority;
+mod system;
+mod task;
+mod time;
+
+pub use arrival::{ArrivalTimes, Arrivals};
+pub use id::{CpuId, TaskId, ThreadId};
+pub use machine::{Limits, Machine, Reserve, Share};
+pub use priority::{Importance, Priority};
+pub use system::{Cpu, Fault, ModelError, PolicyKind, Requirement, RunOptions, System};
+pub use task::{Class, Late, OnOverrun, Task, WorkSource};
+pub use time::{Frequency, Instant, Span, Work};

@@ -1,0 +1,68 @@
+//! What the machine takes for itself: overheads, missing time, limits and reserves.
+
+use alloc::string::String;
+
+use crate::time::{Span, Work};
+
+/// A share of a processor in parts per million, 0 to 1,000,000.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Share(u32);
+
+impl Share {
+    /// The whole processor.
+    pub const WHOLE: Share = Share(1_000_000);
+
+    /// A share of `ppm` parts per million; `None` above the whole.
+    pub const fn try_from_ppm(ppm: u32) -> Option<Share> {
+        if ppm <= 1_000_000 { Some(Share(ppm)) } else { None }
+    }
+
+    /// Parts per million.
+    pub const fn ppm(self) -> u32 {
+        self.0
+    }
+}
+
+/// Overhead terms, limits and reserves. What a file leaves out is zero, or 100 % (SEMANTICS §3).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Machine {
+    /// One switch from thread to thread; each job pays two (in and out).
+    pub switch: Work,
+    /// One timer entry; each release pays one, on the CPU of its task, whatever runs there.
+    pub timer: Work,
+    /// One preemption by signal; each job causes at most one, and pays it.
+    pub preemption: Work,
+    /// Caches to fill again after a preemption; each job pays one.
+    pub cache_delay: Work,
+    /// Time that the machine takes from everybody, unasked (SMIs, hypervisor, host interrupts).
+    pub missing_time: Option<Reserve>,
+    /// Upper limits on what is admitted.
+    pub limits: Limits,
+    /// Supply set aside above all tasks: explicit servers with a budget and a period, e.g. the
+    /// slices given back to Linux' fair server, or Nautilus' sporadic and aperiodic shares.
+    pub reserves: alloc::vec::Vec<Reserve>,
+}
+
+/// At most `budget` of supply taken in any window of `period`, at any time, above all tasks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reserve {
+    /// The name under which it appears in explanations.
+    pub name: String,
+    /// Supply taken per period.
+    pub budget: Work,
+    /// Smallest distance between the starts of two takings.
+    pub period: Span,
+}
+
+/// Upper limits on the utilization that is admitted on each CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Everything with a guarantee together, reserves included.
+    pub utilization: Share,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { utilization: Share::WHOLE }
+    }
+}

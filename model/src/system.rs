@@ -1,0 +1,122 @@
+//! A system: CPUs with policies, tasks placed on them, and what is required of them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::id::{CpuId, TaskId};
+use crate::machine::Machine;
+use crate::task::Task;
+use crate::time::Span;
+
+/// Everything that admission, simulation and execution need to know.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct System {
+    /// In the order of the file.
+    pub cpus: Vec<Cpu>,
+    /// In the order of the file, which is the last tie-break.
+    pub tasks: Vec<Task>,
+    /// Overheads, limits, reserves.
+    pub machine: Machine,
+    /// What must hold beyond the deadlines.
+    pub requirements: Vec<Requirement>,
+    /// How to run it, unless the command line says otherwise.
+    pub run: RunOptions,
+}
+
+/// One CPU and its policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cpu {
+    /// Its name in the file (`0` for `[cpu.0]`).
+    pub name: String,
+    /// The number of the host CPU it runs on; `None`: only virtual time can run it.
+    pub host: Option<u32>,
+    /// Which thread runs next.
+    pub policy: PolicyKind,
+}
+
+/// The built-in policies of one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyKind {
+    /// First come, first served; nobody is preempted.
+    Fifo,
+    /// Everybody in turn, for at most a timeslice.
+    RoundRobin {
+        /// Longest turn.
+        timeslice: Span,
+    },
+    /// The highest priority first.
+    FixedPriority {
+        /// Whether a running job can be preempted.
+        preemptive: bool,
+    },
+    /// The earliest absolute deadline first (eager: work runs as soon as it can).
+    EarliestDeadlineFirst,
+}
+
+impl PolicyKind {
+    /// The word for this policy in files and messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            PolicyKind::Fifo => "fifo",
+            PolicyKind::RoundRobin { .. } => "round-robin",
+            PolicyKind::FixedPriority { .. } => "fixed-priority",
+            PolicyKind::EarliestDeadlineFirst => "edf",
+        }
+    }
+}
+
+/// Something required beyond the deadlines.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Requirement {
+    /// Every job of `task` completes within `within` of its arrival.
+    Response {
+        /// The task.
+        task: TaskId,
+        /// The longest response allowed.
+        within: Span,
+    },
+}
+
+/// The `[run]` section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunOptions {
+    /// Releases in [0, this) are covered.
+    pub duration: Option<Span>,
+    /// Seed of everything drawn at random.
+    pub seed: Option<u64>,
+}
+
+/// What makes a system meaningless, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModelError {
+    /// Where.
+    pub fault: Fault,
+    /// What is wrong, in words, with the values.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
+}
+
+/// The place of a [`ModelError`]: readers of files map it to a line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The system as a whole.
+    System,
+    /// A parameter of a CPU, by its key in the file.
+    Cpu(CpuId, &'static str),
+    /// A parameter of a task, by its key in the file.
+    Task(TaskId, &'static str),
+    /// The `[machine]` section, by key.
+    Machine(&'static str),
+    /// The requirement with this index.
+    Requirement(usize),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.help)
+    }
+}
+
+impl core::error::Error for ModelError {}

@@ -1,0 +1,224 @@
+//! A task: where its jobs come from, what they need, and what happens when they need more.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::arrival::Arrivals;
+use crate::id::{CpuId, TaskId};
+use crate::priority::{Importance, Priority};
+use crate::time::{Instant, Span, Work};
+
+/// A recurring source of jobs with timing parameters (SEMANTICS §1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// Unique among the tasks of a system.
+    pub name: String,
+    /// The CPU that it is placed on.
+    pub cpu: CpuId,
+    /// The kind of work and its parameters.
+    pub class: Class,
+    /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
+    pub priority: Priority,
+    /// What to shed last in overload.
+    pub importance: Importance,
+    /// First arrival, after the start of the run.
+    pub phase: Span,
+    /// A release follows its arrival by at most this.
+    pub jitter: Span,
+    /// What becomes of a release that finds the job before unfinished.
+    pub late: Late,
+    /// What happens to a job that exhausts its budget.
+    pub on_overrun: OnOverrun,
+    /// The longest a job suspends itself in total; zero: never.
+    pub max_suspension: Span,
+    /// How often a job suspends itself at most (0 with a zero `max_suspension`, else at least 1).
+    pub suspensions: u32,
+    /// The longest stretch of a job that lets nobody preempt it.
+    pub non_preemptive: Work,
+    /// A job released at r starts when every job of these released at or before r has completed.
+    pub after: Vec<TaskId>,
+    /// A job released at r starts when every job of these released strictly before r has completed.
+    pub follows: Vec<TaskId>,
+    /// Where the arrivals of a sporadic task come from (ignored for the other classes).
+    pub arrivals: Arrivals,
+    /// What a job executes; `None`: it burns its wcet.
+    pub work: Option<WorkSource>,
+}
+
+/// The kinds of work (SEMANTICS §1), each with the parameters that it cannot do without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// One call of the body per release, at phase + k·period.
+    Periodic {
+        /// Distance between releases.
+        period: Span,
+        /// Worst-case execution time of one job; also its budget.
+        wcet: Work,
+        /// From arrival to absolute deadline.
+        relative_deadline: Span,
+    },
+    /// One call of the body per arrival, never closer than `min_separation`.
+    Sporadic {
+        /// Smallest distance between releases; earlier arrivals wait.
+        min_separation: Span,
+        /// Worst-case execution time of one job; also its budget.
+        wcet: Work,
+        /// From release to absolute deadline.
+        relative_deadline: Span,
+    },
+    /// An endless body that is guaranteed `slice` in every `period` (Nautilus' periodic thread).
+    Reservation {
+        /// Distance between replenishments.
+        period: Span,
+        /// Work guaranteed in each period.
+        slice: Work,
+    },
+    /// One body: `size` of work by the deadline, afterwards aperiodic (Nautilus' sporadic thread).
+    Once {
+        /// Work guaranteed by the deadline.
+        size: Work,
+        /// From the arrival (at the phase) to the absolute deadline.
+        relative_deadline: Span,
+    },
+    /// A body without deadline; runs when no real-time work wants to.
+    Aperiodic,
+}
+
+/// What becomes of a release that finds the job before unfinished.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Late {
+    /// It waits, with at most `backlog` others; beyond that it is counted as lost.
+    Queue {
+        /// Most releases that wait.
+        backlog: u32,
+    },
+    /// It is dropped and counted.
+    Skip,
+}
+
+impl Default for Late {
+    fn default() -> Self {
+        Late::Queue { backlog: 64 }
+    }
+}
+
+/// The overrun rule: what happens to a job that has used its budget and is not done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnOverrun {
+    /// The rest of the job continues at its next replenishment.
+    #[default]
+    Throttle,
+    /// The rest of the job continues below all real-time work.
+    Demote,
+    /// The job ends at its next scheduling point; until there it continues below all real-time work.
+    Stop,
+    /// The body is told, then as `Throttle`.
+    Signal,
+}
+
+/// What a job executes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkSource {
+    /// Burns this much executed processor time.
+    Burn(Work),
+    /// Calls a symbol of a shared object (C ABI).
+    Call {
+        /// Name of the function.
+        symbol: String,
+        /// Path of the shared object, relative to the file that names it.
+        library: String,
+    },
+    /// Calls a function that a program or a linked workload registered under this name.
+    Function(String),
+}
+
+impl Class {
+    /// The word for this class in files and messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Class::Periodic { .. } => "periodic",
+            Class::Sporadic { .. } => "sporadic",
+            Class::Reservation { .. } => "reservation",
+            Class::Once { .. } => "once",
+            Class::Aperiodic => "aperiodic",
+        }
+    }
+
+    /// Work that one job is guaranteed (its budget); `None` without a budget.
+    pub const fn budget(&self) -> Option<Work> {
+        match *self {
+            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => Some(wcet),
+            Class::Reservation { slice, .. } => Some(slice),
+            Class::Once { size, .. } => Some(size),
+            Class::Aperiodic => None,
+        }
+    }
+
+    /// From arrival to absolute deadline; `None` without a deadline. A reservation's is its period.
+    pub const fn relative_deadline(&self) -> Option<Span> {
+        match *self {
+            Class::Periodic { relative_deadline, .. }
+            | Class::Sporadic { relative_deadline, .. }
+            | Class::Once { relative_deadline, .. } => Some(relative_deadline),
+            Class::Reservation { period, .. } => Some(period),
+            Class::Aperiodic => None,
+        }
+    }
+
+    /// Smallest distance between two arrivals; `None` for work that arrives once.
+    pub const fn min_separation(&self) -> Option<Span> {
+        match *self {
+            Class::Periodic { period, .. } | Class::Reservation { period, .. } => Some(period),
+            Class::Sporadic { min_separation, .. } => Some(min_separation),
+            Class::Once { .. } | Class::Aperiodic => None,
+        }
+    }
+
+    /// Whether arrivals follow from the parameters alone, at phase + k·period.
+    pub const fn arrives_by_clock(&self) -> bool {
+        matches!(self, Class::Periodic { .. } | Class::Reservation { .. })
+    }
+
+    /// Whether jobs of this class have a deadline.
+    pub const fn is_real_time(&self) -> bool {
+        !matches!(self, Class::Aperiodic)
+    }
+}
+
+impl Task {
+    /// A task of this name, CPU and class, everything else at its default.
+    pub fn new(name: impl Into<String>, cpu: CpuId, class: Class) -> Task {
+        Task {
+            name: name.into(),
+            cpu,
+            class,
+            priority: Priority::LOWEST,
+            importance: Importance::default(),
+            phase: Span::ZERO,
+            jitter: Span::ZERO,
+            late: Late::default(),
+            on_overrun: OnOverrun::default(),
+            max_suspension: Span::ZERO,
+            suspensions: 0,
+            non_preemptive: Work::ZERO,
+            after: Vec::new(),
+            follows: Vec::new(),
+            arrivals: Arrivals::External,
+            work: None,
+        }
+    }
+
+    /// How many jobs arrive at or before `at`, for tasks that arrive by the clock or once.
+    /// O(1). `None` for sporadic and aperiodic tasks, whose arrivals are not known beforehand.
+    pub fn arrivals_until(&self, at: Instant) -> Option<u64> {
+        let first = Instant::ZERO.checked_add(self.phase)?;
+        let since_first = at.checked_since(first);
+        match self.class {
+            Class::Periodic { period, .. } | Class::Reservation { period, .. } => {
+                Some(since_first.map_or(0, |s| s.ticks() / period.ticks() + 1))
+            }
+            Class::Once { .. } => Some(u64::from(since_first.is_some())),
+            Class::Sporadic { .. } | Class::Aperiodic => None,
+        }
+    }
+}

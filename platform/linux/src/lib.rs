@@ -1,0 +1,1 @@
+//! Stock Linux: pinned kernel threads carry light threads, preempted by signal

@@ -1,0 +1,1 @@
+//! Virtual time: seeded, with injected faults, byte-identical traces

@@ -1,0 +1,1 @@
+//! System description files to models, every mistake with its place and its mending

@@ -1,0 +1,1 @@
+//! User-level hard-real-time scheduling.

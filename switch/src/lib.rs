@@ -1,0 +1,1 @@
+//! All assembly of the workspace: contexts and the switch between them

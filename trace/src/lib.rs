@@ -1,0 +1,1 @@
+//! Proof of what happened: log, text form, checker, summary, exports

@@ -1,0 +1,1 @@
+//! The ROSACE flight controller as a workload with a sequential reference
