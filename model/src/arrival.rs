@@ -43,7 +43,13 @@ impl<'a> ArrivalTimes<'a> {
             Arrivals::At(instants) => instants.first().copied(),
             Arrivals::External => None,
         };
-        ArrivalTimes { source, min_separation, next, taken: 0, random: SplitMix(seed) }
+        ArrivalTimes {
+            source,
+            min_separation,
+            next,
+            taken: 0,
+            random: SplitMix(seed),
+        }
     }
 
     /// The next arrival without taking it.
@@ -55,8 +61,14 @@ impl<'a> ArrivalTimes<'a> {
         match self.source {
             Arrivals::Every(span) => Some(*span),
             Arrivals::Random { mean } => {
-                let spread = mean.saturating_sub(self.min_separation).ticks().saturating_mul(2);
-                Some(self.min_separation.saturating_add(Span::from_ticks(self.random.below(spread))))
+                let spread = mean
+                    .saturating_sub(self.min_separation)
+                    .ticks()
+                    .saturating_mul(2);
+                Some(
+                    self.min_separation
+                        .saturating_add(Span::from_ticks(self.random.below(spread))),
+                )
             }
             Arrivals::At(_) | Arrivals::External => None,
         }
@@ -101,7 +113,9 @@ mod tests {
 
     #[test]
     fn random_arrivals_keep_the_separation_and_the_seed() {
-        let source = Arrivals::Random { mean: Span::from_ms(10) };
+        let source = Arrivals::Random {
+            mean: Span::from_ms(10),
+        };
         let draw = |seed| {
             ArrivalTimes::new(&source, Span::ZERO, Span::from_ms(4), seed)
                 .take(1_000)
@@ -121,6 +135,9 @@ mod tests {
         let source = Arrivals::At(vec![at(1), at(5)]);
         let times: Vec<_> = ArrivalTimes::new(&source, Span::ZERO, Span::ZERO, 0).collect();
         assert_eq!(times, [at(1), at(5)]);
-        assert_eq!(ArrivalTimes::new(&Arrivals::External, Span::ZERO, Span::ZERO, 0).next(), None);
+        assert_eq!(
+            ArrivalTimes::new(&Arrivals::External, Span::ZERO, Span::ZERO, 0).next(),
+            None
+        );
     }
 }

@@ -26,14 +26,17 @@ mod arrival;
 mod id;
 mod machine;
 mod priority;
+mod readable;
 mod system;
 mod task;
 mod time;
+mod validate;
 
 pub use arrival::{ArrivalTimes, Arrivals};
 pub use id::{CpuId, TaskId, ThreadId};
 pub use machine::{Limits, Machine, Reserve, Share};
 pub use priority::{Importance, Priority};
+pub use readable::{Readable, readable};
 pub use system::{Cpu, Fault, ModelError, PolicyKind, Requirement, RunOptions, System};
 pub use task::{Class, Late, OnOverrun, Task, WorkSource};
 pub use time::{Frequency, Instant, Span, Work};

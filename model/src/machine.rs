@@ -14,7 +14,11 @@ impl Share {
 
     /// A share of `ppm` parts per million; `None` above the whole.
     pub const fn try_from_ppm(ppm: u32) -> Option<Share> {
-        if ppm <= 1_000_000 { Some(Share(ppm)) } else { None }
+        if ppm <= 1_000_000 {
+            Some(Share(ppm))
+        } else {
+            None
+        }
     }
 
     /// Parts per million.
@@ -63,6 +67,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { utilization: Share::WHOLE }
+        Limits {
+            utilization: Share::WHOLE,
+        }
     }
 }

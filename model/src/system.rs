@@ -109,8 +109,21 @@ pub enum Fault {
     Task(TaskId, &'static str),
     /// The `[machine]` section, by key.
     Machine(&'static str),
+    /// An element of a task's `after` or `follows`.
+    Precedence {
+        /// The task that waits.
+        task: TaskId,
+        /// `after` or `follows`.
+        key: &'static str,
+        /// Which element of that list.
+        index: usize,
+    },
+    /// The reserve with this index.
+    Reserve(usize),
     /// The requirement with this index.
     Requirement(usize),
+    /// The `[run]` section, by key.
+    Run(&'static str),
 }
 
 impl fmt::Display for ModelError {

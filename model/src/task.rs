@@ -157,9 +157,15 @@ impl Class {
     /// From arrival to absolute deadline; `None` without a deadline. A reservation's is its period.
     pub const fn relative_deadline(&self) -> Option<Span> {
         match *self {
-            Class::Periodic { relative_deadline, .. }
-            | Class::Sporadic { relative_deadline, .. }
-            | Class::Once { relative_deadline, .. } => Some(relative_deadline),
+            Class::Periodic {
+                relative_deadline, ..
+            }
+            | Class::Sporadic {
+                relative_deadline, ..
+            }
+            | Class::Once {
+                relative_deadline, ..
+            } => Some(relative_deadline),
             Class::Reservation { period, .. } => Some(period),
             Class::Aperiodic => None,
         }

@@ -211,11 +211,17 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 impl Frequency {
     /// A timeline that counts nanoseconds.
-    pub const NANOSECONDS: Frequency = Frequency { hertz: 1_000_000_000 };
+    pub const NANOSECONDS: Frequency = Frequency {
+        hertz: 1_000_000_000,
+    };
 
     /// A tick rate; `None` for zero.
     pub const fn try_new(hertz: u64) -> Option<Frequency> {
-        if hertz == 0 { None } else { Some(Frequency { hertz }) }
+        if hertz == 0 {
+            None
+        } else {
+            Some(Frequency { hertz })
+        }
     }
 
     /// Ticks per second.
@@ -278,7 +284,10 @@ mod tests {
     #[test]
     fn the_ends_of_the_timeline_do_not_wrap() {
         assert_eq!(Instant::MAX.checked_add(Span::from_ticks(1)), None);
-        assert_eq!(Instant::MAX.saturating_add(Span::from_ticks(1)), Instant::MAX);
+        assert_eq!(
+            Instant::MAX.saturating_add(Span::from_ticks(1)),
+            Instant::MAX
+        );
         assert_eq!(Instant::ZERO.checked_since(Instant::from_ticks(1)), None);
         assert_eq!(Frequency::NANOSECONDS.ticks_up(u64::MAX), u64::MAX);
     }
