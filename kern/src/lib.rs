@@ -1,1 +1,49 @@
-//! The scheduler core as a state machine: (now, Event) -> Decision
+//! The scheduler core: a deterministic state machine for one CPU.
+//!
+//! ```text
+//!            now, Event                     Decision { next, arm }
+//!  platform ------------->  Shard<Policy>  --------------------->  platform
+//!  (clock, timer, switch)      |     ^                             (switches, arms its timer)
+//!                    attach,   v     |  pick
+//!                    wake ...  Policy (which ready thread is next)
+//! ```
+//!
+//! Principles:
+//! 1. **Decide, do not act.** [`Shard::handle`] takes an event with its instant and returns a
+//!    `#[must_use]` [`Decision`]; the platform switches after every borrow has ended.
+//! 2. **No clock.** `now` is a parameter. Equal events give equal decisions on every platform; a
+//!    recorded run can be fed through the core again.
+//! 3. **Nothing is allocated and nothing loops without a bound** on a scheduling path. Capacities
+//!    are fixed at construction ([`Capacity`]); an event costs O(log n), and k releases that fall
+//!    together cost k·log n, at most [`MAX_RELEASES_PER_ENTRY`] in one entry.
+//! 4. **Time is charged before anything is decided**, in ticks between entries, so nothing runs
+//!    uncharged; missing time is charged to nobody.
+//! 5. **Simple algorithms.** Indexed heaps and counters; no unsafe code.
+//!
+//! Map: [`Event`] and [`Decision`] (the seam to platforms), [`Policy`] (the seam to policies),
+//! [`Constraint`] (what a thread asks for), [`Sink`] and [`TraceEvent`] (what happened), [`Shard`]
+//! (the machine itself, in parts: releases, budgets, blocking, precedence).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod constraint;
+mod event;
+mod heap;
+mod pending;
+mod policy;
+mod precedence;
+mod shard;
+mod thread;
+mod timeline;
+mod trace;
+
+pub use constraint::Constraint;
+pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
+pub use heap::ReadyQueue;
+pub use policy::{Attributes, Pick, Policy};
+pub use precedence::{Edge, Source};
+pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Shard};
+pub use thread::{JobView, State};
+pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};

@@ -1,0 +1,118 @@
+//! Events in, decisions out: the seam between the core and a platform.
+//!
+//! A platform calls [`crate::Shard::handle`] with one event at a time, each with the instant at
+//! which it reads the clock. Instants never decrease on one shard. Between two calls exactly the
+//! thread of the last decision ran (or nothing); the interval is charged to it.
+
+use punctual_model::{CpuId, Instant, Span, ThreadId};
+
+use crate::constraint::Constraint;
+
+/// Something that happened, or that the running thread asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The armed instant has come, or the platform just wants the core to look again.
+    Tick,
+    /// Part of the interval since the last entry belonged to nobody. Comes before the event that
+    /// it is reported with, at the same instant, and changes nothing else.
+    Missing {
+        /// How much; more than the interval counts as the whole interval.
+        span: Span,
+        /// Who took it, as far as that is known.
+        cause: MissingCause,
+    },
+    /// The running thread has finished its job.
+    Complete,
+    /// The running thread waits for a wake-up, or until the given instant.
+    Block {
+        /// The timeout.
+        until: Option<Instant>,
+    },
+    /// The running thread lets others of the same urgency go first (a reservation gives up the
+    /// rest of its slice).
+    Yield,
+    /// The running thread ends for good.
+    Exit,
+    /// A thread may go on.
+    Wake(ThreadId),
+    /// A job arrives (sporadic threads, and threads whose releases the platform feeds).
+    Arrive {
+        /// Whose job.
+        thread: ThreadId,
+        /// When it arrived; at or before the instant of the event.
+        arrival: Instant,
+    },
+    /// A new thread. Its id is in the trace and in [`crate::Shard::last_created`].
+    Create(Constraint),
+    /// A thread gets a new constraint, from its next zero-lag instant on. Admission has been asked
+    /// beforehand; this is the commit.
+    Change {
+        /// Whose.
+        thread: ThreadId,
+        /// From now on.
+        constraint: Constraint,
+    },
+    /// A thread is ended from outside.
+    Kill(ThreadId),
+    /// A message from the shard of another CPU.
+    Remote(Message),
+}
+
+/// News for another shard: the predecessor behind `slot` has finished all jobs below `frontier`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The CPU whose shard must hear it.
+    pub to: CpuId,
+    /// Which of that shard's remote predecessors ([`crate::Source::Remote`]).
+    pub slot: u32,
+    /// Every job with a smaller index is done.
+    pub frontier: u64,
+}
+
+/// Why time was charged to nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingCause {
+    /// Taken from below: hypervisor, host interrupts, SMIs, other kernel threads.
+    Stolen,
+    /// Given back voluntarily to the rest of the system (fair-server slices).
+    GivenBack,
+}
+
+/// What the platform must do now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "the thread that was running may not run on"]
+pub struct Decision {
+    /// Who runs.
+    pub next: Next,
+    /// Enter again at this instant at the latest; `None`: nothing is due.
+    pub arm: Option<Instant>,
+    /// The event was refused and changed nothing (time was charged all the same).
+    pub refused: Option<Refusal>,
+}
+
+/// Who runs next. Trees of schedulers will add a child that decides on its own supply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Next {
+    /// This thread.
+    Thread(ThreadId),
+    /// Nobody wants to run.
+    Idle,
+}
+
+/// Why an event was refused, and thereby who is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The thread has ended, or never was (caller).
+    StaleThread(ThreadId),
+    /// A request of the running thread while none runs (platform).
+    NobodyRuns,
+    /// The table of threads is full (capacity given at construction).
+    NoThreadLeft,
+    /// An arrival for a thread that is released by the clock (caller).
+    NotSporadic(ThreadId),
+    /// A message for a predecessor that this shard does not have (platform).
+    NoSuchSlot(u32),
+    /// The constraint is meaningless, e.g. a period of zero (caller).
+    InvalidConstraint,
+}

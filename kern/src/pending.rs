@@ -1,0 +1,141 @@
+//! Jobs that wait behind an unfinished one: lists in a pool of fixed size.
+
+use alloc::vec::Vec;
+
+use punctual_model::Instant;
+
+const END: u32 = u32::MAX;
+
+/// A job that waits for its turn, or an arrival that came too early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PendingJob {
+    pub(crate) index: u64,
+    pub(crate) arrival: Instant,
+    /// Which of the thread's budgets is this job's own (counted from 1).
+    pub(crate) allotment: u64,
+}
+
+/// First in, first out; owned by one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List {
+        head: END,
+        tail: END,
+        len: 0,
+    };
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// All lists of one shard live here. INV-POOL: each node is in exactly one list or free.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    nodes: Vec<(PendingJob, u32)>,
+    free: u32,
+    capacity: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Pool {
+            nodes: Vec::with_capacity(capacity),
+            free: END,
+            capacity,
+        }
+    }
+
+    /// Appends to `list`; `false` when the pool is full.
+    pub(crate) fn push(&mut self, list: &mut List, job: PendingJob) -> bool {
+        let node = if self.free != END {
+            let node = self.free;
+            self.free = self.nodes[node as usize].1;
+            self.nodes[node as usize] = (job, END);
+            node
+        } else if self.nodes.len() < self.capacity {
+            self.nodes.push((job, END));
+            u32::try_from(self.nodes.len() - 1).unwrap_or(END)
+        } else {
+            return false;
+        };
+        if list.is_empty() {
+            list.head = node;
+        } else {
+            self.nodes[list.tail as usize].1 = node;
+        }
+        list.tail = node;
+        list.len += 1;
+        true
+    }
+
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<PendingJob> {
+        if list.is_empty() {
+            return None;
+        }
+        let node = list.head;
+        let (job, next) = self.nodes[node as usize];
+        list.head = next;
+        list.len -= 1;
+        self.nodes[node as usize].1 = self.free;
+        self.free = node;
+        Some(job)
+    }
+
+    pub(crate) fn first(&self, list: &List) -> Option<PendingJob> {
+        if list.is_empty() {
+            None
+        } else {
+            Some(self.nodes[list.head as usize].0)
+        }
+    }
+
+    pub(crate) fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = PendingJob> + 'a {
+        let mut at = list.head;
+        (0..list.len).map(move |_| {
+            let (job, next) = self.nodes[at as usize];
+            at = next;
+            job
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(index: u64) -> PendingJob {
+        PendingJob {
+            index,
+            arrival: Instant::ZERO,
+            allotment: index,
+        }
+    }
+
+    #[test]
+    fn lists_share_the_pool_and_give_back_their_nodes() {
+        let mut pool = Pool::new(3);
+        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        assert!(pool.push(&mut a, job(1)));
+        assert!(pool.push(&mut b, job(2)));
+        assert!(pool.push(&mut a, job(3)));
+        assert!(!pool.push(&mut b, job(4)), "the pool is full");
+        assert_eq!(pool.iter(&a).map(|j| j.index).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(pool.pop(&mut a), Some(job(1)));
+        assert!(pool.push(&mut b, job(4)));
+        assert_eq!(pool.iter(&b).map(|j| j.index).collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(pool.pop(&mut a), Some(job(3)));
+        assert_eq!(pool.pop(&mut a), None);
+        assert_eq!((a.len(), b.len()), (0, 2));
+    }
+}

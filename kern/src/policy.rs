@@ -1,0 +1,104 @@
+//! The seam to policies: which ready thread runs next.
+
+use punctual_model::{Instant, Priority, ThreadId, Work};
+
+/// What a policy may know about a ready thread. It never sees the thread itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attributes {
+    /// Urgency from the file.
+    pub priority: Priority,
+    /// Absolute deadline by which to order: that of the job, later when the job lives on a later
+    /// job's budget. [`Instant::MAX`] without a deadline.
+    pub absolute_deadline: Instant,
+    /// Arrival of the job: the first tie-break.
+    pub release: Instant,
+    /// Order in the file: the last tie-break.
+    pub order: u32,
+}
+
+/// A policy's choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pick {
+    /// The thread to run.
+    pub thread: ThreadId,
+    /// Ask again at this instant at the latest (the end of a turn); `None`: until something happens.
+    pub until: Option<Instant>,
+}
+
+/// Decides which of the ready threads of one CPU runs next.
+///
+/// The core keeps the states, the jobs and the budgets; a policy keeps an order of ready threads,
+/// usually a [`crate::ReadyQueue`]. Contract:
+/// * `wake` and `block` alternate for each thread; a thread that runs stays in the ready set.
+/// * `charge` comes before anything else of an entry, `pick` last, once or more.
+/// * `pick` returns a thread of the ready set, or `None` only when that set is empty (work
+///   conservation; a policy that idles on purpose says so in its documentation). Called twice
+///   without a change in between, it returns the same.
+/// * No method allocates; each costs at most O(log n).
+/// * A policy depends on its calls alone: no clock, no randomness of its own.
+///
+/// Methods with a default body are for policies with state beyond the order.
+pub trait Policy {
+    /// A thread comes into this policy's care, not ready yet.
+    fn attach(&mut self, thread: ThreadId) {
+        let _ = thread;
+    }
+
+    /// A thread leaves for good; it is not ready.
+    fn detach(&mut self, thread: ThreadId) {
+        let _ = thread;
+    }
+
+    /// A thread becomes ready.
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes);
+
+    /// A thread is no longer ready (it blocks, has no job, or no budget).
+    fn block(&mut self, thread: ThreadId);
+
+    /// A ready thread's attributes have changed (its deadline, when it lives on a later budget).
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.block(thread);
+        self.wake(thread, attributes);
+    }
+
+    /// The running thread lets others of the same urgency go first.
+    fn yield_now(&mut self, thread: ThreadId) {
+        let _ = thread;
+    }
+
+    /// The running thread has executed for this long.
+    fn charge(&mut self, thread: ThreadId, work: Work) {
+        let _ = (thread, work);
+    }
+
+    /// The thread to run from now on.
+    fn pick(&mut self, now: Instant) -> Option<Pick>;
+}
+
+/// Any policy behind a pointer is a policy: for policies chosen at run time.
+impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
+    fn attach(&mut self, thread: ThreadId) {
+        (**self).attach(thread);
+    }
+    fn detach(&mut self, thread: ThreadId) {
+        (**self).detach(thread);
+    }
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        (**self).wake(thread, attributes);
+    }
+    fn block(&mut self, thread: ThreadId) {
+        (**self).block(thread);
+    }
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
+        (**self).update(thread, attributes);
+    }
+    fn yield_now(&mut self, thread: ThreadId) {
+        (**self).yield_now(thread);
+    }
+    fn charge(&mut self, thread: ThreadId, work: Work) {
+        (**self).charge(thread, work);
+    }
+    fn pick(&mut self, now: Instant) -> Option<Pick> {
+        (**self).pick(now)
+    }
+}

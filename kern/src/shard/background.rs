@@ -1,0 +1,69 @@
+//! Work without guarantees: runs when no real-time thread wants to.
+//!
+//! Higher priorities first; equals take turns.
+
+use core::cmp::Reverse;
+
+use punctual_model::{Instant, Priority, Span, ThreadId, Work};
+
+use crate::heap::ReadyQueue;
+use crate::policy::Pick;
+
+/// Ready background threads by priority, then by turn.
+#[derive(Debug)]
+pub(super) struct Background {
+    ready: ReadyQueue<(Reverse<u32>, u64)>,
+    turn: Span,
+    /// What the first thread has left of its turn.
+    left: Span,
+    /// Number of the next turn: a thread that joins or had its turn goes behind its equals.
+    next: u64,
+}
+
+impl Background {
+    pub(super) fn new(capacity: usize, turn: Span) -> Self {
+        Background {
+            ready: ReadyQueue::new(capacity),
+            turn,
+            left: turn,
+            next: 0,
+        }
+    }
+
+    pub(super) fn wake(&mut self, thread: ThreadId, priority: Priority) {
+        self.ready
+            .insert(thread, (Reverse(priority.number()), self.next));
+        self.next += 1;
+    }
+
+    pub(super) fn block(&mut self, thread: ThreadId) {
+        if self.ready.first().is_some_and(|(first, _)| first == thread) {
+            self.left = self.turn;
+        }
+        self.ready.remove(thread);
+    }
+
+    pub(super) fn rotate(&mut self, thread: ThreadId) {
+        if let Some((first, (priority, _))) = self.ready.first()
+            && first == thread
+        {
+            self.ready.insert(thread, (priority, self.next));
+            self.next += 1;
+            self.left = self.turn;
+        }
+    }
+
+    pub(super) fn charge(&mut self, thread: ThreadId, work: Work) {
+        self.left = self.left.saturating_sub(work.as_span());
+        if self.left.is_zero() {
+            self.rotate(thread);
+            self.left = self.turn;
+        }
+    }
+
+    pub(super) fn pick(&self, now: Instant) -> Option<Pick> {
+        let (thread, _) = self.ready.first()?;
+        let until = (self.ready.len() > 1).then(|| now.saturating_add(self.left));
+        Some(Pick { thread, until })
+    }
+}

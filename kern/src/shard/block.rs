@@ -1,0 +1,99 @@
+//! Threads wait, and are woken, also when the wake-up comes first.
+
+use punctual_model::{Class, Instant};
+
+use super::Shard;
+use crate::policy::Policy;
+use crate::thread::{Band, State};
+use crate::timeline::Timer;
+use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
+
+impl<P: Policy> Shard<P> {
+    pub(super) fn block<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        until: Option<Instant>,
+        sink: &mut S,
+    ) {
+        let t = &mut self.threads[thread];
+        let (id, order) = (t.id(thread), t.constraint.order);
+        if t.wake_pending {
+            t.wake_pending = false;
+            sink.trace(
+                now,
+                TraceEvent::Woken {
+                    thread: id,
+                    cause: WakeCause::EarlyWake,
+                },
+            );
+            return;
+        }
+        let index = t.job.as_mut().map_or(0, |job| {
+            job.gave_up = true;
+            job.index
+        });
+        self.dequeue(thread);
+        self.threads[thread].state = State::Blocked;
+        sink.trace(
+            now,
+            TraceEvent::Blocked {
+                thread: id,
+                job: index,
+                for_predecessors: false,
+            },
+        );
+        if let Some(until) = until {
+            self.timeline
+                .set(thread, Timer::Timeout, until.max(now), order);
+        }
+    }
+
+    /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
+    pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        if t.state == State::Blocked && t.unsatisfied == 0 {
+            self.resume(now, thread, WakeCause::Wake, sink);
+        } else {
+            t.wake_pending = true;
+        }
+    }
+
+    pub(super) fn time_out<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.resume(now, thread, WakeCause::Timeout, sink);
+    }
+
+    fn resume<S: Sink>(&mut self, now: Instant, thread: usize, cause: WakeCause, sink: &mut S) {
+        self.timeline.cancel(thread, Timer::Timeout);
+        let t = &self.threads[thread];
+        if t.state != State::Blocked {
+            return;
+        }
+        sink.trace(
+            now,
+            TraceEvent::Woken {
+                thread: t.id(thread),
+                cause,
+            },
+        );
+        if t.band == Band::Background && t.change.is_some() {
+            self.finish(now, thread, Outcome::Done, sink);
+        } else {
+            self.make_ready(now, thread, sink);
+        }
+    }
+
+    /// The running thread lets others go first; a reservation gives up the rest of its slice.
+    pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
+        let t = &mut self.threads[thread];
+        let id = t.id(thread);
+        match (t.constraint.class, t.band) {
+            (Class::Reservation { .. }, _) => {
+                t.budget = punctual_model::Work::ZERO;
+                self.exhaust(now, thread, sink);
+            }
+            (_, Band::RealTime) => self.policy.yield_now(id),
+            (_, Band::Background) => self.background.rotate(id),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Budgets: an overrun hurts only its owner.
+//!
+//! Each release grants its thread one *allotment* (its wcet). A job takes its own allotment when it
+//! starts; what it leaves over is gone with it. A job that needs more waits for the next release
+//! and lives on that allotment, with that release's deadline as its urgency; the job released there
+//! gets what is left. So in any window a thread receives at most one allotment per release, and the
+//! analysis' bounds for the others hold whatever it does. A backlog that missing time piled up
+//! keeps its allotments: it may catch up.
+
+use punctual_model::{Class, Instant, OnOverrun};
+
+use super::Shard;
+use crate::policy::Policy;
+use crate::thread::{Band, Job, State};
+use crate::timeline::Timer;
+use crate::trace::{Outcome, Sink, TraceEvent};
+
+impl<P: Policy> Shard<P> {
+    /// The budget of `thread` is used up and its job is not done.
+    pub(super) fn exhaust<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        match self.threads[thread].constraint.class {
+            Class::Reservation { .. } => {
+                self.settle(now, thread, Outcome::Done, sink);
+                self.throttle(now, thread, sink);
+            }
+            Class::Once { .. } => {
+                self.settle(now, thread, Outcome::Done, sink);
+                self.to_background(thread);
+            }
+            Class::Periodic { .. } | Class::Sporadic { .. } => self.overrun(now, thread, sink),
+            Class::Aperiodic => {}
+        }
+    }
+
+    fn overrun<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        let id = t.id(thread);
+        let Some(job) = t.job.as_mut() else { return };
+        let index = job.index;
+        if !job.overran && !job.received.is_zero() {
+            job.overran = true;
+            sink.trace(
+                now,
+                TraceEvent::Overran {
+                    thread: id,
+                    job: index,
+                },
+            );
+        }
+        match t.constraint.on_overrun {
+            OnOverrun::Throttle | OnOverrun::Signal => {
+                if t.taken < t.granted {
+                    self.take_next_allotment(now, thread, sink);
+                } else {
+                    self.throttle(now, thread, sink);
+                }
+            }
+            rule @ (OnOverrun::Demote | OnOverrun::Stop) => {
+                job.stop = rule == OnOverrun::Stop;
+                sink.trace(
+                    now,
+                    TraceEvent::Demoted {
+                        thread: id,
+                        job: index,
+                    },
+                );
+                self.to_background(thread);
+            }
+        }
+    }
+
+    fn to_background(&mut self, thread: usize) {
+        self.dequeue(thread);
+        self.threads[thread].band = Band::Background;
+        self.enqueue(thread);
+    }
+
+    /// No budget until the next release grants some.
+    fn throttle<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.dequeue(thread);
+        let t = &mut self.threads[thread];
+        t.state = State::Throttled;
+        let job = t.job.as_ref().map_or(0, |job| job.index);
+        sink.trace(
+            now,
+            TraceEvent::Throttled {
+                thread: t.id(thread),
+                job,
+            },
+        );
+        // No release may ever come for a policed thread: its next place in the stream will do.
+        let policed = matches!(t.constraint.class, Class::Sporadic { .. });
+        if policed && !self.timeline.is_set(thread, Timer::Release) {
+            let at = t.next_release.max(now);
+            self.timeline
+                .set(thread, Timer::Release, at, t.constraint.order);
+        }
+    }
+
+    /// A throttled job receives the allotment of the release that happens now.
+    pub(super) fn replenish<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        if t.taken == t.granted {
+            t.granted += 1;
+        }
+        self.take_next_allotment(now, thread, sink);
+    }
+
+    fn take_next_allotment<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.dequeue(thread);
+        let t = &mut self.threads[thread];
+        t.taken += 1;
+        let full = t.constraint.class.budget().unwrap_or_default();
+        t.budget = full.saturating_sub(t.debt);
+        t.debt = t.debt.saturating_sub(full);
+        let (id, budget) = (t.id(thread), t.budget);
+        sink.trace(now, TraceEvent::Replenished { thread: id, budget });
+        self.postpone_deadline(thread);
+        if budget.is_zero() {
+            // The debt swallowed it whole: wait for one more.
+            self.throttle(now, thread, sink);
+        } else {
+            self.enqueue(thread);
+        }
+    }
+
+    /// A job that lives on a later release's allotment is as urgent as that release.
+    pub(super) fn postpone_deadline(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        let deadline = t.deadline_of(t.last_arrival);
+        if let Some(job) = t.job.as_mut() {
+            job.scheduling_deadline = job.scheduling_deadline.max(deadline);
+        }
+    }
+
+    /// A new period of a reservation: settle the old one, grant the slice.
+    pub(super) fn renew<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        arrival: Instant,
+        sink: &mut S,
+    ) {
+        if let Some(job) = &self.threads[thread].job {
+            let wanted_more = !job.gave_up && self.threads[thread].queued;
+            let outcome = if wanted_more {
+                Outcome::Short
+            } else {
+                Outcome::Done
+            };
+            self.settle(now, thread, outcome, sink);
+        }
+        if self.threads[thread].change.is_some() {
+            self.dequeue(thread);
+            self.threads[thread].job = None;
+            self.threads[thread].state = State::Idle;
+            self.commit_change(now, thread, sink);
+            return;
+        }
+        let blocked = self.threads[thread].state == State::Blocked;
+        self.dequeue(thread);
+        let t = &mut self.threads[thread];
+        let (id, index) = (t.id(thread), t.next_index);
+        t.next_index += 1;
+        t.last_arrival = arrival;
+        t.granted += 1;
+        t.taken = t.granted;
+        t.debt = punctual_model::Work::ZERO;
+        t.budget = t.constraint.class.budget().unwrap_or_default();
+        let (deadline, budget) = (t.deadline_of(arrival), t.budget);
+        t.job = Some(Job {
+            index,
+            arrival,
+            absolute_deadline: deadline,
+            scheduling_deadline: deadline,
+            received: punctual_model::Work::ZERO,
+            overran: false,
+            stop: false,
+            settled: false,
+            gave_up: blocked,
+        });
+        sink.trace(
+            now,
+            TraceEvent::Released {
+                thread: id,
+                job: index,
+                arrival,
+                deadline,
+            },
+        );
+        sink.trace(
+            now,
+            TraceEvent::Started {
+                thread: id,
+                job: index,
+                budget: Some(budget),
+            },
+        );
+        if !blocked {
+            self.enqueue(thread);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! One CPU's scheduler: events in, decisions out; the only writer of thread states.
+//!
+//! An entry does, in this order: charge the interval to the thread that ran, take what became due
+//! before the event, the event, what becomes due with it, then the decision. The parts are in
+//! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
+//! `block` (threads wait), `background` (work without guarantees), `setup`.
+
+mod background;
+mod block;
+mod budget;
+mod job;
+mod release;
+mod setup;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use punctual_model::{Instant, Span, ThreadId, Work};
+
+use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
+use crate::pending::Pool;
+use crate::policy::Policy;
+use crate::precedence::Precedences;
+use crate::thread::{Band, JobView, State, Thread};
+use crate::timeline::Timeline;
+use crate::trace::{Sink, TraceEvent};
+use background::Background;
+
+pub use setup::{Capacity, ConfigError};
+
+/// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
+/// Bounds the length of an entry (the analysis counts one timer entry per release).
+pub const MAX_RELEASES_PER_ENTRY: usize = 64;
+
+/// The scheduler of one CPU, specialised for its policy.
+///
+/// Invariants, checked in debug builds at every exit:
+/// * I1: a thread is in exactly one state, and in a ready set exactly when it is `Ready`,
+///   `Running` or `Woken`.
+/// * I2: at most one thread is `Running`, the one of the last decision.
+/// * I4: a ready thread that runs on a budget has some left.
+#[derive(Debug)]
+pub struct Shard<P> {
+    threads: Box<[Thread]>,
+    free: Vec<u32>,
+    pool: Pool,
+    timeline: Timeline,
+    precedences: Precedences,
+    policy: P,
+    background: Background,
+
+    running: Option<ThreadId>,
+    now: Instant,
+    /// Part of the interval since `now` that is charged to nobody.
+    uncharged: Span,
+    /// Until when the policy's choice stands.
+    until: Option<Instant>,
+    /// More timers were due than one entry serves.
+    more: bool,
+    last_created: Option<ThreadId>,
+}
+
+impl<P: Policy> Shard<P> {
+    /// Handles one event. `now` is clamped so that time never runs backwards. O(log n) for n
+    /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
+    pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
+        let now = now.max(self.now);
+        sink.event(now, &event);
+        let decision = if let Event::Missing { span, cause } = event {
+            self.miss(now, span, cause, sink)
+        } else {
+            self.charge(now);
+            self.serve_timers(now, true, sink);
+            let refused = self.apply(now, event, sink).err();
+            self.serve_timers(now, false, sink);
+            self.decide(now, refused, sink)
+        };
+        sink.decision(now, &decision);
+        debug_assert_eq!(self.check(), Ok(()));
+        decision
+    }
+
+    /// The next message for another CPU. Take them all after each [`Shard::handle`].
+    pub fn take_message(&mut self) -> Option<Message> {
+        let Shard {
+            precedences,
+            threads,
+            pool,
+            ..
+        } = self;
+        precedences.take_message(|thread| frontier(&threads[thread], pool))
+    }
+
+    /// The thread that runs since the last decision.
+    #[inline]
+    pub fn running(&self) -> Option<ThreadId> {
+        self.running
+    }
+
+    /// The thread that the last [`Event::Create`] made.
+    pub fn last_created(&self) -> Option<ThreadId> {
+        self.last_created
+    }
+
+    /// The instant of the last entry.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The state of a thread; `Dead` for a stale id.
+    pub fn state(&self, thread: ThreadId) -> State {
+        match self.thread(thread) {
+            Ok(t) if t.queued && t.wake_pending => State::Woken,
+            Ok(t) => t.state,
+            Err(_) => State::Dead,
+        }
+    }
+
+    /// The current job of a thread, if it has one.
+    pub fn job(&self, thread: ThreadId) -> Option<JobView> {
+        let t = self.thread(thread).ok()?;
+        let job = t.job.as_ref()?;
+        Some(JobView {
+            index: job.index,
+            arrival: job.arrival,
+            absolute_deadline: job.absolute_deadline,
+            received: job.received,
+            budget: t.is_budgeted().then_some(t.budget),
+            overran: job.overran,
+            stop: job.stop,
+        })
+    }
+
+    /// The policy, for inspection.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    fn thread(&self, id: ThreadId) -> Result<&Thread, Refusal> {
+        match self.threads.get(id.index()) {
+            Some(t) if t.generation == id.generation() && t.state != State::Dead => Ok(t),
+            _ => Err(Refusal::StaleThread(id)),
+        }
+    }
+
+    fn apply<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Result<(), Refusal> {
+        let running = self.running.ok_or(Refusal::NobodyRuns).map(ThreadId::index);
+        match event {
+            Event::Tick | Event::Missing { .. } => {}
+            Event::Complete => self.complete(now, running?, sink),
+            Event::Block { until } => self.block(now, running?, until, sink),
+            Event::Yield => self.give_way(running?, sink, now),
+            Event::Exit => self.end(now, running?, sink),
+            Event::Wake(id) => {
+                self.thread(id)?;
+                self.wake(now, id.index(), sink);
+            }
+            Event::Arrive { thread, arrival } => {
+                self.thread(thread)?;
+                self.arrive(now, thread, arrival.min(now), sink)?;
+            }
+            Event::Create(constraint) => {
+                self.create(now, constraint, sink)?;
+            }
+            Event::Change { thread, constraint } => {
+                self.thread(thread)?;
+                self.change(now, thread.index(), constraint, sink)?;
+            }
+            Event::Kill(id) => {
+                self.thread(id)?;
+                self.end(now, id.index(), sink);
+            }
+            Event::Remote(message) => self.hear(now, message, sink)?,
+        }
+        Ok(())
+    }
+
+    /// Charges the interval since the last entry to the thread that ran, less missing time.
+    fn charge(&mut self, now: Instant) {
+        let interval = now.since(self.now);
+        self.now = now;
+        let executed = interval.saturating_sub(self.uncharged).as_work();
+        self.uncharged = Span::ZERO;
+        let Some(id) = self.running else { return };
+        if executed.is_zero() {
+            return;
+        }
+        let t = &mut self.threads[id.index()];
+        if let Some(job) = &mut t.job {
+            job.received = job.received.saturating_add(executed);
+        }
+        if t.is_budgeted() {
+            if t.budget < executed {
+                t.debt = t.debt.saturating_add(executed.saturating_sub(t.budget));
+            }
+            t.budget = t.budget.saturating_sub(executed);
+            self.policy.charge(id, executed);
+        } else {
+            self.background.charge(id, executed);
+        }
+    }
+
+    fn miss<S: Sink>(
+        &mut self,
+        now: Instant,
+        span: Span,
+        cause: MissingCause,
+        sink: &mut S,
+    ) -> Decision {
+        let room = now.since(self.now).saturating_sub(self.uncharged);
+        let span = span.min(room);
+        self.uncharged = self.uncharged.saturating_add(span);
+        sink.trace(now, TraceEvent::Missing { span, cause });
+        let next = self.running.map_or(Next::Idle, Next::Thread);
+        Decision {
+            next,
+            arm: Some(now),
+            refused: None,
+        }
+    }
+
+    /// Chooses who runs, after budgets have had their say.
+    fn decide<S: Sink>(
+        &mut self,
+        now: Instant,
+        refused: Option<Refusal>,
+        sink: &mut S,
+    ) -> Decision {
+        if let Some(id) = self.running {
+            let t = &self.threads[id.index()];
+            if t.queued && t.is_budgeted() && t.budget.is_zero() {
+                self.exhaust(now, id.index(), sink);
+            }
+        }
+        let pick = match self.policy.pick(now) {
+            Some(pick) => Some(pick),
+            None => self.background.pick(now),
+        };
+        let chosen = pick.map(|pick| pick.thread);
+        self.until = pick.and_then(|pick| pick.until);
+        self.switch_to(now, chosen, sink);
+        Decision {
+            next: chosen.map_or(Next::Idle, Next::Thread),
+            arm: self.next_instant(now),
+            refused,
+        }
+    }
+
+    fn switch_to<S: Sink>(&mut self, now: Instant, to: Option<ThreadId>, sink: &mut S) {
+        let from = self.running;
+        if from == to {
+            if let Some(id) = to {
+                self.threads[id.index()].state = State::Running;
+            }
+            return;
+        }
+        let mut preempted = false;
+        if let Some(id) = from {
+            let t = &mut self.threads[id.index()];
+            if t.queued && t.generation == id.generation() {
+                t.state = State::Ready;
+                preempted = true;
+            }
+        }
+        if let Some(id) = to {
+            self.threads[id.index()].state = State::Running;
+        }
+        self.running = to;
+        sink.trace(
+            now,
+            TraceEvent::Switched {
+                from,
+                to,
+                preempted,
+            },
+        );
+    }
+
+    /// The earliest instant at which something is due by itself.
+    fn next_instant(&self, now: Instant) -> Option<Instant> {
+        if self.more {
+            return Some(now);
+        }
+        let budget_end = self.running.and_then(|id| {
+            let t = &self.threads[id.index()];
+            t.is_budgeted()
+                .then(|| now.saturating_add(t.budget.as_span()))
+        });
+        [self.timeline.next(), budget_end, self.until]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn enqueue(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        debug_assert!(!t.queued, "already ready");
+        t.state = State::Ready;
+        t.queued = true;
+        let (id, attributes) = (t.id(thread), t.attributes());
+        match t.band {
+            Band::RealTime => self.policy.wake(id, &attributes),
+            Band::Background => self.background.wake(id, attributes.priority),
+        }
+    }
+
+    fn dequeue(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        if !t.queued {
+            return;
+        }
+        t.queued = false;
+        let id = t.id(thread);
+        match t.band {
+            Band::RealTime => self.policy.block(id),
+            Band::Background => self.background.block(id),
+        }
+    }
+
+    /// Checks the invariants that are cheap enough for every exit of a debug build, O(n).
+    /// The error names the broken one.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let mut running = 0;
+        for (index, t) in self.threads.iter().enumerate() {
+            let ready = matches!(t.state, State::Ready | State::Running);
+            if ready != t.queued {
+                return Err("I1: in a ready set exactly when ready or running");
+            }
+            if t.state == State::Running {
+                running += 1;
+                if self.running != Some(t.id(index)) {
+                    return Err("I2: only the thread of the last decision runs");
+                }
+            }
+            // Between a Missing event and its companion the charges are not up to date.
+            let settled = self.uncharged.is_zero();
+            if settled && t.queued && t.is_budgeted() && t.budget == Work::ZERO {
+                return Err("I4: a ready thread on a budget has some left");
+            }
+            if t.taken > t.granted {
+                return Err("I4: no budget is taken before it is granted");
+            }
+        }
+        if running > 1 {
+            Err("I2: at most one thread runs")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Index of the oldest job of a thread that is not done: the next release when all are.
+fn frontier(t: &Thread, pool: &Pool) -> u64 {
+    if t.state == State::Dead {
+        return u64::MAX;
+    }
+    if let Some(job) = t.job.as_ref().filter(|job| !job.settled) {
+        return job.index;
+    }
+    pool.first(&t.backlog).map_or(t.next_index, |job| job.index)
+}

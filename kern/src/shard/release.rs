@@ -1,0 +1,316 @@
+//! Jobs come: by the clock, or as arrivals that are policed.
+
+use punctual_model::{Class, Instant, Late, ThreadId};
+
+use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use crate::constraint::Constraint;
+use crate::event::{Message, Refusal};
+use crate::pending::PendingJob;
+use crate::policy::Policy;
+use crate::precedence::{Precedences, Source};
+use crate::thread::{Band, State, Thread};
+use crate::timeline::Timer;
+use crate::trace::{Outcome, Sink, TraceEvent};
+
+impl<P: Policy> Shard<P> {
+    pub(super) fn create<S: Sink>(
+        &mut self,
+        now: Instant,
+        constraint: Constraint,
+        sink: &mut S,
+    ) -> Result<ThreadId, Refusal> {
+        if !constraint.is_valid() {
+            return Err(Refusal::InvalidConstraint);
+        }
+        let index = self.free.pop().ok_or(Refusal::NoThreadLeft)? as usize;
+        let generation = self.threads[index].generation;
+        self.threads[index] = Thread {
+            generation,
+            state: State::Idle,
+            ..Thread::vacant()
+        };
+        let id = self.threads[index].id(index);
+        self.policy.attach(id);
+        self.last_created = Some(id);
+        sink.trace(now, TraceEvent::Created { thread: id });
+        self.install(now, index, constraint);
+        Ok(id)
+    }
+
+    /// Puts a constraint in force; the first arrival is a phase after `from`.
+    fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
+        let t = &mut self.threads[thread];
+        t.constraint = constraint;
+        t.band = match constraint.class {
+            Class::Aperiodic => Band::Background,
+            _ => Band::RealTime,
+        };
+        t.first_arrival = from.saturating_add(constraint.phase);
+        t.first_index = t.next_index;
+        t.next_release = t.first_arrival;
+        if constraint.released_by_clock() {
+            self.timeline
+                .set(thread, Timer::Release, t.next_release, constraint.order);
+        } else {
+            self.timeline.cancel(thread, Timer::Release);
+        }
+    }
+
+    pub(super) fn change<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        constraint: Constraint,
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        if !constraint.is_valid() {
+            return Err(Refusal::InvalidConstraint);
+        }
+        let t = &mut self.threads[thread];
+        t.change = Some(constraint);
+        // A reservation's period runs on to its zero-lag instant; everything else releases no more.
+        if !matches!(t.constraint.class, Class::Reservation { .. }) {
+            self.timeline.cancel(thread, Timer::Release);
+        }
+        let background = t.band == Band::Background && t.queued;
+        if background {
+            self.finish(now, thread, Outcome::Done, sink);
+        } else if t.job.is_none() {
+            self.commit_change(now, thread, sink);
+        }
+        Ok(())
+    }
+
+    /// Puts a pending change in force. Zero lag is reached at the last absolute deadline: from then
+    /// on the bandwidth of the old constraint is free.
+    pub(super) fn commit_change<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        let Some(constraint) = t.change.take() else {
+            return;
+        };
+        let zero_lag = if t.next_index == t.first_index || t.band == Band::Background {
+            now
+        } else {
+            match t.deadline_of(t.last_arrival) {
+                Instant::MAX => now,
+                deadline => deadline.max(now),
+            }
+        };
+        sink.trace(
+            now,
+            TraceEvent::Changed {
+                thread: t.id(thread),
+            },
+        );
+        self.install(zero_lag, thread, constraint);
+    }
+
+    /// Serves timers that are due before `now` (or at it), at most [`MAX_RELEASES_PER_ENTRY`].
+    pub(super) fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {
+        self.more = false;
+        for _ in 0..MAX_RELEASES_PER_ENTRY {
+            let Some((at, thread, timer)) = self.timeline.first() else {
+                return;
+            };
+            if at > now || (strictly && at == now) {
+                return;
+            }
+            match timer {
+                Timer::Release => self.serve_release(now, thread, at, sink),
+                Timer::Timeout => self.time_out(now, thread, sink),
+            }
+        }
+        self.more = self.timeline.next().is_some_and(|at| at <= now);
+    }
+
+    fn serve_release<S: Sink>(&mut self, now: Instant, thread: usize, at: Instant, sink: &mut S) {
+        let t = &self.threads[thread];
+        let order = t.constraint.order;
+        let next = t.constraint.separation().and_then(|s| at.checked_add(s));
+        let by_clock = t.constraint.released_by_clock();
+        match next {
+            Some(next) => {
+                self.threads[thread].next_release = next;
+                self.timeline.set(thread, Timer::Release, next, order);
+            }
+            None => self.timeline.cancel(thread, Timer::Release),
+        }
+        if by_clock {
+            self.release(now, thread, at, sink);
+            return;
+        }
+        // A policed thread: an early arrival may come now; else a throttled job gets its budget,
+        // which uses up this place in the stream of releases.
+        if self.pool.pop(&mut self.threads[thread].early).is_some() {
+            self.release(now, thread, at, sink);
+        } else if self.threads[thread].state == State::Throttled {
+            self.threads[thread].last_arrival = at;
+            self.replenish(now, thread, sink);
+        } else {
+            self.threads[thread].next_release = at;
+        }
+        let t = &self.threads[thread];
+        if t.early.is_empty() && t.state != State::Throttled {
+            self.timeline.cancel(thread, Timer::Release);
+        }
+    }
+
+    pub(super) fn arrive<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        arrival: Instant,
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        let thread = id.index();
+        let t = &mut self.threads[thread];
+        if t.constraint.released_by_clock() {
+            return Err(Refusal::NotSporadic(id));
+        }
+        let Some(separation) = t.constraint.separation() else {
+            self.release(now, thread, arrival, sink);
+            return Ok(());
+        };
+        let first = t.next_index == t.first_index;
+        if t.early.is_empty() && (first || arrival >= t.next_release) {
+            t.next_release = arrival.saturating_add(separation);
+            self.release(now, thread, arrival, sink);
+            return Ok(());
+        }
+        let pending = PendingJob {
+            index: 0,
+            arrival,
+            allotment: 0,
+        };
+        let backlog = match t.constraint.late {
+            Late::Queue { backlog } => backlog,
+            Late::Skip => 0,
+        };
+        if t.early.len() < backlog.max(1) && self.pool.push(&mut t.early, pending) {
+            if !self.timeline.is_set(thread, Timer::Release) {
+                self.timeline
+                    .set(thread, Timer::Release, t.next_release, t.constraint.order);
+            }
+        } else {
+            let job = t.next_index;
+            t.next_index += 1;
+            sink.trace(now, TraceEvent::Lost { thread: id, job });
+        }
+        Ok(())
+    }
+
+    /// A job of `thread` that arrived at `arrival` is released.
+    fn release<S: Sink>(&mut self, now: Instant, thread: usize, arrival: Instant, sink: &mut S) {
+        if matches!(
+            self.threads[thread].constraint.class,
+            Class::Reservation { .. }
+        ) {
+            self.renew(now, thread, arrival, sink);
+            return;
+        }
+        let t = &mut self.threads[thread];
+        let job = t.next_index;
+        t.next_index += 1;
+        t.last_arrival = arrival;
+        let id = t.id(thread);
+        if t.job.is_none() {
+            let deadline = t.deadline_of(arrival);
+            t.granted += 1;
+            let pending = PendingJob {
+                index: job,
+                arrival,
+                allotment: t.granted,
+            };
+            sink.trace(
+                now,
+                TraceEvent::Released {
+                    thread: id,
+                    job,
+                    arrival,
+                    deadline,
+                },
+            );
+            self.start(now, thread, pending, sink);
+            return;
+        }
+        let throttled = t.state == State::Throttled;
+        self.queue_behind(now, thread, job, arrival, sink);
+        if throttled {
+            self.replenish(now, thread, sink);
+        }
+    }
+
+    /// The job before is unfinished: the release waits, or is dropped.
+    fn queue_behind<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        job: u64,
+        arrival: Instant,
+        sink: &mut S,
+    ) {
+        let t = &mut self.threads[thread];
+        let id = t.id(thread);
+        let Late::Queue { backlog } = t.constraint.late else {
+            sink.trace(now, TraceEvent::Skipped { thread: id, job });
+            return;
+        };
+        let pending = PendingJob {
+            index: job,
+            arrival,
+            allotment: t.granted + 1,
+        };
+        if t.backlog.len() < backlog && self.pool.push(&mut t.backlog, pending) {
+            t.granted += 1;
+            let deadline = t.deadline_of(arrival);
+            sink.trace(
+                now,
+                TraceEvent::Released {
+                    thread: id,
+                    job,
+                    arrival,
+                    deadline,
+                },
+            );
+        } else {
+            sink.trace(now, TraceEvent::Lost { thread: id, job });
+        }
+    }
+
+    /// News from another CPU.
+    pub(super) fn hear<S: Sink>(
+        &mut self,
+        now: Instant,
+        message: Message,
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        if !self.precedences.remote(message.slot, message.frontier) {
+            return Err(Refusal::NoSuchSlot(message.slot));
+        }
+        self.advance(
+            now,
+            Source::Remote { slot: message.slot },
+            message.frontier,
+            sink,
+        );
+        Ok(())
+    }
+
+    /// Lets go every successor of `source` that waited for nothing else. O(successors · log n).
+    pub(super) fn advance<S: Sink>(
+        &mut self,
+        now: Instant,
+        source: Source,
+        frontier: u64,
+        sink: &mut S,
+    ) {
+        let mut edge = self.precedences.first_out(source);
+        while edge != Precedences::END {
+            let (next, freed) = self.precedences.advance(edge, frontier);
+            if let Some(successor) = freed {
+                self.predecessor_done(now, successor, sink);
+            }
+            edge = next;
+        }
+    }
+}

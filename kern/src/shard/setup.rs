@@ -1,0 +1,137 @@
+//! Before the first event: capacities, threads, precedence.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use punctual_model::{CpuId, Instant, Span, ThreadId};
+
+use super::Shard;
+use super::background::Background;
+use crate::constraint::Constraint;
+use crate::event::Refusal;
+use crate::pending::Pool;
+use crate::policy::Policy;
+use crate::precedence::{Edge, Precedences, Source};
+use crate::thread::Thread;
+use crate::timeline::Timeline;
+use crate::trace::NoSink;
+
+/// What a shard reserves at construction; nothing grows later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// Threads at any one time, at most 2^31.
+    pub threads: usize,
+    /// Jobs that wait behind unfinished ones, over all threads; releases beyond it are lost (and
+    /// counted).
+    pub pending: usize,
+    /// Longest turn of a background thread among equals, in ticks.
+    pub background_turn: Span,
+}
+
+impl Capacity {
+    /// Room for `threads` threads with a few waiting jobs each, and turns of 10 ms on a timeline of
+    /// nanoseconds.
+    pub const fn for_threads(threads: usize) -> Capacity {
+        Capacity {
+            threads,
+            pending: threads * 4 + 64,
+            background_turn: Span::from_ms(10),
+        }
+    }
+}
+
+/// Why a setup step was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigError {
+    /// As for the event that would do the same.
+    Refused(Refusal),
+    /// A thread or a slot that this shard does not have.
+    UnknownPredecessor,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Refused(refusal) => write!(f, "the scheduler refused: {refusal:?}"),
+            ConfigError::UnknownPredecessor => write!(f, "the predecessor is not on this shard"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl<P: Policy> Shard<P> {
+    /// A shard without threads, at instant 0.
+    pub fn new(capacity: Capacity, policy: P) -> Self {
+        let n = capacity.threads.min(1 << 31);
+        Shard {
+            threads: (0..n).map(|_| Thread::vacant()).collect(),
+            free: (0..u32::try_from(n).unwrap_or(u32::MAX))
+                .rev()
+                .collect::<Vec<_>>(),
+            pool: Pool::new(capacity.pending),
+            timeline: Timeline::new(n),
+            precedences: Precedences::new(n),
+            policy,
+            background: Background::new(n, capacity.background_turn),
+            running: None,
+            now: Instant::ZERO,
+            uncharged: Span::ZERO,
+            until: None,
+            more: false,
+            last_created: None,
+        }
+    }
+
+    /// Adds a thread before the run starts. Its phase counts from instant 0; threads get the
+    /// indices 0, 1, 2, ... in the order of attachment.
+    ///
+    /// # Errors
+    /// When the table is full or the constraint is meaningless.
+    pub fn attach(&mut self, constraint: Constraint) -> Result<ThreadId, ConfigError> {
+        self.create(self.now, constraint, &mut NoSink)
+            .map_err(ConfigError::Refused)
+    }
+
+    /// Declares a predecessor that lives on another CPU and arrives at `first_arrival`, then every
+    /// `period` (`None`: once). Returns its slot.
+    pub fn add_remote(&mut self, first_arrival: Instant, period: Option<Span>) -> u32 {
+        self.precedences.add_remote(first_arrival, period)
+    }
+
+    /// Adds a precedence to `successor`.
+    ///
+    /// # Errors
+    /// When either end is not on this shard.
+    pub fn add_precedence(&mut self, successor: ThreadId, edge: Edge) -> Result<(), ConfigError> {
+        self.thread(successor).map_err(ConfigError::Refused)?;
+        if let Source::Local(thread) = edge.from {
+            self.thread(thread).map_err(ConfigError::Refused)?;
+        }
+        let added = self.precedences.add_edge(successor.index(), edge);
+        if added {
+            Ok(())
+        } else {
+            Err(ConfigError::UnknownPredecessor)
+        }
+    }
+
+    /// Has the shard of CPU `to` told, as `slot` there, whenever jobs of `thread` are done.
+    ///
+    /// # Errors
+    /// When the thread is not on this shard.
+    pub fn add_notification(
+        &mut self,
+        thread: ThreadId,
+        to: CpuId,
+        slot: u32,
+    ) -> Result<(), ConfigError> {
+        self.thread(thread).map_err(ConfigError::Refused)?;
+        let added = self.precedences.add_notification(thread.index(), to, slot);
+        if added {
+            Ok(())
+        } else {
+            Err(ConfigError::UnknownPredecessor)
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A thread as the core sees it: state, job, budget.
+
+use punctual_model::{Class, Instant, Span, ThreadId, Work};
+
+use crate::constraint::Constraint;
+use crate::pending::List;
+use crate::policy::Attributes;
+
+/// A thread is in exactly one state (invariant I1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It has no job.
+    Idle,
+    /// It wants the processor.
+    Ready,
+    /// It has the processor.
+    Running,
+    /// It waits: by its own request, or for predecessors.
+    Blocked,
+    /// Its budget is exhausted.
+    Throttled,
+    /// It wants or has the processor, and a wake-up has come before it blocked.
+    Woken,
+    /// It has ended.
+    Dead,
+}
+
+/// Which ready set a thread belongs to. Real-time work always goes before background work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Band {
+    RealTime,
+    Background,
+}
+
+/// The job a thread is working on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Job {
+    pub(crate) index: u64,
+    pub(crate) arrival: Instant,
+    pub(crate) absolute_deadline: Instant,
+    /// The deadline by which a policy orders it: later than its own while it lives on a later budget.
+    pub(crate) scheduling_deadline: Instant,
+    pub(crate) received: Work,
+    pub(crate) overran: bool,
+    pub(crate) stop: bool,
+    /// Its guarantee is settled (reservation: slice received or given up; once: size received).
+    pub(crate) settled: bool,
+    /// A reservation that blocked in this period did not want its whole slice.
+    pub(crate) gave_up: bool,
+}
+
+/// What a platform may know about the current job of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobView {
+    /// Number of the job within its thread, from 0.
+    pub index: u64,
+    /// When it arrived.
+    pub arrival: Instant,
+    /// Its absolute deadline; [`Instant::MAX`] without one.
+    pub absolute_deadline: Instant,
+    /// Work received up to the last entry.
+    pub received: Work,
+    /// Budget left at the last entry; `None`: unlimited.
+    pub budget: Option<Work>,
+    /// It has used its budget at least once.
+    pub overran: bool,
+    /// It is to end at its next scheduling point.
+    pub stop: bool,
+}
+
+/// One place of the thread table. Only `shard` changes it.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) generation: u32,
+    pub(crate) state: State,
+    pub(crate) constraint: Constraint,
+    /// Takes force at the next zero-lag instant.
+    pub(crate) change: Option<Constraint>,
+
+    // Ready set. `queued` holds exactly in the states Ready, Running and Woken.
+    pub(crate) band: Band,
+    pub(crate) queued: bool,
+
+    // Releases.
+    pub(crate) first_arrival: Instant,
+    /// Index of the job that arrives at `first_arrival`.
+    pub(crate) first_index: u64,
+    /// Index of the next release; all smaller ones are released, skipped or lost.
+    pub(crate) next_index: u64,
+    pub(crate) last_arrival: Instant,
+    /// Next release by the clock, or earliest release allowed by the minimum separation.
+    pub(crate) next_release: Instant,
+    pub(crate) backlog: List,
+    pub(crate) early: List,
+    pub(crate) job: Option<Job>,
+
+    // Budget. Allotments are counted from 1; `taken` <= `granted`.
+    pub(crate) budget: Work,
+    pub(crate) debt: Work,
+    pub(crate) granted: u64,
+    pub(crate) taken: u64,
+
+    // Blocking.
+    pub(crate) wake_pending: bool,
+    pub(crate) unsatisfied: u32,
+}
+
+impl Thread {
+    pub(crate) fn vacant() -> Thread {
+        Thread {
+            generation: 0,
+            state: State::Dead,
+            constraint: Constraint {
+                class: Class::Aperiodic,
+                priority: punctual_model::Priority::LOWEST,
+                phase: Span::ZERO,
+                late: punctual_model::Late::Skip,
+                on_overrun: punctual_model::OnOverrun::Throttle,
+                order: 0,
+                fed: false,
+            },
+            change: None,
+            band: Band::RealTime,
+            queued: false,
+            first_arrival: Instant::ZERO,
+            first_index: 0,
+            next_index: 0,
+            last_arrival: Instant::ZERO,
+            next_release: Instant::ZERO,
+            backlog: List::EMPTY,
+            early: List::EMPTY,
+            job: None,
+            budget: Work::ZERO,
+            debt: Work::ZERO,
+            granted: 0,
+            taken: 0,
+            wake_pending: false,
+            unsatisfied: 0,
+        }
+    }
+
+    pub(crate) fn id(&self, index: usize) -> ThreadId {
+        ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
+    }
+
+    pub(crate) fn attributes(&self) -> Attributes {
+        let (release, absolute_deadline) = match &self.job {
+            Some(job) => (job.arrival, job.scheduling_deadline),
+            None => (Instant::ZERO, Instant::MAX),
+        };
+        Attributes {
+            priority: self.constraint.priority,
+            absolute_deadline,
+            release,
+            order: self.constraint.order,
+        }
+    }
+
+    /// Whether the thread runs on a budget right now.
+    #[inline]
+    pub(crate) fn is_budgeted(&self) -> bool {
+        self.band == Band::RealTime
+    }
+
+    /// The absolute deadline of a job that arrives at `arrival`.
+    pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
+        match self.constraint.class.relative_deadline() {
+            Some(d) => arrival.saturating_add(d),
+            None => Instant::MAX,
+        }
+    }
+
+    /// How many jobs have arrived at or before `at` (`strict`: before `at`), where the parameters
+    /// alone tell; `None` for arrivals that only history knows.
+    pub(crate) fn arrivals_until(&self, at: Instant, strict: bool) -> Option<u64> {
+        let period = match self.constraint.class {
+            Class::Periodic { period, .. } | Class::Reservation { period, .. } => Some(period),
+            Class::Once { .. } => None,
+            Class::Sporadic { .. } | Class::Aperiodic => return None,
+        };
+        Some(self.first_index + count_arrivals(self.first_arrival, period, at, strict))
+    }
+}
+
+/// Arrivals at `first` + k·`period` (or only at `first`) up to `at`, exclusive when `strict`.
+pub(crate) fn count_arrivals(
+    first: Instant,
+    period: Option<Span>,
+    at: Instant,
+    strict: bool,
+) -> u64 {
+    if at < first || (strict && at == first) {
+        return 0;
+    }
+    let elapsed = at.since(first).ticks() - u64::from(strict);
+    match period {
+        Some(period) => elapsed / period.ticks() + 1,
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_counted_with_and_without_the_instant_itself() {
+        let (at, ten) = (Instant::from_ticks, Some(Span::from_ticks(10)));
+        let count = |t, strict| count_arrivals(at(5), ten, at(t), strict);
+        assert_eq!(
+            [0, 4, 5, 14, 15, 16].map(|t| count(t, false)),
+            [0, 0, 1, 1, 2, 2]
+        );
+        assert_eq!(
+            [0, 5, 6, 15, 16, 25].map(|t| count(t, true)),
+            [0, 0, 1, 1, 2, 2]
+        );
+        assert_eq!(count_arrivals(at(5), None, at(500), false), 1);
+    }
+}

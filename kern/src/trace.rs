@@ -1,0 +1,191 @@
+//! What happened, as values: every change of state that the core makes.
+//!
+//! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
+//! enough to derive every decision again and to check the predicates of the field from outside.
+
+use punctual_model::{Instant, Span, ThreadId, Work};
+
+use crate::event::{Decision, Event, MissingCause};
+
+/// Where the core reports. All methods default to nothing, so a sink costs what it uses.
+pub trait Sink {
+    /// An event is about to be handled.
+    #[inline]
+    fn event(&mut self, now: Instant, event: &Event) {
+        let _ = (now, event);
+    }
+
+    /// A state has changed.
+    #[inline]
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        let _ = (now, event);
+    }
+
+    /// The event has been handled.
+    #[inline]
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        let _ = (now, decision);
+    }
+}
+
+/// Reports nothing, costs nothing.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NoSink;
+
+impl Sink for NoSink {}
+
+/// A change of state. Jobs are numbered from 0 within their thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceEvent {
+    /// A thread exists.
+    Created {
+        /// Its id.
+        thread: ThreadId,
+    },
+    /// A thread has ended.
+    Ended {
+        /// Its id.
+        thread: ThreadId,
+    },
+    /// A thread's new constraint is in force.
+    Changed {
+        /// Its id.
+        thread: ThreadId,
+    },
+    /// A job is released.
+    Released {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+        /// When it arrived, from where responses are measured (for policed arrivals: when the
+        /// separation allowed it).
+        arrival: Instant,
+        /// Its absolute deadline; [`Instant::MAX`] without one.
+        deadline: Instant,
+    },
+    /// A release found the job before unfinished and was dropped (`late = "skip"`).
+    Skipped {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+    },
+    /// A release found the backlog full and was dropped.
+    Lost {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+    },
+    /// A job has become ready for the first time (its turn has come and its predecessors are done).
+    Started {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+        /// The budget it starts with.
+        budget: Option<Work>,
+    },
+    /// A job is over.
+    Completed {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+        /// How it ended.
+        outcome: Outcome,
+        /// As in `Released`.
+        arrival: Instant,
+        /// As in `Released`.
+        deadline: Instant,
+        /// The work it received.
+        received: Work,
+    },
+    /// A job has used its budget and is not done (at most once per job).
+    Overran {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+    },
+    /// A thread has no budget until its next replenishment.
+    Throttled {
+        /// Whose.
+        thread: ThreadId,
+        /// Its job.
+        job: u64,
+    },
+    /// A thread has budget again.
+    Replenished {
+        /// Whose.
+        thread: ThreadId,
+        /// How much now.
+        budget: Work,
+    },
+    /// A job goes on below all real-time work.
+    Demoted {
+        /// Whose.
+        thread: ThreadId,
+        /// Which.
+        job: u64,
+    },
+    /// A thread waits.
+    Blocked {
+        /// Who.
+        thread: ThreadId,
+        /// Its job.
+        job: u64,
+        /// For predecessors (else: by its own request).
+        for_predecessors: bool,
+    },
+    /// A thread no longer waits.
+    Woken {
+        /// Who.
+        thread: ThreadId,
+        /// Why.
+        cause: WakeCause,
+    },
+    /// The processor changes hands; `None` is idle.
+    Switched {
+        /// Who ran.
+        from: Option<ThreadId>,
+        /// Who runs.
+        to: Option<ThreadId>,
+        /// The one who ran is still ready.
+        preempted: bool,
+    },
+    /// Part of the interval that ends now was charged to nobody.
+    Missing {
+        /// How much.
+        span: Span,
+        /// Why.
+        cause: MissingCause,
+    },
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It completed (a reservation: received its slice, or did not want all of it).
+    Done,
+    /// It was stopped by its overrun rule.
+    Stopped,
+    /// Its thread ended first.
+    Aborted,
+    /// A reservation wanted its whole slice and did not get it in its period.
+    Short,
+}
+
+/// Why a thread no longer waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeCause {
+    /// Somebody woke it.
+    Wake,
+    /// The wake-up had come before it blocked, so it did not wait at all.
+    EarlyWake,
+    /// Its timeout came.
+    Timeout,
+    /// Its predecessors are done.
+    Predecessors,
+}
