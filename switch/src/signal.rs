@@ -1,0 +1,198 @@
+//! The way into a preemption signal and out of it again.
+//!
+//! ```text
+//!   kernel pushes its frame on the stack of the interrupted thread
+//!     -> signal_entry -> body (Rust: closes the gate, decides, may switch away and come back)
+//!     <- gate of the processor, still closed, or null when the body did not close it
+//!   tail:     open the gate
+//!             look at pending again; if set: close, serve, and back to tail      (INV-4)
+//!   restorer: rt_sigreturn
+//! ```
+//!
+//! Between opening the gate and the return from the signal only the few instructions from `tail`
+//! to the end of the restorer run. A second signal there must not switch: on a machine where ticks
+//! come faster than frames are left, frames would pile up. The body asks [`in_signal_tail`].
+
+use core::arch::naked_asm;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The gate of one processor: closed while its scheduler state is being looked at or changed.
+///
+/// Only code on that processor's kernel thread touches it, so a plain store is enough to open or
+/// close it; atomics keep the compiler from moving it, and keep signals and main line honest.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// 1: closed. The scheduler is not preemptible (SEMANTICS §4).
+    closed: AtomicU32,
+    /// A signal came while the gate was closed.
+    pending: AtomicU32,
+}
+
+const _: () = assert!(offset_of!(Gate, closed) == 0);
+const _: () = assert!(offset_of!(Gate, pending) == 4);
+
+impl Gate {
+    /// An open gate with nothing pending.
+    pub const fn new() -> Gate {
+        Gate { closed: AtomicU32::new(0), pending: AtomicU32::new(0) }
+    }
+
+    /// Whether somebody is inside.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) != 0
+    }
+
+    /// Closes the gate. It must be open.
+    #[inline]
+    pub fn close(&self) {
+        debug_assert!(!self.is_closed(), "INV-3: nobody enters twice");
+        self.closed.store(1, Ordering::Release);
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Opens the gate; `true`: a signal came meanwhile and wants to be served (INV-4).
+    #[inline]
+    #[must_use = "a pending signal must be served"]
+    pub fn open(&self) -> bool {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.closed.store(0, Ordering::Release);
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.pending.load(Ordering::Acquire) != 0
+    }
+
+    /// Notes a signal that found the gate closed.
+    #[inline]
+    pub fn note_pending(&self) {
+        self.pending.store(1, Ordering::Release);
+    }
+
+    /// Takes the note away, with the gate closed, before the core looks at the clock.
+    #[inline]
+    pub fn take_pending(&self) -> bool {
+        let was = self.pending.load(Ordering::Acquire) != 0;
+        if was {
+            self.pending.store(0, Ordering::Release);
+        }
+        was
+    }
+}
+
+/// What runs inside the signal. Arguments as for a `SA_SIGINFO` handler, or, when a pending signal
+/// is served from the tail, zero, null and the gate (closed). Returns the gate, closed, or null
+/// when it did not close it.
+pub type SignalBody = unsafe extern "C" fn(i32, *mut u8, *mut u8) -> *const Gate;
+
+static BODY: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Installs the function that [`signal_entry`] calls. Once, before the first signal.
+pub fn install_bodies(body: SignalBody) {
+    BODY.store(body as *mut (), Ordering::Release);
+}
+
+/// The handler to give to the kernel, together with [`signal_restorer`].
+///
+/// # Safety
+/// Only the kernel calls it, as a `SA_SIGINFO` handler, after [`install_bodies`].
+#[unsafe(naked)]
+pub unsafe extern "C" fn signal_entry(number: i32, information: *mut u8, context: *mut u8) {
+    naked_asm!(
+        // The kernel enters with rsp + 8 a multiple of 16, as after a call.
+        "sub rsp, 8",
+        "call qword ptr [rip + {body}]",
+        "test rax, rax",
+        "jz 3f",
+        // The tail begins: nothing below touches scheduler state but the gate.
+        ".globl punctual_signal_tail_begin",
+        ".hidden punctual_signal_tail_begin",
+        "punctual_signal_tail_begin:",
+        "mov dword ptr [rax], 0",
+        // Look again after opening (INV-4). A signal between these two instructions finds itself
+        // in the tail, comes back a little later, and loses nothing.
+        "cmp dword ptr [rax + 4], 0",
+        "jne 4f",
+        "3:",
+        "add rsp, 8",
+        "ret",
+        "4:",
+        "mov dword ptr [rax], 1",
+        ".globl punctual_signal_tail_end",
+        ".hidden punctual_signal_tail_end",
+        "punctual_signal_tail_end:",
+        // Serve the pending signal with the gate closed, then back to the tail.
+        "xor edi, edi",
+        "xor esi, esi",
+        "mov rdx, rax",
+        "call qword ptr [rip + {body}]",
+        "jmp punctual_signal_tail_begin",
+        body = sym BODY,
+    )
+}
+
+/// `SA_RESTORER`: returns from the signal. Our own, so that its address range is known.
+///
+/// # Safety
+/// Only returned to by [`signal_entry`].
+#[unsafe(naked)]
+pub unsafe extern "C" fn signal_restorer() {
+    naked_asm!(
+        ".globl punctual_signal_restorer_begin",
+        ".hidden punctual_signal_restorer_begin",
+        "punctual_signal_restorer_begin:",
+        "mov eax, 15",
+        "syscall",
+        ".globl punctual_signal_restorer_end",
+        ".hidden punctual_signal_restorer_end",
+        "punctual_signal_restorer_end:",
+        "ud2",
+    )
+}
+
+unsafe extern "C" {
+    static punctual_signal_tail_begin: u8;
+    static punctual_signal_tail_end: u8;
+    static punctual_signal_restorer_begin: u8;
+    static punctual_signal_restorer_end: u8;
+}
+
+/// Whether `instruction` lies between the opening of the gate and the return from the signal.
+pub fn in_signal_tail(instruction: u64) -> bool {
+    let tail = (&raw const punctual_signal_tail_begin) as u64
+        ..(&raw const punctual_signal_tail_end) as u64;
+    let restorer = (&raw const punctual_signal_restorer_begin) as u64
+        ..(&raw const punctual_signal_restorer_end) as u64;
+    tail.contains(&instruction) || restorer.contains(&instruction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_opens_the_gate_is_told_of_a_signal_that_came_meanwhile() {
+        // INV-3, INV-4
+        let gate = Gate::new();
+        gate.close();
+        assert!(gate.is_closed());
+        gate.note_pending();
+        assert!(gate.open());
+        gate.close();
+        assert!(gate.take_pending());
+        assert!(!gate.take_pending());
+        assert!(!gate.open());
+    }
+
+    #[test]
+    fn the_tail_covers_the_way_out_and_nothing_else() {
+        // INV-4: the opening store, the look at pending, and both ways on from it.
+        let begin = (&raw const punctual_signal_tail_begin) as u64;
+        let end = (&raw const punctual_signal_tail_end) as u64;
+        assert!(in_signal_tail(begin));
+        assert!(!in_signal_tail(end));
+        assert!(!in_signal_tail(signal_entry as *const () as u64));
+        assert!(in_signal_tail(signal_restorer as *const () as u64));
+        assert!((10..64).contains(&(end - begin)), "{} bytes", end - begin);
+    }
+}
