@@ -25,7 +25,7 @@ impl<P: Policy> Shard<P> {
             }
             Class::Once { .. } => {
                 self.settle(now, thread, Outcome::Done, sink);
-                self.to_background(thread);
+                self.demote(thread);
             }
             Class::Periodic { .. } | Class::Sporadic { .. } => self.overrun(now, thread, sink),
             Class::Aperiodic => {}
@@ -64,12 +64,12 @@ impl<P: Policy> Shard<P> {
                         job: index,
                     },
                 );
-                self.to_background(thread);
+                self.demote(thread);
             }
         }
     }
 
-    fn to_background(&mut self, thread: usize) {
+    fn demote(&mut self, thread: usize) {
         self.dequeue(thread);
         self.threads[thread].band = Band::Background;
         self.enqueue(thread);

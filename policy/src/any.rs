@@ -1,0 +1,84 @@
+//! The built-in policies behind one type, for policies that a file chooses.
+//!
+//! An enum rather than a pointer: the choice is a jump that predicts well, and each arm is inlined.
+//! Programs that know their policy use it directly and do not pay even that.
+
+use punctual_kern::{Attributes, Pick, Policy};
+use punctual_model::{Instant, PolicyKind, Span, ThreadId, Work};
+
+use crate::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin};
+
+/// One of the built-in policies.
+#[derive(Debug)]
+pub enum AnyPolicy {
+    /// First come, first served.
+    Fifo(Fifo),
+    /// In turn.
+    RoundRobin(RoundRobin),
+    /// By priority.
+    FixedPriority(FixedPriority),
+    /// By deadline.
+    EarliestDeadlineFirst(EarliestDeadlineFirst),
+}
+
+impl AnyPolicy {
+    /// The policy of a CPU in a file, for threads with an index below `capacity`. `ticks` converts
+    /// nanoseconds to ticks of the platform.
+    pub fn new(kind: PolicyKind, capacity: usize, ticks: impl Fn(u64) -> u64) -> Self {
+        match kind {
+            PolicyKind::Fifo => AnyPolicy::Fifo(Fifo::new(capacity)),
+            PolicyKind::RoundRobin { timeslice } => {
+                let timeslice = Span::from_ticks(ticks(timeslice.ticks()));
+                AnyPolicy::RoundRobin(RoundRobin::new(capacity, timeslice))
+            }
+            PolicyKind::FixedPriority { preemptive: true } => {
+                AnyPolicy::FixedPriority(FixedPriority::new(capacity))
+            }
+            PolicyKind::FixedPriority { preemptive: false } => {
+                AnyPolicy::FixedPriority(FixedPriority::non_preemptive(capacity))
+            }
+            PolicyKind::EarliestDeadlineFirst => {
+                AnyPolicy::EarliestDeadlineFirst(EarliestDeadlineFirst::new(capacity))
+            }
+        }
+    }
+}
+
+/// Runs `$body` with `$policy` bound to whichever policy it is.
+macro_rules! each {
+    ($any:expr, $policy:ident => $body:expr) => {
+        match $any {
+            AnyPolicy::Fifo($policy) => $body,
+            AnyPolicy::RoundRobin($policy) => $body,
+            AnyPolicy::FixedPriority($policy) => $body,
+            AnyPolicy::EarliestDeadlineFirst($policy) => $body,
+        }
+    };
+}
+
+impl Policy for AnyPolicy {
+    fn attach(&mut self, thread: ThreadId) {
+        each!(self, p => p.attach(thread));
+    }
+    fn detach(&mut self, thread: ThreadId) {
+        each!(self, p => p.detach(thread));
+    }
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        each!(self, p => p.wake(thread, attributes));
+    }
+    fn block(&mut self, thread: ThreadId) {
+        each!(self, p => p.block(thread));
+    }
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
+        each!(self, p => p.update(thread, attributes));
+    }
+    fn yield_now(&mut self, thread: ThreadId) {
+        each!(self, p => p.yield_now(thread));
+    }
+    fn charge(&mut self, thread: ThreadId, work: Work) {
+        each!(self, p => p.charge(thread, work));
+    }
+    fn pick(&mut self, now: Instant) -> Option<Pick> {
+        each!(self, p => p.pick(now))
+    }
+}

@@ -1,0 +1,39 @@
+//! Earliest deadline first, eager: work runs as soon as it can.
+//!
+//! Source: Liu and Layland 1973; Dertouzos 1974 (optimal on one processor). Eager rather than at
+//! the latest possible moment, as Nautilus does, so that missing time finds the work done
+//! (Nautilus paper §3.6). Gives up: who suffers in overload is not chosen, but falls out of the
+//! deadlines; budgets in `kern` keep an overrun with its owner.
+
+use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
+use punctual_model::{Instant, ThreadId};
+
+/// Ready threads by absolute deadline, then release, then order in the file.
+#[derive(Debug)]
+pub struct EarliestDeadlineFirst {
+    ready: ReadyQueue<(Instant, Instant, u32)>,
+}
+
+impl EarliestDeadlineFirst {
+    /// For threads with an index below `capacity`.
+    pub fn new(capacity: usize) -> Self {
+        EarliestDeadlineFirst { ready: ReadyQueue::new(capacity) }
+    }
+}
+
+impl Policy for EarliestDeadlineFirst {
+    #[inline]
+    fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.ready.insert(thread, (a.absolute_deadline, a.release, a.order));
+    }
+
+    #[inline]
+    fn block(&mut self, thread: ThreadId) {
+        self.ready.remove(thread);
+    }
+
+    #[inline]
+    fn pick(&mut self, _now: Instant) -> Option<Pick> {
+        self.ready.first().map(|(thread, _)| Pick { thread, until: None })
+    }
+}

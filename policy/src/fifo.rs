@@ -1,0 +1,43 @@
+//! First come, first served: by release, and nobody is preempted.
+//!
+//! Gives up: urgency altogether; a short deadline waits behind every job released before. In
+//! exchange the longest wait is the same for all and easily bounded.
+
+use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
+use punctual_model::{Instant, ThreadId};
+
+/// Ready threads by release, then order in the file; the first runs until it blocks or completes.
+#[derive(Debug)]
+pub struct Fifo {
+    ready: ReadyQueue<(Instant, u32)>,
+    holder: Option<ThreadId>,
+}
+
+impl Fifo {
+    /// For threads with an index below `capacity`.
+    pub fn new(capacity: usize) -> Self {
+        Fifo { ready: ReadyQueue::new(capacity), holder: None }
+    }
+}
+
+impl Policy for Fifo {
+    fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.ready.insert(thread, (a.release, a.order));
+    }
+
+    fn block(&mut self, thread: ThreadId) {
+        self.ready.remove(thread);
+        if self.holder == Some(thread) {
+            self.holder = None;
+        }
+    }
+
+    fn pick(&mut self, _now: Instant) -> Option<Pick> {
+        let thread = match self.holder {
+            Some(holder) => holder,
+            None => self.ready.first()?.0,
+        };
+        self.holder = Some(thread);
+        Some(Pick { thread, until: None })
+    }
+}

@@ -1,0 +1,64 @@
+//! Fixed priority: the highest priority first, preemptive or not.
+//!
+//! Source: Liu and Layland 1973 (preemptive); George, Rivierre and Spuri 1996 (non-preemptive).
+//! Gives up: processor utilization, where priorities do not follow deadlines; without preemption
+//! also the response times of urgent work, which waits for the job that runs.
+
+use core::cmp::Reverse;
+
+use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
+use punctual_model::{Instant, ThreadId};
+
+/// Ready threads by priority, then release, then order in the file.
+#[derive(Debug)]
+pub struct FixedPriority {
+    ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,
+    preemptive: bool,
+    /// Without preemption: who runs until it blocks or completes.
+    holder: Option<ThreadId>,
+}
+
+impl FixedPriority {
+    /// Preemptive, for threads with an index below `capacity`.
+    pub fn new(capacity: usize) -> Self {
+        FixedPriority { ready: ReadyQueue::new(capacity), preemptive: true, holder: None }
+    }
+
+    /// As [`FixedPriority::new`], but a job that runs is never preempted by another.
+    pub fn non_preemptive(capacity: usize) -> Self {
+        FixedPriority { preemptive: false, ..FixedPriority::new(capacity) }
+    }
+}
+
+impl Policy for FixedPriority {
+    #[inline]
+    fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.ready.insert(thread, (Reverse(a.priority.number()), a.release, a.order));
+    }
+
+    #[inline]
+    fn block(&mut self, thread: ThreadId) {
+        self.ready.remove(thread);
+        if self.holder == Some(thread) {
+            self.holder = None;
+        }
+    }
+
+    fn yield_now(&mut self, thread: ThreadId) {
+        if self.holder == Some(thread) {
+            self.holder = None;
+        }
+    }
+
+    #[inline]
+    fn pick(&mut self, _now: Instant) -> Option<Pick> {
+        let thread = match self.holder {
+            Some(holder) => holder,
+            None => self.ready.first()?.0,
+        };
+        if !self.preemptive {
+            self.holder = Some(thread);
+        }
+        Some(Pick { thread, until: None })
+    }
+}
