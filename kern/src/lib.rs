@@ -21,7 +21,7 @@
 //! 5. **Simple algorithms.** Indexed heaps and counters; no unsafe code.
 //!
 //! Map: [`Event`] and [`Decision`] (the seam to platforms), [`Policy`] (the seam to policies),
-//! [`Constraint`] (what a thread asks for), [`Sink`] and [`TraceEvent`] (what happened), [`Shard`]
+//! [`Constraint`] (what a thread asks for), [`Plan`] (from a system to its shards), [`Sink`] and [`TraceEvent`] (what happened), [`Shard`]
 //! (the machine itself, in parts: releases, budgets, blocking, precedence).
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ mod constraint;
 mod event;
 mod heap;
 mod pending;
+mod plan;
 mod policy;
 mod precedence;
 mod shard;
@@ -42,6 +43,7 @@ mod trace;
 pub use constraint::Constraint;
 pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
 pub use heap::ReadyQueue;
+pub use plan::{CpuPlan, Plan};
 pub use policy::{Attributes, Pick, Policy};
 pub use precedence::{Edge, Source};
 pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Shard};

@@ -1,0 +1,296 @@
+//! From a system of the model to the shards that run it, on a platform with a given tick.
+//!
+//! Each task becomes one thread on its CPU's shard. Times become ticks here and nowhere else.
+//! Tasks that precede each other must keep their common instants: 2 · 5 ms is 10 ms in ticks too,
+//! or a job would wait for a predecessor that arrives one tick later. So within a set of tasks
+//! joined by precedence, the greatest common divisor of all periods and phases is rounded once and
+//! everything is a multiple of it; the error stays below half a tick per divisor.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{
+    Class, CpuId, Frequency, Instant, Late, PolicyKind, Span, System, Task, TaskId, ThreadId, Work,
+};
+
+use crate::constraint::Constraint;
+use crate::policy::Policy;
+use crate::precedence::{Edge, Source};
+use crate::shard::{Capacity, ConfigError, Shard};
+
+/// Most waiting jobs that one shard reserves room for, however large the backlogs are.
+const MAX_PENDING: usize = 1 << 20;
+/// Longest turn of a background thread among its equals.
+const BACKGROUND_TURN_NS: u64 = 10_000_000;
+
+/// The shards of a system, in ticks of one platform.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Ticks per second of everything below.
+    pub frequency: Frequency,
+    /// One per CPU, in the order of the file.
+    pub cpus: Vec<CpuPlan>,
+}
+
+/// What one shard is built from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuPlan {
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// Its policy; a timeslice counts ticks.
+    pub policy: PolicyKind,
+    /// Room in the shard.
+    pub capacity: Capacity,
+    /// Thread i runs the i-th of these, under the constraint beside it.
+    pub threads: Vec<(TaskId, Constraint)>,
+    /// Precedences: the successor's thread, and the edge.
+    pub edges: Vec<(u32, Edge)>,
+    /// Predecessors on other CPUs, by slot: first arrival and period.
+    pub remotes: Vec<(Instant, Option<Span>)>,
+    /// Which threads other shards wait for: the thread, the CPU, the slot there.
+    pub notifications: Vec<(u32, CpuId, u32)>,
+}
+
+impl Plan {
+    /// Plans a valid system. O(tasks + precedences).
+    pub fn new(system: &System, frequency: Frequency) -> Plan {
+        let grids = Grids::new(system, frequency);
+        let mut cpus: Vec<CpuPlan> = (0..system.cpus.len())
+            .map(|index| CpuPlan::empty(system, index, frequency))
+            .collect();
+        let mut places = Vec::with_capacity(system.tasks.len());
+        for (index, task) in system.tasks.iter().enumerate() {
+            let cpu = &mut cpus[task.cpu.index()];
+            places.push(small(cpu.threads.len()));
+            cpu.threads.push((TaskId(small(index)), grids.constraint(index, task)));
+        }
+        for cpu in &mut cpus {
+            cpu.size();
+        }
+        let mut plan = Plan { frequency, cpus };
+        for (index, task) in system.tasks.iter().enumerate() {
+            let kinds = [(&task.after, false), (&task.follows, true)];
+            for (predecessors, strict) in kinds {
+                for &from in predecessors {
+                    plan.connect(system, &places, (from, TaskId(small(index))), strict);
+                }
+            }
+        }
+        plan
+    }
+
+    fn connect(&mut self, system: &System, places: &[u32], edge: (TaskId, TaskId), strict: bool) {
+        let (from, to) = edge;
+        let from_cpu = system.tasks[from.index()].cpu;
+        let to_cpu = system.tasks[to.index()].cpu;
+        let (from_thread, to_thread) = (places[from.index()], places[to.index()]);
+        let source = if from_cpu == to_cpu {
+            Source::Local(ThreadId::new(from_thread, 0))
+        } else {
+            let class = &self.cpus[from_cpu.index()].threads[from_thread as usize].1;
+            let arrivals = (Instant::ZERO.saturating_add(class.phase), class.class.min_separation());
+            let remotes = &mut self.cpus[to_cpu.index()].remotes;
+            let slot = small(remotes.len());
+            remotes.push(arrivals);
+            self.cpus[from_cpu.index()].notifications.push((from_thread, to_cpu, slot));
+            Source::Remote { slot }
+        };
+        self.cpus[to_cpu.index()].edges.push((to_thread, Edge { from: source, strict }));
+    }
+}
+
+impl CpuPlan {
+    fn empty(system: &System, index: usize, frequency: Frequency) -> CpuPlan {
+        let policy = match system.cpus[index].policy {
+            PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
+                timeslice: Span::from_ticks(frequency.ticks_up(timeslice.ticks())),
+            },
+            other => other,
+        };
+        CpuPlan {
+            cpu: CpuId(u16::try_from(index).unwrap_or(u16::MAX)),
+            policy,
+            capacity: Capacity {
+                threads: 0,
+                pending: 0,
+                background_turn: Span::from_ticks(frequency.ticks_up(BACKGROUND_TURN_NS)),
+            },
+            threads: Vec::new(),
+            edges: Vec::new(),
+            remotes: Vec::new(),
+            notifications: Vec::new(),
+        }
+    }
+
+    fn size(&mut self) {
+        let backlogs = self.threads.iter().map(|(_, constraint)| match constraint.late {
+            // Waiting jobs, and arrivals that came too early.
+            Late::Queue { backlog } => 2 * backlog as usize,
+            Late::Skip => 1,
+        });
+        self.capacity.threads = self.threads.len();
+        self.capacity.pending = backlogs.sum::<usize>().min(MAX_PENDING);
+    }
+
+    /// Builds the shard. Thread i has index i and generation 0.
+    ///
+    /// # Errors
+    /// When the plan was changed by hand into something meaningless.
+    pub fn build<P: Policy>(&self, policy: P) -> Result<Shard<P>, ConfigError> {
+        let mut shard = Shard::new(self.capacity, policy);
+        for (_, constraint) in &self.threads {
+            let _ = shard.attach(*constraint)?;
+        }
+        for &(first_arrival, period) in &self.remotes {
+            let _ = shard.add_remote(first_arrival, period);
+        }
+        for &(successor, edge) in &self.edges {
+            shard.add_precedence(ThreadId::new(successor, 0), edge)?;
+        }
+        for &(thread, to, slot) in &self.notifications {
+            shard.add_notification(ThreadId::new(thread, 0), to, slot)?;
+        }
+        Ok(shard)
+    }
+}
+
+/// For each task, the divisor on which its times are rounded, in nanoseconds and in ticks.
+struct Grids {
+    frequency: Frequency,
+    steps: Vec<Option<(u64, u64)>>,
+}
+
+impl Grids {
+    fn new(system: &System, frequency: Frequency) -> Grids {
+        let groups = joined_by_precedence(system);
+        let mut divisors = vec![0_u64; system.tasks.len()];
+        for (task, &group) in system.tasks.iter().zip(&groups) {
+            let period = task.class.min_separation().map_or(0, Span::ticks);
+            let both = gcd(period, task.phase.ticks());
+            divisors[group] = gcd(divisors[group], both);
+        }
+        let connected = |t: &Task| !(t.after.is_empty() && t.follows.is_empty());
+        let mut has_edges = vec![false; system.tasks.len()];
+        for (index, task) in system.tasks.iter().enumerate() {
+            has_edges[groups[index]] |= connected(task);
+        }
+        let step = |group: usize| match divisors[group] {
+            0 => None,
+            divisor => Some((divisor, nearest(frequency, divisor))),
+        };
+        let steps = groups.iter().map(|&g| step(g).filter(|_| has_edges[g])).collect();
+        Grids { frequency, steps }
+    }
+
+    fn constraint(&self, index: usize, task: &Task) -> Constraint {
+        let frequency = self.frequency;
+        let time = |ns: u64| match self.steps[index] {
+            Some((divisor, ticks)) if ns.is_multiple_of(divisor) => {
+                (ns / divisor).saturating_mul(ticks)
+            }
+            _ => nearest(frequency, ns),
+        };
+        let order = small(index);
+        Constraint::of_task(task, order).convert(time, |ns| frequency.ticks_up(ns))
+    }
+}
+
+fn nearest(frequency: Frequency, ns: u64) -> u64 {
+    let (down, up) = (frequency.ticks_down(ns), frequency.ticks_up(ns));
+    let below = ns - frequency.ns_down(down).min(ns);
+    let above = frequency.ns_up(up).saturating_sub(ns);
+    if above < below || down == 0 { up } else { down }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// For each task, the smallest task of those that precedence joins it with, in any direction.
+fn joined_by_precedence(system: &System) -> Vec<usize> {
+    let mut parent: Vec<usize> = (0..system.tasks.len()).collect();
+    fn root(parent: &mut [usize], mut at: usize) -> usize {
+        while parent[at] != at {
+            parent[at] = parent[parent[at]];
+            at = parent[at];
+        }
+        at
+    }
+    for (index, task) in system.tasks.iter().enumerate() {
+        for from in task.after.iter().chain(&task.follows) {
+            let (a, b) = (root(&mut parent, index), root(&mut parent, from.index()));
+            parent[a.max(b)] = a.min(b);
+        }
+    }
+    (0..system.tasks.len()).map(|index| root(&mut parent, index)).collect()
+}
+
+fn small(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+impl Constraint {
+    /// The same constraint with another budget (on a live machine: the wcet and its overheads).
+    pub fn with_budget(mut self, budget: Work) -> Constraint {
+        match &mut self.class {
+            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
+            Class::Reservation { slice, .. } => *slice = budget,
+            Class::Once { size, .. } => *size = budget,
+            Class::Aperiodic => {}
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn periodic(name: &str, cpu: u16, ms: u64) -> Task {
+        let class = Class::Periodic {
+            period: Span::from_ms(ms),
+            wcet: Work::from_us(10),
+            relative_deadline: Span::from_ms(ms),
+        };
+        Task::new(name.to_string(), CpuId(cpu), class)
+    }
+
+    fn two_cpus() -> System {
+        let cpu = |name: &str| punctual_model::Cpu {
+            name: name.to_string(),
+            host: None,
+            policy: PolicyKind::EarliestDeadlineFirst,
+        };
+        let mut system = System { cpus: vec![cpu("0"), cpu("1")], ..System::default() };
+        system.tasks = vec![periodic("a", 0, 5), periodic("b", 0, 10), periodic("c", 1, 15)];
+        system.tasks[1].after = vec![TaskId(0)];
+        system.tasks[2].follows = vec![TaskId(1)];
+        system
+    }
+
+    #[test]
+    fn tasks_joined_by_precedence_keep_their_common_instants_at_any_frequency() {
+        for hertz in [2_249_987_654, 999_999_937, 33_333_333, 3_000_000_001] {
+            let frequency = Frequency::try_new(hertz).expect("not zero");
+            let plan = Plan::new(&two_cpus(), frequency);
+            let period = |cpu: usize, thread: usize| {
+                let class = plan.cpus[cpu].threads[thread].1.class;
+                class.min_separation().expect("periodic").ticks()
+            };
+            assert_eq!(period(0, 1), 2 * period(0, 0));
+            assert_eq!(period(1, 0), 3 * period(0, 0));
+            let ideal = u128::from(hertz) * 15 / 1_000;
+            assert!(u128::from(period(1, 0)).abs_diff(ideal) <= 3);
+        }
+    }
+
+    #[test]
+    fn a_predecessor_on_another_cpu_is_a_slot_here_and_a_notification_there() {
+        let plan = Plan::new(&two_cpus(), Frequency::NANOSECONDS);
+        assert_eq!(plan.cpus[0].notifications, [(1, CpuId(1), 0)]);
+        assert_eq!(plan.cpus[1].remotes, [(Instant::ZERO, Some(Span::from_ms(10)))]);
+        let edge = Edge { from: Source::Remote { slot: 0 }, strict: true };
+        assert_eq!(plan.cpus[1].edges, [(0, edge)]);
+    }
+}
