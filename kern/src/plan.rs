@@ -62,7 +62,8 @@ impl Plan {
         for (index, task) in system.tasks.iter().enumerate() {
             let cpu = &mut cpus[task.cpu.index()];
             places.push(small(cpu.threads.len()));
-            cpu.threads.push((TaskId(small(index)), grids.constraint(index, task)));
+            cpu.threads
+                .push((TaskId(small(index)), grids.constraint(index, task)));
         }
         for cpu in &mut cpus {
             cpu.size();
@@ -88,14 +89,25 @@ impl Plan {
             Source::Local(ThreadId::new(from_thread, 0))
         } else {
             let class = &self.cpus[from_cpu.index()].threads[from_thread as usize].1;
-            let arrivals = (Instant::ZERO.saturating_add(class.phase), class.class.min_separation());
+            let arrivals = (
+                Instant::ZERO.saturating_add(class.phase),
+                class.class.min_separation(),
+            );
             let remotes = &mut self.cpus[to_cpu.index()].remotes;
             let slot = small(remotes.len());
             remotes.push(arrivals);
-            self.cpus[from_cpu.index()].notifications.push((from_thread, to_cpu, slot));
+            self.cpus[from_cpu.index()]
+                .notifications
+                .push((from_thread, to_cpu, slot));
             Source::Remote { slot }
         };
-        self.cpus[to_cpu.index()].edges.push((to_thread, Edge { from: source, strict }));
+        self.cpus[to_cpu.index()].edges.push((
+            to_thread,
+            Edge {
+                from: source,
+                strict,
+            },
+        ));
     }
 }
 
@@ -123,11 +135,14 @@ impl CpuPlan {
     }
 
     fn size(&mut self) {
-        let backlogs = self.threads.iter().map(|(_, constraint)| match constraint.late {
-            // Waiting jobs, and arrivals that came too early.
-            Late::Queue { backlog } => 2 * backlog as usize,
-            Late::Skip => 1,
-        });
+        let backlogs = self
+            .threads
+            .iter()
+            .map(|(_, constraint)| match constraint.late {
+                // Waiting jobs, and arrivals that came too early.
+                Late::Queue { backlog } => 2 * backlog as usize,
+                Late::Skip => 1,
+            });
         self.capacity.threads = self.threads.len();
         self.capacity.pending = backlogs.sum::<usize>().min(MAX_PENDING);
     }
@@ -178,7 +193,10 @@ impl Grids {
             0 => None,
             divisor => Some((divisor, nearest(frequency, divisor))),
         };
-        let steps = groups.iter().map(|&g| step(g).filter(|_| has_edges[g])).collect();
+        let steps = groups
+            .iter()
+            .map(|&g| step(g).filter(|_| has_edges[g]))
+            .collect();
         Grids { frequency, steps }
     }
 
@@ -222,7 +240,9 @@ fn joined_by_precedence(system: &System) -> Vec<usize> {
             parent[a.max(b)] = a.min(b);
         }
     }
-    (0..system.tasks.len()).map(|index| root(&mut parent, index)).collect()
+    (0..system.tasks.len())
+        .map(|index| root(&mut parent, index))
+        .collect()
 }
 
 fn small(n: usize) -> u32 {
@@ -262,8 +282,15 @@ mod tests {
             host: None,
             policy: PolicyKind::EarliestDeadlineFirst,
         };
-        let mut system = System { cpus: vec![cpu("0"), cpu("1")], ..System::default() };
-        system.tasks = vec![periodic("a", 0, 5), periodic("b", 0, 10), periodic("c", 1, 15)];
+        let mut system = System {
+            cpus: vec![cpu("0"), cpu("1")],
+            ..System::default()
+        };
+        system.tasks = vec![
+            periodic("a", 0, 5),
+            periodic("b", 0, 10),
+            periodic("c", 1, 15),
+        ];
         system.tasks[1].after = vec![TaskId(0)];
         system.tasks[2].follows = vec![TaskId(1)];
         system
@@ -289,8 +316,14 @@ mod tests {
     fn a_predecessor_on_another_cpu_is_a_slot_here_and_a_notification_there() {
         let plan = Plan::new(&two_cpus(), Frequency::NANOSECONDS);
         assert_eq!(plan.cpus[0].notifications, [(1, CpuId(1), 0)]);
-        assert_eq!(plan.cpus[1].remotes, [(Instant::ZERO, Some(Span::from_ms(10)))]);
-        let edge = Edge { from: Source::Remote { slot: 0 }, strict: true };
+        assert_eq!(
+            plan.cpus[1].remotes,
+            [(Instant::ZERO, Some(Span::from_ms(10)))]
+        );
+        let edge = Edge {
+            from: Source::Remote { slot: 0 },
+            strict: true,
+        };
         assert_eq!(plan.cpus[1].edges, [(0, edge)]);
     }
 }

@@ -17,14 +17,17 @@ pub struct EarliestDeadlineFirst {
 impl EarliestDeadlineFirst {
     /// For threads with an index below `capacity`.
     pub fn new(capacity: usize) -> Self {
-        EarliestDeadlineFirst { ready: ReadyQueue::new(capacity) }
+        EarliestDeadlineFirst {
+            ready: ReadyQueue::new(capacity),
+        }
     }
 }
 
 impl Policy for EarliestDeadlineFirst {
     #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
-        self.ready.insert(thread, (a.absolute_deadline, a.release, a.order));
+        self.ready
+            .insert(thread, (a.absolute_deadline, a.release, a.order));
     }
 
     #[inline]
@@ -34,6 +37,9 @@ impl Policy for EarliestDeadlineFirst {
 
     #[inline]
     fn pick(&mut self, _now: Instant) -> Option<Pick> {
-        self.ready.first().map(|(thread, _)| Pick { thread, until: None })
+        self.ready.first().map(|(thread, _)| Pick {
+            thread,
+            until: None,
+        })
     }
 }

@@ -16,7 +16,10 @@ pub struct Fifo {
 impl Fifo {
     /// For threads with an index below `capacity`.
     pub fn new(capacity: usize) -> Self {
-        Fifo { ready: ReadyQueue::new(capacity), holder: None }
+        Fifo {
+            ready: ReadyQueue::new(capacity),
+            holder: None,
+        }
     }
 }
 
@@ -38,6 +41,9 @@ impl Policy for Fifo {
             None => self.ready.first()?.0,
         };
         self.holder = Some(thread);
-        Some(Pick { thread, until: None })
+        Some(Pick {
+            thread,
+            until: None,
+        })
     }
 }

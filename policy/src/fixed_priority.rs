@@ -21,19 +21,27 @@ pub struct FixedPriority {
 impl FixedPriority {
     /// Preemptive, for threads with an index below `capacity`.
     pub fn new(capacity: usize) -> Self {
-        FixedPriority { ready: ReadyQueue::new(capacity), preemptive: true, holder: None }
+        FixedPriority {
+            ready: ReadyQueue::new(capacity),
+            preemptive: true,
+            holder: None,
+        }
     }
 
     /// As [`FixedPriority::new`], but a job that runs is never preempted by another.
     pub fn non_preemptive(capacity: usize) -> Self {
-        FixedPriority { preemptive: false, ..FixedPriority::new(capacity) }
+        FixedPriority {
+            preemptive: false,
+            ..FixedPriority::new(capacity)
+        }
     }
 }
 
 impl Policy for FixedPriority {
     #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
-        self.ready.insert(thread, (Reverse(a.priority.number()), a.release, a.order));
+        self.ready
+            .insert(thread, (Reverse(a.priority.number()), a.release, a.order));
     }
 
     #[inline]
@@ -59,6 +67,9 @@ impl Policy for FixedPriority {
         if !self.preemptive {
             self.holder = Some(thread);
         }
-        Some(Pick { thread, until: None })
+        Some(Pick {
+            thread,
+            until: None,
+        })
     }
 }

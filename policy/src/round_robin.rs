@@ -22,7 +22,12 @@ impl RoundRobin {
     /// one.
     pub fn new(capacity: usize, timeslice: Span) -> Self {
         let timeslice = timeslice.max(Span::from_ticks(1));
-        RoundRobin { ready: ReadyQueue::new(capacity), timeslice, next_turn: 0, left: timeslice }
+        RoundRobin {
+            ready: ReadyQueue::new(capacity),
+            timeslice,
+            next_turn: 0,
+            left: timeslice,
+        }
     }
 
     fn is_head(&self, thread: ThreadId) -> bool {
@@ -71,6 +76,9 @@ impl Policy for RoundRobin {
     fn pick(&mut self, now: Instant) -> Option<Pick> {
         let (thread, _) = self.ready.first()?;
         let alone = self.ready.len() == 1;
-        Some(Pick { thread, until: (!alone).then(|| now.saturating_add(self.left)) })
+        Some(Pick {
+            thread,
+            until: (!alone).then(|| now.saturating_add(self.left)),
+        })
     }
 }
