@@ -31,6 +31,11 @@ pub enum Event {
     /// The running thread lets others of the same urgency go first (a reservation gives up the
     /// rest of its slice).
     Yield,
+    /// The running thread lets nobody preempt it until it says [`Event::Unprotect`], blocks,
+    /// completes, or has no budget left.
+    Protect,
+    /// The running thread can be preempted again.
+    Unprotect,
     /// The running thread ends for good.
     Exit,
     /// A thread may go on.

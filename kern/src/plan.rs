@@ -41,6 +41,8 @@ pub struct CpuPlan {
     pub policy: PolicyKind,
     /// Room in the shard.
     pub capacity: Capacity,
+    /// Jobs that arrive at or after this instant are not released.
+    pub horizon: Instant,
     /// Thread i runs the i-th of these, under the constraint beside it.
     pub threads: Vec<(TaskId, Constraint)>,
     /// Precedences: the successor's thread, and the edge.
@@ -52,6 +54,14 @@ pub struct CpuPlan {
 }
 
 impl Plan {
+    /// Covers only the releases in [0, `duration_ns`).
+    pub fn set_duration(&mut self, duration_ns: u64) {
+        let horizon = Instant::from_ticks(self.frequency.ticks_down(duration_ns));
+        for cpu in &mut self.cpus {
+            cpu.horizon = horizon;
+        }
+    }
+
     /// Plans a valid system. O(tasks + precedences).
     pub fn new(system: &System, frequency: Frequency) -> Plan {
         let grids = Grids::new(system, frequency);
@@ -127,6 +137,7 @@ impl CpuPlan {
                 pending: 0,
                 background_turn: Span::from_ticks(frequency.ticks_up(BACKGROUND_TURN_NS)),
             },
+            horizon: Instant::MAX,
             threads: Vec::new(),
             edges: Vec::new(),
             remotes: Vec::new(),
@@ -153,6 +164,7 @@ impl CpuPlan {
     /// When the plan was changed by hand into something meaningless.
     pub fn build<P: Policy>(&self, policy: P) -> Result<Shard<P>, ConfigError> {
         let mut shard = Shard::new(self.capacity, policy);
+        shard.set_horizon(self.horizon);
         for (_, constraint) in &self.threads {
             let _ = shard.attach(*constraint)?;
         }

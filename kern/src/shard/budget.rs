@@ -163,6 +163,7 @@ impl<P: Policy> Shard<P> {
         let (id, index) = (t.id(thread), t.next_index);
         t.next_index += 1;
         t.last_arrival = arrival;
+        self.unsettled += 1;
         t.granted += 1;
         t.taken = t.granted;
         t.debt = punctual_model::Work::ZERO;

@@ -162,6 +162,7 @@ impl<P: Policy> Shard<P> {
             return;
         };
         job.settled = true;
+        self.unsettled -= u64::from(t.constraint.class.is_real_time());
         sink.trace(
             now,
             TraceEvent::Completed {
@@ -213,6 +214,7 @@ impl<P: Policy> Shard<P> {
         for mut list in [t.backlog, t.early] {
             while self.pool.pop(&mut list).is_some() {}
         }
+        self.unsettled -= u64::from(t.backlog.len());
         t.backlog = List::EMPTY;
         t.early = List::EMPTY;
         self.settle(now, thread, Outcome::Aborted, sink);

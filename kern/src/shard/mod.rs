@@ -21,7 +21,7 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
 use crate::pending::Pool;
-use crate::policy::Policy;
+use crate::policy::{Pick, Policy};
 use crate::precedence::Precedences;
 use crate::thread::{Band, JobView, State, Thread};
 use crate::timeline::Timeline;
@@ -55,6 +55,12 @@ pub struct Shard<P> {
     now: Instant,
     /// Part of the interval since `now` that is charged to nobody.
     uncharged: Span,
+    /// The running thread is in a non-preemptive section.
+    protected: bool,
+    /// Jobs that arrive at or after this instant are not released.
+    horizon: Instant,
+    /// Released jobs with a deadline whose guarantee is not settled yet.
+    unsettled: u64,
     /// Until when the policy's choice stands.
     until: Option<Instant>,
     /// More timers were due than one entry serves.
@@ -133,6 +139,12 @@ impl<P: Policy> Shard<P> {
         })
     }
 
+    /// Released jobs with a deadline that are not done (reservations: in the current period). A run
+    /// whose releases have ended is over when none is left.
+    pub fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
     /// The policy, for inspection.
     pub fn policy(&self) -> &P {
         &self.policy
@@ -152,6 +164,8 @@ impl<P: Policy> Shard<P> {
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
             Event::Yield => self.give_way(running?, sink, now),
+            Event::Protect => self.protected = running.is_ok(),
+            Event::Unprotect => self.protected = false,
             Event::Exit => self.end(now, running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
@@ -234,10 +248,7 @@ impl<P: Policy> Shard<P> {
                 self.exhaust(now, id.index(), sink);
             }
         }
-        let pick = match self.policy.pick(now) {
-            Some(pick) => Some(pick),
-            None => self.background.pick(now),
-        };
+        let pick = self.choose(now);
         let chosen = pick.map(|pick| pick.thread);
         self.until = pick.and_then(|pick| pick.until);
         self.switch_to(now, chosen, sink);
@@ -245,6 +256,23 @@ impl<P: Policy> Shard<P> {
             next: chosen.map_or(Next::Idle, Next::Thread),
             arm: self.next_instant(now),
             refused,
+        }
+    }
+
+    fn choose(&mut self, now: Instant) -> Option<Pick> {
+        if self.protected
+            && let Some(thread) = self.running
+            && self.threads[thread.index()].queued
+        {
+            return Some(Pick {
+                thread,
+                until: None,
+            });
+        }
+        self.protected = false;
+        match self.policy.pick(now) {
+            Some(pick) => Some(pick),
+            None => self.background.pick(now),
         }
     }
 
@@ -310,6 +338,9 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         if !t.queued {
             return;
+        }
+        if t.state == State::Running {
+            self.protected = false;
         }
         t.queued = false;
         let id = t.id(thread);

@@ -135,6 +135,10 @@ impl<P: Policy> Shard<P> {
             }
             None => self.timeline.cancel(thread, Timer::Release),
         }
+        if at >= self.horizon {
+            self.replenish_past_horizon(now, thread, at, sink);
+            return;
+        }
         if by_clock {
             self.release(now, thread, at, sink);
             return;
@@ -155,6 +159,24 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// No more releases; but a throttled job still gets its budgets, at the same instants.
+    fn replenish_past_horizon<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        at: Instant,
+        sink: &mut S,
+    ) {
+        let t = &mut self.threads[thread];
+        let reservation = matches!(t.constraint.class, Class::Reservation { .. });
+        if t.job.is_none() || reservation {
+            self.timeline.cancel(thread, Timer::Release);
+        } else if t.state == State::Throttled {
+            t.last_arrival = at;
+            self.replenish(now, thread, sink);
+        }
+    }
+
     pub(super) fn arrive<S: Sink>(
         &mut self,
         now: Instant,
@@ -166,6 +188,9 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         if t.constraint.released_by_clock() {
             return Err(Refusal::NotSporadic(id));
+        }
+        if arrival >= self.horizon {
+            return Ok(());
         }
         let Some(separation) = t.constraint.separation() else {
             self.release(now, thread, arrival, sink);
@@ -214,6 +239,7 @@ impl<P: Policy> Shard<P> {
         t.last_arrival = arrival;
         let id = t.id(thread);
         if t.job.is_none() {
+            self.unsettled += u64::from(t.constraint.class.is_real_time());
             let deadline = t.deadline_of(arrival);
             t.granted += 1;
             let pending = PendingJob {
@@ -262,6 +288,7 @@ impl<P: Policy> Shard<P> {
         };
         if t.backlog.len() < backlog && self.pool.push(&mut t.backlog, pending) {
             t.granted += 1;
+            self.unsettled += 1;
             let deadline = t.deadline_of(arrival);
             sink.trace(
                 now,
