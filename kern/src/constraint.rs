@@ -1,6 +1,6 @@
 //! What one thread asks of the scheduler, in ticks of its platform.
 
-use punctual_model::{Class, Late, OnOverrun, Priority, Span, Task};
+use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, Task};
 
 /// The timing parameters of a thread. The quantities count ticks of the platform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +17,9 @@ pub struct Constraint {
     pub on_overrun: OnOverrun,
     /// The last tie-break: the order in the file.
     pub order: u32,
+    /// Jobs that arrive at or after this instant are not released; jobs released before keep their
+    /// replenishments. [`Instant::MAX`]: for ever.
+    pub until: Instant,
     /// The platform feeds each arrival as an event, though the class arrives by the clock (used
     /// for injected release jitter).
     pub fed: bool,
@@ -32,6 +35,7 @@ impl Constraint {
             late: task.late,
             on_overrun: task.on_overrun,
             order,
+            until: Instant::MAX,
             fed: false,
         }
     }
@@ -76,6 +80,17 @@ impl Constraint {
             Class::Aperiodic => Class::Aperiodic,
         };
         self
+    }
+
+    /// When the job with this index arrives by the clock; saturates. For work that arrives once, the
+    /// instant just after its arrival for every index but 0.
+    pub(crate) fn nominal_arrival(&self, index: u64) -> Instant {
+        let first = Instant::ZERO.saturating_add(self.phase);
+        let after_first = match self.class.min_separation() {
+            Some(period) => period.ticks().saturating_mul(index),
+            None => index.min(1),
+        };
+        first.saturating_add(Span::from_ticks(after_first))
     }
 
     /// Whether the core itself releases jobs, by its timeline.

@@ -41,8 +41,6 @@ pub struct CpuPlan {
     pub policy: PolicyKind,
     /// Room in the shard.
     pub capacity: Capacity,
-    /// Jobs that arrive at or after this instant are not released.
-    pub horizon: Instant,
     /// Thread i runs the i-th of these, under the constraint beside it.
     pub threads: Vec<(TaskId, Constraint)>,
     /// Precedences: the successor's thread, and the edge.
@@ -54,11 +52,20 @@ pub struct CpuPlan {
 }
 
 impl Plan {
-    /// Covers only the releases in [0, `duration_ns`).
-    pub fn set_duration(&mut self, duration_ns: u64) {
-        let horizon = Instant::from_ticks(self.frequency.ticks_down(duration_ns));
+    /// Covers only the releases in [0, `duration`), which are counted in nanoseconds: rounding to
+    /// ticks neither adds nor loses one. `system` is the one that was planned.
+    pub fn set_duration(&mut self, system: &System, duration: Span) {
+        let end = Instant::from_ticks(self.frequency.ticks_up(duration.ticks()));
+        let last = Instant::from_ticks(duration.ticks().saturating_sub(1));
         for cpu in &mut self.cpus {
-            cpu.horizon = horizon;
+            for (task, constraint) in &mut cpu.threads {
+                let arrivals = system.tasks[task.index()].arrivals_until(last);
+                constraint.until = match (duration.is_zero(), arrivals) {
+                    (true, _) => Instant::ZERO,
+                    (false, None) => end,
+                    (false, Some(count)) => constraint.nominal_arrival(count),
+                };
+            }
         }
     }
 
@@ -137,7 +144,6 @@ impl CpuPlan {
                 pending: 0,
                 background_turn: Span::from_ticks(frequency.ticks_up(BACKGROUND_TURN_NS)),
             },
-            horizon: Instant::MAX,
             threads: Vec::new(),
             edges: Vec::new(),
             remotes: Vec::new(),
@@ -164,7 +170,6 @@ impl CpuPlan {
     /// When the plan was changed by hand into something meaningless.
     pub fn build<P: Policy>(&self, policy: P) -> Result<Shard<P>, ConfigError> {
         let mut shard = Shard::new(self.capacity, policy);
-        shard.set_horizon(self.horizon);
         for (_, constraint) in &self.threads {
             let _ = shard.attach(*constraint)?;
         }
@@ -322,6 +327,20 @@ mod tests {
             let ideal = u128::from(hertz) * 15 / 1_000;
             assert!(u128::from(period(1, 0)).abs_diff(ideal) <= 3);
         }
+    }
+
+    #[test]
+    fn a_duration_covers_exactly_the_releases_that_it_has_in_nanoseconds() {
+        let system = two_cpus();
+        let frequency = Frequency::try_new(2_249_987_654).expect("not zero");
+        let mut plan = Plan::new(&system, frequency);
+        plan.set_duration(&system, Span::from_ms(10_000));
+        let count = |cpu: usize, thread: usize| {
+            let c = plan.cpus[cpu].threads[thread].1;
+            let period = c.class.min_separation().expect("periodic").ticks();
+            c.until.ticks().div_ceil(period)
+        };
+        assert_eq!([count(0, 0), count(0, 1), count(1, 0)], [2_000, 1_000, 667]);
     }
 
     #[test]

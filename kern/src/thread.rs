@@ -117,6 +117,7 @@ impl Thread {
                 late: punctual_model::Late::Skip,
                 on_overrun: punctual_model::OnOverrun::Throttle,
                 order: 0,
+                until: Instant::MAX,
                 fed: false,
             },
             change: None,

@@ -57,8 +57,6 @@ pub struct Shard<P> {
     uncharged: Span,
     /// The running thread is in a non-preemptive section.
     protected: bool,
-    /// Jobs that arrive at or after this instant are not released.
-    horizon: Instant,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
     /// Until when the policy's choice stands.

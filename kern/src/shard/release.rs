@@ -135,8 +135,8 @@ impl<P: Policy> Shard<P> {
             }
             None => self.timeline.cancel(thread, Timer::Release),
         }
-        if at >= self.horizon {
-            self.replenish_past_horizon(now, thread, at, sink);
+        if at >= self.threads[thread].constraint.until {
+            self.replenish_past_the_end(now, thread, at, sink);
             return;
         }
         if by_clock {
@@ -160,7 +160,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// No more releases; but a throttled job still gets its budgets, at the same instants.
-    fn replenish_past_horizon<S: Sink>(
+    fn replenish_past_the_end<S: Sink>(
         &mut self,
         now: Instant,
         thread: usize,
@@ -189,7 +189,7 @@ impl<P: Policy> Shard<P> {
         if t.constraint.released_by_clock() {
             return Err(Refusal::NotSporadic(id));
         }
-        if arrival >= self.horizon {
+        if arrival >= t.constraint.until {
             return Ok(());
         }
         let Some(separation) = t.constraint.separation() else {

@@ -78,7 +78,6 @@ impl<P: Policy> Shard<P> {
             now: Instant::ZERO,
             uncharged: Span::ZERO,
             protected: false,
-            horizon: Instant::MAX,
             unsettled: 0,
             until: None,
             more: false,
@@ -94,12 +93,6 @@ impl<P: Policy> Shard<P> {
     pub fn attach(&mut self, constraint: Constraint) -> Result<ThreadId, ConfigError> {
         self.create(self.now, constraint, &mut NoSink)
             .map_err(ConfigError::Refused)
-    }
-
-    /// Releases no job that arrives at or after `horizon`: a run covers the releases before it.
-    /// Jobs released earlier keep their replenishments.
-    pub fn set_horizon(&mut self, horizon: Instant) {
-        self.horizon = horizon;
     }
 
     /// Declares a predecessor that lives on another CPU and arrives at `first_arrival`, then every
