@@ -1,2 +1,134 @@
-//! Chores of the workspace.
-fn main() {}
+//! Chores of the workspace: `cargo xtask test | tidy | fuzz | bench`.
+//!
+//! Everything that continuous integration does can be done here by the same command. Each chore
+//! works from any folder of the workspace, as root and as an ordinary user.
+#![forbid(unsafe_code)]
+
+mod examples;
+mod live;
+mod step;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Chores of the Punctual workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Check everything: format, lints, house rules, tests, documents, embedded build, examples
+    #[command(
+        after_help = "Examples:\n  cargo xtask test            everything, before a push\n  \
+        cargo xtask test --quick    while working\n  \
+        cargo xtask test --unprivileged   the live tests again as an ordinary user (needs root)"
+    )]
+    Test(TestOptions),
+    /// Check the house rules alone: import edges, placement, sizes, links, words
+    Tidy,
+    /// Feed a parser with broken input for a bounded time
+    #[command(after_help = "Example:\n  cargo xtask fuzz spec --seconds 20 --seed 1")]
+    Fuzz(FuzzOptions),
+    /// Measure every primitive and its rival in one run (release build of `punctual bench`)
+    #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
+    Bench(BenchOptions),
+}
+
+#[derive(Args)]
+struct TestOptions {
+    /// Format, lints, house rules and the tests inside the crates only
+    #[arg(long)]
+    quick: bool,
+    /// Only the live tests, as the user `nobody`; for a root who wants to know what others see
+    #[arg(long, conflicts_with = "quick")]
+    unprivileged: bool,
+}
+
+#[derive(Args)]
+struct FuzzOptions {
+    /// What to feed
+    #[arg(value_parser = ["spec"])]
+    target: String,
+    /// How long, in seconds
+    #[arg(long, default_value_t = 20)]
+    seconds: u32,
+    /// Seed of the first input; the same seed makes the same inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args)]
+struct BenchOptions {
+    /// Only the figures whose name contains this
+    filter: Option<String>,
+    /// One JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let workspace = match Workspace::find() {
+        Ok(workspace) => workspace,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            return ExitCode::from(3);
+        }
+    };
+    let passed = match cli.chore {
+        Chore::Test(options) if options.unprivileged => live::run_as_nobody(&workspace),
+        Chore::Test(options) => test::run(&workspace, options.quick),
+        Chore::Tidy => tidy::run(&workspace),
+        Chore::Fuzz(options) => fuzz(&workspace, &options),
+        Chore::Bench(options) => bench(&workspace, &options),
+    };
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
+    let package = format!("punctual-{}", options.target);
+    let mut command = workspace.cargo();
+    command.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        &package,
+        "--example",
+        "fuzz",
+        "--",
+    ]);
+    command.args(["--seconds", &options.seconds.to_string()]);
+    command.args(["--seed", &options.seed.to_string()]);
+    step::passes_in_the_open(command)
+}
+
+fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {
+    let mut command = workspace.cargo();
+    command.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "punctual-tools",
+        "--",
+        "bench",
+    ]);
+    command.args(options.filter.as_deref());
+    command.args(options.json.then_some("--json"));
+    step::passes_in_the_open(command)
+}

@@ -1,0 +1,221 @@
+//! One step: a command or a check, timed, its output kept until it fails.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Lines shown of a failing step; the whole output stays in its log.
+const SHOWN_LINES: usize = 200;
+
+/// How a step ended.
+pub(crate) enum Outcome {
+    /// With a short remark for its line, possibly empty.
+    Passed(String),
+    /// With everything that helps to find out why.
+    Failed(String),
+    /// The machine lacks what it needs; the reason is printed loudly.
+    Skipped(String),
+}
+
+/// Counts over all steps, for the summary.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// Steps that passed.
+    pub passed: usize,
+    /// Titles of the steps that failed.
+    pub failed: Vec<String>,
+    /// Titles of the steps that were skipped.
+    pub skipped: Vec<String>,
+    /// Results of single tests inside all steps.
+    pub tests: Tests,
+}
+
+/// Results of single tests, as the test binaries report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tests {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were not run.
+    pub ignored: u64,
+}
+
+impl Tests {
+    /// Sums the `test result:` lines of any number of test binaries.
+    pub(crate) fn count(output: &str) -> Tests {
+        let mut sum = Tests::default();
+        for line in output
+            .lines()
+            .filter(|line| line.starts_with("test result:"))
+        {
+            let number = |word: &str| {
+                line.split(['.', ';'])
+                    .find_map(|part| part.trim().strip_suffix(word))
+                    .and_then(|count| count.trim().parse::<u64>().ok())
+                    .unwrap_or(0)
+            };
+            sum.passed += number("passed");
+            sum.failed += number("failed");
+            sum.ignored += number("ignored");
+        }
+        sum
+    }
+}
+
+impl Tally {
+    /// Runs one step and prints its line.
+    pub(crate) fn run(&mut self, title: &str, step: impl FnOnce(&mut Tests) -> Outcome) {
+        print!("{title:<58}");
+        // A line that appears late is no reason to stop; only its order would suffer.
+        let _ = io::stdout().flush();
+        let start = Instant::now();
+        let outcome = step(&mut self.tests);
+        let seconds = start.elapsed().as_secs_f64();
+        match outcome {
+            Outcome::Passed(remark) => {
+                println!(" ok      {seconds:6.1} s  {remark}");
+                self.passed += 1;
+            }
+            Outcome::Failed(output) => {
+                println!(" FAILED  {seconds:6.1} s");
+                println!("{output}");
+                self.failed.push(title.to_string());
+            }
+            Outcome::Skipped(reason) => {
+                println!(" SKIPPED {seconds:6.1} s");
+                println!("    *** NOT CHECKED: {title}: {reason}");
+                self.skipped.push(title.to_string());
+            }
+        }
+    }
+
+    /// Prints the summary; the last line counts single tests in the form that CI systems read.
+    pub(crate) fn finish(&self, start: Instant) -> bool {
+        println!();
+        for title in &self.skipped {
+            println!("skipped: {title}");
+        }
+        for title in &self.failed {
+            println!("failed: {title}");
+        }
+        println!(
+            "{} steps passed, {} failed, {} skipped in {:.0} s",
+            self.passed,
+            self.failed.len(),
+            self.skipped.len(),
+            start.elapsed().as_secs_f64()
+        );
+        // A step that failed before it could count (a build, say) must not end as "0 failed".
+        let failed = self.tests.failed.max(self.failed.len() as u64);
+        println!("{} passed, {failed} failed", self.tests.passed);
+        self.failed.is_empty()
+    }
+}
+
+/// Runs `command` with its output in a log under `folder`; counts the tests that it reports.
+pub(crate) fn run_logged(
+    folder: PathBuf,
+    name: &str,
+    mut command: Command,
+    tests: &mut Tests,
+) -> Outcome {
+    let log = folder.join(format!("{name}.log"));
+    let status = fs::create_dir_all(&folder)
+        .and_then(|()| File::create(&log))
+        .and_then(|file| {
+            let both = file.try_clone()?;
+            command
+                .stdin(Stdio::null())
+                .stdout(file)
+                .stderr(both)
+                .status()
+        });
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return Outcome::Failed(format!("{command:?}: {error}")),
+    };
+    let output = fs::read(&log).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    let counted = Tests::count(&output);
+    tests.passed += counted.passed;
+    tests.failed += counted.failed;
+    tests.ignored += counted.ignored;
+    if status.success() {
+        return Outcome::Passed(remark(counted));
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    let first = lines.len().saturating_sub(SHOWN_LINES);
+    let tail = lines[first..].join("\n");
+    let hidden = if first > 0 {
+        format!("... {first} lines before\n")
+    } else {
+        String::new()
+    };
+    Outcome::Failed(format!(
+        "{hidden}{tail}\n({command:?}: {status}; log: {})",
+        log.display()
+    ))
+}
+
+/// Runs `command` with the terminal as its own; whether it succeeded.
+pub(crate) fn passes_in_the_open(mut command: Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("xtask: {command:?}: {error}");
+            false
+        }
+    }
+}
+
+fn remark(tests: Tests) -> String {
+    match tests {
+        Tests {
+            passed: 0,
+            failed: 0,
+            ignored: 0,
+        } => String::new(),
+        Tests {
+            passed, ignored: 0, ..
+        } => format!("{passed} tests"),
+        Tests {
+            passed, ignored, ..
+        } => format!("{passed} tests, {ignored} ignored"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_all_binaries_are_added_up() {
+        let output = "running 2 tests\n\
+            test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\
+            test result: FAILED. 40 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(
+            Tests::count(output),
+            Tests {
+                passed: 42,
+                failed: 3,
+                ignored: 1
+            }
+        );
+    }
+
+    #[test]
+    fn a_failing_command_fails_its_step_and_shows_its_output() {
+        let folder = std::env::temp_dir().join(format!("xtask-step-{}", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo the reason; exit 3"]);
+        let outcome = run_logged(folder.clone(), "sample", command, &mut Tests::default());
+        let _ = fs::remove_dir_all(folder);
+        match outcome {
+            Outcome::Failed(output) => assert!(output.contains("the reason"), "{output}"),
+            _ => panic!("exit status 3 is a failure"),
+        }
+    }
+}

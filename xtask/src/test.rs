@@ -1,0 +1,117 @@
+//! `cargo xtask test`: everything that must hold before a push.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::examples;
+use crate::step::{Outcome, Tally, run_logged};
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// The microcontroller that `model`, `kern` and `policy` must build for.
+const EMBEDDED_TARGET: &str = "thumbv7em-none-eabihf";
+
+/// Crates without `std`.
+const EMBEDDED_PACKAGES: [&str; 3] = ["punctual-model", "punctual-kern", "punctual-policy"];
+
+/// Runs the steps one after the other; a failing step does not hide the ones behind it.
+pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    cargo(
+        &mut tally,
+        workspace,
+        "fmt",
+        &["fmt", "--all", "--check"],
+        &[],
+    );
+    tally.run("tidy: the house rules", |_| tidy::step(workspace));
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(&mut tally, workspace, "clippy", &clippy, &[]);
+    if quick {
+        let tests = ["test", "--workspace", "--lib", "--bins", "--no-fail-fast"];
+        cargo(&mut tally, workspace, "test", &tests, &[]);
+        return tally.finish(start);
+    }
+    cargo(
+        &mut tally,
+        workspace,
+        "test",
+        &["test", "--workspace", "--no-fail-fast"],
+        &[],
+    );
+    // Libraries only: the facade and the command share the name `punctual`.
+    let doc = ["doc", "--workspace", "--no-deps", "--lib"];
+    cargo(
+        &mut tally,
+        workspace,
+        "doc",
+        &doc,
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    );
+    tally.run(&format!("build for {EMBEDDED_TARGET}"), |tests| {
+        if let Err(reason) = ensure_embedded_target() {
+            return Outcome::Skipped(reason);
+        }
+        let mut command = workspace.cargo();
+        command.args(["build", "--target", EMBEDDED_TARGET]);
+        command.args(EMBEDDED_PACKAGES.map(|package| format!("--package={package}")));
+        run_logged(log_folder(workspace), "embedded", command, tests)
+    });
+    examples::run(&mut tally, workspace);
+    tally.finish(start)
+}
+
+/// One step that is one cargo command.
+fn cargo(
+    tally: &mut Tally,
+    workspace: &Workspace,
+    name: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) {
+    tally.run(&format!("cargo {}", arguments.join(" ")), |tests| {
+        let mut command = workspace.cargo();
+        command.args(arguments).envs(environment.iter().copied());
+        run_logged(log_folder(workspace), name, command, tests)
+    });
+}
+
+/// Where the outputs of steps are kept.
+pub(crate) fn log_folder(workspace: &Workspace) -> std::path::PathBuf {
+    workspace.target.join("xtask")
+}
+
+/// Adds the embedded target when it is missing. An error is the reason why it cannot be had, which
+/// is no fault of the tree.
+fn ensure_embedded_target() -> Result<(), String> {
+    let libraries = Command::new("rustc")
+        .args(["--target", EMBEDDED_TARGET, "--print", "target-libdir"])
+        .output()
+        .map_err(|error| format!("rustc does not start: {error}"))?;
+    let folder = String::from_utf8_lossy(&libraries.stdout)
+        .trim()
+        .to_string();
+    if libraries.status.success() && std::path::Path::new(&folder).is_dir() {
+        return Ok(());
+    }
+    let added = Command::new("rustup")
+        .args(["target", "add", EMBEDDED_TARGET])
+        .output()
+        .map_err(|error| format!("the target is missing and rustup does not start: {error}"))?;
+    if added.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&added.stderr);
+    Err(format!(
+        "`rustup target add {EMBEDDED_TARGET}` failed: {}",
+        message.trim()
+    ))
+}

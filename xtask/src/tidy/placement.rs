@@ -1,0 +1,99 @@
+//! Where assembly and foreign calls may stand: each has one address.
+
+use super::Finding;
+use super::rust::RustFile;
+use super::tree::Tree;
+
+/// Macros that hold assembly.
+const ASSEMBLY: [&str; 3] = ["asm", "naked_asm", "global_asm"];
+
+/// The folder with all assembly.
+const ASSEMBLY_FOLDER: &str = "switch/";
+
+/// The file with every call into the C library.
+const SYSTEM_CALLS: &str = "platform/linux/src/sys.rs";
+
+/// Finds assembly outside `switch/` and foreign calls outside the file of system calls.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, rust) in tree.rust_files() {
+        if !file.path.starts_with(ASSEMBLY_FOLDER) {
+            for name in ASSEMBLY {
+                for token in rust.find(&[name, "!"]) {
+                    let message = format!("`{name}!` belongs under {ASSEMBLY_FOLDER}");
+                    findings.push(Finding::new(&file.path, token.line, message));
+                }
+            }
+        }
+        if file.path != SYSTEM_CALLS {
+            // `switch` imports the labels of its own assembly; it names no library.
+            let own_labels = file.path.starts_with(ASSEMBLY_FOLDER);
+            for line in foreign_calls(rust, own_labels) {
+                let message = format!("calls into the C library belong in {SYSTEM_CALLS}");
+                findings.push(Finding::new(&file.path, line, message));
+            }
+        }
+    }
+    findings
+}
+
+/// Lines that name the C library or import functions (defining one for C to call is no import).
+fn foreign_calls(rust: &RustFile, may_import: bool) -> Vec<usize> {
+    let library = [&["libc", ":", ":"][..], &["use", "libc", ";"]];
+    let imports = [&["extern", "\"", "{"][..], &["extern", "{"]];
+    let imports = if may_import {
+        &imports[..0]
+    } else {
+        &imports[..]
+    };
+    library
+        .iter()
+        .chain(imports)
+        .flat_map(|pattern| rust.find(pattern))
+        .map(|token| token.line)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the macro is put together here, lest a search for assembly find this file.
+    fn assembly(path: &str) -> Tree {
+        Tree::sample(&[(path, &format!("fn f() {{ {}!(\"nop\") }}", "asm"))])
+    }
+
+    #[test]
+    fn assembly_has_one_folder() {
+        assert_eq!(check(&assembly("switch/src/arch/x86_64.rs")), []);
+        assert_eq!(check(&assembly("kern/src/lib.rs")).len(), 1);
+    }
+
+    #[test]
+    fn the_c_library_is_called_from_one_file() {
+        let source = "use libc::c_int;\nfn f() { unsafe { libc::getpid() }; }";
+        assert_eq!(
+            check(&Tree::sample(&[("platform/linux/src/sys.rs", source)])),
+            []
+        );
+        let findings = check(&Tree::sample(&[("platform/linux/src/cpu.rs", source)]));
+        assert_eq!(
+            findings.iter().map(|found| found.line).collect::<Vec<_>>(),
+            [1, 2]
+        );
+    }
+
+    #[test]
+    fn importing_a_foreign_function_is_found_and_defining_one_is_not() {
+        let import = "unsafe extern \"C\" { fn getpid() -> i32; }";
+        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", import)])).len(), 1);
+        assert_eq!(
+            check(&Tree::sample(&[("switch/src/signal.rs", import)])),
+            []
+        );
+        let definition = "extern \"C\" fn handler(signal: i32) {}";
+        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", definition)])), []);
+        let mention = "//! Like libc::getpid.\nfn f() { g(\"libc::getpid\") }";
+        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", mention)])), []);
+    }
+}

@@ -1,0 +1,184 @@
+//! Words that must not stand in the tree: rejected ones and left-overs.
+//!
+//! GLOSSARY.md has a column headed "not in code". Its code spans are searched in the identifiers of
+//! every Rust file, so that the table that people read is the table that is held.
+
+use super::Finding;
+use super::tree::Tree;
+
+const GLOSSARY: &str = "GLOSSARY.md";
+const COLUMN: &str = "not in code";
+
+/// Macros that mark unfinished or debugged code.
+const LEFTOVER_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
+
+/// Marks of unfinished work, in two halves so that this file does not hold them.
+const LEFTOVER_WORDS: [(&str, &str); 2] = [("FIX", "ME"), ("XX", "X")];
+
+/// Top folders of the machines that the project was built on, likewise.
+const MACHINE_FOLDERS: [(&str, &str); 2] = [("/wor", "k/"), ("/far", "m/")];
+
+/// Finds rejected words, leftovers and paths of one machine.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let rejected = rejected_words(tree);
+    let mut findings = Vec::new();
+    for (file, rust) in tree.rust_files() {
+        for name in LEFTOVER_MACROS {
+            for token in rust.find(&[name, "!"]) {
+                findings.push(Finding::new(
+                    &file.path,
+                    token.line,
+                    format!("`{name}!` is left"),
+                ));
+            }
+        }
+        for token in rust.tokens() {
+            let words = words_of(&token.text);
+            let hit = rejected.iter().find(|(word, _)| contains(&words, word));
+            if let Some((word, ours)) = hit {
+                let message = format!("`{}` says `{}`; {ours}", token.text, word.join("_"));
+                findings.push(Finding::new(&file.path, token.line, message));
+            }
+        }
+    }
+    for file in tree.files() {
+        for (index, line) in file.text.lines().enumerate() {
+            if let Some(message) = left_behind(line) {
+                findings.push(Finding::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
+/// The rejected words of the glossary, each split into its parts, with the advice to give.
+fn rejected_words(tree: &Tree) -> Vec<(Vec<String>, String)> {
+    let text = tree
+        .file(GLOSSARY)
+        .map(|file| file.text.as_str())
+        .unwrap_or_default();
+    let mut column = None;
+    let mut rejected = Vec::new();
+    for line in text.lines() {
+        let cells: Vec<&str> = line
+            .trim()
+            .trim_matches('|')
+            .split('|')
+            .map(str::trim)
+            .collect();
+        if cells.len() < 2 {
+            column = None;
+        } else if let Some(found) = cells.iter().position(|cell| *cell == COLUMN) {
+            column = Some(found);
+        } else if let Some(cell) = column.and_then(|column| cells.get(column)) {
+            let advice = format!("the glossary has {} for {}", cells[1], cells[0]);
+            let spans = cell.split('`').skip(1).step_by(2);
+            rejected.extend(spans.map(|span| (words_of(span), advice.clone())));
+        }
+    }
+    rejected
+}
+
+/// The words of an identifier, in lower case: `NextTask`, `next_task` and `NEXT_TASK` are equal.
+fn words_of(identifier: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in identifier.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && after_lower) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric() {
+            words
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|word| word.extend(c.to_lowercase()));
+        }
+        after_lower = c.is_lowercase() || c.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether `part` stands in `words` without a gap.
+fn contains(words: &[String], part: &[String]) -> bool {
+    !part.is_empty() && words.windows(part.len()).any(|window| window == part)
+}
+
+/// What a line holds that belongs to the work and not to the result.
+fn left_behind(line: &str) -> Option<String> {
+    for (start, end) in LEFTOVER_WORDS {
+        let word = format!("{start}{end}");
+        if line
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|found| found == word)
+        {
+            return Some(format!("`{word}` marks unfinished work"));
+        }
+    }
+    for (start, end) in MACHINE_FOLDERS {
+        let folder = format!("{start}{end}");
+        let foreign = line.match_indices(&folder).any(|(at, _)| {
+            !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.')
+        });
+        if foreign {
+            return Some(format!("`{folder}...` is a path of one machine"));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: (&str, &str) = (
+        "GLOSSARY.md",
+        "| concept | ours | not in code |\n|---|---|---|\n| stack and registers | `Thread` | \
+         `fiber`, `green_thread`, process |\n",
+    );
+
+    fn problems(text: &str) -> Vec<String> {
+        let files = [TABLE, ("kern/src/a.rs", text)];
+        check(&Tree::sample(&files))
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect()
+    }
+
+    #[test]
+    fn rejected_words_are_found_in_identifiers_of_any_case() {
+        let advice = "the glossary has `Thread` for stack and registers";
+        assert_eq!(
+            problems("fn next_fiber() {}"),
+            [format!("`next_fiber` says `fiber`; {advice}")]
+        );
+        assert_eq!(problems("struct GreenThread;").len(), 1);
+        assert_eq!(problems("const GREEN_THREAD: u8 = 0;").len(), 1);
+    }
+
+    #[test]
+    fn rejected_words_are_free_in_prose_and_inside_other_words() {
+        let prose = "//! A fiber elsewhere.\nfn fiberglass() { g(\"fiber\") } // process, fiber\n";
+        assert_eq!(problems(prose), Vec::<String>::new());
+        assert_eq!(problems("fn process() {}"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn leftovers_are_found() {
+        assert_eq!(problems("fn f() { todo!() }").len(), 1);
+        assert_eq!(problems(&format!("// {}{}: later\n", "FIX", "ME")).len(), 1);
+        assert_eq!(
+            problems("fn todo() {} // the word todo alone says nothing\n").len(),
+            0
+        );
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found_and_relative_ones_are_not() {
+        let line = |path: &str| problems(&format!("// see {path}\n")).len();
+        assert_eq!(line(&format!("{}{}main", "/wor", "k/")), 1);
+        assert_eq!(line("doc/work/notes"), 0);
+        assert_eq!(line("../work/notes"), 0);
+    }
+}
