@@ -1,1 +1,46 @@
-//! System description files to models, every mistake with its place and its mending
+//! System description files to models, every mistake with its place and its mending.
+//!
+//! ```
+//! let text = r#"
+//! [system]
+//! cpus = [0]
+//!
+//! [cpu.0]
+//! policy = "edf"
+//!
+//! [task.control]
+//! class = "periodic"
+//! on = "cpu.0"
+//! period = "10ms"
+//! wect = "2ms"
+//! "#;
+//! let mistakes = punctual_spec::parse(text, "plant.toml").expect_err("two mistakes");
+//! assert_eq!(mistakes[0].message, "[task.control] needs `wcet`");
+//! assert_eq!(mistakes[1].help, "did you mean `wcet`?");
+//! ```
+//!
+//! The way through: `syntax` makes a TOML tree of the text, `read` checks it against the one table
+//! of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
+//! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
+//! `places` leads from there back to a line.
+//!
+//! What this crate decides: the notation. What it does not know: whether deadlines hold, and what a
+//! library or function named in a file is.
+#![forbid(unsafe_code)]
+
+mod description;
+mod diagnostic;
+mod load;
+mod lower;
+mod lower_task;
+mod nearest;
+mod places;
+mod read;
+mod sections;
+mod shape;
+mod syntax;
+mod units;
+
+pub use description::{Description, parse};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
+pub use load::{LoadError, MAX_FILE_BYTES, load};

@@ -1,0 +1,231 @@
+//! From the records of tasks to the tasks of the model.
+
+use std::ops::Range;
+
+use punctual_model::{
+    Arrivals, Class, Cpu, CpuId, Importance, Instant, Late, OnOverrun, PolicyKind, Priority, Span,
+    Task, TaskId, Work, WorkSource,
+};
+
+use crate::diagnostic::{Report, quote};
+use crate::lower::{Named, Names, find_task};
+use crate::nearest::nearest;
+use crate::places::TaskPlaces;
+use crate::read::{Node, Record, Value};
+
+/// The tasks in the order of the file. One with a mistake is replaced by an aperiodic one of its
+/// name, and edges that lead to it are left out.
+pub(crate) fn lower_tasks(
+    sections: Vec<Named>,
+    names: &Names,
+    cpus: &[Cpu],
+    report: &mut Report<'_>,
+) -> Vec<(Task, TaskPlaces)> {
+    let mut tasks: Vec<(Task, TaskPlaces)> = Vec::with_capacity(sections.len());
+    for section in sections {
+        let task = lower_task(&section, names, cpus, report);
+        let broken = task.is_none();
+        let task = task.unwrap_or_else(|| Task::new(&*section.name, CpuId(0), Class::Aperiodic));
+        let (after, follows) = (Vec::new(), Vec::new());
+        tasks.push((
+            task,
+            TaskPlaces {
+                section,
+                broken,
+                after,
+                follows,
+            },
+        ));
+    }
+    let broken: Vec<bool> = tasks.iter().map(|(_, places)| places.broken).collect();
+    for (task, places) in &mut tasks {
+        let record = &places.section.record;
+        (task.after, places.after) = lower_edges(record, "after", names, &broken, report);
+        (task.follows, places.follows) = lower_edges(record, "follows", names, &broken, report);
+    }
+    tasks
+}
+
+fn lower_edges(
+    record: &Record,
+    key: &str,
+    names: &Names,
+    broken: &[bool],
+    report: &mut Report<'_>,
+) -> (Vec<TaskId>, Vec<Range<usize>>) {
+    let found = record.list(key).iter().filter_map(|node| {
+        let id = find_task(node, key, names, report)?;
+        let usable = broken.get(id.index()) == Some(&false);
+        usable.then(|| (id, node.range.clone()))
+    });
+    found.unzip()
+}
+
+/// `None` when a mistake in it has been reported, now or before.
+fn lower_task(
+    section: &Named,
+    names: &Names,
+    cpus: &[Cpu],
+    report: &mut Report<'_>,
+) -> Option<Task> {
+    let record = &section.record;
+    let cpu = record.get("on").and_then(|on| find_cpu(on, names, report));
+    let class = lower_class(record);
+    let late = lower_late(record, report);
+    if record.broken {
+        return None;
+    }
+    let (cpu, class, late) = (cpu?, class?, late?);
+    let policy = cpus.get(cpu.index()).map(|cpu| cpu.policy);
+    let orders = matches!(policy, Some(PolicyKind::FixedPriority { .. }));
+    if orders && record.get("priority").is_none() {
+        let message = format!(
+            "[task.{}] needs `priority`: its CPU schedules by it",
+            section.name
+        );
+        report.add(&record.range, message, || {
+            "add `priority = 1`; a larger number is more urgent".into()
+        });
+        return None;
+    }
+    let span = |key| Span::from_ns(record.duration(key).unwrap_or(0));
+    let max_suspension = span("max-suspension");
+    Some(Task {
+        priority: Priority::new(record.number("priority").unwrap_or(0)),
+        importance: Importance(record.number("importance").unwrap_or(0)),
+        phase: span("phase"),
+        jitter: span("jitter"),
+        late,
+        on_overrun: lower_overrun(record),
+        max_suspension,
+        suspensions: record
+            .number("suspensions")
+            .unwrap_or(u32::from(!max_suspension.is_zero())),
+        non_preemptive: Work::from_ns(record.duration("non-preemptive").unwrap_or(0)),
+        arrivals: lower_arrivals(record, class),
+        work: record.record("work").map(lower_work),
+        ..Task::new(&*section.name, cpu, class)
+    })
+}
+
+fn find_cpu(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<CpuId> {
+    let Value::Text(on) = &node.value else {
+        return None;
+    };
+    let name = on.strip_prefix("cpu.");
+    if let Some(&id) = name.and_then(|name| names.cpus.get(name)) {
+        return Some(id);
+    }
+    let known = || names.cpus.keys().map(String::as_str);
+    let message = match name {
+        Some(name) => format!("there is no CPU {}", quote(name)),
+        None => format!("{} is not the name of a CPU", quote(on)),
+    };
+    report.add(&node.range, message, || {
+        match nearest(name.unwrap_or(on), known()) {
+            Some(meant) => format!("did you mean \"cpu.{meant}\"?"),
+            None => match known().next() {
+                Some(first) => format!("name a CPU of [system], such as \"cpu.{first}\""),
+                None => "list a CPU in [system] and give it a section".into(),
+            },
+        }
+    });
+    None
+}
+
+fn lower_class(record: &Record) -> Option<Class> {
+    let span = |key| record.duration(key).map(Span::from_ns);
+    let work = |key| record.duration(key).map(Work::from_ns);
+    Some(match record.word("class")? {
+        "periodic" => {
+            let period = span("period")?;
+            let relative_deadline = span("deadline").unwrap_or(period);
+            Class::Periodic {
+                period,
+                wcet: work("wcet")?,
+                relative_deadline,
+            }
+        }
+        "sporadic" => Class::Sporadic {
+            min_separation: span("min-separation")?,
+            wcet: work("wcet")?,
+            relative_deadline: span("deadline")?,
+        },
+        "reservation" => Class::Reservation {
+            period: span("period")?,
+            slice: work("slice")?,
+        },
+        "once" => Class::Once {
+            size: work("size")?,
+            relative_deadline: span("deadline")?,
+        },
+        _ => Class::Aperiodic,
+    })
+}
+
+fn lower_late(record: &Record, report: &mut Report<'_>) -> Option<Late> {
+    let backlog = record.get("backlog");
+    if record.word("late") != Some("skip") {
+        let number = record.number("backlog");
+        return Some(number.map_or(Late::default(), |backlog| Late::Queue { backlog }));
+    }
+    if let Some(backlog) = backlog {
+        let message = "`backlog` has no meaning when late releases are skipped";
+        report.add(&backlog.range, message, || {
+            "remove it, or say `late = \"queue\"`".into()
+        });
+        return None;
+    }
+    Some(Late::Skip)
+}
+
+fn lower_overrun(record: &Record) -> OnOverrun {
+    match record.word("on-overrun") {
+        Some("demote") => OnOverrun::Demote,
+        Some("stop") => OnOverrun::Stop,
+        Some("signal") => OnOverrun::Signal,
+        _ => OnOverrun::Throttle,
+    }
+}
+
+fn lower_arrivals(record: &Record, class: Class) -> Arrivals {
+    let given = record.record("arrivals");
+    let span = |key| {
+        given
+            .and_then(|given| given.duration(key))
+            .map(Span::from_ns)
+    };
+    if let Some(every) = span("every") {
+        return Arrivals::Every(every);
+    }
+    if let Some(mean) = span("random") {
+        return Arrivals::Random { mean };
+    }
+    if let Some(given) = given.filter(|given| given.get("at").is_some()) {
+        let instants = given.list("at").iter().filter_map(|node| match node.value {
+            Value::Duration(ns) => Some(Instant::from_ns(ns)),
+            _ => None,
+        });
+        return Arrivals::At(instants.collect());
+    }
+    match class {
+        Class::Sporadic { min_separation, .. } if given.is_none() => {
+            Arrivals::Every(min_separation)
+        }
+        _ => Arrivals::External,
+    }
+}
+
+fn lower_work(record: &Record) -> WorkSource {
+    let text = |key| record.text(key).unwrap_or("").to_string();
+    if let Some(ns) = record.duration("burn") {
+        WorkSource::Burn(Work::from_ns(ns))
+    } else if record.get("call").is_some() {
+        WorkSource::Call {
+            symbol: text("call"),
+            library: text("library"),
+        }
+    } else {
+        WorkSource::Function(text("function"))
+    }
+}

@@ -1,0 +1,112 @@
+//! Where each part of a system stands in its file.
+
+use std::ops::Range;
+
+use punctual_model::{Fault, TaskId};
+
+use crate::lower::Named;
+use crate::read::Record;
+
+/// The places of all parts, by the numbers that the model gives them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Places {
+    pub(crate) system: Record,
+    pub(crate) cpus: Vec<Named>,
+    pub(crate) tasks: Vec<TaskPlaces>,
+    pub(crate) machine: Record,
+    pub(crate) reserves: Vec<Range<usize>>,
+    pub(crate) requirements: Vec<Range<usize>>,
+    pub(crate) run: Record,
+}
+
+/// The places of one task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TaskPlaces {
+    pub(crate) section: Named,
+    /// Whether a harmless task stands in for it, because of a mistake that has been reported.
+    pub(crate) broken: bool,
+    /// Of the edges that the model has, in its order.
+    pub(crate) after: Vec<Range<usize>>,
+    pub(crate) follows: Vec<Range<usize>>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places {
+            system: Record::empty(0..0),
+            cpus: Vec::new(),
+            tasks: Vec::new(),
+            machine: Record::empty(0..0),
+            reserves: Vec::new(),
+            requirements: Vec::new(),
+            run: Record::empty(0..0),
+        }
+    }
+}
+
+impl Places {
+    /// The bytes that a fault is about.
+    pub(crate) fn of(&self, fault: &Fault) -> Range<usize> {
+        match fault {
+            Fault::System => value(&self.system, "cpus"),
+            Fault::Cpu(id, key) => self
+                .cpus
+                .get(id.index())
+                .map_or(0..0, |section| named(section, key)),
+            Fault::Task(id, key) => self
+                .task(*id)
+                .map_or(0..0, |places| named(&places.section, key)),
+            Fault::Precedence { task, key, index } => {
+                let edges = self.task(*task).map(|places| match *key {
+                    "after" => &places.after,
+                    _ => &places.follows,
+                });
+                let edge = edges.and_then(|edges| edges.get(*index)).cloned();
+                edge.unwrap_or_else(|| self.of(&Fault::Task(*task, key)))
+            }
+            Fault::Machine(key) => value(&self.machine, key),
+            Fault::Reserve(index) => self.reserves.get(*index).cloned().unwrap_or(0..0),
+            Fault::Requirement(index) => self.requirements.get(*index).cloned().unwrap_or(0..0),
+            Fault::Run(key) => value(&self.run, key),
+        }
+    }
+
+    /// Whether a fault is about a part whose mistake has been reported.
+    pub(crate) fn is_broken(&self, fault: &Fault) -> bool {
+        match fault {
+            Fault::Task(id, _) | Fault::Precedence { task: id, .. } => {
+                self.task(*id).is_some_and(|places| places.broken)
+            }
+            Fault::Cpu(id, _) => self
+                .cpus
+                .get(id.index())
+                .is_some_and(|section| section.record.broken),
+            Fault::Machine(_) | Fault::Reserve(_) => self.machine.broken,
+            Fault::Run(_) => self.run.broken,
+            Fault::System => self.system.broken,
+            Fault::Requirement(_) => false,
+        }
+    }
+
+    fn task(&self, id: TaskId) -> Option<&TaskPlaces> {
+        self.tasks.get(id.index())
+    }
+}
+
+/// The value of a key, or the section's header when the key is absent.
+fn value(record: &Record, key: &str) -> Range<usize> {
+    record
+        .get(key)
+        .map_or_else(|| record.range.clone(), |node| node.range.clone())
+}
+
+fn named(section: &Named, key: &str) -> Range<usize> {
+    // Where a default came from, when the key itself is absent.
+    let key = match key {
+        "name" => return section.name_range.clone(),
+        "deadline" if section.record.get(key).is_none() => "period",
+        "suspensions" if section.record.get(key).is_none() => "max-suspension",
+        key => key,
+    };
+    value(&section.record, key)
+}
