@@ -68,9 +68,9 @@ fn main() {
     });
     println!("nanoseconds        warm, N = {WARM_ROUNDS:<22} cold, N = {COLD_ROUNDS}");
     println!(
-        "step                p50      p99    p99.9        max       p50      p99    p99.9        max"
+        "step               p50      p99    p99.9        max       p50      p99    p99.9        max"
     );
     for ((name, warm), cold) in names.iter().zip(&mut warm).zip(&mut cold) {
-        println!("{name:<14} {}  {}", warm.line(), cold.line());
+        println!("{name:<13} {}  {}", warm.line(), cold.line());
     }
 }

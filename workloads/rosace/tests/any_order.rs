@@ -1,7 +1,7 @@
 //! The precedence of `examples/rosace.toml` alone fixes the trajectory: no schedule can change it.
 //!
 //! Jobs are executed in random order, bound by nothing but `after` and `follows` as SEMANTICS §1
-//! defines them: not by time, not by priority, not by CPUs. What holds here holds under every delay.
+//! defines them: not by time, priority or CPU. What holds here holds under every delay.
 
 use std::collections::HashMap;
 
