@@ -52,6 +52,17 @@ impl<'a> ArrivalTimes<'a> {
         }
     }
 
+    /// One arrival every `period` from `phase` on, as of a clock.
+    pub fn every(period: Span, phase: Span) -> ArrivalTimes<'static> {
+        ArrivalTimes {
+            source: &Arrivals::External,
+            min_separation: period,
+            next: Some(Instant::ZERO.saturating_add(phase)),
+            taken: 0,
+            random: SplitMix(0),
+        }
+    }
+
     /// The next arrival without taking it.
     pub fn peek(&self) -> Option<Instant> {
         self.next
@@ -70,7 +81,8 @@ impl<'a> ArrivalTimes<'a> {
                         .saturating_add(Span::from_ticks(self.random.below(spread))),
                 )
             }
-            Arrivals::At(_) | Arrivals::External => None,
+            Arrivals::At(_) => None,
+            Arrivals::External => Some(self.min_separation),
         }
     }
 }

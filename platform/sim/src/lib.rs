@@ -1,1 +1,23 @@
-//! Virtual time: seeded, with injected faults, byte-identical traces
+//! Virtual time: the same core, no hardware, any number of CPUs, faults from a seed.
+//!
+//! Every CPU of a system has its [`punctual_kern::Shard`]; this platform plays clock, processor and
+//! timer for it, in nanoseconds. Jobs execute their declared work, or their worst case. With equal
+//! inputs (system, options, seed) every event, decision and instant is equal: a failure is a seed
+//! and a commit.
+//!
+//! What it does not model: the time that scheduling itself takes (zero here; the analysis has terms
+//! for it), and caches.
+#![forbid(unsafe_code)]
+
+mod body;
+mod cpu;
+mod faults;
+mod groups;
+mod random;
+mod run;
+
+pub use faults::{Crash, Faults, MissingTime, Overrun};
+pub use run::{CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, run};
+
+/// Most CPUs that one simulation has.
+pub const MAX_CPUS: usize = 256;

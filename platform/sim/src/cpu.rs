@@ -1,0 +1,323 @@
+//! One virtual CPU: its shard, what its threads execute, and the next thing that happens to it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use punctual_kern::{CpuPlan, Decision, Event, MissingCause, Next, Policy, Shard, Sink};
+use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId};
+
+use crate::body::{Body, Program, feeds_jitter};
+use crate::faults::Faults;
+use crate::random::Random;
+use crate::run::{Completion, Counters};
+
+/// Arrivals that this platform feeds to one thread.
+struct Feed<'a> {
+    thread: u32,
+    times: ArrivalTimes<'a>,
+    /// Release jitter to draw for each.
+    jitter: Span,
+    until: Instant,
+}
+
+/// A standstill that is still to come, then repeats.
+struct Standstill {
+    at: Instant,
+    length: Span,
+    every: Span,
+}
+
+pub(crate) struct Cpu<'a, P, S> {
+    shard: Shard<P>,
+    pub(crate) sink: S,
+    tasks: Vec<TaskId>,
+    programs: Vec<Program>,
+    bodies: Vec<Option<Body>>,
+    running: Option<ThreadId>,
+    /// When the running section of work ends, if nothing intervenes.
+    section_end: Option<Instant>,
+    timer: Option<Instant>,
+    feeds: Vec<Feed<'a>>,
+    /// Next arrivals: release, order of the thread, feed, arrival.
+    arrivals: BinaryHeap<Reverse<(Instant, u32, usize, Instant)>>,
+    standstills: Vec<Standstill>,
+    /// Missing time to report with the next entry, and the instant before which nothing is seen.
+    unreported: Span,
+    asleep_until: Instant,
+    late_timer: Span,
+    random: Random,
+    pub(crate) counters: Counters,
+}
+
+impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
+    pub(crate) fn new(
+        system: &'a System,
+        plan: &CpuPlan,
+        policy: P,
+        sink: S,
+        faults: &Faults,
+        seed: u64,
+    ) -> Result<Self, punctual_kern::ConfigError> {
+        let mut plan = plan.clone();
+        for (task, constraint) in &mut plan.threads {
+            constraint.fed = feeds_jitter(&system.tasks[task.index()], constraint, faults);
+        }
+        let shard = plan.build(policy)?;
+        let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
+        let programs = tasks
+            .iter()
+            .map(|&id| Program::new(id, &system.tasks[id.index()], faults))
+            .collect();
+        let random = Random::new(seed, 1 + u64::from(plan.cpu.0));
+        let mut cpu = Cpu {
+            shard,
+            sink,
+            bodies: vec![None; tasks.len()],
+            tasks,
+            programs,
+            running: None,
+            section_end: None,
+            timer: Some(Instant::ZERO),
+            feeds: feeds(system, &plan, seed),
+            arrivals: BinaryHeap::new(),
+            standstills: Vec::new(),
+            unreported: Span::ZERO,
+            asleep_until: Instant::ZERO,
+            late_timer: faults.late_timer,
+            random,
+            counters: Counters::default(),
+        };
+        for feed in 0..cpu.feeds.len() {
+            cpu.feed_next(feed);
+        }
+        cpu.plan_standstills(plan.cpu, faults);
+        Ok(cpu)
+    }
+
+    fn plan_standstills(&mut self, cpu: CpuId, faults: &Faults) {
+        for fault in faults
+            .missing
+            .iter()
+            .filter(|f| f.cpu.is_none_or(|c| c == cpu))
+        {
+            let phase = self.random.span(fault.every);
+            let at = Instant::ZERO.saturating_add(phase);
+            self.standstills.push(Standstill {
+                at,
+                length: fault.length,
+                every: fault.every,
+            });
+        }
+    }
+
+    fn feed_next(&mut self, index: usize) {
+        let feed = &mut self.feeds[index];
+        let Some(arrival) = feed.times.next().filter(|&at| at < feed.until) else {
+            return;
+        };
+        let jitter = if feed.jitter.is_zero() {
+            Span::ZERO
+        } else {
+            self.random.span(feed.jitter)
+        };
+        let release = arrival.saturating_add(jitter);
+        let order = self.tasks[feed.thread as usize].0;
+        self.arrivals
+            .push(Reverse((release, order, index, arrival)));
+    }
+
+    pub(crate) fn unsettled(&self) -> bool {
+        self.shard.unsettled() > 0
+    }
+
+    /// Whether an arrival is still to be fed.
+    pub(crate) fn has_arrivals(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
+    /// When something happens here next.
+    #[inline]
+    pub(crate) fn next_instant(&self) -> Option<Instant> {
+        let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
+        let due = [self.section_end, self.timer, arrival]
+            .into_iter()
+            .flatten()
+            .min()?;
+        Some(due.max(self.asleep_until))
+    }
+
+    /// Lets the processor stand still if a standstill begins before `next`; then the next instant
+    /// has changed and must be asked for again.
+    pub(crate) fn stand_still(&mut self, next: Instant) -> bool {
+        let Some(fault) = self.standstills.iter_mut().min_by_key(|f| f.at) else {
+            return false;
+        };
+        if fault.at >= next {
+            return false;
+        }
+        let (from, length) = (fault.at.max(self.asleep_until), fault.length);
+        let period = fault.every.max(Span::from_ticks(1));
+        fault.at = fault
+            .at
+            .saturating_add(period)
+            .max(from.saturating_add(length));
+        self.asleep_until = from.saturating_add(length);
+        self.unreported = self.unreported.saturating_add(length);
+        if let Some(end) = &mut self.section_end {
+            *end = end.saturating_add(length);
+        }
+        true
+    }
+
+    /// Does what happens at `now`. Returns the completion of a job, if that is what it is.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
+        if !self.unreported.is_zero() {
+            let span = self.unreported;
+            self.unreported = Span::ZERO;
+            self.counters.missing(span);
+            let event = Event::Missing {
+                span,
+                cause: MissingCause::Stolen,
+            };
+            let _ = self.shard.handle(now, event, &mut self.sink);
+        }
+        if self.section_end.is_some_and(|end| end <= now) {
+            return self.end_section(now);
+        }
+        if let Some(&Reverse((release, _, feed, arrival))) = self.arrivals.peek()
+            && release <= now
+        {
+            let _ = self.arrivals.pop();
+            let thread = ThreadId::new(self.feeds[feed].thread, 0);
+            self.feed_next(feed);
+            self.enter(now, Event::Arrive { thread, arrival });
+            return None;
+        }
+        self.enter(now, Event::Tick);
+        None
+    }
+
+    fn end_section(&mut self, now: Instant) -> Option<Completion> {
+        let id = self.running?;
+        let program = &self.programs[id.index()];
+        let body = self.bodies[id.index()].as_mut()?;
+        body.left = Some(punctual_model::Work::ZERO);
+        let event = program.act(body, now);
+        let job = body.job();
+        let done = event == Event::Complete;
+        if done || event == Event::Exit {
+            self.bodies[id.index()] = None;
+        }
+        self.section_end = None;
+        self.enter(now, event);
+        done.then(|| Completion {
+            task: self.tasks[id.index()],
+            job,
+            now,
+        })
+    }
+
+    /// One entry of the scheduler, and what follows from its decision.
+    pub(crate) fn enter(&mut self, now: Instant, event: Event) {
+        self.save_progress(now);
+        let decision = self.shard.handle(now, event, &mut self.sink);
+        self.follow(now, decision);
+    }
+
+    /// Keeps how far the running body is.
+    fn save_progress(&mut self, now: Instant) {
+        let (Some(id), Some(end)) = (self.running, self.section_end) else {
+            return;
+        };
+        if let Some(body) = self.bodies[id.index()].as_mut() {
+            body.left = Some(end.since(now).as_work());
+        }
+    }
+
+    fn follow(&mut self, now: Instant, decision: Decision) {
+        let next = match decision.next {
+            Next::Thread(id) => Some(id),
+            _ => None,
+        };
+        self.counters.decisions += 1;
+        if next != self.running {
+            self.counters.switches += 1;
+        }
+        self.running = next;
+        self.section_end = next.and_then(|id| self.resume(now, id));
+        self.timer = decision.arm.map(|at| {
+            if self.late_timer.is_zero() || at <= now {
+                at
+            } else {
+                at.saturating_add(self.random.span(self.late_timer))
+            }
+        });
+    }
+
+    /// The body of the thread that runs now, from where it was; when its section ends.
+    fn resume(&mut self, now: Instant, id: ThreadId) -> Option<Instant> {
+        let slot = &mut self.bodies[id.index()];
+        let body = match slot {
+            Some(body) => body,
+            None => {
+                let job = self.shard.job(id).map_or(0, |job| job.index);
+                slot.insert(self.programs[id.index()].begin(job))
+            }
+        };
+        // An overrun rule may have said that this job ends here.
+        if self.shard.job(id).is_some_and(|job| job.stop) {
+            body.left = Some(punctual_model::Work::ZERO);
+            body.then = crate::body::Then::Complete;
+        }
+        body.left.map(|left| now.saturating_add(left.as_span()))
+    }
+
+    pub(crate) fn take_message(&mut self) -> Option<punctual_kern::Message> {
+        self.shard.take_message()
+    }
+
+    /// Messages are seen when the processor sees anything again.
+    pub(crate) fn hear(&mut self, now: Instant, message: punctual_kern::Message) {
+        let now = now.max(self.asleep_until);
+        if !self.unreported.is_zero() {
+            let span = self.unreported;
+            self.unreported = Span::ZERO;
+            self.counters.missing(span);
+            let event = Event::Missing {
+                span,
+                cause: MissingCause::Stolen,
+            };
+            let _ = self.shard.handle(now, event, &mut self.sink);
+        }
+        self.enter(now, Event::Remote(message));
+    }
+}
+
+fn feeds<'a>(system: &'a System, plan: &CpuPlan, seed: u64) -> Vec<Feed<'a>> {
+    let mut feeds = Vec::new();
+    for (thread, (id, constraint)) in plan.threads.iter().enumerate() {
+        let task = &system.tasks[id.index()];
+        let sporadic = matches!(constraint.class, Class::Sporadic { .. });
+        if !sporadic && !constraint.fed {
+            continue;
+        }
+        let separation = constraint.class.min_separation().unwrap_or(Span::ZERO);
+        let seed = seed.wrapping_add(u64::from(id.0) << 32);
+        feeds.push(Feed {
+            thread: u32::try_from(thread).unwrap_or(u32::MAX),
+            times: if sporadic {
+                ArrivalTimes::new(&task.arrivals, task.phase, separation, seed)
+            } else {
+                ArrivalTimes::every(separation, task.phase)
+            },
+            jitter: if constraint.fed {
+                task.jitter
+            } else {
+                Span::ZERO
+            },
+            until: constraint.until,
+        });
+    }
+    feeds
+}

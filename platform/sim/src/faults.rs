@@ -1,0 +1,47 @@
+//! Faults to inject: what a real machine and real programs do to a schedule.
+
+use punctual_model::{CpuId, Span, TaskId};
+
+/// All faults of a run; the default injects none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Faults {
+    /// Time that nobody gets.
+    pub missing: Vec<MissingTime>,
+    /// Every timer fires late by up to this, uniformly.
+    pub late_timer: Span,
+    /// Releases of tasks with a declared jitter follow their arrival by up to that, uniformly.
+    pub jitter: bool,
+    /// Jobs that need more than declared.
+    pub overruns: Vec<Overrun>,
+    /// Tasks that end in the middle of a job.
+    pub crashes: Vec<Crash>,
+}
+
+/// The processor stands still for `length`, about once every `every`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingTime {
+    /// Where; `None`: on every CPU, each for itself.
+    pub cpu: Option<CpuId>,
+    /// For how long.
+    pub length: Span,
+    /// Distance of the beginnings: `every` exactly from the first at a random phase on.
+    pub every: Span,
+}
+
+/// Jobs of a task execute `per_mille`/1000 of their work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overrun {
+    /// Whose jobs.
+    pub task: TaskId,
+    /// 1000 is no overrun.
+    pub per_mille: u32,
+}
+
+/// The task ends half-way through this job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crash {
+    /// Which task.
+    pub task: TaskId,
+    /// Which job, from 0.
+    pub job: u64,
+}

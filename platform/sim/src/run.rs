@@ -1,0 +1,269 @@
+//! The loop: the earliest instant of all CPUs, again and again.
+
+use std::fmt;
+
+use punctual_kern::{ConfigError, CpuPlan, Plan, Policy, Sink};
+use punctual_model::{CpuId, Instant, Span, System, TaskId};
+
+use crate::MAX_CPUS;
+use crate::cpu::Cpu;
+use crate::faults::Faults;
+use crate::groups::groups;
+
+/// What a simulation is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Releases in [0, this) are covered.
+    pub duration: Span,
+    /// Seed of arrivals and faults.
+    pub seed: u64,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+/// One CPU's part of the input: policy and recorder; the plan gives the rest.
+#[derive(Debug)]
+pub struct CpuInput<P, S> {
+    /// Which thread runs next there.
+    pub policy: P,
+    /// What is told about it.
+    pub sink: S,
+}
+
+/// A job that has just completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// Whose.
+    pub task: TaskId,
+    /// Which.
+    pub job: u64,
+    /// When.
+    pub now: Instant,
+}
+
+/// Watches a simulation from outside.
+pub trait Observer {
+    /// A job has completed: the moment to execute its function, if it has one.
+    fn completed(&mut self, completion: Completion) {
+        let _ = completion;
+    }
+
+    /// Called now and then with the current instant; `false` ends the simulation early.
+    fn goes_on(&mut self, now: Instant) -> bool {
+        let _ = now;
+        true
+    }
+}
+
+impl Observer for () {}
+
+/// What one CPU did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuOutcome<S> {
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// The recorder, filled.
+    pub sink: S,
+    /// Numbers of the platform.
+    pub counters: Counters,
+}
+
+/// What a simulation gives back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome<S> {
+    /// One per CPU, in the order of the file.
+    pub cpus: Vec<CpuOutcome<S>>,
+    /// The instant of the last event.
+    pub end: Instant,
+    /// The observer ended it early.
+    pub stopped: bool,
+}
+
+/// Counts of one virtual CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Entries of the scheduler.
+    pub decisions: u64,
+    /// Decisions that changed who runs.
+    pub switches: u64,
+    /// Time charged to nobody, in total.
+    pub missing_total: Span,
+    /// The longest piece of it.
+    pub missing_max: Span,
+}
+
+impl Counters {
+    pub(crate) fn missing(&mut self, span: Span) {
+        self.missing_total = self.missing_total.saturating_add(span);
+        self.missing_max = self.missing_max.max(span);
+    }
+}
+
+/// Why a simulation was not started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SimError {
+    /// More than [`MAX_CPUS`].
+    TooManyCpus(usize),
+    /// Not one input per CPU of the plan.
+    InputsDoNotMatch,
+    /// The core refused the plan.
+    Config(ConfigError),
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimError::TooManyCpus(n) => {
+                write!(f, "{n} CPUs: virtual time runs at most {MAX_CPUS}")
+            }
+            SimError::InputsDoNotMatch => write!(f, "one policy and one recorder per CPU needed"),
+            SimError::Config(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for SimError {}
+
+/// How many steps pass between two questions whether to go on.
+const STEPS_PER_QUESTION: u32 = 4_096;
+
+/// Runs a planned system in virtual time. The plan's frequency must be nanoseconds. It ends when
+/// all jobs released in [0, duration) are done, or one longest relative deadline after that.
+///
+/// Cost: O(events · (log threads + CPUs that exchange messages)).
+///
+/// # Errors
+/// Too many CPUs, inputs that do not match, or a plan that the core refuses.
+pub fn run<P: Policy, S: Sink>(
+    system: &System,
+    plan: &Plan,
+    inputs: Vec<CpuInput<P, S>>,
+    options: &Options,
+    observer: &mut impl Observer,
+) -> Result<Outcome<S>, SimError> {
+    if plan.cpus.len() > MAX_CPUS {
+        return Err(SimError::TooManyCpus(plan.cpus.len()));
+    }
+    if inputs.len() != plan.cpus.len() {
+        return Err(SimError::InputsDoNotMatch);
+    }
+    let mut cpus: Vec<Option<Cpu<'_, P, S>>> = Vec::new();
+    for (input, cpu_plan) in inputs.into_iter().zip(&plan.cpus) {
+        let CpuInput { policy, sink } = input;
+        let (faults, seed) = (&options.faults, options.seed);
+        let cpu = Cpu::new(system, cpu_plan, policy, sink, faults, seed);
+        cpus.push(Some(cpu.map_err(SimError::Config)?));
+    }
+    let plans: Vec<&CpuPlan> = plan.cpus.iter().collect();
+    let horizon = Instant::ZERO.saturating_add(options.duration);
+    let limit = horizon.saturating_add(longest_deadline(system));
+    let mut end = Instant::ZERO;
+    let mut stopped = false;
+    for group in groups(&plans) {
+        let mut members: Vec<(usize, Cpu<'_, P, S>)> = group
+            .iter()
+            .filter_map(|&i| cpus[i].take().map(|cpu| (i, cpu)))
+            .collect();
+        if !stopped {
+            let mut group = Group {
+                members: &mut members,
+                horizon,
+                limit,
+                now: Instant::ZERO,
+            };
+            stopped = !group.run(observer);
+            end = end.max(group.now);
+        }
+        for (i, cpu) in members {
+            cpus[i] = Some(cpu);
+        }
+    }
+    let cpus = cpus
+        .into_iter()
+        .flatten()
+        .zip(&plan.cpus)
+        .map(|(cpu, plan)| {
+            let counters = cpu.counters;
+            CpuOutcome {
+                cpu: plan.cpu,
+                sink: cpu.sink,
+                counters,
+            }
+        });
+    Ok(Outcome {
+        cpus: cpus.collect(),
+        end,
+        stopped,
+    })
+}
+
+fn longest_deadline(system: &System) -> Span {
+    let deadlines = system
+        .tasks
+        .iter()
+        .filter_map(|task| task.class.relative_deadline());
+    deadlines.max().unwrap_or(Span::ZERO)
+}
+
+/// CPUs that are simulated together.
+struct Group<'g, 'a, P, S> {
+    members: &'g mut [(usize, Cpu<'a, P, S>)],
+    horizon: Instant,
+    limit: Instant,
+    now: Instant,
+}
+
+impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
+    /// Returns `false` when the observer ended it.
+    fn run(&mut self, observer: &mut impl Observer) -> bool {
+        let mut steps = 0_u32;
+        while let Some((now, at)) = self.earliest() {
+            if now > self.limit || (now >= self.horizon && self.is_done()) {
+                break;
+            }
+            if self.members[at].1.stand_still(now) {
+                continue;
+            }
+            self.now = now;
+            let completion = self.members[at].1.step(now);
+            self.deliver_messages(at, now);
+            if let Some(completion) = completion {
+                observer.completed(completion);
+            }
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(STEPS_PER_QUESTION) && !observer.goes_on(now) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The next instant and the member to which it belongs; equal instants in the order of CPUs.
+    #[inline]
+    fn earliest(&self) -> Option<(Instant, usize)> {
+        let instants = self.members.iter().enumerate();
+        instants
+            .filter_map(|(i, (_, cpu))| Some((cpu.next_instant()?, i)))
+            .min()
+    }
+
+    fn is_done(&self) -> bool {
+        self.members
+            .iter()
+            .all(|(_, cpu)| !cpu.unsettled() && !cpu.has_arrivals())
+    }
+
+    fn deliver_messages(&mut self, from: usize, now: Instant) {
+        let mut sender = from;
+        // A message can end a wait there, but completes no job: one round is enough.
+        while let Some(message) = self.members[sender].1.take_message() {
+            let to = self
+                .members
+                .iter()
+                .position(|(cpu, _)| *cpu == message.to.index());
+            let Some(to) = to else { continue };
+            self.members[to].1.hear(now, message);
+            sender = from;
+        }
+    }
+}
