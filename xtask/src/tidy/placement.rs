@@ -37,21 +37,31 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Lines that name the C library or import functions (defining one for C to call is no import).
+/// Lines that call the C library or import functions. Its constants and number types are no calls,
+/// and defining a function for C to call is no import.
 fn foreign_calls(rust: &RustFile, may_import: bool) -> Vec<usize> {
-    let library = [&["libc", ":", ":"][..], &["use", "libc", ";"]];
-    let imports = [&["extern", "\"", "{"][..], &["extern", "{"]];
-    let imports = if may_import {
-        &imports[..0]
-    } else {
-        &imports[..]
-    };
-    library
-        .iter()
-        .chain(imports)
-        .flat_map(|pattern| rust.find(pattern))
-        .map(|token| token.line)
-        .collect()
+    let is_harmless =
+        |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase()) || name.starts_with("c_");
+    let path = ["libc", ":", ":"];
+    let named = rust.tokens().windows(4).filter(|window| {
+        let in_library = window
+            .iter()
+            .zip(path)
+            .all(|(token, text)| token.text == text);
+        in_library && !is_harmless(&window[3].text)
+    });
+    let mut lines: Vec<usize> = named.map(|window| window[0].line).collect();
+    lines.extend(rust.find(&["use", "libc", ";"]).map(|token| token.line));
+    if !may_import {
+        let imports = [&["extern", "\"", "{"][..], &["extern", "{"]];
+        lines.extend(
+            imports
+                .iter()
+                .flat_map(|pattern| rust.find(pattern))
+                .map(|token| token.line),
+        );
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -71,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_c_library_is_called_from_one_file() {
-        let source = "use libc::c_int;\nfn f() { unsafe { libc::getpid() }; }";
+        let source = "use libc::{c_int, getpid};\nfn f() { unsafe { libc::getpid() }; }";
         assert_eq!(
             check(&Tree::sample(&[("platform/linux/src/sys.rs", source)])),
             []
@@ -80,6 +90,15 @@ mod tests {
         assert_eq!(
             findings.iter().map(|found| found.line).collect::<Vec<_>>(),
             [1, 2]
+        );
+    }
+
+    #[test]
+    fn constants_and_number_types_of_the_c_library_are_no_calls() {
+        let source = "use libc::c_int;\nfn f() -> c_int { libc::EINVAL }";
+        assert_eq!(
+            check(&Tree::sample(&[("platform/linux/src/cpu.rs", source)])),
+            []
         );
     }
 
