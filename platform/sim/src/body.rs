@@ -151,6 +151,7 @@ fn scale(work: Work, per_mille: u32) -> Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::{Crash, Overrun};
     use punctual_model::{CpuId, Instant};
 
     fn task() -> Task {

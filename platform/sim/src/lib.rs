@@ -17,7 +17,9 @@ mod random;
 mod run;
 
 pub use faults::{Crash, Faults, MissingTime, Overrun};
-pub use run::{CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, run};
+pub use run::{
+    Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, run,
+};
 
 /// Most CPUs that one simulation has.
 pub const MAX_CPUS: usize = 256;

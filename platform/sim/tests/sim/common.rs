@@ -1,0 +1,138 @@
+//! Systems in a few words, and a sink that keeps what tests ask about.
+
+use punctual_kern::{Decision, Event, NoSink, Outcome as JobOutcome, Plan, Sink, TraceEvent};
+use punctual_model::{
+    Class, Cpu, CpuId, Frequency, Instant, PolicyKind, Priority, Span, System, Task, Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, run};
+
+/// A system of `cpus` CPUs under `policy` without tasks.
+pub(crate) fn system(cpus: usize, policy: PolicyKind) -> System {
+    let cpu = |i: usize| Cpu {
+        name: i.to_string(),
+        host: None,
+        policy,
+    };
+    System {
+        cpus: (0..cpus).map(cpu).collect(),
+        ..System::default()
+    }
+}
+
+/// A periodic task on CPU 0: (wcet, period, deadline), urgency by the order of calls.
+pub(crate) fn periodic(name: &str, wcet: u64, period: u64, deadline: u64) -> Task {
+    let class = Class::Periodic {
+        period: Span::from_ticks(period),
+        wcet: Work::from_ticks(wcet),
+        relative_deadline: Span::from_ticks(deadline),
+    };
+    Task::new(name, CpuId(0), class)
+}
+
+/// Priorities by the order in the list, the first the most urgent.
+pub(crate) fn in_order_of_urgency(mut tasks: Vec<Task>) -> Vec<Task> {
+    let n = u32::try_from(tasks.len()).expect("few tasks");
+    for (i, task) in (0_u32..).zip(&mut tasks) {
+        task.priority = Priority::new(n - i);
+    }
+    tasks
+}
+
+/// Everything of one CPU, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Tape {
+    pub(crate) events: Vec<(Instant, Event)>,
+    pub(crate) trace: Vec<(Instant, TraceEvent)>,
+    pub(crate) decisions: Vec<(Instant, Decision)>,
+}
+
+impl Sink for Tape {
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.events.push((now, *event));
+    }
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        self.trace.push((now, event));
+    }
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        self.decisions.push((now, *decision));
+    }
+}
+
+impl Tape {
+    /// Responses of the completed jobs of a thread, in ticks.
+    pub(crate) fn responses(&self, index: usize) -> Vec<u64> {
+        let response = |(now, event): &(Instant, TraceEvent)| match event {
+            TraceEvent::Completed {
+                thread,
+                arrival,
+                outcome: JobOutcome::Done,
+                ..
+            } if thread.index() == index => Some(now.since(*arrival).ticks()),
+            _ => None,
+        };
+        self.trace.iter().filter_map(response).collect()
+    }
+
+    pub(crate) fn count(&self, wanted: impl Fn(&TraceEvent) -> bool) -> usize {
+        self.trace.iter().filter(|(_, event)| wanted(event)).count()
+    }
+
+    /// Who runs from when: thread index, or none.
+    pub(crate) fn lane(&self) -> Vec<(u64, Option<usize>)> {
+        let switch = |(now, event): &(Instant, TraceEvent)| match event {
+            TraceEvent::Switched { to, .. } => Some((now.ticks(), to.map(|id| id.index()))),
+            _ => None,
+        };
+        self.trace.iter().filter_map(switch).collect()
+    }
+}
+
+pub(crate) fn simulate(system: &System, duration: u64, faults: Faults, seed: u64) -> Outcome<Tape> {
+    simulate_watched(system, duration, faults, seed, &mut ())
+}
+
+pub(crate) fn simulate_watched(
+    system: &System,
+    duration: u64,
+    faults: Faults,
+    seed: u64,
+    observer: &mut impl Observer,
+) -> Outcome<Tape> {
+    let duration = Span::from_ticks(duration);
+    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    plan.set_duration(system, duration);
+    let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
+        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks),
+        sink: Tape::default(),
+    };
+    let inputs = plan.cpus.iter().map(input).collect();
+    let options = Options {
+        duration,
+        seed,
+        faults,
+    };
+    let outcome = run(system, &plan, inputs, &options, observer).expect("a valid system");
+    for (tape, cpu) in outcome.cpus.iter().zip(&plan.cpus) {
+        replays(&tape.sink, cpu);
+    }
+    outcome
+}
+
+/// Feeds the taped events through a new shard: the decisions must be the taped ones.
+fn replays(tape: &Tape, plan: &punctual_kern::CpuPlan) {
+    let mut plan = plan.clone();
+    let arrives = |t: usize| {
+        tape.events
+            .iter()
+            .any(|(_, e)| matches!(e, Event::Arrive { thread, .. } if thread.index() == t))
+    };
+    for (i, (_, constraint)) in plan.threads.iter_mut().enumerate() {
+        constraint.fed = arrives(i) && matches!(constraint.class, Class::Periodic { .. });
+    }
+    let policy = AnyPolicy::new(plan.policy, plan.capacity.threads, |ticks| ticks);
+    let mut shard = plan.build(policy).expect("built before");
+    for ((now, event), (_, decision)) in tape.events.iter().zip(&tape.decisions) {
+        assert_eq!(shard.handle(*now, *event, &mut NoSink), *decision);
+    }
+}

@@ -1,0 +1,6 @@
+//! The core, the policies and virtual time together.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod precedence;
+mod scenarios;
