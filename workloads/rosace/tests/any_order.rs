@@ -3,8 +3,10 @@
 //! Jobs are executed in random order, bound by nothing but `after` and `follows` as SEMANTICS §1
 //! defines them: not by time, priority or CPU. What holds here holds under every delay.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
+use punctual_model::{Class, Task, TaskId, WorkSource};
 use punctual_rosace::{Mode, RosaceWorkload, Targets};
 use punctual_thread::{JobContext, Oracle, Step, Workload};
 
@@ -25,46 +27,44 @@ struct Node {
     name: String,
     step: String,
     period_ms: u64,
-    after: Vec<usize>,
-    follows: Vec<usize>,
+    after: Vec<TaskId>,
+    follows: Vec<TaskId>,
 }
 
 fn parse(file: &str) -> Vec<Node> {
-    let file: toml::Table = file.parse().expect("the example is TOML");
-    let tasks = file["task"].as_table().expect("tasks");
-    let index: HashMap<&str, usize> = tasks
-        .keys()
-        .enumerate()
-        .map(|(i, name)| (name.as_str(), i))
-        .collect();
-    let names = |task: &toml::Value, key: &str| -> Vec<usize> {
-        let list = task
-            .get(key)
-            .and_then(|v| v.as_array())
-            .cloned()
-            .unwrap_or_default();
-        list.iter()
-            .map(|name| index[name.as_str().expect("a name")])
-            .collect()
-    };
-    let node = |(name, task): (&String, &toml::Value)| {
-        let period = task["period"].as_str().expect("a period");
-        let function = task["work"]["function"].as_str().expect("a function");
+    let description = punctual_spec::parse(file, "rosace.toml").expect("a system");
+    description
+        .system
+        .tasks
+        .into_iter()
+        .map(Node::from)
+        .collect()
+}
+
+impl From<Task> for Node {
+    fn from(task: Task) -> Node {
+        let Class::Periodic { period, .. } = task.class else {
+            panic!("{} is not periodic", task.name)
+        };
+        let Some(WorkSource::Function(function)) = &task.work else {
+            panic!("{} has no function", task.name)
+        };
+        assert!(
+            task.phase.is_zero(),
+            "{} does not start with the others",
+            task.name
+        );
         Node {
-            name: name.clone(),
             step: function
                 .strip_prefix("rosace::")
                 .expect("a step of rosace")
                 .to_owned(),
-            period_ms: period
-                .strip_suffix("ms")
-                .and_then(|n| n.parse().ok())
-                .expect("ms"),
-            after: names(task, "after"),
-            follows: names(task, "follows"),
+            period_ms: period.as_ns() / 1_000_000,
+            after: task.after,
+            follows: task.follows,
+            name: task.name,
         }
-    };
-    tasks.iter().map(node).collect()
+    }
 }
 
 impl Node {
@@ -109,8 +109,8 @@ fn fly(nodes: &[Node], targets: Targets, steps: u64, seed: u64) -> Oracle {
     loop {
         let may_start = |task: &usize| {
             let release = done[*task] * nodes[*task].period_ms;
-            let after = |&a: &usize| done[a] >= nodes[a].released_until(release);
-            let follows = |&a: &usize| done[a] >= nodes[a].released_before(release);
+            let after = |a: &TaskId| done[a.index()] >= nodes[a.index()].released_until(release);
+            let follows = |a: &TaskId| done[a.index()] >= nodes[a.index()].released_before(release);
             release < steps * STEP_MS
                 && nodes[*task].after.iter().all(after)
                 && nodes[*task].follows.iter().all(follows)
@@ -127,6 +127,38 @@ fn fly(nodes: &[Node], targets: Targets, steps: u64, seed: u64) -> Oracle {
         });
         done[task] += 1;
     }
+    rosace.check().expect("rosace has a reference")
+}
+
+/// The same with a kernel thread per task, all at once: here steps overlap in every way that the
+/// precedence leaves open.
+fn fly_in_parallel(nodes: &[Node], steps: u64) -> Oracle {
+    let mut rosace = RosaceWorkload::with(Targets::PUBLISHED, 10_000);
+    let done: Vec<AtomicU64> = nodes.iter().map(|_| AtomicU64::new(0)).collect();
+    let done_of = |task: &TaskId| done[task.index()].load(Ordering::Acquire);
+    thread::scope(|scope| {
+        for (node, done) in nodes.iter().zip(&done) {
+            let mut body = rosace.step(&node.step).expect("a step of rosace");
+            let may_start = move |release| {
+                let after = |a: &TaskId| done_of(a) >= nodes[a.index()].released_until(release);
+                let follows = |a: &TaskId| done_of(a) >= nodes[a.index()].released_before(release);
+                node.after.iter().all(after) && node.follows.iter().all(follows)
+            };
+            scope.spawn(move || {
+                for job in 0..(steps * STEP_MS).div_ceil(node.period_ms) {
+                    let release = job * node.period_ms;
+                    while !may_start(release) {
+                        thread::yield_now();
+                    }
+                    body(JobContext {
+                        job,
+                        arrival_ns: release * 1_000_000,
+                    });
+                    done.store(job + 1, Ordering::Release);
+                }
+            });
+        }
+    });
     rosace.check().expect("rosace has a reference")
 }
 
@@ -165,6 +197,18 @@ fn fifty_seconds_in_random_order_fly_the_reference() {
         oracle,
         Oracle {
             steps: 10_000,
+            mismatches: 0
+        }
+    );
+}
+
+#[test]
+fn eleven_threads_at_once_fly_the_reference() {
+    let oracle = fly_in_parallel(&parse(EXAMPLE), 2_000);
+    assert_eq!(
+        oracle,
+        Oracle {
+            steps: 2_000,
             mismatches: 0
         }
     );
@@ -210,7 +254,11 @@ fn every_precedence_of_the_file_is_needed() {
                 };
                 let dropped = edited.remove(place);
                 if deviations(&without, HOLD, 100, 20) == 0 {
-                    idle.push(format!("{} {kind} {}", node.name, nodes[dropped].name));
+                    idle.push(format!(
+                        "{} {kind} {}",
+                        node.name,
+                        nodes[dropped.index()].name
+                    ));
                 }
             }
         }
