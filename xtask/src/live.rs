@@ -72,7 +72,12 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
 fn build(workspace: &Workspace) -> Result<Vec<Binary>, String> {
     let mut command = workspace.cargo();
     // The whole workspace: with fewer packages cargo would choose other features and build anew.
-    command.args(["test", "--workspace", "--no-run", "--message-format=json"]);
+    command.args([
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]);
     let output = command
         .output()
         .map_err(|error| format!("{command:?}: {error}"))?;
