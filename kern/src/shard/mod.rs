@@ -11,8 +11,6 @@ mod budget;
 mod job;
 mod release;
 mod setup;
-#[cfg(test)]
-mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -76,9 +74,9 @@ impl<P: Policy> Shard<P> {
             self.miss(now, span, cause, sink)
         } else {
             self.charge(now);
-            self.serve_timers(now, true, sink);
+            let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
             let refused = self.apply(now, event, sink).err();
-            self.serve_timers(now, false, sink);
+            let _ = self.serve_timers(now, false, quota, sink);
             self.decide(now, refused, sink)
         };
         sink.decision(now, &decision);

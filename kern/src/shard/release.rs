@@ -2,7 +2,7 @@
 
 use punctual_model::{Class, Instant, Late, ThreadId};
 
-use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use super::Shard;
 use crate::constraint::Constraint;
 use crate::event::{Message, Refusal};
 use crate::pending::PendingJob;
@@ -105,22 +105,31 @@ impl<P: Policy> Shard<P> {
         self.install(zero_lag, thread, constraint);
     }
 
-    /// Serves timers that are due before `now` (or at it), at most [`MAX_RELEASES_PER_ENTRY`].
-    pub(super) fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {
+    /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of
+    /// the quota.
+    pub(super) fn serve_timers<S: Sink>(
+        &mut self,
+        now: Instant,
+        strictly: bool,
+        mut quota: usize,
+        sink: &mut S,
+    ) -> usize {
         self.more = false;
-        for _ in 0..MAX_RELEASES_PER_ENTRY {
-            let Some((at, thread, timer)) = self.timeline.first() else {
-                return;
-            };
+        while let Some((at, thread, timer)) = self.timeline.first() {
             if at > now || (strictly && at == now) {
-                return;
+                break;
             }
+            if quota == 0 {
+                self.more = true;
+                break;
+            }
+            quota -= 1;
             match timer {
                 Timer::Release => self.serve_release(now, thread, at, sink),
                 Timer::Timeout => self.time_out(now, thread, sink),
             }
         }
-        self.more = self.timeline.next().is_some_and(|at| at <= now);
+        quota
     }
 
     fn serve_release<S: Sink>(&mut self, now: Instant, thread: usize, at: Instant, sink: &mut S) {

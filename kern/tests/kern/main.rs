@@ -1,0 +1,6 @@
+//! The core under events, one by one and at random.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod driver;
+mod events;
+mod histories;
