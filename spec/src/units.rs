@@ -1,6 +1,6 @@
 //! Numbers with units: "2.5ms" and "12.5%", exact or refused.
 
-use punctual_model::Share;
+use punctual_model::{Share, Span};
 
 /// Why a text is not the quantity it should be: what is wrong, and what to write instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,6 +64,18 @@ pub(crate) fn duration(text: &str) -> Result<u64, Unusable> {
             "this does not fit into 64 bits of nanoseconds",
             "the longest duration is 18446744073.709551615s, 584 years",
         ),
+    }
+}
+
+/// A duration in the notation of system files, for command lines: "2.5ms". O(length).
+///
+/// # Errors
+///
+/// What is wrong and how to mend it, in one line, when the text is none.
+pub fn parse_duration(text: &str) -> Result<Span, String> {
+    match duration(text) {
+        Ok(ns) => Ok(Span::from_ns(ns)),
+        Err(Unusable { message, help }) => Err(format!("{message}: {help}")),
     }
 }
 
