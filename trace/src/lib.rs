@@ -1,1 +1,26 @@
-//! Proof of what happened: log, text form, checker, summary, exports
+//! Proof of what happened: log, text form, replay, checker, summary, exports.
+//!
+//! ```text
+//!   kern --Sink--> Recorder --+
+//!                             v
+//!   plan, bounds, counters -> Log <--> text        (doc/trace-format.md)
+//!                             |
+//!        +-----------+--------+------+------------+
+//!        v           v               v            v
+//!     replay       check         RunReport     CSV, Perfetto, HTML
+//! ```
+//!
+//! What this crate decides: how a run is written down, when it was on time, why a job was late. What
+//! it does not know: how the run was made. A log from virtual time and one from a live machine go
+//! through the same functions; what a live machine does late is read from the log itself.
+#![forbid(unsafe_code)]
+
+mod code;
+mod form;
+mod log;
+mod record;
+mod recorder;
+
+pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+pub use record::{Iter, Record, Records};
+pub use recorder::Recorder;

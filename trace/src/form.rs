@@ -1,0 +1,181 @@
+//! The table of record kinds: names, fields and their meaning, for the text form and for decoding.
+//!
+//! One table serves the writer, the reader and the decoder, so the three cannot disagree. The
+//! numbers of kinds live in memory only; in files a kind is its name.
+
+/// What a field holds, and thereby how it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Field {
+    /// A thread: `index`, or `index:generation` when the place was used before.
+    Thread,
+    /// An instant in ticks; `never` for the end of the timeline.
+    Instant,
+    /// A number: ticks of work or of time, a job, a slot, a CPU.
+    Number,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A field and whether it can be absent (written `-`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Column {
+    pub(crate) field: Field,
+    pub(crate) optional: bool,
+}
+
+const fn must(field: Field) -> Column {
+    Column {
+        field,
+        optional: false,
+    }
+}
+
+const fn may(field: Field) -> Column {
+    Column {
+        field,
+        optional: true,
+    }
+}
+
+/// A kind of record: its number in memory, its name, its columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) kind: u8,
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [Column],
+}
+
+pub(crate) const YES_NO: &[&str] = &["no", "yes"];
+pub(crate) const CAUSES: &[&str] = &["stolen", "given-back"];
+pub(crate) const CLASSES: &[&str] = &["periodic", "sporadic", "reservation", "once", "aperiodic"];
+pub(crate) const LATE: &[&str] = &["queue", "skip"];
+pub(crate) const OVERRUN: &[&str] = &["throttle", "demote", "stop", "signal"];
+pub(crate) const OUTCOMES: &[&str] = &["done", "stopped", "aborted", "short"];
+pub(crate) const WHY_BLOCKED: &[&str] = &["request", "predecessors"];
+pub(crate) const WHY_WOKEN: &[&str] = &["wake", "early", "timeout", "predecessors"];
+pub(crate) const REFUSALS: &[&str] = &[
+    "stale-thread",
+    "nobody-runs",
+    "no-thread-left",
+    "not-sporadic",
+    "no-such-slot",
+    "invalid-constraint",
+];
+
+/// The twelve columns of a constraint.
+macro_rules! constraint {
+    ($($before:expr),*) => {
+        &[
+            $($before,)*
+            must(Field::Word(CLASSES)),
+            may(Field::Number),
+            may(Field::Number),
+            may(Field::Number),
+            must(Field::Number),
+            must(Field::Number),
+            must(Field::Word(LATE)),
+            may(Field::Number),
+            must(Field::Word(OVERRUN)),
+            must(Field::Number),
+            must(Field::Instant),
+            must(Field::Word(YES_NO)),
+        ]
+    };
+}
+
+/// Declares a table of forms and one constant per kind.
+macro_rules! forms {
+    ($table:ident: $($id:ident = $kind:literal $name:literal $columns:expr;)*) => {
+        $(pub(crate) const $id: u8 = $kind;)*
+        pub(crate) const $table: &[Form] = &[
+            $(Form { kind: $kind, name: $name, columns: $columns }),*
+        ];
+    };
+}
+
+const THREAD: Column = must(Field::Thread);
+const NUMBER: Column = must(Field::Number);
+const INSTANT: Column = must(Field::Instant);
+const ARM: Column = may(Field::Instant);
+
+forms! { EVENTS:
+    TICK = 0 "tick" &[INSTANT];
+    EVENT_MISSING = 1 "missing" &[INSTANT, NUMBER, must(Field::Word(CAUSES))];
+    COMPLETE = 2 "complete" &[INSTANT];
+    BLOCK = 3 "block" &[INSTANT, ARM];
+    YIELD = 4 "yield" &[INSTANT];
+    EXIT = 5 "exit" &[INSTANT];
+    PROTECT = 6 "protect" &[INSTANT];
+    UNPROTECT = 7 "unprotect" &[INSTANT];
+    WAKE = 8 "wake" &[INSTANT, THREAD];
+    ARRIVE = 9 "arrive" &[INSTANT, THREAD, INSTANT];
+    CREATE = 10 "create" constraint!(INSTANT);
+    CHANGE = 11 "change" constraint!(INSTANT, THREAD);
+    KILL = 12 "kill" &[INSTANT, THREAD];
+    REMOTE = 13 "remote" &[INSTANT, NUMBER, NUMBER, NUMBER];
+}
+
+forms! { TRACES:
+    CREATED = 32 "created" &[THREAD];
+    ENDED = 33 "ended" &[THREAD];
+    CHANGED = 34 "changed" &[THREAD];
+    RELEASED = 35 "released" &[THREAD, NUMBER, INSTANT, INSTANT];
+    SKIPPED = 36 "skipped" &[THREAD, NUMBER];
+    LOST = 37 "lost" &[THREAD, NUMBER];
+    STARTED = 38 "started" &[THREAD, NUMBER, may(Field::Number)];
+    COMPLETED = 39 "completed"
+        &[THREAD, NUMBER, must(Field::Word(OUTCOMES)), INSTANT, INSTANT, NUMBER];
+    OVERRAN = 40 "overran" &[THREAD, NUMBER];
+    THROTTLED = 41 "throttled" &[THREAD, NUMBER];
+    REPLENISHED = 42 "replenished" &[THREAD, NUMBER];
+    DEMOTED = 43 "demoted" &[THREAD, NUMBER];
+    BLOCKED = 44 "blocked" &[THREAD, NUMBER, must(Field::Word(WHY_BLOCKED))];
+    WOKEN = 45 "woken" &[THREAD, must(Field::Word(WHY_WOKEN))];
+    SWITCHED = 46 "switched" &[may(Field::Thread), may(Field::Thread), must(Field::Word(YES_NO))];
+    MISSING = 47 "missing" &[NUMBER, must(Field::Word(CAUSES))];
+}
+
+forms! { DECISIONS:
+    RUN = 64 "run" &[THREAD, ARM];
+    IDLE = 65 "idle" &[ARM];
+    RUN_REFUSING = 66 "run-refusing"
+        &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
+    IDLE_REFUSING = 67 "idle-refusing" &[ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
+}
+
+forms! { PLANS:
+    PLAN_THREAD = 96 "thread" constraint!(NUMBER);
+    PLAN_REMOTE = 97 "remote" &[INSTANT, may(Field::Number)];
+    PLAN_NOTIFY = 98 "notify" &[NUMBER, NUMBER, NUMBER];
+    PLAN_AFTER = 99 "after" &[NUMBER, THREAD];
+    PLAN_FOLLOWS = 100 "follows" &[NUMBER, THREAD];
+    PLAN_AFTER_REMOTE = 101 "after-remote" &[NUMBER, NUMBER];
+    PLAN_FOLLOWS_REMOTE = 102 "follows-remote" &[NUMBER, NUMBER];
+}
+
+/// The form of a record kind. O(1): each table is dense from its first kind on.
+pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
+    let (table, first) = match kind {
+        0..32 => (EVENTS, TICK),
+        32..64 => (TRACES, CREATED),
+        64..96 => (DECISIONS, RUN),
+        _ => (PLANS, PLAN_THREAD),
+    };
+    table.get(usize::from(kind - first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_at_its_number_and_fits_a_record() {
+        for table in [EVENTS, TRACES, DECISIONS, PLANS] {
+            for form in table {
+                let found = of_kind(form.kind).expect("in its table");
+                assert_eq!(found.name, form.name);
+                assert!(form.columns.len() <= 16, "one absence flag per column");
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The log of one run: what was planned, what was promised, everything that happened.
+//!
+//! A log is enough to say whether the run was on time and why not ([`crate::RunReport`]), to check
+//! it against the predicates of the field ([`crate::check`]), and to run it again
+//! ([`crate::replay`]). Its written form is described in `doc/trace-format.md`.
+
+use punctual_kern::Plan;
+use punctual_model::{Instant, Span};
+
+use crate::record::Records;
+
+/// One run on one platform.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Log {
+    /// Where and how it ran.
+    pub header: Header,
+    /// The shards that it ran on, complete: replay builds them again from here.
+    pub plan: Plan,
+    /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]).
+    pub tasks: Vec<TaskInfo>,
+    /// The CPUs, in the order of the plan.
+    pub cpus: Vec<CpuLog>,
+    /// What a workload found when it compared itself with its reference.
+    pub oracle: Option<Oracle>,
+}
+
+/// Where and how a run took place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// `sim`, `linux`, ...
+    pub platform: String,
+    /// What its figures are worth.
+    pub mode: Mode,
+    /// What the machine refused, one line each; empty in real-time and virtual mode.
+    pub lost: Vec<String>,
+    /// Name and version of what ran it.
+    pub tool: String,
+    /// Name of the system file or program.
+    pub source: String,
+    /// Fingerprint of the machine, as (name, value), in the order to be shown.
+    pub machine: Vec<(String, String)>,
+    /// Seed of everything drawn at random.
+    pub seed: u64,
+    /// Releases in [0, this) nanoseconds were covered.
+    pub duration: Span,
+    /// When the run was over, in ticks of the plan's frequency. Jobs still pending then, with their
+    /// deadline behind them, count as missed.
+    pub end: Instant,
+    /// Why it ended before its time; `None`: it did not.
+    pub stopped: Option<String>,
+    /// What went wrong in the work itself, one line each (a body that panicked, by task).
+    pub faults: Vec<String>,
+}
+
+/// What the figures of a run are worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Real hardware, with every privilege that the guarantees need.
+    RealTime,
+    /// Real hardware without some of them: figures are observations, not guarantees.
+    BestEffort,
+    /// Virtual time.
+    Virtual,
+}
+
+impl Mode {
+    /// The word in files and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::RealTime => "real-time",
+            Mode::BestEffort => "best-effort",
+            Mode::Virtual => "virtual",
+        }
+    }
+}
+
+/// A task, and what was promised about it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskInfo {
+    /// From the file.
+    pub name: String,
+    /// Response bound with the terms of the file alone.
+    pub bound: Option<Bound>,
+    /// Response bound with this machine's measured terms.
+    pub machine_bound: Option<Bound>,
+}
+
+/// A proven response bound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// The bound in nanoseconds.
+    pub ns: u64,
+    /// `exact`, `sufficient` or `simulated`: one word, from the verdict.
+    pub exactness: String,
+}
+
+/// What happened on one CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CpuLog {
+    /// Its name in the file.
+    pub name: String,
+    /// The host CPU it ran on; `None` in virtual time.
+    pub host: Option<u32>,
+    /// What the platform counted beside the records.
+    pub counters: Counters,
+    /// From when on nothing was recorded, because the recorder was full; `None`: all is here.
+    pub lost_from: Option<Instant>,
+    /// Every event, change and decision.
+    pub records: Records,
+}
+
+/// What a platform counts that the core cannot see. Virtual time leaves it at the default.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Preemptions that had to wait until the interrupted code could be left.
+    pub deferrals: u64,
+    /// The longest such wait, in nanoseconds.
+    pub deferred_max_ns: u64,
+    /// The longest delay from an armed instant to the entry, in nanoseconds, as the platform saw it.
+    pub late_max_ns: u64,
+    /// How missing time was measured (`rdpmc`, `gap-sampling`, ...); empty: not at all.
+    pub missing_method: String,
+    /// What that measurement may be off by, in nanoseconds per gap.
+    pub missing_error_ns: u64,
+    /// Anything else worth showing, as (name, value).
+    pub others: Vec<(String, u64)>,
+}
+
+/// A workload compared its results with its reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Oracle {
+    /// Steps compared.
+    pub steps: u64,
+    /// Steps that differed.
+    pub mismatches: u64,
+}
+
+impl Log {
+    /// Ticks to nanoseconds, rounded up (as for every observed response).
+    pub fn ns(&self, ticks: u64) -> u64 {
+        self.plan.frequency.ns_up(ticks)
+    }
+
+    /// Name of the task behind thread `thread` of CPU `cpu`; threads created later have none.
+    pub fn task_name(&self, cpu: usize, thread: usize) -> &str {
+        self.plan
+            .cpus
+            .get(cpu)
+            .and_then(|plan| plan.threads.get(thread))
+            .and_then(|(task, _)| self.tasks.get(task.index()))
+            .map_or("?", |task| task.name.as_str())
+    }
+
+    /// Whether some records are missing because a recorder was full.
+    pub fn is_cut(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.lost_from.is_some())
+    }
+}

@@ -1,0 +1,107 @@
+//! Records: what one shard was told, changed and decided, as one compact stream of words.
+//!
+//! ```text
+//!   word 0                    words 1..
+//!   +--------+-------+------+ +--------+--------+
+//!   | 0      | flags | kind | | field  | field  | ...      as many as the kind has
+//!   +--------+-------+------+ +--------+--------+
+//!    63    16 15    8 7    0
+//! ```
+//!
+//! A record has two to fifteen words, mostly two to five: recording is a bounds check and a few
+//! stores. The instant stands once per entry, in its event: what follows happens at that instant.
+
+use punctual_kern::{Decision, Event, TraceEvent};
+use punctual_model::Instant;
+
+use crate::code;
+
+/// One thing that a shard was told, changed or decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// An entry begins.
+    Event {
+        /// The clock.
+        now: Instant,
+        /// What the shard was told.
+        event: Event,
+    },
+    /// A state changed, within the entry.
+    Trace(TraceEvent),
+    /// The entry ends.
+    Decision(Decision),
+}
+
+/// Everything recorded on one CPU, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Records {
+    words: Vec<u64>,
+}
+
+impl Records {
+    pub(crate) fn from_words(words: Vec<u64>) -> Records {
+        Records { words }
+    }
+
+    /// Appends a record. O(1) amortized.
+    pub fn push(&mut self, record: &Record) {
+        code::record(record, |words| self.words.extend_from_slice(words));
+    }
+
+    /// The records in order, each with the instant of its entry. O(1) per step.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            words: &self.words,
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Bytes that the records take.
+    pub fn bytes(&self) -> usize {
+        self.words.len() * size_of::<u64>()
+    }
+}
+
+impl FromIterator<Record> for Records {
+    fn from_iter<T: IntoIterator<Item = Record>>(records: T) -> Records {
+        let mut all = Records::default();
+        for record in records {
+            all.push(&record);
+        }
+        all
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = (Instant, Record);
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// See [`Records::iter`].
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    words: &'a [u64],
+    now: Instant,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = (Instant, Record);
+
+    fn next(&mut self) -> Option<(Instant, Record)> {
+        let (record, length) = code::decode(self.words)?;
+        self.words = self.words.get(length..)?;
+        if let Record::Event { now, .. } = record {
+            self.now = now;
+        }
+        Some((self.now, record))
+    }
+}

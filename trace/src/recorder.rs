@@ -1,0 +1,129 @@
+//! The recorder of one CPU: a [`Sink`] with a fixed buffer that never allocates.
+
+use punctual_kern::{Decision, Event, Sink, TraceEvent};
+use punctual_model::Instant;
+
+use crate::code;
+use crate::record::Records;
+
+/// Records everything that a shard reports, until its buffer is full; then it stops and says from
+/// when. What it holds is always whole entries.
+///
+/// All memory is taken (and touched) at construction: recording costs a bounds check and two to
+/// seven stores, and no page fault.
+#[derive(Debug)]
+pub struct Recorder {
+    words: Vec<u64>,
+    capacity: usize,
+    /// Where the entry that is being recorded begins, and its instant.
+    entry: usize,
+    now: Instant,
+    lost_from: Option<Instant>,
+}
+
+impl Recorder {
+    /// Records that a typical job makes take about this many bytes (release, start, two switches,
+    /// completion, and their events and decisions).
+    pub const TYPICAL_BYTES_PER_JOB: usize = 512;
+
+    /// A recorder that holds `bytes` bytes of records.
+    pub fn with_capacity(bytes: usize) -> Recorder {
+        let capacity = bytes / size_of::<u64>();
+        // Written once, so that the pages exist before the run.
+        let mut words = vec![1; capacity];
+        words.clear();
+        Recorder {
+            words,
+            capacity,
+            entry: 0,
+            now: Instant::ZERO,
+            lost_from: None,
+        }
+    }
+
+    /// From when on entries are missing; `None`: everything is there.
+    pub fn lost_from(&self) -> Option<Instant> {
+        self.lost_from
+    }
+
+    /// What was recorded, and from when on it is missing.
+    pub fn finish(self) -> (Records, Option<Instant>) {
+        (Records::from_words(self.words), self.lost_from)
+    }
+
+    #[inline]
+    fn put(&mut self, words: &[u64]) {
+        // Within the capacity that was reserved, so this never allocates.
+        if self.words.len() + words.len() <= self.capacity {
+            self.words.extend_from_slice(words);
+        } else {
+            self.give_up();
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self) {
+        self.words.truncate(self.entry);
+        self.capacity = 0;
+        if self.lost_from.is_none() {
+            self.lost_from = Some(self.now);
+        }
+    }
+}
+
+impl Sink for Recorder {
+    #[inline]
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.entry = self.words.len();
+        self.now = now;
+        code::event(now, event, |words| self.put(words));
+    }
+
+    #[inline]
+    fn trace(&mut self, _: Instant, event: TraceEvent) {
+        code::trace(&event, |words| self.put(words));
+    }
+
+    #[inline]
+    fn decision(&mut self, _: Instant, decision: &Decision) {
+        code::decision(decision, |words| self.put(words));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use punctual_kern::Next;
+
+    fn entry(recorder: &mut Recorder, at: u64) {
+        let now = Instant::from_ticks(at);
+        recorder.event(now, &Event::Tick);
+        let idle = Decision {
+            next: Next::Idle,
+            arm: None,
+            refused: None,
+        };
+        recorder.decision(now, &idle);
+    }
+
+    #[test]
+    fn a_full_recorder_keeps_whole_entries_and_says_from_when_it_lost() {
+        // An idle tick takes four words: two and a half of them fit.
+        let mut recorder = Recorder::with_capacity(10 * 8);
+        let allocated = recorder.words.capacity();
+        for at in [5, 6, 7, 8] {
+            entry(&mut recorder, at);
+        }
+        assert_eq!(recorder.words.capacity(), allocated, "it never grows");
+        let (records, lost_from) = recorder.finish();
+        assert_eq!(lost_from, Some(Instant::from_ticks(7)));
+        let events: Vec<u64> = records
+            .iter()
+            .filter(|(_, r)| matches!(r, Record::Event { .. }))
+            .map(|(now, _)| now.ticks())
+            .collect();
+        assert_eq!(events, [5, 6]);
+        assert_eq!(records.iter().count(), 4);
+    }
+}
