@@ -8,6 +8,7 @@ mod changelog;
 mod edges;
 mod invariants;
 mod links;
+mod manifests;
 mod placement;
 mod rust;
 mod safety;
@@ -52,12 +53,13 @@ impl fmt::Display for Finding {
 }
 
 /// The rules that look at files alone. The import edges also ask cargo.
-const RULES: [fn(&Tree) -> Vec<Finding>; 7] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 8] = [
     placement::check,
     sizes::check,
     safety::check,
     invariants::check,
     links::check,
+    manifests::check,
     words::check,
     changelog::check,
 ];
