@@ -5,7 +5,7 @@ use punctual_model::{Cpu, CpuId, Frequency, PolicyKind, Span, System, TaskId, Wo
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
-use punctual_thread::{JobContext, Oracle, Step, Workload};
+use punctual_thread::{JobContext, Oracle, Step, Workloads};
 
 const EXAMPLE: &str = include_str!("../../../examples/rosace.toml");
 
@@ -32,15 +32,12 @@ fn parse(file: &str) -> System {
 }
 
 fn fly(system: &System, duration: Span, faults: Faults, seed: u64) -> Oracle {
-    let mut rosace = RosaceWorkload::new();
-    let mut step = |work: &Option<WorkSource>| match work {
-        Some(WorkSource::Function(name)) => {
-            let name = name.strip_prefix("rosace::").expect("a step of rosace");
-            rosace.step(name).expect("a step of rosace")
-        }
+    let mut workloads = Workloads::new().with(RosaceWorkload::new());
+    let mut body = |work: &Option<WorkSource>| match work {
+        Some(WorkSource::Function(name)) => workloads.resolve(name).expect("a step of rosace"),
         other => panic!("{other:?}"),
     };
-    let steps = system.tasks.iter().map(|task| step(&task.work)).collect();
+    let steps = system.tasks.iter().map(|task| body(&task.work)).collect();
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
@@ -54,7 +51,7 @@ fn fly(system: &System, duration: Span, faults: Faults, seed: u64) -> Oracle {
         faults,
     };
     run(system, &plan, inputs, &options, &mut Pilot { steps }).expect("a valid system");
-    rosace.check().expect("rosace has a reference")
+    workloads.check().expect("rosace has a reference")
 }
 
 /// The tasks on `cpus` CPUs, dealt out from the `seed`-th card on.
