@@ -177,7 +177,12 @@ fn shorten(text: &str) -> String {
 
 /// A text of the file as messages show it: in backquotes, controls escaped, not too long.
 pub(crate) fn quote(text: &str) -> String {
-    format!("`{}`", shorten(text).escape_debug())
+    let short = shorten(text);
+    let shown = short.chars().map(|c| match c {
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    });
+    format!("`{}`", shown.collect::<String>())
 }
 
 /// The mistakes of one file, as they are found.
@@ -215,6 +220,11 @@ impl<'a> Report<'a> {
             range.start,
             self.source.diagnostic(range, message.into(), help()),
         ));
+    }
+
+    /// Whether further mistakes are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.omitted > 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -14,15 +14,15 @@
 //! period = "10ms"
 //! wect = "2ms"
 //! "#;
-//! let mistakes = punctual_spec::parse(text, "plant.toml").expect_err("two mistakes");
-//! assert_eq!(mistakes[0].message, "[task.control] needs `wcet`");
-//! assert_eq!(mistakes[1].help, "did you mean `wcet`?");
+//! let mistakes = punctual_spec::parse(text, "plant.toml").expect_err("a mistake");
+//! assert_eq!(mistakes[0].message, "unknown key `wect` in [task.control]");
+//! assert_eq!(mistakes[0].help, "did you mean `wcet`?");
 //! ```
 //!
 //! The way through: `syntax` makes a TOML tree of the text, `read` checks it against the one table
 //! of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
 //! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
-//! `places` leads from there back to a line.
+//! `places` leads from there back to a line. [`schema`] is made from the same table of keys.
 //!
 //! What this crate decides: the notation. What it does not know: whether deadlines hold, and what a
 //! library or function named in a file is.
@@ -30,12 +30,14 @@
 
 mod description;
 mod diagnostic;
+pub mod fuzz;
 mod load;
 mod lower;
 mod lower_task;
 mod nearest;
 mod places;
 mod read;
+mod schema;
 mod sections;
 mod shape;
 mod syntax;
@@ -44,3 +46,5 @@ mod units;
 pub use description::{Description, parse};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
 pub use load::{LoadError, MAX_FILE_BYTES, load};
+pub use schema::schema;
+pub use units::parse_duration;

@@ -126,13 +126,11 @@ fn unknown_section(name: &str, range: &Range<usize>, report: &mut Report<'_>) {
         let home = SECTIONS
             .iter()
             .find(|section| section.keys.find(name).is_some());
-        match (
-            nearest(name, SECTIONS.iter().map(|section| section.name)),
-            home,
-        ) {
-            (Some(meant), _) => format!("did you mean `[{meant}]`?"),
-            (None, Some(home)) if !home.named => format!("this key belongs in [{}]", home.name),
-            (None, Some(home)) => format!("this key belongs in a [{}.NAME] section", home.name),
+        let sections = SECTIONS.iter().map(|section| section.name);
+        match (home, nearest(name, sections)) {
+            (Some(home), _) if !home.named => format!("this key belongs in [{}]", home.name),
+            (Some(home), _) => format!("this key belongs in a [{}.NAME] section", home.name),
+            (None, Some(meant)) => format!("did you mean `[{meant}]`?"),
             (None, None) => {
                 let known: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
                 format!("the sections are {}", known.join(", "))
@@ -225,7 +223,11 @@ fn lower_cpus(sections: Vec<Named>, places: &mut Places, report: &mut Report<'_>
         cpus.push(lower_cpu(&section));
         places.cpus.push(section);
     }
-    for section in unused.values() {
+    // Without a list of CPUs, that is the mistake.
+    let orphans = unused
+        .values()
+        .filter(|_| places.system.get("cpus").is_some());
+    for section in orphans {
         let message = format!(
             "CPU {} is not among the CPUs of [system]",
             quote(&section.name)
@@ -276,6 +278,7 @@ fn lower_machine(places: &mut Places) -> Machine {
         cache_delay: work("cache-delay"),
         missing_time: record
             .record("missing-time")
+            .filter(|missing| !missing.broken)
             .map(|missing| lower_reserve(missing, "missing-time".into())),
         ..Machine::default()
     };
@@ -310,6 +313,9 @@ fn lower_machine(places: &mut Places) -> Machine {
         let Value::Record(given) = &node.value else {
             continue;
         };
+        if given.broken {
+            continue;
+        }
         let reserve = lower_reserve(given, given.text("name").unwrap_or("").into());
         if let Some(at) = replaceable.iter().position(|name| *name == reserve.name) {
             replaceable.swap_remove(at);

@@ -76,12 +76,13 @@ fn lower_task(
         return None;
     }
     let (cpu, class, late) = (cpu?, class?, late?);
-    let policy = cpus.get(cpu.index()).map(|cpu| cpu.policy);
-    let orders = matches!(policy, Some(PolicyKind::FixedPriority { .. }));
-    if orders && record.get("priority").is_none() {
+    let by_priority = cpus
+        .get(cpu.index())
+        .filter(|cpu| matches!(cpu.policy, PolicyKind::FixedPriority { .. }));
+    if let (Some(cpu), None) = (by_priority, record.get("priority")) {
         let message = format!(
-            "[task.{}] needs `priority`: its CPU schedules by it",
-            section.name
+            "[task.{}] needs `priority`: the policy of CPU `{}` is fixed-priority",
+            section.name, cpu.name
         );
         report.add(&record.range, message, || {
             "add `priority = 1`; a larger number is more urgent".into()

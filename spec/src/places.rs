@@ -74,17 +74,17 @@ impl Places {
     /// Whether a fault is about a part whose mistake has been reported.
     pub(crate) fn is_broken(&self, fault: &Fault) -> bool {
         match fault {
+            Fault::Task(_, "name") => false,
             Fault::Task(id, _) | Fault::Precedence { task: id, .. } => {
                 self.task(*id).is_some_and(|places| places.broken)
             }
-            Fault::Cpu(id, _) => self
-                .cpus
-                .get(id.index())
-                .is_some_and(|section| section.record.broken),
-            Fault::Machine(_) | Fault::Reserve(_) => self.machine.broken,
-            Fault::Run(_) => self.run.broken,
             Fault::System => self.system.broken,
-            Fault::Requirement(_) => false,
+            // Of these, broken values are left out of the system.
+            Fault::Cpu(..)
+            | Fault::Machine(_)
+            | Fault::Reserve(_)
+            | Fault::Requirement(_)
+            | Fault::Run(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use punctual_model::Share;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::diagnostic::{Report, quote};
 use crate::nearest::nearest;
@@ -124,10 +124,7 @@ impl Record {
 /// Entries of a table in the order of the file.
 pub(crate) fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
-) -> Vec<(
-    &'t Spanned<toml::de::DeString<'i>>,
-    &'t Spanned<DeValue<'i>>,
-)> {
+) -> Vec<(&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -143,9 +140,10 @@ pub(crate) fn read_record(
 ) -> Record {
     let mut record = Record::empty(range);
     let selected = select(table, keys);
+    let mut meant = Vec::new();
     for (name, value) in in_order(table) {
         let Some(key) = keys.find(name.get_ref()) else {
-            unknown_key(name.get_ref(), &name.span(), keys, selected, place, report);
+            meant.extend(unknown_key(name, keys, selected, place, report));
             record.broken = true;
             continue;
         };
@@ -159,15 +157,17 @@ pub(crate) fn read_record(
         record.entries.push((key.name, node));
     }
     for key in keys.list {
-        let missing = !record.entries.iter().any(|(name, _)| *name == key.name)
-            && !table.contains_key(key.name);
-        // Without a valid selector only what every word needs is missing.
-        if missing && key.needed & selected == selected {
+        // Without a valid selector, only what every one of its words needs is missing.
+        let missing = key.needed & selected == selected && !table.contains_key(key.name);
+        if missing {
+            record.broken = true;
+        }
+        // A misspelt key is one mistake, not two.
+        if missing && !meant.contains(&key.name) {
             let message = format!("{place} needs `{}`", key.name);
             report.add(&record.range, message, || {
                 format!("add `{} = {}`", key.name, key.example)
             });
-            record.broken = true;
         }
     }
     record
@@ -195,28 +195,29 @@ fn select(table: &DeTable<'_>, keys: &'static Keys) -> Words {
     index.map_or(ALL, |index| 1 << index)
 }
 
+/// Reports a key that is not in the table; returns the one that was probably meant.
 fn unknown_key(
-    name: &str,
-    range: &Range<usize>,
+    name: &Spanned<DeString<'_>>,
     keys: &'static Keys,
     selected: Words,
     place: &str,
     report: &mut Report<'_>,
-) {
+) -> Option<&'static str> {
     let usable = || {
-        keys.list
-            .iter()
-            .filter(|key| key.allowed & selected != 0)
-            .map(|key| key.name)
+        let usable = keys.list.iter().filter(|key| key.allowed & selected != 0);
+        usable.map(|key| key.name)
     };
-    report.add(
-        range,
-        format!("unknown key {} in {place}", quote(name)),
-        || match nearest(name, usable()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("it takes {}", usable().collect::<Vec<_>>().join(", ")),
-        },
-    );
+    let meant = if report.is_full() {
+        None
+    } else {
+        nearest(name.get_ref(), usable())
+    };
+    let message = format!("unknown key {} in {place}", quote(name.get_ref()));
+    report.add(&name.span(), message, || match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("it takes {}", usable().collect::<Vec<_>>().join(", ")),
+    });
+    meant
 }
 
 fn misplaced_key(
@@ -292,8 +293,16 @@ fn read_node(
         },
     };
     let value = read.unwrap_or_else(|| {
-        let found = value.get_ref().type_str();
-        let message = format!("`{}` is a {found}, not {}", key.name, shape.expectation());
+        let found = match value.get_ref() {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a number with a point",
+            DeValue::Boolean(_) => "a truth value",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        let message = format!("`{}` is {found}, not {}", key.name, shape.expectation());
         report.add(&range, message, || {
             format!("write `{} = {}`", key.name, key.example)
         });
@@ -390,8 +399,12 @@ fn read_choice(
                 }
                 _ => format!("`{}` does not say which kind it is", key.name),
             };
-            report.add(range, message, || {
-                format!("write {}", key.shape.expectation())
+            let given = table.keys().take(forms.len());
+            let firsts = || forms.iter().map(first);
+            let mut meant = given.filter_map(|name| nearest(name.get_ref(), firsts()));
+            report.add(range, message, || match meant.next() {
+                Some(meant) if one.is_none() => format!("did you mean `{meant}`?"),
+                _ => format!("write {}", key.shape.expectation()),
             });
             Value::Bad
         }

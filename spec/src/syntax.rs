@@ -15,35 +15,73 @@ const DUPLICATE: &str = "duplicate key";
 pub(crate) fn parse<'a>(source: &'a Source, report: &mut Report<'_>) -> Option<DeTable<'a>> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     let mut readable = true;
+    let mut last: Option<&Error> = None;
+    // Below a header that is there twice, every key may be, too: that is one mistake.
+    let mut repeated = 0..0;
     for error in &errors {
         let range = error.span().unwrap_or(0..0);
-        if error.message() == DUPLICATE {
-            report_duplicate(source, &range, report);
-        } else {
+        if error.message() != DUPLICATE {
             readable = false;
-            report_notation(source, error, &range, report);
+            if last
+                .is_none_or(|last| (last.message(), last.span()) != (error.message(), error.span()))
+            {
+                report_notation(source, error, &range, report);
+            }
+            last = Some(error);
+        } else if !repeated.contains(&range.start) {
+            repeated = report_duplicate(source, &range, report);
         }
     }
     readable.then(|| table.into_inner())
 }
 
-fn report_duplicate(source: &Source, range: &Range<usize>, report: &mut Report<'_>) {
-    let name = source.slice(range);
-    let header = header_around(source, range.start);
-    let message = match header {
-        Some(header) => format!("{} is there twice", quote(header)),
-        None => format!("duplicate key {}", quote(name)),
+/// Reports a name that is there twice; returns the bytes that follow from the same mistake.
+fn report_duplicate(
+    source: &Source,
+    range: &Range<usize>,
+    report: &mut Report<'_>,
+) -> Range<usize> {
+    let header = if report.is_full() {
+        None
+    } else {
+        header_around(source, range.start)
     };
-    report.add(range, message, || match header {
-        Some(header) => {
-            let first = source.text.find(header).map_or(0, |at| source.line(at));
-            format!("it begins on line {first}: rename one of them, or join them")
-        }
-        None => "remove one of them".into(),
+    let Some(header) = header else {
+        let name = source.slice(range);
+        report.add(
+            range,
+            format!("duplicate key {}", quote(name)),
+            || match first_line_of(source, name, range.start) {
+                Some(line) => format!("it is on line {line} already: remove one of them"),
+                None => "remove one of them".into(),
+            },
+        );
+        return 0..0;
+    };
+    report.add(range, format!("{} is there twice", quote(header)), || {
+        let first = source.text.find(header).map_or(0, |at| source.line(at));
+        format!("it begins on line {first}: rename one of them, or join them")
     });
+    let rest = source.text.get(range.end..).unwrap_or("");
+    range.start
+        ..rest
+            .find("\n[")
+            .map_or(source.text.len(), |next| range.end + next)
 }
 
-/// The header line in which this byte stands, without brackets of arrays and comments.
+/// The line of the section around `at` that gives `name` first.
+fn first_line_of(source: &Source, name: &str, at: usize) -> Option<usize> {
+    let begin = source.text.get(..at)?.rfind("\n[").unwrap_or(0);
+    let first = source.line(begin);
+    let mut lines = source.text.get(begin..at)?.split('\n');
+    let index = lines.position(|line| {
+        let rest = line.trim_start().strip_prefix(name);
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    });
+    index.map(|index| first + index)
+}
+
+/// The header line in which this byte stands.
 fn header_around(source: &Source, at: usize) -> Option<&str> {
     let begin = source
         .text

@@ -40,7 +40,10 @@ fn the_smallest_file_gives_its_system() {
     let system = &description.system;
     assert_eq!(system.cpus.len(), 1);
     assert_eq!(system.cpus[0].host, Some(0));
-    assert_eq!(system.cpus[0].policy, PolicyKind::FixedPriority { preemptive: true });
+    assert_eq!(
+        system.cpus[0].policy,
+        PolicyKind::FixedPriority { preemptive: true }
+    );
     let names: Vec<&str> = system.tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(names, ["fast", "slow"], "the order of the file");
     let fast = &system.tasks[0];
@@ -56,10 +59,19 @@ fn the_smallest_file_gives_its_system() {
         }
     );
     let within = Span::from_ms(8);
-    assert_eq!(system.requirements, [Requirement::Response { task: TaskId(1), within }]);
+    assert_eq!(
+        system.requirements,
+        [Requirement::Response {
+            task: TaskId(1),
+            within
+        }]
+    );
     assert_eq!(system.run.duration, Some(Span::from_ms(10_000)));
     assert_eq!(system.run.seed, None);
-    assert_eq!(description.library_path("libx.so"), std::path::Path::new("plants/libx.so"));
+    assert_eq!(
+        description.library_path("libx.so"),
+        std::path::Path::new("plants/libx.so")
+    );
 }
 
 #[test]
@@ -69,9 +81,18 @@ fn a_part_of_the_system_leads_back_to_its_line() {
         let found = description.diagnostic(&fault, String::new(), String::new());
         (found.line, found.column, found.text)
     };
-    assert_eq!(at(Fault::Task(TaskId(1), "wcet")), (20, 8, "\"5ms\"".into()));
-    assert_eq!(at(Fault::Task(TaskId(1), "deadline")), (19, 10, "\"20ms\"".into()));
+    assert_eq!(
+        at(Fault::Task(TaskId(1), "wcet")),
+        (20, 8, "\"5ms\"".into())
+    );
+    assert_eq!(
+        at(Fault::Task(TaskId(1), "deadline")),
+        (19, 10, "\"20ms\"".into())
+    );
     assert_eq!(at(Fault::Task(TaskId(0), "name")), (8, 7, "fast".into()));
-    assert_eq!(at(Fault::Task(TaskId(0), "jitter")), (8, 1, "[task.fast]".into()));
+    assert_eq!(
+        at(Fault::Task(TaskId(0), "jitter")),
+        (8, 1, "[task.fast]".into())
+    );
     assert_eq!(at(Fault::Requirement(0)).0, 25);
 }

@@ -1,0 +1,218 @@
+//! Valid files: every key arrives in the model, with its default when it is absent.
+
+use punctual_model::{
+    Arrivals, Class, Importance, Instant, Late, OnOverrun, PolicyKind, Priority, Share, Span,
+    System, Task, TaskId, Work, WorkSource,
+};
+
+fn load(name: &str) -> System {
+    let path = format!("{}/tests/valid/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    punctual_spec::load(path)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .system
+}
+
+fn task<'a>(system: &'a System, name: &str) -> &'a Task {
+    system
+        .tasks
+        .iter()
+        .find(|task| task.name == name)
+        .expect("the task")
+}
+
+#[test]
+fn cpus_keep_their_order_their_hosts_and_their_policies() {
+    let system = load("every-class");
+    let cpus: Vec<_> = system
+        .cpus
+        .iter()
+        .map(|cpu| (cpu.name.as_str(), cpu.host, cpu.policy))
+        .collect();
+    let timeslice = Span::from_us(2_500);
+    assert_eq!(
+        cpus,
+        [
+            (
+                "0",
+                Some(0),
+                PolicyKind::FixedPriority { preemptive: false }
+            ),
+            ("left", Some(1), PolicyKind::RoundRobin { timeslice }),
+            ("right", None, PolicyKind::EarliestDeadlineFirst),
+        ]
+    );
+}
+
+#[test]
+fn every_key_of_a_periodic_task_arrives() {
+    let system = load("every-class");
+    let filter = task(&system, "filter");
+    assert_eq!(
+        filter.class,
+        Class::Periodic {
+            period: Span::from_ms(10),
+            wcet: Work::from_ms(2),
+            relative_deadline: Span::from_ms(12),
+        }
+    );
+    assert_eq!(filter.phase, Span::from_ms(1));
+    assert_eq!(filter.priority, Priority::new(u32::MAX));
+    assert_eq!(filter.importance, Importance(3));
+    assert_eq!(filter.jitter, Span::from_us(100));
+    assert_eq!(filter.late, Late::Queue { backlog: 2 });
+    assert_eq!(filter.on_overrun, OnOverrun::Demote);
+    assert_eq!(
+        (filter.max_suspension, filter.suspensions),
+        (Span::from_us(500), 2)
+    );
+    assert_eq!(filter.non_preemptive, Work::from_us(50));
+    let work = WorkSource::Call {
+        symbol: "filter_step".into(),
+        library: "libfilter.so".into(),
+    };
+    assert_eq!(filter.work, Some(work));
+}
+
+#[test]
+fn precedence_names_tasks_that_come_later_too() {
+    let system = load("every-class");
+    let control = task(&system, "control");
+    let ids = |names: &[&str]| -> Vec<TaskId> {
+        let place = |name: &&str| system.tasks.iter().position(|task| task.name == **name);
+        let id = |name| TaskId(u32::try_from(place(name).expect("the task")).expect("small"));
+        names.iter().map(id).collect()
+    };
+    assert_eq!(control.after, ids(&["filter"]));
+    assert_eq!(control.follows, ids(&["control", "boot"]));
+    assert_eq!(control.late, Late::Skip);
+    assert_eq!(control.on_overrun, OnOverrun::Stop);
+    assert_eq!(
+        control.suspensions, 1,
+        "a length without a number means once"
+    );
+    assert_eq!(
+        control.work,
+        Some(WorkSource::Function("plant::control".into()))
+    );
+}
+
+#[test]
+fn every_source_of_arrivals_arrives() {
+    let system = load("every-class");
+    let arrivals = |name| &task(&system, name).arrivals;
+    assert_eq!(
+        *arrivals("button"),
+        Arrivals::Random {
+            mean: Span::from_ms(8)
+        }
+    );
+    let at = [1_000, 1_000, 7_250].map(Instant::from_us);
+    assert_eq!(*arrivals("packet"), Arrivals::At(at.into()));
+    assert_eq!(*arrivals("call"), Arrivals::External);
+    assert_eq!(*arrivals("densest"), Arrivals::Every(Span::from_ms(50)));
+    assert_eq!(*arrivals("pulse"), Arrivals::Every(Span::from_ms(60)));
+    assert_eq!(task(&system, "button").on_overrun, OnOverrun::Signal);
+}
+
+#[test]
+fn the_other_classes_have_their_parameters() {
+    let system = load("every-class");
+    assert_eq!(
+        task(&system, "decoder").class,
+        Class::Reservation {
+            period: Span::from_ms(40),
+            slice: Work::from_ms(10)
+        }
+    );
+    let boot = task(&system, "boot");
+    assert_eq!(
+        boot.class,
+        Class::Once {
+            size: Work::from_ms(1),
+            relative_deadline: Span::from_ms(100)
+        }
+    );
+    assert_eq!(
+        (boot.phase, boot.priority),
+        (Span::from_ms(5), Priority::new(7))
+    );
+    let log = task(&system, "log");
+    assert_eq!((log.class, log.late), (Class::Aperiodic, Late::default()));
+    assert_eq!(log.work, Some(WorkSource::Burn(Work::from_ms(1_000))));
+}
+
+#[test]
+fn given_keys_win_over_named_defaults_and_join_them() {
+    let machine = load("machine").machine;
+    assert_eq!(
+        machine.limits.utilization,
+        Share::try_from_ppm(875_000).expect("a share")
+    );
+    let reserves: Vec<_> = machine
+        .reserves
+        .iter()
+        .map(|reserve| (reserve.name.as_str(), reserve.budget, reserve.period))
+        .collect();
+    assert_eq!(
+        reserves,
+        [
+            ("sporadic", Work::from_us(10), Span::from_us(100)),
+            ("aperiodic", Work::from_ms(1), Span::from_ms(20)),
+            ("fair-server", Work::from_us(600), Span::from_ms(10)),
+        ]
+    );
+}
+
+#[test]
+fn overheads_and_missing_time_arrive() {
+    let system = load("machine");
+    let machine = &system.machine;
+    assert_eq!(machine.switch, Work::from_us(1));
+    assert_eq!(machine.timer, Work::from_ns(800));
+    assert_eq!(machine.preemption, Work::from_us(4));
+    assert_eq!(machine.cache_delay, Work::from_us(10));
+    let missing = machine.missing_time.as_ref().expect("missing time");
+    assert_eq!(
+        (missing.budget, missing.period),
+        (Work::from_us(50), Span::from_ms(10))
+    );
+    assert_eq!(system.run.seed, Some(u64::MAX));
+    assert_eq!(system.tasks[0].name, "über.wachung:1");
+}
+
+#[test]
+fn nautilus_alone_leaves_79_percent() {
+    let text =
+        "[system]\ncpus = [0]\n[cpu.0]\npolicy = \"edf\"\n[machine]\ndefaults = \"nautilus\"\n";
+    let machine = punctual_spec::parse(text, "n.toml")
+        .expect("valid")
+        .system
+        .machine;
+    let reserved: u64 = machine
+        .reserves
+        .iter()
+        .map(|r| r.budget.as_ns() * 1_000_000 / r.period.as_ns())
+        .sum();
+    assert_eq!(
+        u64::from(machine.limits.utilization.ppm()) - reserved,
+        790_000
+    );
+}
+
+#[test]
+fn what_is_absent_is_zero_or_whole() {
+    let text = "[system]\ncpus = [3]\n[cpu.3]\npolicy = \"round-robin\"\n";
+    let system = punctual_spec::parse(text, "n.toml").expect("valid").system;
+    assert_eq!(system.machine, punctual_model::Machine::default());
+    assert_eq!(system.cpus[0].host, Some(3));
+    let timeslice = Span::from_ms(10);
+    assert_eq!(system.cpus[0].policy, PolicyKind::RoundRobin { timeslice });
+    assert_eq!(system.run, punctual_model::RunOptions::default());
+}
+
+#[test]
+fn a_number_with_leading_zeros_is_a_name() {
+    let text = "[system]\ncpus = [\"007\"]\n[cpu.007]\npolicy = \"fifo\"\n";
+    let system = punctual_spec::parse(text, "n.toml").expect("valid").system;
+    assert_eq!(system.cpus[0].host, None);
+}
