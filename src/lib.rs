@@ -1,1 +1,38 @@
-//! User-level hard-real-time scheduling.
+//! User-level hard-real-time scheduling: admitted before it runs, proved afterwards.
+//!
+//! This crate is where the parts meet: a [`System`] (written by hand or read from a file) is
+//! admitted ([`admit`]), run in virtual time ([`simulate`]) or for real, and what happened comes
+//! back as a [`Log`], from which a report with the promised bound beside every observation is made.
+
+mod assemble;
+mod error;
+mod simulate;
+
+pub use error::Error;
+pub use punctual_analysis::{Exactness, Verdict};
+pub use punctual_model::{
+    Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
+    WorkSource,
+};
+pub use punctual_sim::{Crash, Faults, MissingTime, Overrun};
+pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
+pub use punctual_trace::Log;
+pub use simulate::{SimOptions, simulate};
+
+/// How far a run is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Time of the run that has passed.
+    pub passed: Span,
+    /// How long it will be.
+    pub total: Span,
+}
+
+/// Asks whether a system will be on time, and why: the same call that every run makes.
+///
+/// # Errors
+/// [`Error::Model`] for a meaningless system, [`Error::Analysis`] when a number leaves its range.
+pub fn admit(system: &System) -> Result<Verdict, Error> {
+    system.validate().map_err(Error::Model)?;
+    Ok(punctual_analysis::admit(system)?)
+}

@@ -1,6 +1,6 @@
 //! What a job does with the processor: sections of work and waits, in order.
 
-use punctual_kern::{Constraint, Event};
+use punctual_kern::Event;
 use punctual_model::{Class, Span, Task, TaskId, Work, WorkSource};
 
 use crate::faults::Faults;
@@ -136,11 +136,6 @@ impl Body {
     pub(crate) fn job(&self) -> u64 {
         self.job
     }
-}
-
-/// A constraint whose releases this platform feeds, to draw their jitter.
-pub(crate) fn feeds_jitter(task: &Task, constraint: &Constraint, faults: &Faults) -> bool {
-    faults.jitter && !task.jitter.is_zero() && matches!(constraint.class, Class::Periodic { .. })
 }
 
 fn scale(work: Work, per_mille: u32) -> Work {

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use punctual_kern::{CpuPlan, Decision, Event, MissingCause, Next, Policy, Shard, Sink};
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId};
 
-use crate::body::{Body, Program, feeds_jitter};
+use crate::body::{Body, Program};
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::run::{Completion, Counters};
@@ -58,10 +58,6 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         faults: &Faults,
         seed: u64,
     ) -> Result<Self, punctual_kern::ConfigError> {
-        let mut plan = plan.clone();
-        for (task, constraint) in &mut plan.threads {
-            constraint.fed = feeds_jitter(&system.tasks[task.index()], constraint, faults);
-        }
         let shard = plan.build(policy)?;
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
         let programs = tasks
@@ -78,7 +74,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             running: None,
             section_end: None,
             timer: Some(Instant::ZERO),
-            feeds: feeds(system, &plan, seed),
+            feeds: feeds(system, plan, seed),
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
             unreported: Span::ZERO,
@@ -206,6 +202,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let event = program.act(body, now);
         let job = body.job();
         let done = event == Event::Complete;
+        let arrival = self.shard.job(id).map_or(now, |job| job.arrival);
         if done || event == Event::Exit {
             self.bodies[id.index()] = None;
         }
@@ -214,6 +211,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         done.then(|| Completion {
             task: self.tasks[id.index()],
             job,
+            arrival,
             now,
         })
     }

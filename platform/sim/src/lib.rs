@@ -18,7 +18,7 @@ mod run;
 
 pub use faults::{Crash, Faults, MissingTime, Overrun};
 pub use run::{
-    Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, run,
+    Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,
 };
 
 /// Most CPUs that one simulation has.

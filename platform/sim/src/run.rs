@@ -3,7 +3,7 @@
 use std::fmt;
 
 use punctual_kern::{ConfigError, CpuPlan, Plan, Policy, Sink};
-use punctual_model::{CpuId, Instant, Span, System, TaskId};
+use punctual_model::{Class, CpuId, Instant, Span, System, TaskId};
 
 use crate::MAX_CPUS;
 use crate::cpu::Cpu;
@@ -37,7 +37,9 @@ pub struct Completion {
     pub task: TaskId,
     /// Which.
     pub job: u64,
-    /// When.
+    /// When it arrived.
+    pub arrival: Instant,
+    /// When it completed.
     pub now: Instant,
 }
 
@@ -130,10 +132,21 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
+/// Marks the threads whose arrivals this platform feeds to draw their jitter. Part of the plan, so
+/// that whoever replays a recorded run builds the same shards.
+pub fn prepare(system: &System, plan: &mut Plan, faults: &Faults) {
+    for (task, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+        let jitter = system.tasks[task.index()].jitter;
+        let periodic = matches!(constraint.class, Class::Periodic { .. });
+        constraint.fed = faults.jitter && periodic && !jitter.is_zero();
+    }
+}
+
 /// How many steps pass between two questions whether to go on.
 const STEPS_PER_QUESTION: u32 = 4_096;
 
-/// Runs a planned system in virtual time. The plan's frequency must be nanoseconds. It ends when
+/// Runs a planned and prepared ([`prepare`]) system in virtual time. The plan's frequency must be
+/// nanoseconds. It ends when
 /// all jobs released in [0, duration) are done, or one longest relative deadline after that.
 ///
 /// Cost: O(events · (log threads + CPUs that exchange messages)).

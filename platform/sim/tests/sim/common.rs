@@ -5,7 +5,7 @@ use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyPolicy;
-use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, run};
+use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, prepare, run};
 
 /// A system of `cpus` CPUs under `policy` without tasks.
 pub(crate) fn system(cpus: usize, policy: PolicyKind) -> System {
@@ -102,6 +102,7 @@ pub(crate) fn simulate_watched(
     let duration = Span::from_ticks(duration);
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
+    prepare(system, &mut plan, &faults);
     let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
         policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks),
         sink: Tape::default(),
@@ -121,15 +122,6 @@ pub(crate) fn simulate_watched(
 
 /// Feeds the taped events through a new shard: the decisions must be the taped ones.
 fn replays(tape: &Tape, plan: &punctual_kern::CpuPlan) {
-    let mut plan = plan.clone();
-    let arrives = |t: usize| {
-        tape.events
-            .iter()
-            .any(|(_, e)| matches!(e, Event::Arrive { thread, .. } if thread.index() == t))
-    };
-    for (i, (_, constraint)) in plan.threads.iter_mut().enumerate() {
-        constraint.fed = arrives(i) && matches!(constraint.class, Class::Periodic { .. });
-    }
     let policy = AnyPolicy::new(plan.policy, plan.capacity.threads, |ticks| ticks);
     let mut shard = plan.build(policy).expect("built before");
     for ((now, event), (_, decision)) in tape.events.iter().zip(&tape.decisions) {

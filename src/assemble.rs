@@ -1,0 +1,112 @@
+//! From what a platform gives back to a log.
+
+use punctual_analysis::Verdict;
+use punctual_kern::{CpuPlan, Plan};
+use punctual_model::{Frequency, Instant, Span, System};
+use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, Recorder, TaskInfo};
+
+/// Records of one CPU never take more memory than this; a longer run is recorded up to there, and
+/// says so.
+const MAX_RECORDER_BYTES: u64 = 1 << 30;
+
+/// Room for the records of a run: what its jobs make, half as much again, and a floor.
+pub(crate) fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize {
+    let ticks = frequency.ticks_up(duration.ticks());
+    let jobs = cpu.threads.iter().map(|(_, constraint)| {
+        let separation = constraint.class.min_separation();
+        separation.map_or(1, |s| ticks / s.ticks().max(1) + 1)
+    });
+    let jobs = jobs.fold(0_u64, u64::saturating_add);
+    let bytes = jobs
+        .saturating_mul(Recorder::TYPICAL_BYTES_PER_JOB as u64)
+        .saturating_mul(3)
+        / 2;
+    usize::try_from(bytes.saturating_add(1 << 20).min(MAX_RECORDER_BYTES)).unwrap_or(usize::MAX)
+}
+
+/// A log in the making.
+pub(crate) struct Assembly {
+    pub(crate) header: Header,
+    plan: Plan,
+    tasks: Vec<TaskInfo>,
+    names: Vec<String>,
+    cpus: Vec<CpuLog>,
+}
+
+impl Assembly {
+    pub(crate) fn new(system: &System, plan: Plan, platform: &str, mode: Mode) -> Assembly {
+        let task = |name: &String| TaskInfo {
+            name: name.clone(),
+            ..TaskInfo::default()
+        };
+        Assembly {
+            header: Header {
+                platform: platform.to_string(),
+                mode,
+                lost: Vec::new(),
+                tool: concat!("punctual ", env!("CARGO_PKG_VERSION")).to_string(),
+                source: String::new(),
+                machine: Vec::new(),
+                seed: 0,
+                duration: Span::ZERO,
+                end: Instant::ZERO,
+                stopped: None,
+                faults: Vec::new(),
+            },
+            tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
+            names: system.cpus.iter().map(|cpu| cpu.name.clone()).collect(),
+            plan,
+            cpus: Vec::new(),
+        }
+    }
+
+    /// The promises: from the file's terms, and with the machine's (absent: none were added).
+    pub(crate) fn bounds(&mut self, file: &Verdict, machine: Option<&Verdict>) {
+        for (index, info) in (0_u32..).zip(&mut self.tasks) {
+            let bound = |verdict: &Verdict| {
+                let task = verdict.task(punctual_model::TaskId(index))?;
+                let exactness = task.exactness.name().to_string();
+                Some(Bound {
+                    ns: task.response_bound?.as_ns(),
+                    exactness,
+                })
+            };
+            info.bound = bound(file);
+            info.machine_bound = bound(machine.unwrap_or(file));
+        }
+    }
+
+    /// The next CPU, in the order of the plan.
+    pub(crate) fn cpu(&mut self, recorder: Recorder, host: Option<u32>, counters: Counters) {
+        let (records, lost_from) = recorder.finish();
+        let name = self.names.get(self.cpus.len()).cloned().unwrap_or_default();
+        self.cpus.push(CpuLog {
+            name,
+            host,
+            counters,
+            lost_from,
+            records,
+        });
+    }
+
+    pub(crate) fn finish(self, oracle: Option<punctual_thread::Oracle>) -> Log {
+        let oracle = oracle.map(|o| Oracle {
+            steps: o.steps,
+            mismatches: o.mismatches,
+        });
+        let Assembly {
+            header,
+            plan,
+            tasks,
+            cpus,
+            ..
+        } = self;
+        Log {
+            header,
+            plan,
+            tasks,
+            cpus,
+            oracle,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Everything that can stop a run, by who can mend it.
+
+use std::fmt;
+
+use punctual_analysis::{AnalysisError, Verdict};
+use punctual_model::ModelError;
+use punctual_sim::SimError;
+use punctual_thread::UnknownFunction;
+
+/// Why there is no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system is meaningless (mend the file or the program).
+    Model(Vec<ModelError>),
+    /// The analysis could not finish, e.g. because a number overflows (mend the file).
+    Analysis(AnalysisError),
+    /// The system is not admitted, and nobody insisted (mend the system, or force it).
+    Refused(Box<Verdict>),
+    /// A file names a function that nobody registered (mend either).
+    UnknownFunction(UnknownFunction),
+    /// Neither the file nor the caller says how long to run.
+    NoDuration,
+    /// Virtual time refused.
+    Sim(SimError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Model(errors) => {
+                for (i, error) in errors.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { "\n" };
+                    write!(f, "{separator}{error}")?;
+                }
+                Ok(())
+            }
+            Error::Analysis(error) => write!(f, "the analysis could not finish: {error}"),
+            Error::Refused(verdict) => {
+                let names: Vec<&str> = verdict.refusals.iter().map(|r| r.name.as_str()).collect();
+                write!(f, "not admitted: {}", names.join(", "))
+            }
+            Error::UnknownFunction(error) => write!(f, "{error}"),
+            Error::NoDuration => {
+                write!(
+                    f,
+                    "how long? Say `for = \"10s\"` in [run], or give a duration"
+                )
+            }
+            Error::Sim(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<AnalysisError> for Error {
+    fn from(error: AnalysisError) -> Self {
+        Error::Analysis(error)
+    }
+}
+
+impl From<UnknownFunction> for Error {
+    fn from(error: UnknownFunction) -> Self {
+        Error::UnknownFunction(error)
+    }
+}
+
+impl From<SimError> for Error {
+    fn from(error: SimError) -> Self {
+        Error::Sim(error)
+    }
+}

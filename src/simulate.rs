@@ -1,0 +1,126 @@
+//! A system in virtual time, recorded.
+
+use std::collections::HashMap;
+
+use punctual_kern::{CpuPlan, Plan};
+use punctual_model::{Frequency, Instant, Span, System, WorkSource};
+use punctual_policy::AnyPolicy;
+use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
+use punctual_thread::{JobContext, Step, Workloads};
+use punctual_trace::{Counters, Log, Mode, Recorder};
+
+use crate::assemble::{Assembly, recorder_bytes};
+use crate::{Error, Progress, admit};
+
+/// How to simulate.
+#[derive(Clone, Debug, Default)]
+pub struct SimOptions {
+    /// Releases in [0, this) are covered; `None`: as the system says.
+    pub duration: Option<Span>,
+    /// Seed of arrivals and faults; `None`: as the system says, else 0.
+    pub seed: Option<u64>,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// Name of the file or program, for the log.
+    pub source: String,
+}
+
+/// Runs a system in virtual time. Functions are executed, in the order in which their jobs
+/// complete; their virtual cost is the declared wcet. A system that is not admitted runs too: to
+/// see what would happen is what virtual time is for.
+///
+/// `progress` is called now and then; when it returns `false`, the simulation ends early.
+///
+/// # Errors
+/// A meaningless system, no duration, an unknown function, or more CPUs than virtual time has.
+pub fn simulate(
+    system: &System,
+    options: &SimOptions,
+    workloads: &mut Workloads,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Log, Error> {
+    let verdict = admit(system)?;
+    let duration = options
+        .duration
+        .or(system.run.duration)
+        .ok_or(Error::NoDuration)?;
+    let seed = options.seed.or(system.run.seed).unwrap_or(0);
+    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    plan.set_duration(system, duration);
+    punctual_sim::prepare(system, &mut plan, &options.faults);
+    let mut player = Player {
+        steps: steps(system, workloads)?,
+        plan: &plan,
+        duration,
+        progress,
+    };
+    let input = |cpu: &CpuPlan| CpuInput {
+        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
+        sink: Recorder::with_capacity(recorder_bytes(cpu, plan.frequency, duration)),
+    };
+    let inputs = plan.cpus.iter().map(input).collect();
+    let sim_options = punctual_sim::Options {
+        duration,
+        seed,
+        faults: options.faults.clone(),
+    };
+    let outcome = punctual_sim::run(system, &plan, inputs, &sim_options, &mut player)?;
+    let mut assembly = Assembly::new(system, plan, "sim", Mode::Virtual);
+    assembly.header.source = options.source.clone();
+    assembly.header.seed = seed;
+    assembly.header.duration = duration;
+    assembly.bounds(&verdict, None);
+    Ok(log_of(assembly, outcome, workloads))
+}
+
+fn log_of(mut assembly: Assembly, outcome: Outcome<Recorder>, workloads: &mut Workloads) -> Log {
+    assembly.header.end = outcome.end;
+    assembly.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
+    for cpu in outcome.cpus {
+        assembly.cpu(cpu.sink, None, Counters::default());
+    }
+    assembly.finish(workloads.check())
+}
+
+/// The functions of the tasks that have one, by task.
+fn steps(system: &System, workloads: &mut Workloads) -> Result<HashMap<u32, Step>, Error> {
+    let mut steps = HashMap::new();
+    for (id, task) in (0_u32..).zip(&system.tasks) {
+        if let Some(WorkSource::Function(name)) = &task.work {
+            let _ = steps.insert(id, workloads.resolve(name)?);
+        }
+    }
+    Ok(steps)
+}
+
+/// Executes the functions as their jobs complete.
+struct Player<'a> {
+    steps: HashMap<u32, Step>,
+    plan: &'a Plan,
+    duration: Span,
+    progress: &'a mut dyn FnMut(Progress) -> bool,
+}
+
+impl Observer for Player<'_> {
+    fn completed(&mut self, completion: Completion) {
+        if let Some(step) = self.steps.get_mut(&completion.task.0) {
+            let arrival_ns = completion.arrival.ticks();
+            step(JobContext {
+                job: completion.job,
+                arrival_ns,
+            });
+        }
+    }
+
+    fn needs_order(&self) -> bool {
+        !self.steps.is_empty() && self.plan.cpus.len() > 1
+    }
+
+    fn goes_on(&mut self, now: Instant) -> bool {
+        let passed = Span::from_ticks(now.ticks());
+        (self.progress)(Progress {
+            passed,
+            total: self.duration,
+        })
+    }
+}
