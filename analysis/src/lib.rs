@@ -1,1 +1,57 @@
 //! Pure functions from a model to a verdict: admitted with bounds, or refused with a witness
+//!
+//! [`admit`] takes a `punctual_model::System` and answers with a [`Verdict`]. How to read it:
+//!
+//! * [`Verdict::admitted`]: every deadline, every required response and every limit holds, as long
+//!   as the model's promises do (wcets, separations, jitters, reserves).
+//! * [`TaskVerdict::response_bound`]: no job takes longer from arrival to completion, with the
+//!   test's name, its terms in words, and what it takes for granted.
+//! * [`Exactness`]: whether a *no* is certain. [`Exactness::Exact`] means that what is refused can
+//!   miss; [`Exactness::Sufficient`] says in the assumptions why it might not.
+//! * [`Slack`]: how far one wcet may grow. [`Refusal`]: a [`Witness`] that a simulation confirms, and
+//!   a [`Fix`], one parameter with the value from which on the system is admitted.
+//!
+//! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
+//! `busy_window` (the fixed point behind every response), then the policies' tests:
+//! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
+//! (who waits for whom, across CPUs), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`.
+//!
+//! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
+//! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod admit;
+mod bounds;
+mod busy_window;
+mod case;
+mod change;
+mod decide;
+mod demand;
+mod edf;
+mod error;
+mod exactness;
+mod explain;
+mod fix;
+mod fixed_point;
+mod fixed_priority;
+mod overhead;
+mod precedence;
+mod quick;
+mod refuse;
+mod round_robin;
+mod slack;
+mod spuri;
+mod utilization;
+mod verdict;
+
+pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
+pub use change::{Change, admit_change};
+pub use error::AnalysisError;
+pub use fix::{Fix, FixTarget};
+pub use verdict::{
+    CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, Slack, Subject, TaskVerdict, Term, Test,
+    Verdict, Witness,
+};

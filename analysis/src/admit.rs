@@ -1,0 +1,211 @@
+//! The entry point: bounds, refusals, slack and fixes of a whole system
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{Span, System, Task, TaskId};
+
+use crate::bounds::{Basis, Bound};
+use crate::case::Case;
+use crate::decide::{self, Component};
+use crate::error::{AnalysisError, Checked};
+use crate::exactness::{self, Doubts};
+use crate::precedence::{self, Edge, Solution};
+use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
+use crate::{explain, fix, quick, refuse, slack};
+
+/// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
+/// analyses.
+pub const MAX_TASKS_WITH_SLACK: usize = 256;
+
+/// Decides whether every deadline, requirement and limit of `system` holds, and says why.
+///
+/// Deterministic and pure: equal systems give equal verdicts. The system is taken to be one that
+/// `System::validate` accepts, but for budgets longer than deadlines, which are simply refused.
+/// Cost: one response-time analysis or processor-demand test per task, about twenty per task more
+/// for the slack of an admitted system, and some hundred per refusal for its fix.
+///
+/// # Errors
+///
+/// [`AnalysisError`]: 64-bit nanoseconds overflow, the search does not end within its steps, or
+/// the system means nothing. An error is neither an admission nor a refusal.
+///
+/// # Examples
+///
+/// ```
+/// use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, TaskId, Work};
+///
+/// let policy = PolicyKind::FixedPriority { preemptive: true };
+/// let mut system = System::default();
+/// system.cpus.push(Cpu { name: "0".into(), host: Some(0), policy });
+/// for (name, period, wcet, priority) in [("fast", 10, 2, 2), ("slow", 20, 5, 1)] {
+///     let period = Span::from_ms(period);
+///     let class = Class::Periodic { period, wcet: Work::from_ms(wcet), relative_deadline: period };
+///     let mut task = Task::new(name, CpuId(0), class);
+///     task.priority = Priority::new(priority);
+///     system.tasks.push(task);
+/// }
+/// let verdict = punctual_analysis::admit(&system)?;
+/// assert!(verdict.admitted);
+/// let slow = verdict.task(TaskId(1)).expect("there are two tasks");
+/// assert_eq!(slow.response_bound, Some(Span::from_ms(7)));
+/// assert_eq!(slow.explanation, "7ms = 5ms (own slow) + 2ms (fast)");
+/// # Ok::<(), punctual_analysis::AnalysisError>(())
+/// ```
+pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
+    check(system)?;
+    let edges = precedence::edges(system);
+    let solution = precedence::solve(system, &edges, |_| true)?;
+    let mut verdict = Verdict {
+        admitted: true,
+        tasks: rows(system, &edges, &solution)?,
+        cpus: Vec::new(),
+        refusals: Vec::new(),
+    };
+    for case in solution.cases.iter().flatten() {
+        let cpu = &system.cpus[case.cpu.index()];
+        verdict.cpus.push(CpuVerdict {
+            cpu: case.cpu,
+            name: cpu.name.clone(),
+            utilization_ppm: crate::utilization::parts_per_million(&case.ratios()),
+            quick: quick::answers(case),
+        });
+        verdict.refusals.extend(refuse::refusals(system, case, &solution.bounds)?);
+    }
+    verdict.admitted = verdict.refusals.is_empty();
+    if verdict.admitted {
+        add_slack(system, &edges, &mut verdict)?;
+    } else {
+        fix::add_fixes(system, &edges, &mut verdict)?;
+    }
+    Ok(verdict)
+}
+
+/// Whether `system` is admitted, without bounds, slack or fixes: the same answer as [`admit`], for
+/// those who ask often. It stops at the first miss, and where the analysis does not end within its
+/// steps it answers `false`.
+///
+/// # Errors
+///
+/// [`AnalysisError::Invalid`] as for [`admit`].
+pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
+    check(system)?;
+    let edges = precedence::edges(system);
+    for component in Component::all(system, &edges) {
+        if !decide::admits(system, &edges, &component)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// References that the analysis follows without asking again.
+fn check(system: &System) -> Checked<()> {
+    for task in &system.tasks {
+        if task.cpu.index() >= system.cpus.len() {
+            let what = format!("`{}` is placed on a CPU that does not exist", task.name);
+            return Err(AnalysisError::Invalid { what });
+        }
+        let known = |id: &TaskId| id.index() < system.tasks.len();
+        if !task.after.iter().chain(&task.follows).all(known) {
+            let what = format!("`{}` waits for a task that does not exist", task.name);
+            return Err(AnalysisError::Invalid { what });
+        }
+    }
+    Ok(())
+}
+
+fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<TaskVerdict>> {
+    let mut rows: Vec<TaskVerdict> = system
+        .tasks
+        .iter()
+        .zip(0_u32..)
+        .map(|(task, id)| background_row(task, TaskId(id)))
+        .collect();
+    for case in solution.cases.iter().flatten() {
+        let doubts = Doubts::of(system, case);
+        let contenders = case.contenders.iter();
+        let bounds: Vec<_> = contenders.map(|c| solution.bounds[c.task.index()]).collect();
+        for place in 0..case.contenders.len() {
+            let row = &mut rows[case.contenders[place].task.index()];
+            fill(row, system, case, place, &bounds, &doubts)?;
+            if solution.waiting[row.task.index()].is_none() {
+                row.explanation = unbounded_wait(system, edges, row.task);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
+    let from = edges.iter().filter(|e| e.to == task && !e.consistent);
+    let names: Vec<&str> = from.map(|e| system.tasks[e.from.index()].name.as_str()).collect();
+    format!("no bound: it waits for {}, whose completion nothing bounds", names.join(", "))
+}
+
+fn background_row(task: &Task, id: TaskId) -> TaskVerdict {
+    TaskVerdict {
+        task: id,
+        name: task.name.clone(),
+        cpu: task.cpu,
+        response_bound: None,
+        relative_deadline: task.class.relative_deadline(),
+        exactness: Exactness::Sufficient,
+        test: Test { name: "none", source: "aperiodic work has no deadline" },
+        explanation: "no bound: it runs when no real-time work of its CPU wants to".to_string(),
+        terms: Vec::new(),
+        assumptions: vec!["background work costs real-time work nothing but its sections".into()],
+        slack: None,
+    }
+}
+
+fn fill(
+    row: &mut TaskVerdict,
+    system: &System,
+    case: &Case,
+    place: usize,
+    bounds: &[Option<Bound>],
+    doubts: &Doubts<'_>,
+) -> Checked<()> {
+    let contender = &case.contenders[place];
+    let allowed = decide::allowed(system, contender.task, contender.deadline);
+    let bound = bounds[place];
+    row.response_bound = bound.map(|b| Span::from_ticks(b.response));
+    row.test = explain::test_of(case.policy, contender, bound.map(|b| b.basis));
+    let reasons = doubts.about(place, bounds, allowed);
+    row.exactness =
+        if reasons.is_empty() { Exactness::Exact } else { Exactness::Sufficient };
+    row.assumptions = exactness::assumptions(case);
+    row.assumptions.extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
+    row.explanation = match bound {
+        Some(bound) => {
+            if let Basis::Job(worst) = bound.basis {
+                row.terms = explain::terms(system, case, place, &worst)?;
+            }
+            explain::bound(case, place, &bound, &row.terms)
+        }
+        None => "no bound: this task and what goes before it need more than the processor has, or \
+                 its busy window does not end within the steps of the analysis"
+            .to_string(),
+    };
+    Ok(())
+}
+
+fn add_slack(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<()> {
+    if system.tasks.len() > MAX_TASKS_WITH_SLACK {
+        for row in &mut verdict.tasks {
+            row.assumptions.push(format!(
+                "slack is not computed for systems of more than {MAX_TASKS_WITH_SLACK} tasks"
+            ));
+        }
+        return Ok(());
+    }
+    for component in Component::all(system, edges) {
+        for row in verdict.tasks.iter_mut().filter(|row| component.contains(row.cpu)) {
+            row.slack = slack::of(system, edges, &component, row.task)?;
+        }
+    }
+    Ok(())
+}

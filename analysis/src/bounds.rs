@@ -1,0 +1,122 @@
+//! One CPU's response bounds, each by the test that belongs to its policy
+//!
+//! # Assumptions
+//! 1. Those of the test named by each [`Basis`].
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::PolicyKind;
+
+use crate::busy_window::Worst;
+use crate::case::Case;
+use crate::error::{AnalysisError, Checked, in_range};
+use crate::fixed_point::Meter;
+use crate::{edf, fixed_priority, round_robin, spuri};
+
+/// Steps for one task's response, or one CPU's processor demand: below a second.
+pub(crate) const STEPS: u64 = 50_000_000;
+
+/// Where a bound comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Basis {
+    /// The worst job of the busy window.
+    Job(Worst),
+    /// The length of the longest busy window of the CPU.
+    Window(u64),
+    /// All deadlines are met; the response itself would take too long to compute.
+    Feasible,
+}
+
+/// A bound on the response of one task, from arrival to completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bound {
+    pub(crate) response: u64,
+    pub(crate) basis: Basis,
+}
+
+impl Bound {
+    fn of_job(worst: Worst) -> Bound {
+        Bound { response: worst.response, basis: Basis::Job(worst) }
+    }
+
+    /// A bound from the longest busy window, for jobs with this jitter.
+    pub(crate) fn of_window(window: u64, jitter: u64) -> Checked<Bound> {
+        let response = in_range(window.checked_add(jitter), "response")?;
+        Ok(Bound { response, basis: Basis::Window(window) })
+    }
+}
+
+/// The bounds of all contenders of a CPU, in their order; `None`: nothing bounds the response.
+pub(crate) fn of_cpu(case: &Case) -> Checked<Vec<Option<Bound>>> {
+    match case.policy {
+        PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => everybody(case),
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
+            (0..case.contenders.len()).map(|place| of_ranked(case, place)).collect()
+        }
+        PolicyKind::EarliestDeadlineFirst => of_deadlines(case),
+        PolicyKind::RoundRobin { .. } => everybody(case),
+    }
+}
+
+/// Fixed priority and FIFO. When the whole window is too long but a miss comes early, the refusal
+/// is certain and only the bound stays unknown.
+fn of_ranked(case: &Case, place: usize) -> Checked<Option<Bound>> {
+    let found = fixed_priority::bound_response_time(case, place, None, &mut Meter::new(STEPS));
+    match found {
+        Err(AnalysisError::TooLong { what }) => {
+            let deadline = case.contenders[place].deadline;
+            let mut meter = Meter::new(STEPS);
+            match fixed_priority::bound_response_time(case, place, Some(deadline), &mut meter) {
+                Ok(Some(worst)) if worst.response > deadline => Ok(None),
+                _ => Err(AnalysisError::TooLong { what }),
+            }
+        }
+        found => Ok(found?.map(Bound::of_job)),
+    }
+}
+
+/// Earliest deadline first. When the window is too long for Spuri's search, a feasible CPU's
+/// deadlines are bounds themselves.
+fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
+    if case.load() == Ordering::Greater {
+        return Ok(vec![None; case.contenders.len()]);
+    }
+    let mut meter = Meter::new(STEPS);
+    let window = match spuri::window(case, &mut meter) {
+        Ok(window) => window,
+        Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
+        Err(other) => return Err(other),
+    };
+    let mut feasible = None;
+    let mut bounds = Vec::with_capacity(case.contenders.len());
+    for (place, contender) in case.contenders.iter().enumerate() {
+        let found = match window {
+            Some(window) => spuri::bound_response_time(case, place, window, &mut meter),
+            None => Err(AnalysisError::TooLong { what: "busy window" }),
+        };
+        bounds.push(match found {
+            Ok(worst) => worst.map(Bound::of_job),
+            Err(AnalysisError::TooLong { .. }) => {
+                let feasible = match feasible {
+                    Some(known) => known,
+                    None => edf::find_excess(case, &mut Meter::new(STEPS))?.is_none(),
+                };
+                feasible.then_some(Bound { response: contender.deadline, basis: Basis::Feasible })
+            }
+            Err(other) => return Err(other),
+        });
+        if let Some(Some(Bound { basis: Basis::Feasible, .. })) = bounds.last() {
+            feasible = Some(true);
+        }
+    }
+    Ok(bounds)
+}
+
+/// Any order that never idles.
+pub(crate) fn everybody(case: &Case) -> Checked<Vec<Option<Bound>>> {
+    let window = round_robin::bound_everybody(case, &mut Meter::new(STEPS))?;
+    let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
+    case.contenders.iter().map(|c| bound(c.flow.jitter)).collect()
+}

@@ -1,0 +1,269 @@
+//! The longest busy window, and the worst response of a job within one
+//!
+//! A job of the task under analysis is released at offset A of a busy window that begins at 0 with
+//! everything that may delay it. Its completion is the least fixed point
+//!
+//! ```text
+//! w(A) = B(A) + own jobs up to A + Σ rivals: min(released before w, urgent enough for A) + takings
+//! ```
+//!
+//! and the response is w(A) − A + J. Fixed priority, first come first served and earliest deadline
+//! first differ only in which jobs of a rival are *urgent enough*, and in what may block.
+//!
+//! # Assumptions
+//! 1. One processor; a ready job is never kept waiting while the processor idles.
+//! 2. Jobs of one task run in the order of their release.
+//! 3. All rivals release at 0 with their largest jitter and then as densely as they may.
+//!
+//! Sources: Lehoczky 1990; Tindell, Burns and Wellings 1994; Spuri 1996; George, Rivierre and
+//! Spuri 1996 (non-preemptive: the fixed point is that of the start); Bril, Lukkien and Verhaegh
+//! 2009 (every job of the window counts).
+
+use crate::case::{Case, Contender, Taking};
+use crate::error::{Checked, in_range};
+use crate::fixed_point::{Meter, least_fixed_point};
+
+const WHAT: &str = "busy window";
+
+/// Which jobs of a rival go before a job that is released at offset A.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgent {
+    /// All of them: its priority is higher.
+    Always,
+    /// Those released before A, or also those at A: equal priority, first come first served.
+    Earlier { ties: bool },
+    /// Those whose deadline is not later: the k-th when k·T ≤ A + shift.
+    Deadline { shift: i128 },
+}
+
+/// A task that may delay the one under analysis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rival<'a> {
+    pub(crate) contender: &'a Contender,
+    pub(crate) urgent: Urgent,
+}
+
+/// A section that may have begun just before the window; it blocks jobs released before `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocker {
+    /// `None` for background work.
+    pub(crate) task: Option<punctual_model::TaskId>,
+    /// One tick less than the section, for it has to have begun.
+    pub(crate) length: u64,
+    /// Offset from which on it no longer blocks.
+    pub(crate) until: i128,
+}
+
+/// Where the search over offsets ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// At the first offset that finds the window over, or here (one hyperperiod repeats itself).
+    Idle { or: u64 },
+    /// At this offset.
+    Offset(u64),
+}
+
+/// The question: how late can a job of `own` complete?
+#[derive(Clone, Debug)]
+pub(crate) struct Question<'a> {
+    pub(crate) own: &'a Contender,
+    pub(crate) rivals: alloc::vec::Vec<Rival<'a>>,
+    pub(crate) takings: &'a [Taking],
+    pub(crate) blockers: alloc::vec::Vec<Blocker>,
+    /// Once started, a job of `own` is not preempted.
+    pub(crate) runs_through: bool,
+    pub(crate) until: Until,
+    /// A response beyond this ends the search: the answer is known.
+    pub(crate) enough: Option<u64>,
+}
+
+/// The worst job found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Worst {
+    /// From arrival to completion.
+    pub(crate) response: u64,
+    /// Which job of the busy window, counted from 0.
+    pub(crate) job: u64,
+    /// Its release, from the start of the window.
+    pub(crate) offset: u64,
+    /// Up to here rivals delay it: its completion, or its start when it runs through.
+    pub(crate) reach: u64,
+    /// Its completion, from the start of the window.
+    pub(crate) completion: u64,
+}
+
+impl Rival<'_> {
+    /// Jobs that go before a job released at `offset`, among those released in `window`.
+    pub(crate) fn jobs(&self, window: u64, offset: u64) -> Checked<u64> {
+        let flow = &self.contender.flow;
+        let released = flow.releases(window)?;
+        Ok(match self.urgent {
+            Urgent::Always => released,
+            Urgent::Earlier { ties } => {
+                let until = in_range(offset.checked_add(u64::from(ties)), WHAT)?;
+                released.min(flow.releases(until)?)
+            }
+            Urgent::Deadline { shift } => {
+                let reach = i128::from(offset) + shift;
+                released.min(match (u128::try_from(reach), flow.separation) {
+                    (Err(_), _) => 0,
+                    (Ok(_), None) => 1,
+                    (Ok(reach), Some(t)) => {
+                        u64::try_from(reach / u128::from(t) + 1).unwrap_or(u64::MAX)
+                    }
+                })
+            }
+        })
+    }
+
+    /// The next offset after `offset` at which one more job becomes urgent enough.
+    fn next_step(&self, offset: u64) -> Option<u64> {
+        let flow = &self.contender.flow;
+        // The k-th job counts from offset k·T + origin on.
+        let origin = match self.urgent {
+            Urgent::Always => return None,
+            Urgent::Earlier { ties } => i128::from(!ties) - i128::from(flow.jitter),
+            Urgent::Deadline { shift } => -shift,
+        };
+        let since = i128::from(offset) - origin;
+        let next = if since < 0 {
+            origin
+        } else {
+            let t = i128::from(flow.separation?);
+            (since / t + 1) * t + origin
+        };
+        u64::try_from(next).ok()
+    }
+}
+
+impl Question<'_> {
+    fn own_jobs(&self, offset: u64) -> u64 {
+        self.own.flow.separation.map_or(1, |t| offset / t + 1)
+    }
+
+    /// The section that blocks longest at this offset.
+    pub(crate) fn blocker(&self, offset: u64) -> Option<&Blocker> {
+        let reaching = self.blockers.iter().filter(|b| i128::from(offset) < b.until);
+        reaching.max_by_key(|b| b.length)
+    }
+
+    fn next_offset(&self, offset: u64) -> Option<u64> {
+        let own = self.own.flow.separation;
+        let own = own.and_then(|t| (offset / t).checked_add(1)?.checked_mul(t));
+        let rivals = self.rivals.iter().filter_map(|r| r.next_step(offset));
+        rivals.chain(own).min()
+    }
+
+    /// Work before the window is over for a job at `offset`: `fixed`, and what comes in `window`.
+    fn delayed(&self, fixed: u64, window: u64, offset: u64) -> Checked<u64> {
+        let mut sum = fixed;
+        for rival in &self.rivals {
+            let work = rival.contender.flow.work_of(rival.jobs(window, offset)?)?;
+            sum = in_range(sum.checked_add(work), WHAT)?;
+        }
+        add_takings(self.takings, sum, window)
+    }
+
+    fn cost_of_step(&self) -> usize {
+        1 + self.rivals.len() + self.takings.len()
+    }
+
+    /// The worst response over all offsets; `None`: beyond 64 bits of time, there is none.
+    /// O(offsets · iterations · rivals), limited by the meter.
+    pub(crate) fn worst(&self, meter: &mut Meter) -> Checked<Option<Worst>> {
+        let mut worst: Option<Worst> = None;
+        let mut offset = 0;
+        loop {
+            let Some((found, idle)) = self.at(offset, meter)? else { return Ok(None) };
+            if worst.is_none_or(|w| found.response > w.response) {
+                worst = Some(found);
+            }
+            if self.enough.is_some_and(|enough| found.response > enough) {
+                return Ok(worst);
+            }
+            let Some(next) = self.next_offset(offset) else { return Ok(worst) };
+            let over = match self.until {
+                Until::Idle { or } => idle <= next || next >= or,
+                Until::Offset(end) => next >= end,
+            };
+            if over {
+                return Ok(worst);
+            }
+            offset = next;
+        }
+    }
+
+    /// The job released at `offset`, and when the window is over if nothing else is released.
+    fn at(&self, offset: u64, meter: &mut Meter) -> Checked<Option<(Worst, u64)>> {
+        let jobs = self.own_jobs(offset);
+        let blocking = self.blocker(offset).map_or(0, |b| b.length);
+        let own = self.own.flow.work_of(jobs)?;
+        let fixed = in_range(own.checked_add(blocking), WHAT)?;
+        let step = self.cost_of_step();
+        let idle = least_fixed_point(fixed, u64::MAX, |t| {
+            meter.spend(step, WHAT)?;
+            self.delayed(fixed, t, offset)
+        })?;
+        let Some(idle) = idle else { return Ok(None) };
+        let (reach, completion) = if self.runs_through {
+            let Some(found) = self.start_and_completion(fixed, offset, meter)? else {
+                return Ok(None);
+            };
+            found
+        } else {
+            (idle, idle)
+        };
+        let since_release = completion.saturating_sub(offset);
+        let response = in_range(since_release.checked_add(self.own.flow.jitter), WHAT)?;
+        Ok(Some((Worst { response, job: jobs - 1, offset, reach, completion }, idle)))
+    }
+
+    /// When the job starts (everything urgent that is released up to and at the start has run), and
+    /// when it completes (only the machine takes from it now).
+    fn start_and_completion(
+        &self,
+        fixed: u64,
+        offset: u64,
+        meter: &mut Meter,
+    ) -> Checked<Option<(u64, u64)>> {
+        let before = fixed - self.own.flow.cost;
+        let step = self.cost_of_step();
+        let start = least_fixed_point(before, u64::MAX - 1, |t| {
+            meter.spend(step, WHAT)?;
+            self.delayed(before, t + 1, offset)
+        })?;
+        let Some(start) = start else { return Ok(None) };
+        let start = start.max(offset);
+        let until_start = add_takings(self.takings, 0, start + 1)?;
+        let busy = in_range(start.checked_add(self.own.flow.cost), WHAT)?;
+        let completion = least_fixed_point(busy, u64::MAX, |t| {
+            meter.spend(step, WHAT)?;
+            Ok(add_takings(self.takings, busy, t)?.saturating_sub(until_start).max(busy))
+        })?;
+        Ok(completion.map(|completion| (start + 1, completion)))
+    }
+}
+
+/// `sum` plus what the machine takes in a window of this length.
+pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Checked<u64> {
+    for taking in takings {
+        sum = in_range(sum.checked_add(taking.flow.request_bound(window)?), WHAT)?;
+    }
+    Ok(sum)
+}
+
+/// The longest busy window of all real-time work of a CPU and one background section; `None` when
+/// it is longer than `limit`. Without a limit the utilization must be below 1.
+/// O(iterations · tasks).
+pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
+    let blocking = case.background.map_or(0, |(_, section)| section - 1);
+    let step = 1 + case.contenders.len() + case.takings.len();
+    least_fixed_point(1, limit, |t| {
+        meter.spend(step, WHAT)?;
+        let mut sum = blocking;
+        for contender in &case.contenders {
+            sum = in_range(sum.checked_add(contender.flow.request_bound(t)?), WHAT)?;
+        }
+        add_takings(&case.takings, sum, t)
+    })
+}

@@ -1,0 +1,168 @@
+//! Yes or no, as fast as the tests allow: the question that slack and fixes ask again and again
+//!
+//! # Assumptions
+//! 1. Those of the tests. An analysis that does not end within its steps has not admitted.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::{CpuId, PolicyKind, Requirement, System, TaskId};
+
+use crate::bounds::STEPS;
+use crate::case::Case;
+use crate::error::{AnalysisError, Checked};
+use crate::fixed_point::Meter;
+use crate::precedence::{self, Edge};
+use crate::utilization::{Ratio, compare_with_one};
+use crate::{edf, fixed_priority, round_robin, spuri};
+
+/// CPUs whose tasks wait for each other, directly or through others. What happens outside of a
+/// component cannot change what happens in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Component(Vec<bool>);
+
+impl Component {
+    /// The CPUs connected with `cpu`. O(cpus · edges).
+    pub(crate) fn of(system: &System, edges: &[Edge], cpu: CpuId) -> Component {
+        let mut member: Vec<bool> = (0..system.cpus.len()).map(|i| i == cpu.index()).collect();
+        let place = |task: TaskId| system.tasks.get(task.index()).map(|t| t.cpu.index());
+        loop {
+            let mut grown = false;
+            for edge in edges {
+                let (Some(a), Some(b)) = (place(edge.from), place(edge.to)) else { continue };
+                if a < member.len() && b < member.len() && member[a] != member[b] {
+                    (member[a], member[b]) = (true, true);
+                    grown = true;
+                }
+            }
+            if !grown {
+                return Component(member);
+            }
+        }
+    }
+
+    /// All components, in the order of their first CPU. O(components · cpus · edges).
+    pub(crate) fn all(system: &System, edges: &[Edge]) -> Vec<Component> {
+        let mut components: Vec<Component> = Vec::new();
+        for (index, _) in (0_u16..).zip(&system.cpus) {
+            let cpu = CpuId(index);
+            if !components.iter().any(|c| c.contains(cpu)) {
+                components.push(Component::of(system, edges, cpu));
+            }
+        }
+        components
+    }
+
+    /// Whether the CPU belongs to it.
+    pub(crate) fn contains(&self, cpu: CpuId) -> bool {
+        self.0.get(cpu.index()).copied().unwrap_or(false)
+    }
+
+    /// Its CPUs.
+    pub(crate) fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+        (0_u16..).zip(&self.0).filter(|&(_, &member)| member).map(|(index, _)| CpuId(index))
+    }
+}
+
+/// The longest response that deadline and requirements allow.
+pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
+    let within = system.requirements.iter().filter_map(|r| match *r {
+        Requirement::Response { task: t, within } if t == task => Some(within.ticks()),
+        Requirement::Response { .. } => None,
+    });
+    within.chain([deadline]).min().unwrap_or(deadline)
+}
+
+/// Whether a CPU's utilization is above the limit of the file.
+pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
+    let whole = punctual_model::Share::WHOLE.ppm();
+    let kept = whole - system.machine.limits.utilization.ppm();
+    let mut ratios = case.ratios();
+    ratios.push(Ratio { demand: u64::from(kept), separation: u64::from(whole) });
+    compare_with_one(&ratios) == Ordering::Greater
+}
+
+/// Whether everything on the CPUs of `component` holds.
+pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+    match try_admits(system, edges, component) {
+        Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => Ok(false),
+        answer => answer,
+    }
+}
+
+fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+    let here = |task: TaskId| {
+        system.tasks.get(task.index()).is_some_and(|task| component.contains(task.cpu))
+    };
+    if edges.iter().any(|e| !e.consistent && here(e.to)) {
+        return admits_with_waiting(system, edges, component);
+    }
+    for cpu in component.cpus() {
+        let case = Case::build(system, cpu, &[])?;
+        if exceeds_limit(system, &case) || !cpu_admits(system, &case)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn admits_with_waiting(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+    let solution = precedence::solve(system, edges, |cpu| component.contains(cpu))?;
+    for case in solution.cases.iter().flatten() {
+        if exceeds_limit(system, case) {
+            return Ok(false);
+        }
+        for contender in &case.contenders {
+            let bound = solution.bounds[contender.task.index()];
+            let allowed = allowed(system, contender.task, contender.deadline);
+            if bound.is_none_or(|b| b.response > allowed) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
+    let allowed = |place: usize| {
+        let contender = &case.contenders[place];
+        allowed(system, contender.task, contender.deadline)
+    };
+    let mut meter = Meter::new(STEPS);
+    match case.policy {
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
+            for place in 0..case.contenders.len() {
+                let allowed = allowed(place);
+                let enough = Some(allowed);
+                let mut meter = Meter::new(STEPS);
+                let worst = fixed_priority::bound_response_time(case, place, enough, &mut meter)?;
+                if worst.is_none_or(|w| w.response > allowed) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        PolicyKind::EarliestDeadlineFirst => {
+            if edf::find_excess(case, &mut meter)?.is_some() {
+                return Ok(false);
+            }
+            let strict = |&place: &usize| allowed(place) < case.contenders[place].deadline;
+            for place in (0..case.contenders.len()).filter(strict) {
+                let Some(window) = spuri::window(case, &mut meter)? else { return Ok(false) };
+                let worst = spuri::bound_response_time(case, place, window, &mut meter)?;
+                if worst.is_none_or(|w| w.response > allowed(place)) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        PolicyKind::RoundRobin { .. } => {
+            let window = round_robin::bound_everybody(case, &mut meter)?;
+            let holds = |place: usize| {
+                let jitter = case.contenders[place].flow.jitter;
+                window.and_then(|w| w.checked_add(jitter)).is_some_and(|r| r <= allowed(place))
+            };
+            Ok((0..case.contenders.len()).all(holds))
+        }
+    }
+}

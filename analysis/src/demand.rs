@@ -1,0 +1,114 @@
+//! Arrivals, requests and demand: how much work a stream of jobs brings into an interval
+//!
+//! # Assumptions
+//! 1. Arrivals of one stream are at least `separation` apart; a release follows its arrival by at
+//!    most `jitter`, in the order of arrivals.
+//! 2. No job needs more than `cost`.
+//!
+//! Sources: Lehoczky 1990 and Tindell, Burns and Wellings 1994 (requests with jitter); Baruah,
+//! Mok and Rosier 1990 (demand bound function); Spuri 1996 (demand with jitter).
+
+use crate::error::{Checked, in_range};
+use crate::utilization::Ratio;
+
+/// A stream of jobs as the tests see it. All times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flow {
+    /// Smallest distance of arrivals; `None`: a single job.
+    pub(crate) separation: Option<u64>,
+    /// Most that one job takes from the processor.
+    pub(crate) cost: u64,
+    /// Latest release after the arrival.
+    pub(crate) jitter: u64,
+}
+
+impl Flow {
+    /// Most jobs released in a half-open interval of length `window`: ⌈(window + J)/T⌉. O(1).
+    pub(crate) fn releases(&self, window: u64) -> Checked<u64> {
+        if window == 0 {
+            return Ok(0);
+        }
+        match self.separation {
+            None => Ok(1),
+            Some(t) => Ok(in_range(window.checked_add(self.jitter), "releases")?.div_ceil(t)),
+        }
+    }
+
+    /// Most work requested in a half-open interval of length `window`. O(1).
+    pub(crate) fn request_bound(&self, window: u64) -> Checked<u64> {
+        self.work_of(self.releases(window)?)
+    }
+
+    /// The work of this many jobs. O(1).
+    pub(crate) fn work_of(&self, jobs: u64) -> Checked<u64> {
+        in_range(jobs.checked_mul(self.cost), "work of many jobs")
+    }
+
+    /// How many jobs can have a deadline at or before `at`, when the first is released at 0 with
+    /// its largest jitter: ⌊(at + J − D)/T⌋ + 1, or none. O(1).
+    pub(crate) fn deadlines_until(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
+        let reach = in_range(at.checked_add(self.jitter), "deadlines")?;
+        Ok(match (reach.checked_sub(relative_deadline), self.separation) {
+            (None, _) => 0,
+            (Some(_), None) => 1,
+            (Some(rest), Some(t)) => rest / t + 1,
+        })
+    }
+
+    /// The demand bound function: work released in [0, `at`] with deadlines in it. O(1).
+    pub(crate) fn demand_bound(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
+        self.work_of(self.deadlines_until(at, relative_deadline)?)
+    }
+
+    /// The latest deadline before `before` (or at it, if `inclusive`), in the same situation; jobs
+    /// that are late when they are released count at 0. O(1).
+    pub(crate) fn last_deadline(&self, before: u64, d: u64, inclusive: bool) -> Option<u64> {
+        let limit = if inclusive { before } else { before.checked_sub(1)? };
+        let Some(rest) = limit.checked_add(self.jitter)?.checked_sub(d) else {
+            return None;
+        };
+        let jobs = self.separation.map_or(0, |t| rest / t);
+        let deadline = d.checked_add(jobs.checked_mul(self.separation.unwrap_or(0))?)?;
+        Some(deadline.saturating_sub(self.jitter))
+    }
+
+    /// Long-run share of the processor; a single job has none.
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
+        self.separation.map(|separation| Ratio { demand: self.cost, separation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_match_counting_every_arrival() {
+        for (t, j, d) in [(5, 0, 5), (5, 3, 4), (5, 12, 9), (7, 1, 20), (4, 9, 2)] {
+            let flow = Flow { separation: Some(t), cost: 2, jitter: j };
+            for window in 0..60_u64 {
+                // Arrivals at -J, -J+T, ...; each released as late as it may, but not before 0.
+                let arrivals = || (0..40_u64).map(|k| k * t);
+                let released = arrivals().filter(|a| a.saturating_sub(j) < window).count() as u64;
+                assert_eq!(flow.releases(window), Ok(released), "T {t} J {j} window {window}");
+                let due = arrivals().filter(|a| a + d <= window + j).count() as u64;
+                assert_eq!(flow.deadlines_until(window, d), Ok(due), "T {t} J {j} at {window}");
+                let last = arrivals()
+                    .map(|a| (a + d).saturating_sub(j))
+                    .filter(|&at| at < window)
+                    .max();
+                assert_eq!(flow.last_deadline(window, d, false), last, "T {t} J {j} at {window}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_job_arrives_once() {
+        let flow = Flow { separation: None, cost: 3, jitter: 0 };
+        assert_eq!(flow.request_bound(0), Ok(0));
+        assert_eq!(flow.request_bound(u64::MAX), Ok(3));
+        assert_eq!(flow.demand_bound(9, 10), Ok(0));
+        assert_eq!(flow.demand_bound(10, 10), Ok(3));
+        assert_eq!(flow.ratio(), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Earliest deadline first: feasibility by processor demand, searched quickly (QPA)
+//!
+//! # Assumptions
+//! 1. The earliest absolute deadline first; deadlines count from the arrival.
+//! 2. A section that lets nobody preempt stands anywhere in its job; it blocks deadlines at or
+//!    before t when its own deadline can be later than t, for at most its length − 1.
+//! 3. Relative deadlines are arbitrary. Takings of the machine come before all tasks.
+//!
+//! Sources: Baruah, Mok and Rosier 1990 (processor demand); Zhang and Burns 2009, Theorems 3 and 4
+//! (QPA), and 2013 (with blocking: here one search per step of the blocking function); Spuri 1996
+//! (release jitter); George, Rivierre and Spuri 1996 (non-preemptive sections).
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::PolicyKind;
+
+use crate::busy_window;
+use crate::case::Case;
+use crate::error::{AnalysisError, Checked, in_range};
+use crate::fixed_point::{Meter, least_fixed_point};
+
+const WHAT: &str = "processor demand";
+/// How many deadlines are tried one by one for the earliest witness of an overload.
+const SCANNED_DEADLINES: usize = 20_000;
+/// Steps spent on the busy period before the closed formula is asked instead.
+const BUSY_PERIOD_STEPS: u64 = 1_000_000;
+
+/// More is demanded by an instant than can be supplied until then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Excess {
+    pub(crate) at: u64,
+    pub(crate) demand: u64,
+    pub(crate) supply: u64,
+}
+
+/// Work with deadlines up to `at` when everything is released at 0.
+pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
+    case.contenders.iter().try_fold(0_u64, |sum, c| {
+        in_range(sum.checked_add(c.flow.demand_bound(at, c.deadline)?), WHAT)
+    })
+}
+
+/// The longest section whose task can have a later deadline than `at`, less one tick. Under other
+/// policies nothing is claimed of blocking: there the demand is only asked about overload.
+fn blocking(case: &Case, at: u64) -> u64 {
+    if case.policy != PolicyKind::EarliestDeadlineFirst {
+        return 0;
+    }
+    let sections = case.contenders.iter().filter(|c| c.deadline > at).map(|c| c.section);
+    let background = case.background.map(|(_, section)| section);
+    sections.chain(background).max().unwrap_or(0).saturating_sub(1)
+}
+
+/// When `work` is done if the machine takes as much as it may; `None`: after `limit`.
+fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
+    if case.takings.is_empty() {
+        meter.spend(1, WHAT)?;
+        return Ok((work <= limit).then_some(work));
+    }
+    least_fixed_point(work, limit, |t| {
+        meter.spend(case.takings.len(), WHAT)?;
+        busy_window::add_takings(&case.takings, work, t)
+    })
+}
+
+/// The excess at `at`, if there is one.
+fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess>> {
+    meter.spend(case.contenders.len(), WHAT)?;
+    let demand = demand(case, at)?;
+    if demand == 0 {
+        return Ok(Ok(0));
+    }
+    let demand = in_range(demand.checked_add(blocking(case, at)), WHAT)?;
+    match done_by(case, demand, at, meter)? {
+        Some(done) => Ok(Ok(done)),
+        None => Ok(Err(Excess { at, demand, supply: supply(case, at, meter)? })),
+    }
+}
+
+/// What is left of [0, `at`] when the machine takes as much as it may: bisection.
+fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
+    let (mut done, mut not_done) = (0, at.saturating_add(1));
+    while not_done - done > 1 {
+        let middle = done + (not_done - done) / 2;
+        if done_by(case, middle, at, meter)?.is_some() {
+            done = middle;
+        } else {
+            not_done = middle;
+        }
+    }
+    Ok(done)
+}
+
+/// The latest deadline before `before`.
+fn last_deadline(case: &Case, before: u64) -> Option<u64> {
+    let deadlines = case.contenders.iter();
+    deadlines.filter_map(|c| c.flow.last_deadline(before, c.deadline, false)).max()
+}
+
+/// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
+/// and sufficient for sporadic arrivals. O(steps · tasks); few steps in practice.
+pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Excess>> {
+    if case.load() == Ordering::Greater {
+        return find_overload(case, meter).map(Some);
+    }
+    let Some(horizon) = horizon(case)? else { return Ok(None) };
+    // Blocking changes only where a deadline of a task with a section is passed.
+    let mut steps: Vec<u64> = Vec::new();
+    steps.extend(case.contenders.iter().filter(|c| c.section > 1).map(|c| c.deadline));
+    steps.retain(|&d| d < horizon);
+    steps.sort_unstable();
+    steps.dedup();
+    let mut end = horizon;
+    while let Some(found) = search_below(case, end, steps.last().copied(), meter)? {
+        match found {
+            Below::Excess(excess) => return Ok(Some(excess)),
+            Below::Step(step) => {
+                end = step;
+                steps.pop();
+            }
+        }
+    }
+    Ok(None)
+}
+
+enum Below {
+    Excess(Excess),
+    /// Nothing between this step of the blocking function and the end.
+    Step(u64),
+}
+
+/// QPA downwards from the last deadline before `end`, while the blocking stays the same: a demand
+/// h(t) that is done by s < t leaves no excess anywhere in [s, t].
+fn search_below(
+    case: &Case,
+    end: u64,
+    step: Option<u64>,
+    meter: &mut Meter,
+) -> Checked<Option<Below>> {
+    let floor = step.unwrap_or(0);
+    let mut at = last_deadline(case, end);
+    while let Some(t) = at {
+        if t < floor {
+            break;
+        }
+        let done = match excess(case, t, meter)? {
+            Err(excess) => return Ok(Some(Below::Excess(excess))),
+            Ok(done) => done,
+        };
+        if done == 0 {
+            return Ok(None);
+        }
+        at = if done < t { Some(done) } else { last_deadline(case, t) };
+    }
+    Ok(step.map(Below::Step))
+}
+
+/// Beyond which instant nothing new can happen: the smaller of the longest busy period and the
+/// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
+/// `None` when there is nothing to search.
+fn horizon(case: &Case) -> Checked<Option<u64>> {
+    let Some(latest) = case.contenders.iter().map(|c| c.deadline).max() else { return Ok(None) };
+    let hyper = case.hyperperiod();
+    let repeats = hyper.and_then(|h| h.checked_add(latest)).and_then(|h| h.checked_add(1));
+    let linear = linear_horizon(case);
+    let limit = match case.load() {
+        Ordering::Less => u64::MAX,
+        _ => hyper.unwrap_or(u64::MAX),
+    };
+    let mut trial = Meter::new(BUSY_PERIOD_STEPS);
+    let busy = match busy_window::longest(case, limit, &mut trial) {
+        Ok(busy) => busy.and_then(|b| b.checked_add(1)),
+        Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
+        Err(other) => return Err(other),
+    };
+    let found = [busy, linear, repeats].into_iter().flatten().min();
+    found.map(Some).ok_or(AnalysisError::TooLong { what: "horizon of the processor demand" })
+}
+
+/// With U < 1, demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ + Jᵢ − Dᵢ) + takings + blocking)
+/// / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
+fn linear_horizon(case: &Case) -> Option<u64> {
+    const ONE: u128 = 1 << 40;
+    let mut utilization = 0_u128;
+    let mut constant = 0_u128;
+    let mut add = |flow: &crate::demand::Flow, lead: i128| -> Option<()> {
+        let cost = u128::from(flow.cost);
+        let Some(t) = flow.separation.map(u128::from) else {
+            constant += cost;
+            return Some(());
+        };
+        utilization += (cost * ONE).div_ceil(t);
+        let lead = u128::try_from(lead.max(0)).ok()?;
+        constant = constant.checked_add(cost.checked_mul(lead)?.div_ceil(t))?;
+        Some(())
+    };
+    for c in &case.contenders {
+        let lead = i128::from(c.flow.separation.unwrap_or(0)) + i128::from(c.flow.jitter);
+        add(&c.flow, lead - i128::from(c.deadline))?;
+    }
+    for t in &case.takings {
+        add(&t.flow, i128::from(t.flow.separation.unwrap_or(0)) + i128::from(t.flow.jitter))?;
+    }
+    constant += u128::from(blocking(case, 0));
+    let spare = ONE.checked_sub(utilization).filter(|&spare| spare > 0)?;
+    u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare)).ok()?.checked_add(1)
+}
+
+/// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
+/// must have it.
+pub(crate) fn find_overload(case: &Case, meter: &mut Meter) -> Checked<Excess> {
+    let mut at = None;
+    for _ in 0..SCANNED_DEADLINES {
+        let Some(next) = next_deadline(case, at)? else { break };
+        if let Err(excess) = excess(case, next, meter)? {
+            return Ok(excess);
+        }
+        at = Some(next);
+    }
+    // Demand grows by U per tick, supply by 1: doubling the instant finds an excess.
+    let mut at = at.unwrap_or(1);
+    loop {
+        if let Err(excess) = excess(case, at, meter)? {
+            return Ok(excess);
+        }
+        at = in_range(at.checked_mul(2), "the first excess of an overload")?;
+    }
+}
+
+/// The earliest deadline after `after`.
+fn next_deadline(case: &Case, after: Option<u64>) -> Checked<Option<u64>> {
+    let mut next: Option<u64> = None;
+    for c in &case.contenders {
+        let jobs = match after {
+            None => 0,
+            Some(after) => c.flow.deadlines_until(after, c.deadline)?,
+        };
+        let arrival = match (jobs, c.flow.separation) {
+            (0, _) => Some(0),
+            (_, None) => None,
+            (jobs, Some(t)) => Some(in_range(jobs.checked_mul(t), WHAT)?),
+        };
+        if let Some(arrival) = arrival {
+            let deadline = in_range(arrival.checked_add(c.deadline), WHAT)?;
+            let deadline = deadline.saturating_sub(c.flow.jitter);
+            next = Some(next.map_or(deadline, |n| n.min(deadline)));
+        }
+    }
+    Ok(next)
+}

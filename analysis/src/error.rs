@@ -1,0 +1,51 @@
+//! What keeps an analysis from answering at all: neither admitted nor refused
+
+use alloc::string::String;
+use core::fmt;
+
+/// Why there is no verdict. None of these says anything about the system's feasibility.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AnalysisError {
+    /// A sum or product left the 64-bit nanoseconds (584 years).
+    Overflow {
+        /// What was being computed.
+        what: &'static str,
+    },
+    /// The search would take more steps than allowed (a utilization very near 100 % with periods
+    /// that have no small common multiple).
+    TooLong {
+        /// What was being searched.
+        what: &'static str,
+    },
+    /// The system means nothing (`System::validate` says more).
+    Invalid {
+        /// What is wrong, with names.
+        what: String,
+    },
+}
+
+impl fmt::Display for AnalysisError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnalysisError::Overflow { what } => {
+                write!(f, "the analysis left the range of 64-bit nanoseconds: {what}")
+            }
+            AnalysisError::TooLong { what } => write!(
+                f,
+                "the analysis gave up after its limit of steps: {what}; lower the utilization a \
+                 little, or choose periods with a smaller common multiple"
+            ),
+            AnalysisError::Invalid { what } => write!(f, "the system means nothing: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for AnalysisError {}
+
+/// The result of a step of an analysis.
+pub(crate) type Checked<T> = Result<T, AnalysisError>;
+
+/// Names the computation whose arithmetic overflowed.
+pub(crate) fn in_range<T>(value: Option<T>, what: &'static str) -> Checked<T> {
+    value.ok_or(AnalysisError::Overflow { what })
+}

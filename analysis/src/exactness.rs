@@ -1,0 +1,235 @@
+//! When a refusal is certain: whether the critical instant of a test can happen
+//!
+//! A bound is *exact* when legal arrivals reach it (under EDF: when a refusal of the deadline means
+//! that legal arrivals miss it). Each doubt found here makes it *sufficient*, and is told.
+//!
+//! # Assumptions
+//! 1. Sporadic tasks may arrive at any time; tasks by the clock arrive at phase + k·period for ever,
+//!    with any jitter up to the largest.
+//! 2. Releases of tasks by the clock fall together at some instant exactly when each two do
+//!    (Chinese remainder theorem, for moduli that need not be coprime).
+//! 3. Overheads and suspension are counted at their most, which no run may show.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_model::{Late, PolicyKind, System};
+
+use crate::bounds::{Basis, Bound};
+use crate::case::{Arrival, Case, Contender};
+use crate::utilization::gcd;
+use crate::{fixed_priority, spuri};
+
+/// Two tasks whose releases never fall together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Apart {
+    /// Tasks of this priority and below count both.
+    level: u32,
+    places: (usize, usize),
+}
+
+/// What is doubtful on one CPU, computed once for all its tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Doubts<'a> {
+    system: &'a System,
+    case: &'a Case,
+    apart: Option<Apart>,
+}
+
+impl<'a> Doubts<'a> {
+    /// O(tasks) when all are released together at first; else O(tasks² · log).
+    pub(crate) fn of(system: &'a System, case: &'a Case) -> Doubts<'a> {
+        Doubts { system, case, apart: most_urgent_apart(case) }
+    }
+
+    /// Every reason why the bound of the contender at `place` is not exact; empty: it is exact.
+    pub(crate) fn about(&self, place: usize, bounds: &[Option<Bound>], allowed: u64) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let own = &self.case.contenders[place];
+        self.about_costs(&mut doubts);
+        let Some(bound) = bounds[place] else {
+            // Nothing bounds it: the processor is overloaded whatever the phases are.
+            return doubts;
+        };
+        match bound.basis {
+            Basis::Window(_) => doubts.push("the bound is the busy window, not a job in it".into()),
+            Basis::Feasible => doubts.push("the bound is the deadline, not a response".into()),
+            Basis::Job(worst) => {
+                self.about_alignment(own, &mut doubts);
+                self.about_offset(own, worst.offset, &mut doubts);
+                self.about_blocking(place, worst.offset, &mut doubts);
+            }
+        }
+        self.about_skipping(bounds, &mut doubts);
+        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        if edf && allowed < own.deadline {
+            doubts.push(
+                "a response is required below the deadline, and the EDF response bound assumes any \
+                 offsets and the worst order of equal deadlines"
+                    .into(),
+            );
+        }
+        doubts
+    }
+
+    fn name(&self, contender: &Contender) -> &str {
+        self.system.tasks.get(contender.task.index()).map_or("?", |t| t.name.as_str())
+    }
+
+    fn about_costs(&self, doubts: &mut Vec<String>) {
+        let machine = &self.system.machine;
+        let overheads = [machine.switch, machine.timer, machine.preemption, machine.cache_delay];
+        if overheads.iter().any(|o| !o.is_zero()) {
+            doubts.push("every job is charged all overheads at their most".into());
+        }
+        if let Some(c) = self.case.contenders.iter().find(|c| c.cost.suspension > 0) {
+            doubts.push(format!(
+                "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
+                self.name(c)
+            ));
+        }
+        if let Some(c) = self.case.contenders.iter().find(|c| c.waiting > 0) {
+            doubts.push(format!(
+                "{} waits for predecessors that are less urgent or on another CPU; the wait is \
+                 counted as release jitter",
+                self.name(c)
+            ));
+        }
+        let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.flow.jitter > c.waiting;
+        if let Some(c) = self.case.contenders.iter().find(sporadic) {
+            doubts.push(format!("the jitter of the sporadic {} counts twice", self.name(c)));
+        }
+    }
+
+    fn about_alignment(&self, own: &Contender, doubts: &mut Vec<String>) {
+        let level = level(self.case, own);
+        let Some(apart) = self.apart.filter(|a| a.level >= level) else { return };
+        let (a, b) = apart.places;
+        doubts.push(format!(
+            "{} and {} are never released together (their phases differ), the test assumes that \
+             they are",
+            self.name(&self.case.contenders[a]),
+            self.name(&self.case.contenders[b])
+        ));
+    }
+
+    /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
+    fn about_offset(&self, own: &Contender, offset: u64, doubts: &mut Vec<String>) {
+        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let together = own.flow.separation.map_or(offset == 0, |t| offset % t == 0);
+        if !edf && !together && own.arrival != Arrival::Free {
+            doubts.push(
+                "the worst job is released apart from the others, which its clock may not allow"
+                    .into(),
+            );
+        }
+        let blurred = |c: &&Contender| c.flow.jitter > 0 && level(self.case, c) == level(self.case, own);
+        let equals = self.case.contenders.iter().filter(|c| c.task != own.task);
+        let rivals = equals.filter(|c| level(self.case, c) == level(self.case, own)).count();
+        if !edf && rivals > 0 && self.case.contenders.iter().any(|c| blurred(&c)) {
+            doubts.push("with jitter, ties of equal priority are counted against the task".into());
+        }
+    }
+
+    fn about_blocking(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
+        let question = match self.case.policy {
+            PolicyKind::EarliestDeadlineFirst => spuri::question(self.case, place, 0),
+            _ => fixed_priority::question(self.case, place, None),
+        };
+        // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
+        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let blocks = question.blocker(offset).is_some() || (edf && !question.blockers.is_empty());
+        let clock = self.case.contenders.iter().find(|c| c.arrival != Arrival::Free);
+        if let (true, Some(clock)) = (blocks, clock) {
+            doubts.push(format!(
+                "a section has to begin one tick before the others are released, which the clock \
+                 of {} may not allow",
+                self.name(clock)
+            ));
+        }
+    }
+
+    fn about_skipping(&self, bounds: &[Option<Bound>], doubts: &mut Vec<String>) {
+        for (contender, bound) in self.case.contenders.iter().zip(bounds) {
+            let task = self.system.tasks.get(contender.task.index());
+            let late = task.map(|t| t.late).unwrap_or_default();
+            let overtaken = match (bound, contender.flow.separation) {
+                (Some(bound), Some(t)) => bound.response.saturating_sub(1) / t,
+                _ => 0,
+            };
+            let lost = match late {
+                Late::Skip => overtaken > 0,
+                Late::Queue { backlog } => overtaken > u64::from(backlog),
+            };
+            if lost {
+                doubts.push(format!("late releases of {} are dropped", self.name(contender)));
+            }
+        }
+    }
+}
+
+/// Who counts whom: the priority where it decides, one level otherwise.
+fn level(case: &Case, contender: &Contender) -> u32 {
+    match case.policy {
+        PolicyKind::FixedPriority { .. } => contender.priority,
+        _ => 0,
+    }
+}
+
+/// Whether the releases of two tasks fall together at some instant.
+fn fall_together(a: &Contender, b: &Contender) -> bool {
+    let period = |c: &Contender| c.flow.separation.unwrap_or(0);
+    match (a.arrival, b.arrival) {
+        (Arrival::Free, _) | (_, Arrival::Free) => true,
+        (Arrival::Once(x), Arrival::Once(y)) => x == y,
+        (Arrival::Once(once), Arrival::Clock(first)) => met(once, first, period(b)),
+        (Arrival::Clock(first), Arrival::Once(once)) => met(once, first, period(a)),
+        (Arrival::Clock(x), Arrival::Clock(y)) => {
+            let common = gcd(period(a), period(b));
+            common > 0 && x.abs_diff(y) % common == 0
+        }
+    }
+}
+
+fn met(once: u64, first: u64, period: u64) -> bool {
+    once.checked_sub(first).is_some_and(|since| since.checked_rem(period) == Some(0))
+}
+
+/// The pair that is never released together and counts for the most urgent task.
+fn most_urgent_apart(case: &Case) -> Option<Apart> {
+    let first = case.contenders.first()?.arrival;
+    if case.contenders.iter().all(|c| c.arrival == first && c.flow.separation.is_some()) {
+        return None;
+    }
+    let mut most: Option<Apart> = None;
+    for (i, a) in case.contenders.iter().enumerate() {
+        for (j, b) in case.contenders.iter().enumerate().skip(i + 1) {
+            let level = level(case, a).min(level(case, b));
+            if most.is_none_or(|m| level > m.level) && !fall_together(a, b) {
+                most = Some(Apart { level, places: (i, j) });
+            }
+        }
+    }
+    most
+}
+
+/// What every bound of this policy takes for granted.
+pub(crate) fn assumptions(case: &Case) -> Vec<String> {
+    let mut list = alloc::vec![
+        "no job exceeds its wcet (budgets see to it) nor arrives before its separation".to_string(),
+    ];
+    list.push(match case.policy {
+        PolicyKind::EarliestDeadlineFirst => {
+            "exact means: what is refused can miss a deadline; the response bound is reached by \
+             some arrivals when equal deadlines go before the task"
+                .into()
+        }
+        PolicyKind::FixedPriority { .. } => {
+            "equal priorities: the earlier arrival first, then the order in the file".into()
+        }
+        PolicyKind::Fifo => "the earlier arrival first, then the order in the file".into(),
+        PolicyKind::RoundRobin { .. } => "the processor never idles while a job is ready".into(),
+    });
+    list
+}

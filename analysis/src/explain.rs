@@ -1,0 +1,150 @@
+//! Bounds in words: every term with its value, and what it was assumed to be
+//!
+//! # Assumptions
+//! 1. None of its own: it prints what the tests found.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_model::{PolicyKind, System, TaskId, Work, readable};
+
+use crate::bounds::{Basis, Bound};
+use crate::busy_window::{Question, Worst};
+use crate::case::{Case, Contender};
+use crate::error::Checked;
+use crate::verdict::{Term, Test};
+use crate::{fixed_priority, spuri};
+
+/// The test behind a bound under this policy.
+pub(crate) fn test_of(policy: PolicyKind, contender: &Contender, basis: Option<Basis>) -> Test {
+    let named = |name, source| Test { name, source };
+    match (policy, basis) {
+        (_, Some(Basis::Window(_))) | (PolicyKind::RoundRobin { .. }, _) => {
+            named("longest busy window of the CPU", "Lehoczky 1990")
+        }
+        (PolicyKind::Fifo, _) => named(
+            "first come, first served busy window",
+            "George and Minet 1997; Bozhko and Brandenburg 2020",
+        ),
+        (PolicyKind::FixedPriority { .. }, _) if contender.whole => named(
+            "non-preemptive response-time analysis",
+            "George, Rivierre and Spuri 1996, Theorem 15; Bril, Lukkien and Verhaegh 2009",
+        ),
+        (PolicyKind::FixedPriority { .. }, _) => named(
+            "response-time analysis",
+            "Joseph and Pandya 1986; Lehoczky 1990; Tindell, Burns and Wellings 1994",
+        ),
+        (PolicyKind::EarliestDeadlineFirst, Some(Basis::Feasible)) => {
+            named("processor demand (QPA)", "Zhang and Burns 2009, Theorem 3")
+        }
+        (PolicyKind::EarliestDeadlineFirst, _) => named(
+            "processor demand (QPA), response by Spuri's analysis",
+            "Zhang and Burns 2009, Theorem 3; Spuri 1996, Theorem 5",
+        ),
+    }
+}
+
+fn name(system: &System, task: TaskId) -> &str {
+    system.tasks.get(task.index()).map_or("?", |t| t.name.as_str())
+}
+
+/// The question whose answer the bound is.
+fn question<'a>(case: &'a Case, place: usize) -> Question<'a> {
+    match case.policy {
+        PolicyKind::EarliestDeadlineFirst => spuri::question(case, place, 0),
+        _ => fixed_priority::question(case, place, None),
+    }
+}
+
+/// The summands of the completion of the worst job, the largest own term first.
+pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Checked<Vec<Term>> {
+    let question = question(case, place);
+    let own = &case.contenders[place];
+    let mut terms = Vec::new();
+    let mut push = |what: String, count: u64, each: u64| {
+        if count > 0 && each > 0 {
+            terms.push(Term { what, count, each: Work::from_ticks(each) });
+        }
+    };
+    push(name(system, own.task).to_string(), w.job + 1, own.flow.cost);
+    for rival in &question.rivals {
+        let what = name(system, rival.contender.task).to_string();
+        push(what, rival.jobs(w.reach, w.offset)?, rival.contender.flow.cost);
+    }
+    if let Some(blocker) = question.blocker(w.offset) {
+        let whose = blocker.task.map_or("background work", |task| name(system, task));
+        push(format!("blocking by a section of {whose}"), 1, blocker.length);
+    }
+    for taking in &case.takings {
+        push(taking.name.clone(), taking.flow.releases(w.completion)?, taking.flow.cost);
+    }
+    Ok(terms)
+}
+
+/// The bound in words.
+pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) -> String {
+    let own = &case.contenders[place];
+    match bound.basis {
+        Basis::Feasible => format!(
+            "at most its deadline of {}: the processor demand never exceeds the supply; the busy \
+             window is too long to search for the worst response itself",
+            readable(bound.response)
+        ),
+        Basis::Window(window) => {
+            let jitter = jitter_words(own);
+            format!(
+                "{} = {} (longest busy window of the CPU){jitter}",
+                readable(bound.response),
+                readable(window)
+            )
+        }
+        Basis::Job(worst) => job_words(own, bound.response, &worst, terms),
+    }
+}
+
+fn jitter_words(own: &Contender) -> String {
+    let released = own.flow.jitter - own.waiting.min(own.flow.jitter);
+    let mut words = String::new();
+    if released > 0 {
+        words += &format!(" + {} (release jitter)", readable(released));
+    }
+    if own.waiting > 0 {
+        words += &format!(" + {} (waiting for predecessors)", readable(own.waiting));
+    }
+    words
+}
+
+fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> String {
+    let mut words = format!("{} =", readable(response));
+    for (index, term) in terms.iter().enumerate() {
+        let each = readable(term.each.ticks());
+        let plus = if index == 0 { "" } else { " +" };
+        let own = if index == 0 { "own " } else { "" };
+        words += &match term.count {
+            1 => format!("{plus} {each} ({own}{})", term.what),
+            count => format!("{plus} {count} x {each} ({own}{})", term.what),
+        };
+    }
+    if worst.offset > 0 {
+        words += &format!(" - {} (released that late in the busy window)", readable(worst.offset));
+    }
+    words += &jitter_words(own);
+    let cost = &own.cost;
+    if cost.overhead > 0 || cost.suspension > 0 {
+        words += &format!("; each own job: {} wcet", readable(cost.wcet));
+        if cost.overhead > 0 {
+            words += &format!(" + {} switches, preemption and caches", readable(cost.overhead));
+        }
+        if cost.suspension > 0 {
+            words += &format!(" + {} suspension", readable(cost.suspension));
+        }
+    }
+    words
+}
+
+/// A share in percent, with one decimal, rounded up.
+pub(crate) fn percent(ppm: u64) -> String {
+    let tenths = ppm.div_ceil(1_000);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}

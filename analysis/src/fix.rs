@@ -1,0 +1,279 @@
+//! The smallest fix: one parameter, and the value from which on the system is admitted
+//!
+//! Candidates, in this order; the first kind that mends is taken:
+//! 1. the wcet of one task of the CPUs concerned: the smallest relative reduction;
+//! 2. the deadline, or the required response, of the task that is late;
+//! 3. the period of one task of the CPUs concerned: the smallest relative increase.
+//!
+//! # Assumptions
+//! 1. The tests are sustainable (Baruah and Burns 2006): a shorter wcet, a later deadline and a
+//!    longer period never hurt. So one step short of the border is refused.
+//! 2. A period that equals its deadline takes the deadline with it: that is the file's default.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use punctual_model::{Class, Requirement, Span, System, TaskId, Work, readable};
+
+use crate::decide::{self, Component};
+use crate::error::Checked;
+use crate::precedence::{self, Edge};
+use crate::slack::set_budget;
+use crate::verdict::{Refusal, Subject, Verdict};
+
+/// Most tasks whose wcet or period is tried for one refusal: those that use most of the processor.
+const MAX_CANDIDATES: usize = 16;
+
+/// One parameter and its new value. Applied, the whole system is admitted; one nanosecond short of
+/// it, it is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fix {
+    /// Which parameter.
+    pub target: FixTarget,
+    /// Its place in the file, such as `task.planner.wcet`.
+    pub parameter: String,
+    /// Its value now.
+    pub from: Span,
+    /// Its new value.
+    pub to: Span,
+}
+
+/// A parameter that a fix may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FixTarget {
+    /// The wcet (slice, size) of a task.
+    Budget(TaskId),
+    /// The relative deadline of a task.
+    Deadline(TaskId),
+    /// The period or minimum separation of a task, and the deadline where it equals it.
+    Period(TaskId),
+    /// The required response with this index.
+    Within(usize),
+}
+
+impl Fix {
+    /// Changes `system` as the fix says.
+    pub fn apply(&self, system: &mut System) {
+        set(system, self.target, self.to.ticks());
+    }
+}
+
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (readable(self.from.ticks()), readable(self.to.ticks()));
+        write!(f, "{} = \"{to}\" instead of \"{from}\"", self.parameter)
+    }
+}
+
+fn set(system: &mut System, target: FixTarget, value: u64) {
+    let span = Span::from_ticks(value);
+    match target {
+        FixTarget::Budget(task) => {
+            set_budget(&mut system.tasks[task.index()].class, Work::from_ticks(value));
+        }
+        FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
+            Class::Periodic { relative_deadline, .. }
+            | Class::Sporadic { relative_deadline, .. }
+            | Class::Once { relative_deadline, .. } => *relative_deadline = span,
+            Class::Reservation { .. } | Class::Aperiodic => {}
+        },
+        FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
+            Class::Periodic { period, relative_deadline, .. }
+            | Class::Sporadic { min_separation: period, relative_deadline, .. } => {
+                if *period == *relative_deadline {
+                    *relative_deadline = span;
+                }
+                *period = span;
+            }
+            Class::Reservation { period, .. } => *period = span,
+            Class::Once { .. } | Class::Aperiodic => {}
+        },
+        FixTarget::Within(index) => {
+            if let Some(Requirement::Response { within, .. }) = system.requirements.get_mut(index) {
+                *within = span;
+            }
+        }
+    }
+}
+
+fn get(system: &System, target: FixTarget) -> Option<u64> {
+    let class = |task: TaskId| &system.tasks[task.index()].class;
+    match target {
+        FixTarget::Budget(task) => class(task).budget().map(Work::ticks),
+        FixTarget::Deadline(task) => match class(task) {
+            Class::Reservation { .. } => None,
+            class => class.relative_deadline().map(Span::ticks),
+        },
+        FixTarget::Period(task) => class(task).min_separation().map(Span::ticks),
+        FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
+            Requirement::Response { within, .. } => within.ticks(),
+        }),
+    }
+}
+
+fn parameter(system: &System, target: FixTarget) -> String {
+    let key = |task: TaskId, key: &str| format!("task.{}.{key}", system.tasks[task.index()].name);
+    match target {
+        FixTarget::Budget(task) => match system.tasks[task.index()].class {
+            Class::Reservation { .. } => key(task, "slice"),
+            Class::Once { .. } => key(task, "size"),
+            _ => key(task, "wcet"),
+        },
+        FixTarget::Deadline(task) => key(task, "deadline"),
+        FixTarget::Period(task) => match system.tasks[task.index()].class {
+            Class::Sporadic { .. } => key(task, "min-separation"),
+            _ => key(task, "period"),
+        },
+        FixTarget::Within(index) => format!("require.response[{index}].within"),
+    }
+}
+
+/// The search for fixes of one component of CPUs.
+struct Search<'a> {
+    system: &'a System,
+    edges: &'a [Edge],
+    component: &'a Component,
+}
+
+impl Search<'_> {
+    fn admits(&self, target: FixTarget, value: u64) -> Checked<bool> {
+        let mut changed = self.system.clone();
+        set(&mut changed, target, value);
+        // Deadlines and periods decide which precedence is consistent.
+        let edges = match target {
+            FixTarget::Deadline(_) | FixTarget::Period(_) => &precedence::edges(&changed)[..],
+            FixTarget::Budget(_) | FixTarget::Within(_) => self.edges,
+        };
+        decide::admits(&changed, edges, self.component)
+    }
+
+    /// The value nearest to the present one that admits, between it and `end`: bisection.
+    fn border(&self, target: FixTarget, end: u64) -> Checked<Option<u64>> {
+        let Some(now) = get(self.system, target) else { return Ok(None) };
+        if now == end || !self.admits(target, end)? {
+            return Ok(None);
+        }
+        let (mut refused, mut admitted) = (now, end);
+        while refused.abs_diff(admitted) > 1 {
+            let middle = refused.min(admitted) + refused.abs_diff(admitted) / 2;
+            if self.admits(target, middle)? {
+                admitted = middle;
+            } else {
+                refused = middle;
+            }
+        }
+        Ok(Some(admitted))
+    }
+
+    fn fix(&self, target: FixTarget, end: u64) -> Checked<Option<Fix>> {
+        let (Some(to), Some(from)) = (self.border(target, end)?, get(self.system, target)) else {
+            return Ok(None);
+        };
+        Ok(Some(Fix {
+            target,
+            parameter: parameter(self.system, target),
+            from: Span::from_ticks(from),
+            to: Span::from_ticks(to),
+        }))
+    }
+
+    /// The real-time tasks of the component, those that use most of the processor first.
+    fn candidates(&self, own: Option<TaskId>) -> Vec<TaskId> {
+        let here = |(task, id): (&punctual_model::Task, u32)| {
+            let real_time = task.class.is_real_time() && self.component.contains(task.cpu);
+            real_time.then_some(TaskId(id))
+        };
+        let mut tasks: Vec<TaskId> =
+            self.system.tasks.iter().zip(0_u32..).filter_map(here).collect();
+        let share = |task: &TaskId| {
+            let class = &self.system.tasks[task.index()].class;
+            let budget = class.budget().map_or(0, Work::ticks);
+            let span = class.min_separation().or(class.relative_deadline());
+            u128::from(budget) * 1_000_000 / u128::from(span.map_or(1, Span::ticks).max(1))
+        };
+        tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
+        tasks.truncate(MAX_CANDIDATES);
+        tasks
+    }
+
+    /// The fix with the smallest relative change among the same parameter of several tasks.
+    fn smallest(&self, fixes: impl Iterator<Item = (FixTarget, u64)>) -> Checked<Option<Fix>> {
+        let mut best: Option<Fix> = None;
+        for (target, end) in fixes {
+            let Some(fix) = self.fix(target, end)? else { continue };
+            let change = |f: &Fix| u128::from(f.from.ticks().abs_diff(f.to.ticks()));
+            let is_smaller = |b: &Fix| {
+                let (mine, theirs) = (u128::from(fix.from.ticks()), u128::from(b.from.ticks()));
+                change(&fix) * theirs < change(b) * mine
+            };
+            if best.as_ref().is_none_or(is_smaller) {
+                best = Some(fix);
+            }
+        }
+        Ok(best)
+    }
+
+    fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
+        let own = match refusal.subject {
+            Subject::Task(task) => Some(task),
+            Subject::Cpu(_) => None,
+        };
+        let candidates = self.candidates(own);
+        let budgets = candidates.iter().map(|&task| (FixTarget::Budget(task), 1));
+        if let Some(fix) = self.smallest(budgets)? {
+            return Ok(Some(fix));
+        }
+        if let Some(task) = own {
+            let within = self.system.requirements.iter().enumerate();
+            let within = within.filter(|(_, r)| match r {
+                Requirement::Response { task: t, .. } => *t == task,
+            });
+            let within = within.map(|(index, _)| FixTarget::Within(index));
+            for target in within.chain([FixTarget::Deadline(task)]) {
+                if let Some(fix) = self.fix(target, self.far(target))? {
+                    return Ok(Some(fix));
+                }
+            }
+        }
+        let periods = candidates.iter().map(|&task| FixTarget::Period(task));
+        self.smallest(periods.map(|target| (target, self.far(target))))
+    }
+
+    /// A thousand times the present value: a fix beyond would be none.
+    fn far(&self, target: FixTarget) -> u64 {
+        get(self.system, target).unwrap_or(0).saturating_mul(1_000)
+    }
+}
+
+/// Gives every refusal its fix, or says why it has none. About 40 decisions per candidate.
+pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<()> {
+    let components = Component::all(system, edges);
+    let mut admitted = Vec::with_capacity(components.len());
+    for component in &components {
+        admitted.push(decide::admits(system, edges, component)?);
+    }
+    for refusal in &mut verdict.refusals {
+        let cpu = match refusal.subject {
+            Subject::Task(task) => system.tasks[task.index()].cpu,
+            Subject::Cpu(cpu) => cpu,
+        };
+        let Some(mine) = components.iter().position(|c| c.contains(cpu)) else { continue };
+        let component = &components[mine];
+        let others = admitted.iter().enumerate().any(|(index, ok)| index != mine && !ok);
+        let found = Search { system, edges, component }.search(refusal)?;
+        refusal.advice = match (&found, others) {
+            (Some(fix), false) => format!("{fix} mends it"),
+            (Some(fix), true) => format!(
+                "no single parameter mends the whole system, for other CPUs are refused as well; \
+                 {fix} mends this one"
+            ),
+            (None, _) => "no single parameter mends it: it takes changes to several tasks, or \
+                          another placement"
+                .into(),
+        };
+        refusal.fix = found.filter(|_| !others);
+    }
+    Ok(())
+}

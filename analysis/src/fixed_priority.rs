@@ -1,0 +1,104 @@
+//! Fixed priority and first come, first served: response-time analysis, preemptive or not
+//!
+//! # Assumptions
+//! 1. The higher priority first; among equal priorities the earlier arrival, then the order in the
+//!    file. First come, first served is one single priority.
+//! 2. A section that lets nobody preempt stands anywhere in its job; one of a lower priority blocks
+//!    when it began at least one tick before the busy window, hence for at most its length − 1.
+//! 3. Preemptive unless the policy says otherwise; then, and when its section is the whole job, the
+//!    fixed point is that of the start.
+//! 4. Relative deadlines are arbitrary: every job of the busy window counts.
+//!
+//! Sources: Joseph and Pandya 1986; Audsley et al. 1993; Lehoczky 1990 (arbitrary deadlines);
+//! Tindell, Burns and Wellings 1994 (release jitter); George, Rivierre and Spuri 1996, Theorem 15,
+//! and Bril, Lukkien and Verhaegh 2009 (non-preemptive); Bozhko and Brandenburg, ECRTS 2020 (the
+//! same bounds with machine-checked proofs: Prosa, `results/fixed_priority/rta/`).
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::PolicyKind;
+
+use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst};
+use crate::case::{Case, Contender};
+use crate::error::Checked;
+use crate::fixed_point::Meter;
+use crate::utilization::{Ratio, compare_with_one, hyperperiod};
+
+/// Whether `other` goes before a job of `own`, and which of its jobs do.
+fn urgency(policy: PolicyKind, own: &Contender, other: &Contender) -> Option<Urgent> {
+    let order = match policy {
+        PolicyKind::Fifo => Ordering::Equal,
+        _ => other.priority.cmp(&own.priority),
+    };
+    match order {
+        Ordering::Greater => Some(Urgent::Always),
+        // The k-th job at A goes first when its task stands earlier in the file. Jitter blurs who
+        // arrived first: then ties count against the task.
+        Ordering::Equal => Some(Urgent::Earlier {
+            ties: other.task < own.task || other.flow.jitter > 0 || own.flow.jitter > 0,
+        }),
+        Ordering::Less => None,
+    }
+}
+
+/// The question for the contender at `place`.
+pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Question<'_> {
+    let own = &case.contenders[place];
+    let mut rivals = Vec::new();
+    let mut blockers = Vec::new();
+    for (index, other) in case.contenders.iter().enumerate() {
+        if index == place {
+            continue;
+        }
+        match urgency(case.policy, own, other) {
+            Some(urgent) => rivals.push(Rival { contender: other, urgent }),
+            None if other.section > 1 => blockers.push(Blocker {
+                task: Some(other.task),
+                length: other.section - 1,
+                until: i128::MAX,
+            }),
+            None => {}
+        }
+    }
+    if let Some((task, section)) = case.background {
+        blockers.push(Blocker { task: Some(task), length: section - 1, until: i128::MAX });
+    }
+    let separations = rivals.iter().map(|r| r.contender.flow.separation);
+    let separations = separations.chain([own.flow.separation]).flatten();
+    let takings = case.takings.iter().filter_map(|t| t.flow.separation);
+    let or = hyperperiod(separations.chain(takings)).unwrap_or(u64::MAX);
+    Question {
+        own,
+        rivals,
+        takings: &case.takings,
+        blockers,
+        runs_through: own.whole,
+        until: Until::Idle { or },
+        enough,
+    }
+}
+
+/// Whether the task, everything that goes before it and the takings fit into the processor.
+pub(crate) fn fits(question: &Question<'_>) -> bool {
+    let rivals = question.rivals.iter().map(|r| &r.contender.flow);
+    let takings = question.takings.iter().map(|t| &t.flow);
+    let flows = rivals.chain(takings).chain([&question.own.flow]);
+    let ratios: Vec<Ratio> = flows.filter_map(crate::demand::Flow::ratio).collect();
+    compare_with_one(&ratios) != Ordering::Greater
+}
+
+/// The worst response of the contender at `place`; `None` when nothing bounds it.
+/// O(jobs of the busy window · iterations · tasks).
+pub(crate) fn bound_response_time(
+    case: &Case,
+    place: usize,
+    enough: Option<u64>,
+    meter: &mut Meter,
+) -> Checked<Option<Worst>> {
+    let question = question(case, place, enough);
+    if !fits(&question) {
+        return Ok(None);
+    }
+    question.worst(meter)
+}

@@ -1,0 +1,145 @@
+//! What the machine costs: each job's overheads, timer entries, reserves, missing time, suspension
+//!
+//! # Assumptions
+//! 1. Each job pays two switches, one preemption and one refill of the caches, whether it needs
+//!    them or not; under round robin each of its turns does, and the timer entry that ends it.
+//! 2. Each release pays one timer entry, above all tasks of its CPU, in the order of releases.
+//! 3. A reserve or missing time takes at most its budget in any window of its period, above all.
+//! 4. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
+//!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
+//!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again
+//!    and may meet one non-preemptive section of another task.
+//!
+//! Takings above all tasks begin a busy window together with it: in a window of length t there are
+//! at most ⌈t/period⌉ of them, whole, because one that had begun before would have begun the window.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use punctual_model::{Machine, PolicyKind, System, Task};
+
+use crate::case::{Case, Taking};
+use crate::demand::Flow;
+use crate::error::{AnalysisError, Checked, in_range};
+
+/// What one job takes, in parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Cost {
+    /// Its own work.
+    pub(crate) wcet: u64,
+    /// Switches, preemption, caches.
+    pub(crate) overhead: u64,
+    /// Suspension, and what may block it when it resumes.
+    pub(crate) suspension: u64,
+}
+
+impl Cost {
+    /// All of it.
+    pub(crate) fn total(&self) -> Checked<u64> {
+        in_range(self.computing()?.checked_add(self.suspension), "cost of a job")
+    }
+
+    /// The part that is spent on the processor without a break.
+    pub(crate) fn computing(&self) -> Checked<u64> {
+        in_range(self.wcet.checked_add(self.overhead), "cost of a job")
+    }
+}
+
+/// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
+pub(crate) fn cost(
+    system: &System,
+    policy: PolicyKind,
+    task: &Task,
+    budget: u64,
+) -> Checked<Cost> {
+    let machine = &system.machine;
+    let in_and_out = machine.switch.ticks().checked_mul(2);
+    let episode = in_and_out
+        .and_then(|s| s.checked_add(machine.preemption.ticks()))
+        .and_then(|s| s.checked_add(machine.cache_delay.ticks()));
+    let timer = machine.timer.ticks();
+    let resumes = u64::from(suspensions(task));
+    let (episodes, timers) = match policy {
+        PolicyKind::RoundRobin { timeslice } if timeslice.is_zero() => {
+            let what = "a round-robin timeslice is 0s".into();
+            return Err(AnalysisError::Invalid { what });
+        }
+        PolicyKind::RoundRobin { timeslice } => {
+            let turns = budget.div_ceil(timeslice.ticks());
+            (in_range(turns.checked_add(resumes), "turns")?, turns)
+        }
+        _ => (resumes + 1, 0),
+    };
+    // The timer entry of the release is a taking of its own; those of resumes and turns are here.
+    let timers = in_range(timers.checked_add(resumes), "turns")?;
+    let overhead = episode
+        .and_then(|e| e.checked_mul(episodes))
+        .and_then(|o| o.checked_add(timer.checked_mul(timers)?));
+    Ok(Cost {
+        wcet: budget,
+        overhead: in_range(overhead, "overheads of a job")?,
+        suspension: task.max_suspension.ticks(),
+    })
+}
+
+fn suspensions(task: &Task) -> u32 {
+    if task.max_suspension.is_zero() { 0 } else { task.suspensions.max(1) }
+}
+
+/// Adds to each suspending task what may block it when it resumes: once per suspension the longest
+/// section of any other task of the CPU.
+pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
+    for i in 0..case.contenders.len() {
+        let own = case.contenders[i].task;
+        let Some(task) = system.tasks.get(own.index()) else { continue };
+        let resumes = u64::from(suspensions(task));
+        if resumes == 0 {
+            continue;
+        }
+        let others = case.contenders.iter().filter(|c| c.task != own).map(|c| c.section);
+        let background = case.background.map(|(_, section)| section);
+        let section = others.chain(background).max().unwrap_or(0);
+        let contender = &mut case.contenders[i];
+        let blocked = section.checked_mul(resumes);
+        let suspension = blocked.and_then(|b| b.checked_add(contender.cost.suspension));
+        contender.cost.suspension = in_range(suspension, "suspension")?;
+        contender.flow.cost = contender.cost.total()?;
+    }
+    Ok(())
+}
+
+/// The timer entries that the releases of `task` cause. O(1).
+pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
+    if machine.timer.is_zero() || !task.class.is_real_time() {
+        return Ok(None);
+    }
+    Ok(Some(Taking {
+        name: format!("timer entry of {}", task.name),
+        flow: Flow {
+            separation: task.class.min_separation().map(punctual_model::Span::ticks),
+            cost: machine.timer.ticks(),
+            jitter: task.jitter.ticks(),
+        },
+    }))
+}
+
+/// Reserves and missing time as takings above all tasks. O(reserves).
+pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
+    let mut takings = Vec::new();
+    for reserve in machine.reserves.iter().chain(&machine.missing_time) {
+        if reserve.period.is_zero() {
+            let what = format!("the reserve `{}` has a period of 0s", reserve.name);
+            return Err(AnalysisError::Invalid { what });
+        }
+        if reserve.budget.is_zero() {
+            continue;
+        }
+        let flow = Flow {
+            separation: Some(reserve.period.ticks()),
+            cost: reserve.budget.ticks(),
+            jitter: 0,
+        };
+        takings.push(Taking { name: reserve.name.clone(), flow });
+    }
+    Ok(takings)
+}

@@ -1,0 +1,224 @@
+//! Precedence: which waiting costs nothing, and how long the rest lasts
+//!
+//! # Assumptions
+//! 1. A job of b starts when every job of a that arrived at or before it (`after`), or strictly
+//!    before it (`follows`), has completed. `kern` changes neither priorities nor deadlines.
+//! 2. *Consistent* precedence costs nothing: on one CPU, when every job that b waits for goes
+//!    before it anyway. Fixed priority: a has the higher priority, or an equal one and stands
+//!    earlier in the file (or is followed). FIFO: likewise. EDF: no deadline of a that b waits for
+//!    is later than b's (Chetto, Silly and Bouchentouf 1990, the condition under which their
+//!    modified deadlines are the given ones; for all pairs of jobs of different rates as in
+//!    Forget et al., RTAS 2010).
+//! 3. Any other precedence is release jitter: b is ready R(a) − δ after its arrival, where δ is the
+//!    least distance from the arrival of a job of a to that of a job of b that waits for it. R and
+//!    the jitters are the least solution of their equations (holistic analysis: Tindell and Clark
+//!    1994). This is sufficient only; where R(a) ≤ δ nothing waits, and nothing is lost.
+//! 4. On one CPU a waiting job leaves its predecessor to run, so the longest busy window bounds
+//!    every response as well; the smaller bound counts.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{CpuId, PolicyKind, Span, System, Task, TaskId};
+
+use crate::bounds::{self, Bound};
+use crate::case::Case;
+use crate::error::Checked;
+use crate::utilization::gcd;
+
+/// Rounds of the iteration over all CPUs; each lengthens some waiting, or ends it.
+const MAX_ROUNDS: usize = 256;
+
+/// `to` waits for jobs of `from`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: TaskId,
+    pub(crate) to: TaskId,
+    /// The jobs waited for go first anyway.
+    pub(crate) consistent: bool,
+    /// On the same CPU.
+    pub(crate) inside: bool,
+    /// Least distance of the arrivals.
+    pub(crate) distance: u64,
+}
+
+/// All edges of a system. O(tasks + edges).
+pub(crate) fn edges(system: &System) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for (task, id) in system.tasks.iter().zip(0_u32..) {
+        let after = task.after.iter().map(|&from| (from, false));
+        let follows = task.follows.iter().map(|&from| (from, true));
+        for (from, strictly) in after.chain(follows) {
+            if let Some(source) = system.tasks.get(from.index()) {
+                edges.push(edge(system, (source, from), (task, TaskId(id)), strictly));
+            }
+        }
+    }
+    edges
+}
+
+fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool) -> Edge {
+    let inside = a.0.cpu == b.0.cpu;
+    let policy = system.cpus.get(b.0.cpu.index()).map(|cpu| cpu.policy);
+    let first_in_tie = strictly || a.1 < b.1;
+    let consistent = inside
+        && a.0.class.is_real_time()
+        && match policy {
+            Some(PolicyKind::Fifo) => first_in_tie,
+            Some(PolicyKind::FixedPriority { .. }) => {
+                a.0.priority.is_higher_than(b.0.priority)
+                    || (a.0.priority == b.0.priority && first_in_tie)
+            }
+            Some(PolicyKind::EarliestDeadlineFirst) => ordered_deadlines(a.0, b.0),
+            // No order: the bound of round robin needs none (assumption 4).
+            Some(PolicyKind::RoundRobin { .. }) => true,
+            None => false,
+        };
+    let distance = distance(a.0, b.0, strictly);
+    Edge { from: a.1, to: b.1, consistent, inside, distance }
+}
+
+/// No job of `a` that arrives up to the release of one of `b` has a later deadline.
+fn ordered_deadlines(a: &Task, b: &Task) -> bool {
+    match (a.class.relative_deadline(), b.class.relative_deadline()) {
+        (Some(a), Some(d)) => a.checked_add(b.jitter).is_some_and(|a| a <= d),
+        _ => false,
+    }
+}
+
+/// The least distance from an arrival of `a` to that of a job of `b` that waits for it.
+fn distance(a: &Task, b: &Task, strictly: bool) -> u64 {
+    let by_clock = |task: &Task| task.class.arrives_by_clock() && task.jitter.is_zero();
+    let period = |task: &Task| task.class.min_separation().map_or(0, Span::ticks);
+    let common = gcd(period(a), period(b));
+    if !(by_clock(a) && by_clock(b)) || common == 0 {
+        return u64::from(strictly);
+    }
+    let phases = i128::from(b.phase.ticks()) - i128::from(a.phase.ticks());
+    let rest = u64::try_from(phases.rem_euclid(i128::from(common))).unwrap_or(0);
+    if strictly && rest == 0 { common } else { rest }
+}
+
+/// Every CPU's case and bounds, with the waiting that precedence causes.
+#[derive(Clone, Debug)]
+pub(crate) struct Solution {
+    /// By CPU; `None` for CPUs that were not asked for.
+    pub(crate) cases: Vec<Option<Case>>,
+    /// By task; `None`: not real-time, or nothing bounds it.
+    pub(crate) bounds: Vec<Option<Bound>>,
+    /// By task: how much precedence adds to its jitter; `None`: nothing bounds it.
+    pub(crate) waiting: Vec<Option<u64>>,
+}
+
+/// Bounds all tasks of the CPUs for which `asked` holds; these must be closed under precedence.
+/// O(rounds · cost of the tests); one round when all precedence is consistent.
+pub(crate) fn solve(
+    system: &System,
+    edges: &[Edge],
+    asked: impl Fn(CpuId) -> bool,
+) -> Checked<Solution> {
+    let tasks = system.tasks.len();
+    let mut waiting: Vec<Option<u64>> = vec![Some(0); tasks];
+    let mut outside: Vec<Option<u64>> = vec![Some(0); tasks];
+    let mut rounds = 0;
+    loop {
+        let (cases, bounds) = one_round(system, edges, &waiting, &outside, &asked)?;
+        let response = |task: TaskId| bounds[task.index()].map(|b: Bound| b.response);
+        let mut next = next_waiting(edges, &waiting, |e| !e.consistent, response);
+        let mut next_outside = next_waiting(edges, &outside, |e| !e.inside, response);
+        if next == waiting && next_outside == outside {
+            return Ok(Solution { cases, bounds, waiting });
+        }
+        rounds += 1;
+        if rounds > MAX_ROUNDS {
+            give_up(&mut next, &waiting);
+            give_up(&mut next_outside, &outside);
+        }
+        (waiting, outside) = (next, next_outside);
+    }
+}
+
+/// What still grows after so many rounds is taken to have no bound.
+fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
+    for (next, before) in next.iter_mut().zip(before) {
+        if next != before {
+            *next = None;
+        }
+    }
+}
+
+/// The waiting of each task: R(a) − δ over edges that make it `wait`, a's own waiting − δ over the
+/// others. Never less than before, so that the iteration ends.
+fn next_waiting(
+    edges: &[Edge],
+    before: &[Option<u64>],
+    waits: impl Fn(&Edge) -> bool,
+    response: impl Fn(TaskId) -> Option<u64>,
+) -> Vec<Option<u64>> {
+    let mut next = before.to_vec();
+    for edge in edges {
+        let until = if waits(edge) { response(edge.from) } else { before[edge.from.index()] };
+        let longest = until.map(|r| r.saturating_sub(edge.distance));
+        let slot = &mut next[edge.to.index()];
+        *slot = match (*slot, longest) {
+            (Some(known), Some(new)) => Some(known.max(new)),
+            _ => None,
+        };
+    }
+    next
+}
+
+type Round = (Vec<Option<Case>>, Vec<Option<Bound>>);
+
+fn one_round(
+    system: &System,
+    edges: &[Edge],
+    waiting: &[Option<u64>],
+    outside: &[Option<u64>],
+    asked: &impl Fn(CpuId) -> bool,
+) -> Checked<Round> {
+    let known = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
+    let (jitters, outer) = (known(waiting), known(outside));
+    let mut cases = Vec::new();
+    let mut bounds = vec![None; system.tasks.len()];
+    for index in 0..system.cpus.len() {
+        let cpu = CpuId(u16::try_from(index).unwrap_or(u16::MAX));
+        if !asked(cpu) {
+            cases.push(None);
+            continue;
+        }
+        let case = Case::build(system, cpu, &jitters)?;
+        let on_cpu = |list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
+            case.contenders.iter().any(|c| test(&list[c.task.index()]))
+        };
+        let mut found = if on_cpu(waiting, Option::is_none) {
+            vec![None; case.contenders.len()]
+        } else {
+            bounds::of_cpu(&case)?
+        };
+        let waits = on_cpu(waiting, |w| *w != Some(0));
+        if waits && !on_cpu(outside, Option::is_none) && has_inside_waiting(system, edges, cpu) {
+            let case = Case::build(system, cpu, &outer)?;
+            for (mine, window) in found.iter_mut().zip(bounds::everybody(&case)?) {
+                *mine = smaller(*mine, window);
+            }
+        }
+        for (contender, bound) in case.contenders.iter().zip(found) {
+            bounds[contender.task.index()] = bound;
+        }
+        cases.push(Some(case));
+    }
+    Ok((cases, bounds))
+}
+
+fn has_inside_waiting(system: &System, edges: &[Edge], cpu: CpuId) -> bool {
+    let here = |task: TaskId| system.tasks.get(task.index()).is_some_and(|t| t.cpu == cpu);
+    edges.iter().any(|e| e.inside && !e.consistent && here(e.to))
+}
+
+fn smaller(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.response < a.response { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}

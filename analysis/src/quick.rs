@@ -1,0 +1,110 @@
+//! Quick answers: the classic utilization bounds, as information only
+//!
+//! # Assumptions
+//! 1. Periodic or sporadic tasks whose deadlines are their periods, without jitter, blocking,
+//!    waiting or anything above them, preemptive, on one CPU.
+//! 2. For fixed priorities: rate-monotonic ones.
+//!
+//! Powers are computed in 60-bit fixed point and rounded up, so "admits" is certain; within
+//! rounding of the bound the answer is "cannot tell".
+//!
+//! Sources: Liu and Layland 1973, Theorems 5 and 7; Bini, Buttazzo and Buttazzo 2003, Theorem 1.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::PolicyKind;
+
+use crate::case::Case;
+use crate::verdict::{Quick, QuickAnswer, Test};
+
+const FRACTION_BITS: u32 = 60;
+const ONE: u128 = 1 << FRACTION_BITS;
+
+const LIU_LAYLAND: Test =
+    Test { name: "Liu and Layland's bound", source: "Liu and Layland 1973, Theorem 5" };
+const HYPERBOLIC: Test =
+    Test { name: "hyperbolic bound", source: "Bini, Buttazzo and Buttazzo 2003, Theorem 1" };
+const EDF_UTILIZATION: Test =
+    Test { name: "EDF utilization bound", source: "Liu and Layland 1973, Theorem 7" };
+
+/// The quick answers that belong to the policy of this CPU. O(n), O(n²) to see rate monotonicity.
+pub(crate) fn answers(case: &Case) -> Vec<Quick> {
+    let model = outside_the_model(case);
+    match case.policy {
+        PolicyKind::EarliestDeadlineFirst => {
+            let answer = model.map_or_else(|| admits(fits(case)), QuickAnswer::DoesNotApply);
+            vec![Quick { test: EDF_UTILIZATION, answer }]
+        }
+        PolicyKind::FixedPriority { .. } => {
+            let model = model.or_else(|| not_rate_monotonic(case));
+            let answer = |test, ok: fn(&Case) -> bool| Quick {
+                test,
+                answer: model.map_or_else(|| admits(ok(case)), QuickAnswer::DoesNotApply),
+            };
+            vec![answer(LIU_LAYLAND, liu_layland), answer(HYPERBOLIC, hyperbolic)]
+        }
+        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } => Vec::new(),
+    }
+}
+
+fn admits(yes: bool) -> QuickAnswer {
+    if yes { QuickAnswer::Admits } else { QuickAnswer::CannotTell }
+}
+
+fn fits(case: &Case) -> bool {
+    case.load() != Ordering::Greater
+}
+
+fn outside_the_model(case: &Case) -> Option<&'static str> {
+    let all = |test: fn(&crate::case::Contender) -> bool| case.contenders.iter().all(test);
+    if !case.takings.is_empty() {
+        Some("the machine takes time above all tasks")
+    } else if !all(|c| c.flow.separation == Some(c.deadline)) {
+        Some("a deadline is not the period")
+    } else if !all(|c| c.flow.jitter == 0) {
+        Some("there is release jitter or waiting")
+    } else if !all(|c| c.section <= 1) || case.background.is_some() {
+        Some("there are sections without preemption")
+    } else {
+        None
+    }
+}
+
+fn not_rate_monotonic(case: &Case) -> Option<&'static str> {
+    let mut order: Vec<_> =
+        case.contenders.iter().map(|c| (c.priority, c.flow.separation)).collect();
+    order.sort_unstable();
+    let falling = order.windows(2).all(|w| w[0].1 >= w[1].1 || w[0].0 == w[1].0);
+    // Equal priorities with different periods are first come, first served: not rate-monotonic.
+    let equal = order.windows(2).any(|w| w[0].0 == w[1].0 && w[0].1 != w[1].1);
+    (!falling || equal).then_some("the priorities are not rate-monotonic")
+}
+
+fn share(demand: u64, separation: u64) -> u128 {
+    (u128::from(demand) << FRACTION_BITS).div_ceil(u128::from(separation))
+}
+
+/// Rounded up; saturates far above 2.
+fn times(a: u128, b: u128) -> u128 {
+    a.checked_mul(b).map_or(4 * ONE, |p| p.div_ceil(ONE)).min(4 * ONE)
+}
+
+/// Π (Uᵢ + 1) ≤ 2.
+fn hyperbolic(case: &Case) -> bool {
+    let shares = case.ratios().into_iter().map(|r| share(r.demand, r.separation));
+    shares.fold(ONE, |product, u| times(product, (ONE + u).min(4 * ONE))) <= 2 * ONE
+}
+
+/// U ≤ n·(2^(1/n) − 1), as (1 + U/n)ⁿ ≤ 2.
+fn liu_layland(case: &Case) -> bool {
+    let ratios = case.ratios();
+    let n = ratios.len() as u128;
+    if n == 0 {
+        return true;
+    }
+    let sum: u128 = ratios.iter().map(|r| share(r.demand, r.separation)).sum();
+    let factor = (ONE + sum.div_ceil(n)).min(4 * ONE);
+    ratios.iter().fold(ONE, |product, _| times(product, factor)) <= 2 * ONE
+}

@@ -1,0 +1,29 @@
+//! Round robin, and any other order that never idles: the longest busy window bounds everybody
+//!
+//! # Assumptions
+//! 1. The processor does not idle while a real-time job is ready (work conservation), in whatever
+//!    order it serves them.
+//! 2. A job that waits for a predecessor on its own CPU leaves that predecessor to run, so the
+//!    processor is still busy.
+//!
+//! A job released in a busy window completes before the window ends, hence within its length. The
+//! bound is sufficient only: it knows nothing of turns.
+//!
+//! Source: Lehoczky 1990 (busy period); the processor-sharing refinement is not attempted.
+
+use core::cmp::Ordering;
+
+use crate::busy_window::longest;
+use crate::case::Case;
+use crate::error::Checked;
+use crate::fixed_point::Meter;
+
+/// The longest busy window of all work of the CPU; `None` when nothing bounds it: the utilization
+/// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
+pub(crate) fn bound_everybody(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
+    match case.load() {
+        Ordering::Less => longest(case, u64::MAX, meter),
+        Ordering::Equal => longest(case, case.hyperperiod().unwrap_or(u64::MAX), meter),
+        Ordering::Greater => Ok(None),
+    }
+}

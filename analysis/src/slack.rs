@@ -1,0 +1,60 @@
+//! How far one wcet may grow before the system is refused
+//!
+//! # Assumptions
+//! 1. The tests are sustainable in execution times: a longer wcet never helps (Baruah and Burns
+//!    2006), so bisection finds the border.
+//!
+//! Source: sensitivity analysis as in Punnekkat, Davis and Burns 1997.
+
+use punctual_model::{Class, System, TaskId, Work};
+
+use crate::decide::{self, Component};
+use crate::error::Checked;
+use crate::precedence::Edge;
+use crate::verdict::Slack;
+
+/// Sets what one job may take.
+pub(crate) fn set_budget(class: &mut Class, budget: Work) {
+    match class {
+        Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
+        Class::Reservation { slice, .. } => *slice = budget,
+        Class::Once { size, .. } => *size = budget,
+        Class::Aperiodic => {}
+    }
+}
+
+/// The slack of one task of an admitted system; `None` for aperiodic work.
+/// O(log(deadline / wcet · 1000)) decisions.
+pub(crate) fn of(
+    system: &System,
+    edges: &[Edge],
+    component: &Component,
+    task: TaskId,
+) -> Checked<Option<Slack>> {
+    let class = &system.tasks[task.index()].class;
+    let (Some(wcet), Some(deadline)) = (class.budget(), class.relative_deadline()) else {
+        return Ok(None);
+    };
+    if wcet.is_zero() {
+        return Ok(None);
+    }
+    // A job longer than its deadline is late by itself.
+    let most = u128::from(deadline.ticks()) * 1000 / u128::from(wcet.ticks());
+    let mut refused = u64::try_from(most).unwrap_or(u64::MAX).saturating_sub(1000) + 1;
+    let mut admitted = 0;
+    let mut changed = system.clone();
+    while refused - admitted > 1 {
+        let middle = admitted + (refused - admitted) / 2;
+        let Some(grown) = Slack(middle).grown(wcet) else {
+            refused = middle;
+            continue;
+        };
+        set_budget(&mut changed.tasks[task.index()].class, grown);
+        if decide::admits(&changed, edges, component)? {
+            admitted = middle;
+        } else {
+            refused = middle;
+        }
+    }
+    Ok(Some(Slack(admitted)))
+}

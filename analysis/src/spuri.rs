@@ -1,0 +1,80 @@
+//! Earliest deadline first: the worst response of each task
+//!
+//! A task's worst response is not found where everybody is released together: its job arrives at
+//! some offset of a busy window that the others begin.
+//!
+//! # Assumptions
+//! 1. As in [`crate::edf`]; equal deadlines count against the task (the tie-break by arrival can
+//!    only shorten its response).
+//! 2. The arrivals of the task can take any offset to those of the others. With arrivals by the
+//!    clock not every offset occurs, and the bound may not be reached.
+//!
+//! Sources: Spuri, INRIA report 2873, 1996, Theorem 5 and §5 (jitter, blocking); Bozhko and
+//! Brandenburg, ECRTS 2020 (Prosa, `results/edf/rta/`).
+
+use alloc::vec::Vec;
+
+use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst, longest};
+use crate::case::{Case, Contender};
+use crate::error::Checked;
+use crate::fixed_point::Meter;
+
+/// How much later than the own arrival (from the own jitter on) a rival's arrival may be.
+fn shift(own: &Contender, other: &Contender) -> i128 {
+    let lead = i128::from(own.deadline) - i128::from(own.flow.jitter);
+    lead - (i128::from(other.deadline) - i128::from(other.flow.jitter))
+}
+
+/// The offsets at which a job with a later deadline may be in a section.
+fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
+    let tasks = case.contenders.iter().filter(|c| c.task != own.task && c.section > 1);
+    let mut blockers: Vec<Blocker> = tasks
+        .map(|c| Blocker {
+            task: Some(c.task),
+            length: c.section - 1,
+            until: i128::from(c.deadline) + i128::from(own.flow.jitter) - i128::from(own.deadline),
+        })
+        .collect();
+    if let Some((task, section)) = case.background {
+        blockers.push(Blocker { task: Some(task), length: section - 1, until: i128::MAX });
+    }
+    blockers
+}
+
+/// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
+/// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
+pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
+    let hyper = case.hyperperiod();
+    let found = longest(case, hyper.unwrap_or(u64::MAX), meter)?;
+    Ok(found.or(hyper))
+}
+
+/// The question for the contender at `place` in a busy window of length `window`.
+pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
+    let own = &case.contenders[place];
+    let others = case.contenders.iter().filter(|c| c.task != own.task);
+    let rivals = others.map(|other| Rival {
+        contender: other,
+        urgent: Urgent::Deadline { shift: shift(own, other) },
+    });
+    Question {
+        own,
+        rivals: rivals.collect(),
+        takings: &case.takings,
+        blockers: blockers(case, own),
+        runs_through: false,
+        until: Until::Offset(window),
+        enough: None,
+    }
+}
+
+/// The worst response of the contender at `place`. The utilization is at most 1.
+/// O(deadlines in the window · iterations · tasks).
+pub(crate) fn bound_response_time(
+    case: &Case,
+    place: usize,
+    window: u64,
+    meter: &mut Meter,
+) -> Checked<Option<Worst>> {
+    question(case, place, window).worst(meter)
+}

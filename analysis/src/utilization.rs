@@ -1,0 +1,139 @@
+//! Sums of utilizations, exactly: long division instead of fractions with a common denominator
+//!
+//! `Σ Cᵢ/Tᵢ` of hundreds of tasks has a common denominator of thousands of bits. Comparing it with
+//! 1 needs none: dividing digit by digit in base 2⁶⁴ decides, nearly always at the first digit.
+//!
+//! # Assumptions
+//! 1. No denominator is zero (checked where flows are built).
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+/// One share of a processor: `demand` in every `separation`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ratio {
+    pub(crate) demand: u64,
+    pub(crate) separation: u64,
+}
+
+const DIGIT: u32 = 64;
+
+/// Σ ratios against 1, exactly. O(n) but for sums within n·2⁻⁶⁴ of 1, then at most O(n²): a sum of
+/// n fractions that differs from 1 differs by at least 2^(−64·n), hence n + 1 digits decide.
+pub(crate) fn compare_with_one(ratios: &[Ratio]) -> Ordering {
+    let mut whole: u128 = 0;
+    let mut rests: Vec<(u64, u64)> = Vec::with_capacity(ratios.len());
+    for r in ratios {
+        whole += u128::from(r.demand / r.separation);
+        rests.push((r.demand % r.separation, r.separation));
+    }
+    if whole >= 1 {
+        let more = whole > 1 || rests.iter().any(|&(rest, _)| rest > 0);
+        return if more { Ordering::Greater } else { Ordering::Equal };
+    }
+    // What is missing to 1, in units of the current digit.
+    let mut missing: u128 = 1;
+    for _ in 0..=ratios.len() {
+        let mut digits: u128 = 0;
+        for (rest, separation) in &mut rests {
+            let shifted = u128::from(*rest) << DIGIT;
+            digits += shifted / u128::from(*separation);
+            *rest = low(shifted % u128::from(*separation));
+        }
+        let exact = rests.iter().all(|&(rest, _)| rest == 0);
+        let wanted = missing << DIGIT;
+        if digits > wanted || (digits == wanted && !exact) {
+            return Ordering::Greater;
+        }
+        missing = wanted - digits;
+        if missing >= rests.len() as u128 || exact {
+            return if missing == 0 { Ordering::Equal } else { Ordering::Less };
+        }
+    }
+    Ordering::Equal
+}
+
+fn low(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// Σ ratios in parts per million, rounded up (each share is rounded up at 2⁻⁶⁴, so the sum may
+/// show one part too many where it is within n·2⁻⁶⁴ above a whole part). O(n).
+pub(crate) fn parts_per_million(ratios: &[Ratio]) -> u64 {
+    let mut whole: u128 = 0;
+    let mut rest: u128 = 0;
+    for r in ratios {
+        whole += u128::from(r.demand / r.separation);
+        let part = u128::from(r.demand % r.separation) << DIGIT;
+        rest += part.div_ceil(u128::from(r.separation));
+    }
+    let ulps = ratios.len() as u128;
+    // Tolerating n ulps keeps a sum of exactly 500,000 parts from being shown as 500,001.
+    let rest = rest.saturating_sub(ulps);
+    low(whole * 1_000_000 + (rest * 1_000_000).div_ceil(1 << DIGIT))
+}
+
+/// Least common multiple of the separations; `None` beyond 64 bits.
+pub(crate) fn hyperperiod(separations: impl Iterator<Item = u64>) -> Option<u64> {
+    separations.into_iter().try_fold(1_u64, |lcm, t| (lcm / gcd(lcm, t)).checked_mul(t))
+}
+
+/// Greatest common divisor (Euclid).
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratios(list: &[(u64, u64)]) -> Vec<Ratio> {
+        list.iter().map(|&(demand, separation)| Ratio { demand, separation }).collect()
+    }
+
+    #[test]
+    fn sums_of_exactly_one_are_found_with_any_denominators() {
+        let big = u64::MAX;
+        for list in [
+            &[(1, 2), (1, 3), (1, 6)][..],
+            &[(3, 3)],
+            &[(1, 3), (2, 3)],
+            &[(1, 7), (2, 7), (4, 7)],
+            &[(1, big), (big - 1, big)],
+        ] {
+            assert_eq!(compare_with_one(&ratios(list)), Ordering::Equal, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_differences_from_one_are_seen() {
+        let p = 18_446_744_073_709_551_557_u64; // The largest prime below 2^64.
+        let q = 18_446_744_073_709_551_533_u64; // The next one.
+        // 1/2 + (p-1)/2p is below 1, and adding 1/q (more than 1/2p) passes it.
+        let below = [(1, 2), ((p - 1) / 2, p)];
+        assert_eq!(compare_with_one(&ratios(&below)), Ordering::Less);
+        let above = [(1, 2), ((p - 1) / 2, p), (1, q)];
+        assert_eq!(compare_with_one(&ratios(&above)), Ordering::Greater);
+        // Differs from 1 by 1/(p·q): only the second digit shows it.
+        let close = [((p - 1) / 2, p), ((q + 1) / 2, q)];
+        assert_eq!(compare_with_one(&ratios(&close)), Ordering::Greater);
+        let close = [((p + 1) / 2, p), ((q - 1) / 2, q)];
+        assert_eq!(compare_with_one(&ratios(&close)), Ordering::Less);
+    }
+
+    #[test]
+    fn parts_per_million_round_up_but_not_past_a_whole_part() {
+        assert_eq!(parts_per_million(&ratios(&[(1, 4), (1, 4)])), 500_000);
+        assert_eq!(parts_per_million(&ratios(&[(1, 3)])), 333_334);
+        assert_eq!(parts_per_million(&ratios(&[(3, 2)])), 1_500_000);
+    }
+
+    #[test]
+    fn hyperperiods_beyond_64_bits_are_none() {
+        assert_eq!(hyperperiod([4, 6, 10].into_iter()), Some(60));
+        assert_eq!(hyperperiod([u64::MAX, u64::MAX - 1].into_iter()), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! The answer: admitted with bounds, or refused with witnesses, in words and in numbers
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use punctual_model::{CpuId, Span, TaskId, Work};
+
+use crate::fix::Fix;
+
+/// What the analysis says of a whole system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Verdict {
+    /// Whether every deadline, requirement and limit holds: there is no refusal.
+    pub admitted: bool,
+    /// Every task, in the order of the file.
+    pub tasks: Vec<TaskVerdict>,
+    /// Every CPU, in the order of the file.
+    pub cpus: Vec<CpuVerdict>,
+    /// Why it is refused; empty when admitted.
+    pub refusals: Vec<Refusal>,
+}
+
+/// What the analysis says of one task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskVerdict {
+    /// The task.
+    pub task: TaskId,
+    /// Its name in the file.
+    pub name: String,
+    /// The CPU that it is placed on.
+    pub cpu: CpuId,
+    /// Longest time from arrival to completion; `None`: nothing bounds it.
+    pub response_bound: Option<Span>,
+    /// From arrival to deadline; `None` for aperiodic work.
+    pub relative_deadline: Option<Span>,
+    /// How far to trust a refusal of this task.
+    pub exactness: Exactness,
+    /// The test that gave the bound.
+    pub test: Test,
+    /// The terms of the bound in words, with their values; or why there is no bound.
+    pub explanation: String,
+    /// The same terms as numbers; empty when the bound is not a sum of them.
+    pub terms: Vec<Term>,
+    /// What the bound takes for granted, and why it is not exact where it is not.
+    pub assumptions: Vec<String>,
+    /// How far the wcet may grow; `None` when the system is refused, for aperiodic work, and where
+    /// it was not asked for.
+    pub slack: Option<Slack>,
+}
+
+/// Whether a test says "no" only when a deadline can be missed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exactness {
+    /// Necessary and sufficient for the stated model: what it refuses can miss.
+    Exact,
+    /// Sufficient: what it admits is on time; what it refuses may be, too.
+    Sufficient,
+    /// Seen in a simulation of everything that can happen. (No test of this crate says so.)
+    Simulated,
+}
+
+impl Exactness {
+    /// The word in the JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Exactness::Exact => "exact",
+            Exactness::Sufficient => "sufficient",
+            Exactness::Simulated => "simulated",
+        }
+    }
+}
+
+/// A schedulability test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Test {
+    /// What it is called.
+    pub name: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.source)
+    }
+}
+
+/// One summand of a bound: `count` times `each`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// Whose work it is, or what takes it.
+    pub what: String,
+    /// How many jobs or takings.
+    pub count: u64,
+    /// What each takes.
+    pub each: Work,
+}
+
+/// How far a wcet may grow, in tenths of a percent, rounded down. Prints as `50.0 %`.
+///
+/// Growth by k tenths is a wcet of ⌈wcet·(1000 + k)/1000⌉ nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Slack(pub(crate) u64);
+
+impl Slack {
+    /// Tenths of a percent.
+    pub const fn tenths_of_a_percent(self) -> u64 {
+        self.0
+    }
+
+    /// A wcet that has grown by this much.
+    pub fn grown(self, wcet: Work) -> Option<Work> {
+        let grown = u128::from(wcet.ticks()) * (1000 + u128::from(self.0));
+        u64::try_from(grown.div_ceil(1000)).ok().map(Work::from_ticks)
+    }
+}
+
+impl fmt::Display for Slack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} %", self.0 / 10, self.0 % 10)
+    }
+}
+
+/// What the analysis says of one CPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuVerdict {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its name in the file.
+    pub name: String,
+    /// Everything with a guarantee, overheads, reserves and missing time included, in parts per
+    /// million, rounded up.
+    pub utilization_ppm: u64,
+    /// Quick answers: information, never the reason of a verdict.
+    pub quick: Vec<Quick>,
+}
+
+/// A classic test that needs no iteration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Quick {
+    /// The test.
+    pub test: Test,
+    /// What it says.
+    pub answer: QuickAnswer,
+}
+
+/// What a quick test says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuickAnswer {
+    /// It admits.
+    Admits,
+    /// It cannot tell: the bound is passed (or within rounding of it).
+    CannotTell,
+    /// Its model is another one.
+    DoesNotApply(&'static str),
+}
+
+/// One reason why a system is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The task or CPU.
+    pub subject: Subject,
+    /// Its name in the file.
+    pub name: String,
+    /// What is wrong, in words, with the values.
+    pub reason: String,
+    /// A concrete situation that shows it; `None` when the test is only sufficient and has none, or
+    /// when a limit is exceeded rather than the processor.
+    pub witness: Option<Witness>,
+    /// In which situation the witness is seen; empty without one.
+    pub situation: String,
+    /// One parameter that mends the whole system.
+    pub fix: Option<Fix>,
+    /// The fix in words; without one, why there is none and what would mend this refusal alone.
+    pub advice: String,
+}
+
+/// Whom a refusal is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// A task.
+    Task(TaskId),
+    /// A CPU.
+    Cpu(CpuId),
+}
+
+/// A concrete counter-example. Simulating the situation that [`Refusal::situation`] names shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Witness {
+    /// When everything is released at 0, more is due by an instant than can be supplied.
+    Demand {
+        /// The instant, from the common release on.
+        at: Span,
+        /// Work due by then, and the section that may have begun before.
+        demand: Work,
+        /// What the processor supplies by then.
+        supply: Work,
+    },
+    /// A job's response exceeds what is allowed.
+    Response {
+        /// The task.
+        task: TaskId,
+        /// Which job of the busy window, counted from 0.
+        job: u64,
+        /// From its arrival to its completion.
+        response: Span,
+        /// What is allowed: the relative deadline, or a required response.
+        deadline: Span,
+    },
+}
+
+impl Verdict {
+    /// The row of a task.
+    pub fn task(&self, task: TaskId) -> Option<&TaskVerdict> {
+        self.tasks.get(task.index())
+    }
+}
