@@ -1,2 +1,95 @@
-//! The `punctual` command.
-fn main() {}
+//! The `punctual` command: one file of `src/` per command.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes of every command: 0
+//! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself.
+#![forbid(unsafe_code)]
+
+mod check;
+mod ending;
+mod input;
+mod output;
+mod schema;
+mod table;
+mod verdict_json;
+mod verdict_text;
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind as Usage;
+use clap::{Parser, Subcommand};
+
+use ending::{Ended, Failure};
+
+/// User-level hard-real-time scheduling: admitted before it runs, proved afterwards.
+#[derive(Debug, Parser)]
+#[command(
+    name = "punctual",
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 admitted, met or excused; 1 refused or missed; 2 bad input; \
+                  3 failure of the run itself.\n\n\
+                  Start here:\n  \
+                  punctual check examples/two-tasks.toml\n  \
+                  punctual run examples/rosace.toml --for 10s"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Schema(schema::Args),
+}
+
+impl Command {
+    fn execute(&self) -> Ended {
+        match self {
+            Command::Check(args) => check::execute(args),
+            Command::Schema(args) => schema::execute(args),
+        }
+    }
+
+    /// Whether a failure is told to a program.
+    fn json(&self) -> bool {
+        match self {
+            Command::Check(args) => args.json,
+            Command::Schema(_) => false,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match cli.command.execute() {
+        Ok(ending) => ending.code(),
+        Err(failure) => tell(&failure, cli.command.json()),
+    }
+}
+
+fn tell(failure: &Failure, json: bool) -> ExitCode {
+    output::remark(failure.render(output::colour_stderr()));
+    // When the failure is that nothing can be written, trying again tells nobody anything new.
+    if json {
+        let _ = output::print_json(&failure.json());
+    }
+    failure.code()
+}
+
+/// Help and version are results, everything else is bad input.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked = matches!(error.kind(), Usage::DisplayHelp | Usage::DisplayVersion);
+    match error.print() {
+        Err(lost) if asked && lost.kind() != ErrorKind::BrokenPipe => {
+            let failure = Failure::run(format!("cannot write to standard output: {lost}"));
+            tell(&failure, false)
+        }
+        _ if asked => ExitCode::SUCCESS,
+        _ => Failure::input("").code(),
+    }
+}

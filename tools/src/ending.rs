@@ -1,0 +1,145 @@
+//! How a command ends: the exit codes of every command, and what is said about a failure.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use punctual_spec::Diagnostic;
+use serde::Serialize;
+
+/// A command that has done its work; the verdict decides between the first two exit codes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// Admitted, met or excused: 0.
+    Good,
+    /// Refused or missed: 1.
+    Bad,
+}
+
+impl Ending {
+    /// Good when `good`.
+    pub(crate) fn of(good: bool) -> Ending {
+        if good { Ending::Good } else { Ending::Bad }
+    }
+
+    /// The code for the shell.
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Ending::Good => 0,
+            Ending::Bad => 1,
+        })
+    }
+}
+
+/// Who has to act on a failure, which decides between the last two exit codes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blame {
+    /// The input is bad: 2.
+    Input,
+    /// The run itself failed (permission, memory, disk): 3.
+    Run,
+}
+
+/// Why a command could not do its work.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    blame: Blame,
+    message: String,
+    help: Option<String>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// What every command returns.
+pub(crate) type Ended = Result<Ending, Failure>;
+
+impl Failure {
+    /// Bad input that has no place in a file.
+    pub(crate) fn input(message: impl Into<String>) -> Failure {
+        Failure {
+            blame: Blame::Input,
+            message: message.into(),
+            help: None,
+            diagnostics: vec![],
+        }
+    }
+
+    /// Mistakes of a system file.
+    pub(crate) fn diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
+        let message = match diagnostics.as_slice() {
+            [only] => only.message.clone(),
+            several => format!("{} mistakes in the system file", several.len()),
+        };
+        Failure {
+            blame: Blame::Input,
+            message,
+            help: None,
+            diagnostics,
+        }
+    }
+
+    /// A failure of the run itself.
+    pub(crate) fn run(message: impl Into<String>) -> Failure {
+        Failure {
+            blame: Blame::Run,
+            message: message.into(),
+            help: None,
+            diagnostics: vec![],
+        }
+    }
+
+    /// The same with a remedy.
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The code for the shell.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(match self.blame {
+            Blame::Input => 2,
+            Blame::Run => 3,
+        })
+    }
+
+    /// For people: what is wrong, where, and how to mend it.
+    pub(crate) fn render(&self, colour: bool) -> String {
+        if !self.diagnostics.is_empty() {
+            let each = self
+                .diagnostics
+                .iter()
+                .map(|diagnostic| diagnostic.render(colour));
+            return each.collect::<Vec<_>>().join("\n\n");
+        }
+        let mut text = format!("error: {}", self.message);
+        if let Some(help) = &self.help {
+            text.push_str("\n  = help: ");
+            text.push_str(help);
+        }
+        text
+    }
+
+    /// For programs: the object that takes the place of a command's JSON.
+    pub(crate) fn json(&self) -> FailureJson<'_> {
+        FailureJson {
+            format: crate::output::JSON_FORMAT,
+            error: &self.message,
+            help: self.help.as_deref(),
+            diagnostics: &self.diagnostics,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+/// The JSON of a command that could not do its work.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct FailureJson<'a> {
+    format: u32,
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    diagnostics: &'a [Diagnostic],
+}

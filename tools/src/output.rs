@@ -1,0 +1,121 @@
+//! Standard output for results, standard error for remarks; neither may panic.
+//!
+//! A reader that went away is no failure: what it wanted to see has been seen. Everything else that
+//! keeps a result from being written is one, and ends the command with exit code 3.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::ending::Failure;
+
+/// The version of every JSON that this tool prints.
+pub(crate) const JSON_FORMAT: u32 = 1;
+
+/// Writes a result to standard output and makes sure that it has arrived.
+pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::run(format!(
+            "cannot write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value as JSON to standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::run(format!("cannot write this result as JSON: {error}")))?;
+    print(text)
+}
+
+/// Says something beside the result. A standard error that is closed or full loses it.
+pub(crate) fn remark(text: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether results may be coloured.
+pub(crate) fn colour_stdout() -> bool {
+    colour(io::stdout().is_terminal())
+}
+
+/// Whether remarks may be coloured.
+pub(crate) fn colour_stderr() -> bool {
+    colour(io::stderr().is_terminal())
+}
+
+/// Colours are for terminals that know them, unless the user wants none (<https://no-color.org>).
+fn colour(is_terminal: bool) -> bool {
+    let unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == OsStr::new("dumb"));
+    is_terminal && unset("NO_COLOR") && !dumb
+}
+
+/// `text` as the terminal shows it in `style`, when `coloured`.
+pub(crate) fn styled(text: &str, style: anstyle::Style, coloured: bool) -> String {
+    if coloured {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A file that a command promises to write: opened before the work starts, so that a wrong path is
+/// told in the first second and not after an hour.
+#[derive(Debug)]
+pub(crate) struct PromisedFile {
+    path: std::path::PathBuf,
+    file: BufWriter<File>,
+}
+
+impl PromisedFile {
+    /// Opens `path` for writing. What the file held stays until the first byte is written.
+    pub(crate) fn open(path: &Path) -> Result<PromisedFile, Failure> {
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        match opened {
+            Ok(file) => Ok(PromisedFile {
+                path: path.to_owned(),
+                file: BufWriter::with_capacity(1 << 16, file),
+            }),
+            Err(error) => Err(cannot_write(path, &error)
+                .with_help("nothing was run; name a file in a folder that you may write to")),
+        }
+    }
+
+    /// Replaces the content by what `write` writes.
+    pub(crate) fn fill(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let PromisedFile { path, mut file } = self;
+        let done = empty(file.get_ref())
+            .and_then(|()| write(&mut file))
+            .and_then(|()| file.flush());
+        match done {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Pipes and devices have no length to set.
+fn empty(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)
+    } else {
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::run(format!("cannot write {}: {error}", path.display()))
+}

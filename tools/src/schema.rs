@@ -1,0 +1,64 @@
+//! `punctual schema`: the JSON Schema of the system file and of what each command prints.
+//!
+//! The schema of the file is made from the reader's own table of keys. Those of the outputs are
+//! written by hand, because they are the contract, and tested against real output.
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::output;
+
+/// Prints the JSON Schema of the system file, or of what a command prints with --json
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    punctual schema > punctual.schema.json   # for editors: completion and checks\n  \
+    punctual schema check                    # what `punctual check --json` prints")]
+pub(crate) struct Args {
+    /// Whose output; without it, the system file
+    command: Option<Subject>,
+}
+
+/// What has a schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Subject {
+    /// The system file
+    File,
+    /// The verdict of `check`, also of a `run` that is refused
+    Check,
+    /// What any command prints when it fails (exit codes 2 and 3)
+    Error,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    output::print_json(&schema(args.command.unwrap_or(Subject::File))?)?;
+    Ok(Ending::Good)
+}
+
+fn schema(subject: Subject) -> Result<Value, Failure> {
+    let text = match subject {
+        Subject::File => return Ok(punctual_spec::schema()),
+        Subject::Check => include_str!("../schema/check.json"),
+        Subject::Error => include_str!("../schema/error.json"),
+    };
+    serde_json::from_str(text)
+        .map_err(|error| Failure::run(format!("this build carries a broken schema: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_one() {
+        for &subject in Subject::value_variants() {
+            let schema = schema(subject).expect("JSON");
+            assert_eq!(
+                jsonschema::meta::validate(&schema)
+                    .err()
+                    .map(|e| e.to_string()),
+                None
+            );
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A verdict for programs: the JSON of `check` (SEMANTICS §6).
+
+use punctual_analysis::{TaskVerdict, Verdict, Witness};
+use punctual_model::{CpuId, Span, System, readable};
+use serde::Serialize;
+
+use crate::output::JSON_FORMAT;
+
+/// The whole answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct VerdictJson {
+    format: u32,
+    verdict: &'static str,
+    tasks: Vec<TaskJson>,
+    refusals: Vec<RefusalJson>,
+    cpus: Vec<CpuJson>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct TaskJson {
+    name: String,
+    on: String,
+    cpu: String,
+    response_bound_ns: Option<u64>,
+    relative_deadline_ns: Option<u64>,
+    exactness: &'static str,
+    test: String,
+    explanation: String,
+    slack_percent: Option<f64>,
+    assumptions: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct RefusalJson {
+    subject: String,
+    reason: String,
+    witness: Option<WitnessJson>,
+    situation: String,
+    fix: Option<FixJson>,
+    advice: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum WitnessJson {
+    Demand {
+        at_ns: u64,
+        demand_ns: u64,
+        supply_ns: u64,
+    },
+    Response {
+        task: String,
+        job: u64,
+        response_ns: u64,
+        deadline_ns: u64,
+    },
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct FixJson {
+    parameter: String,
+    from: String,
+    to: String,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct CpuJson {
+    name: String,
+    policy: &'static str,
+    utilization_percent: f64,
+}
+
+impl VerdictJson {
+    /// `verdict` on `system`, with names in the place of numbers.
+    pub(crate) fn new(system: &System, verdict: &Verdict) -> VerdictJson {
+        VerdictJson {
+            format: JSON_FORMAT,
+            verdict: if verdict.admitted {
+                "admitted"
+            } else {
+                "refused"
+            },
+            tasks: verdict
+                .tasks
+                .iter()
+                .map(|task| TaskJson::new(system, task))
+                .collect(),
+            refusals: verdict
+                .refusals
+                .iter()
+                .map(|r| RefusalJson::new(system, r))
+                .collect(),
+            cpus: verdict
+                .cpus
+                .iter()
+                .map(|cpu| CpuJson::new(system, cpu))
+                .collect(),
+        }
+    }
+}
+
+impl TaskJson {
+    fn new(system: &System, task: &TaskVerdict) -> TaskJson {
+        let cpu = cpu_name(system, task.cpu);
+        TaskJson {
+            name: task.name.clone(),
+            on: format!("cpu.{cpu}"),
+            cpu,
+            response_bound_ns: task.response_bound.map(Span::as_ns),
+            relative_deadline_ns: task.relative_deadline.map(Span::as_ns),
+            exactness: task.exactness.name(),
+            test: task.test.to_string(),
+            explanation: task.explanation.clone(),
+            slack_percent: task.slack.map(|slack| tenths(slack.tenths_of_a_percent())),
+            assumptions: task.assumptions.clone(),
+        }
+    }
+}
+
+impl RefusalJson {
+    fn new(system: &System, refusal: &punctual_analysis::Refusal) -> RefusalJson {
+        RefusalJson {
+            subject: refusal.name.clone(),
+            reason: refusal.reason.clone(),
+            witness: refusal
+                .witness
+                .map(|witness| WitnessJson::new(system, witness)),
+            situation: refusal.situation.clone(),
+            fix: refusal.fix.as_ref().map(|fix| FixJson {
+                parameter: fix.parameter.clone(),
+                from: readable(fix.from.as_ns()).to_string(),
+                to: readable(fix.to.as_ns()).to_string(),
+                from_ns: fix.from.as_ns(),
+                to_ns: fix.to.as_ns(),
+            }),
+            advice: refusal.advice.clone(),
+        }
+    }
+}
+
+impl WitnessJson {
+    fn new(system: &System, witness: Witness) -> WitnessJson {
+        match witness {
+            Witness::Demand { at, demand, supply } => WitnessJson::Demand {
+                at_ns: at.as_ns(),
+                demand_ns: demand.as_ns(),
+                supply_ns: supply.as_ns(),
+            },
+            Witness::Response {
+                task,
+                job,
+                response,
+                deadline,
+            } => WitnessJson::Response {
+                task: system
+                    .tasks
+                    .get(task.index())
+                    .map_or(String::new(), |t| t.name.clone()),
+                job,
+                response_ns: response.as_ns(),
+                deadline_ns: deadline.as_ns(),
+            },
+        }
+    }
+}
+
+impl CpuJson {
+    fn new(system: &System, cpu: &punctual_analysis::CpuVerdict) -> CpuJson {
+        CpuJson {
+            name: cpu.name.clone(),
+            policy: system
+                .cpus
+                .get(cpu.cpu.index())
+                .map_or("", |cpu| cpu.policy.name()),
+            // Parts per million, rounded up, to tenths of a percent, rounded up.
+            utilization_percent: tenths(cpu.utilization_ppm.div_ceil(1_000)),
+        }
+    }
+}
+
+/// The name of a CPU in the file.
+pub(crate) fn cpu_name(system: &System, cpu: CpuId) -> String {
+    system
+        .cpus
+        .get(cpu.index())
+        .map_or(String::new(), |cpu| cpu.name.clone())
+}
+
+/// Tenths of a percent as a percentage. Exact to the last digit that is printed, below 10^15.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a percentage that large is read by nobody"
+)]
+fn tenths(tenths: u64) -> f64 {
+    tenths as f64 / 10.0
+}

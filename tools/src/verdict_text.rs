@@ -1,0 +1,246 @@
+//! A verdict for people: the answer first, then the figures, then why.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use punctual_analysis::{CpuVerdict, QuickAnswer, Refusal, TaskVerdict, Verdict, Witness};
+use punctual_model::{Requirement, Share, Span, System, readable};
+
+use crate::output::styled;
+use crate::table::{Align, Table};
+use crate::verdict_json::cpu_name;
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const HEADING: Style = Style::new().bold();
+
+/// The answer in one line.
+pub(crate) fn headline(system: &System, verdict: &Verdict, coloured: bool) -> String {
+    let size = format!(
+        "{} on {}",
+        count(system.tasks.len(), "task"),
+        count(system.cpus.len(), "CPU")
+    );
+    if verdict.admitted {
+        let held = if system.requirements.is_empty() {
+            "every deadline holds"
+        } else {
+            "every deadline and requirement holds"
+        };
+        format!("{}: {size}, {held}", styled("admitted", GOOD, coloured))
+    } else {
+        let reasons = count(verdict.refusals.len(), "reason");
+        format!("{}: {size}, {reasons}", styled("refused", BAD, coloured))
+    }
+}
+
+/// The whole verdict: headline, refusals, CPUs, tasks, requirements, explanations.
+pub(crate) fn render(system: &System, verdict: &Verdict, coloured: bool) -> String {
+    let heading = |text| styled(text, HEADING, coloured);
+    let mut text = headline(system, verdict, coloured);
+    text.push('\n');
+    for refusal in &verdict.refusals {
+        let _ = write!(text, "\n{}", refusal_text(system, refusal, coloured));
+    }
+    let _ = write!(text, "\n{}", cpu_table(system, &verdict.cpus));
+    let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
+    if !system.requirements.is_empty() {
+        let _ = write!(
+            text,
+            "\n{}\n{}",
+            heading("Required"),
+            requirements(system, verdict)
+        );
+    }
+    let _ = write!(text, "\n{}\n{}", heading("Why"), reasons(&verdict.tasks));
+    let _ = write!(
+        text,
+        "\n{}\n{}",
+        heading("Grounds"),
+        grounds(&verdict.tasks)
+    );
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// `1 task`, `2 tasks`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
+}
+
+fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {
+    let mut text = format!(
+        "{}: {}\n",
+        styled(&refusal.name, BAD, coloured),
+        refusal.reason
+    );
+    if let Some(witness) = refusal.witness {
+        let _ = writeln!(text, "  witness: {}", witness_text(system, witness));
+        if !refusal.situation.is_empty() {
+            let _ = writeln!(text, "  seen when {}", refusal.situation);
+        }
+    }
+    if !refusal.advice.is_empty() {
+        let _ = writeln!(text, "  fix: {}", refusal.advice);
+    }
+    text
+}
+
+fn witness_text(system: &System, witness: Witness) -> String {
+    match witness {
+        Witness::Demand { at, demand, supply } => format!(
+            "by {} work of {} is due, and the processor supplies {}",
+            readable(at.as_ns()),
+            readable(demand.as_ns()),
+            readable(supply.as_ns())
+        ),
+        Witness::Response {
+            task,
+            job,
+            response,
+            deadline,
+        } => format!(
+            "job {job} of {} takes {} where {} is allowed",
+            system
+                .tasks
+                .get(task.index())
+                .map_or("?", |task| task.name.as_str()),
+            readable(response.as_ns()),
+            readable(deadline.as_ns())
+        ),
+    }
+}
+
+fn cpu_table(system: &System, cpus: &[CpuVerdict]) -> Table {
+    let mut table = Table::new(&[
+        ("cpu", Align::Left),
+        ("policy", Align::Left),
+        ("utilization", Align::Right),
+        ("limit", Align::Right),
+        ("quick answers", Align::Left),
+    ]);
+    let limit = system.machine.limits.utilization;
+    for cpu in cpus {
+        let policy = system
+            .cpus
+            .get(cpu.cpu.index())
+            .map_or("", |cpu| cpu.policy.name());
+        table.row(vec![
+            cpu.name.clone(),
+            policy.into(),
+            percent(cpu.utilization_ppm),
+            if limit == Share::WHOLE {
+                "100 %".into()
+            } else {
+                percent(u64::from(limit.ppm()))
+            },
+            quick_answers(cpu),
+        ]);
+    }
+    table
+}
+
+fn quick_answers(cpu: &CpuVerdict) -> String {
+    let answers = cpu.quick.iter().filter_map(|quick| match quick.answer {
+        QuickAnswer::Admits => Some(format!("{} admits", quick.test.name)),
+        QuickAnswer::CannotTell => Some(format!("{} cannot tell", quick.test.name)),
+        QuickAnswer::DoesNotApply(_) => None,
+    });
+    answers.collect::<Vec<_>>().join(", ")
+}
+
+fn task_table(system: &System, tasks: &[TaskVerdict]) -> Table {
+    let mut table = Table::new(&[
+        ("task", Align::Left),
+        ("on", Align::Left),
+        ("bound", Align::Right),
+        ("deadline", Align::Right),
+        ("slack", Align::Right),
+        ("exactness", Align::Left),
+    ]);
+    for task in tasks {
+        table.row(vec![
+            task.name.clone(),
+            format!("cpu.{}", cpu_name(system, task.cpu)),
+            span(task.response_bound),
+            span(task.relative_deadline),
+            task.slack.map_or("-".into(), |slack| slack.to_string()),
+            if task.response_bound.is_some() {
+                task.exactness.name()
+            } else {
+                "-"
+            }
+            .into(),
+        ]);
+    }
+    table
+}
+
+fn requirements(system: &System, verdict: &Verdict) -> String {
+    let mut text = String::new();
+    for requirement in &system.requirements {
+        let Requirement::Response { task, within } = *requirement;
+        let Some(row) = verdict.task(task) else {
+            continue;
+        };
+        let holds = row.response_bound.is_some_and(|bound| bound <= within);
+        let _ = writeln!(
+            text,
+            "  {} responds within {}: {} ({})",
+            row.name,
+            readable(within.as_ns()),
+            if holds { "holds" } else { "does not hold" },
+            span(row.response_bound)
+        );
+    }
+    text
+}
+
+fn reasons(tasks: &[TaskVerdict]) -> String {
+    let mut text = String::new();
+    for task in tasks {
+        let _ = writeln!(text, "  {}: {}", task.name, task.explanation);
+    }
+    text
+}
+
+/// The tests and what they take for granted, each once, with the tasks that it is about.
+fn grounds(tasks: &[TaskVerdict]) -> String {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut say = |what: String, name| match said.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, names)) => names.push(name),
+        None => said.push((what, vec![name])),
+    };
+    for task in tasks.iter().filter(|task| task.response_bound.is_some()) {
+        say(format!("by {}", task.test), task.name.as_str());
+    }
+    for task in tasks {
+        for assumption in &task.assumptions {
+            say(format!("given that {assumption}"), task.name.as_str());
+        }
+    }
+    let mut text = String::new();
+    for (what, names) in said {
+        let whose = if names.len() == tasks.len() {
+            "all".into()
+        } else {
+            names.join(", ")
+        };
+        let _ = writeln!(text, "  {whose}: {what}");
+    }
+    text
+}
+
+fn span(span: Option<Span>) -> String {
+    span.map_or("-".into(), |span| readable(span.as_ns()).to_string())
+}
+
+/// Parts per million as a percentage, rounded up to a tenth.
+fn percent(ppm: u64) -> String {
+    let tenths = ppm.div_ceil(1_000);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}

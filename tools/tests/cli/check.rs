@@ -1,0 +1,209 @@
+//! `punctual check`: verdicts, exit codes, and mistakes that are told.
+
+use std::process::Stdio;
+
+use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+use serde_json::json;
+
+const OVERLOAD: &str = r#"
+[system]
+cpus = [0]
+[cpu.0]
+policy = "edf"
+[task.a]
+class = "periodic"
+on = "cpu.0"
+period = "10ms"
+wcet = "6ms"
+[task.b]
+class = "periodic"
+on = "cpu.0"
+period = "10ms"
+wcet = "5ms"
+"#;
+
+#[test]
+fn the_two_tasks_of_the_contract_have_the_figures_of_the_contract() {
+    let output = output(&["check", &example("two-tasks.toml"), "--json"]);
+    assert_eq!(code(&output), 0);
+    let verdict = json(&output);
+    assert_obeys(&verdict, "check");
+    assert_eq!(verdict["format"], 1);
+    assert_eq!(verdict["verdict"], "admitted");
+    let figures = |index: usize| {
+        let task = &verdict["tasks"][index];
+        json!([
+            task["name"],
+            task["response_bound_ns"],
+            task["exactness"],
+            task["slack_percent"]
+        ])
+    };
+    assert_eq!(figures(0), json!(["fast", 2_000_000, "exact", 50.0]));
+    assert_eq!(figures(1), json!(["slow", 7_000_000, "exact", 20.0]));
+    assert_eq!(verdict["tasks"][0]["on"], "cpu.0");
+    assert_eq!(verdict["refusals"], json!([]));
+}
+
+#[test]
+fn the_answer_stands_in_the_first_line_for_people() {
+    let admitted = output(&["check", &example("two-tasks.toml")]);
+    assert!(
+        stdout(&admitted).starts_with("admitted: 2 tasks on 1 CPU"),
+        "{}",
+        stdout(&admitted)
+    );
+    let quiet = output(&["check", &example("two-tasks.toml"), "--quiet"]);
+    assert_eq!(stdout(&quiet).lines().count(), 1);
+}
+
+#[test]
+fn a_refused_system_exits_1_and_its_fix_admits_it() {
+    let folder = Folder::new("check-fix");
+    let file = folder.write("overload.toml", OVERLOAD);
+    let refused = output(&["check", &file, "--json"]);
+    assert_eq!(code(&refused), 1);
+    let verdict = json(&refused);
+    assert_obeys(&verdict, "check");
+    let fix = &verdict["refusals"][0]["fix"];
+    let text = |key: &str| fix[key].as_str().expect("text").to_owned();
+    let parameter = text("parameter");
+    let task = if parameter.contains(".a.") {
+        ("\"6ms\"", "a")
+    } else {
+        ("\"5ms\"", "b")
+    };
+    assert_eq!(parameter, format!("task.{}.wcet", task.1));
+    assert_eq!(format!("\"{}\"", text("from")), task.0);
+    let mended = OVERLOAD.replace(task.0, &format!("\"{}\"", text("to")));
+    let file = folder.write("mended.toml", &mended);
+    assert_eq!(code(&output(&["check", &file])), 0);
+}
+
+#[test]
+fn the_refused_automobile_names_planner_and_core3() {
+    let refused = output(&["check", &example("waters2019.toml"), "--json"]);
+    assert_eq!(code(&refused), 1);
+    let verdict = json(&refused);
+    assert_obeys(&verdict, "check");
+    let refusals = verdict["refusals"].as_array().expect("a list");
+    let subjects: Vec<_> = refusals
+        .iter()
+        .map(|r| r["subject"].as_str().unwrap_or(""))
+        .collect();
+    assert_eq!(subjects, ["Planner", "Core3"]);
+    assert_eq!(refusals[0]["witness"]["response_ns"], 12_437_000);
+}
+
+#[test]
+fn declared_missing_time_lengthens_bounds() {
+    let file = example("two-tasks.toml");
+    let verdict = json(&output(&[
+        "check",
+        &file,
+        "--json",
+        "--missing-time",
+        "100us/10ms",
+    ]));
+    assert_eq!(verdict["tasks"][0]["response_bound_ns"], 2_100_000);
+    assert_eq!(
+        code(&output(&["check", &file, "--missing-time", "10ms/10ms"])),
+        2
+    );
+    assert_eq!(
+        code(&output(&["check", &file, "--missing-time", "lots"])),
+        2
+    );
+}
+
+#[test]
+fn mistakes_of_a_file_are_told_with_their_line_to_people_and_programs() {
+    let folder = Folder::new("check-mistakes");
+    let file = folder.write(
+        "typo.toml",
+        &OVERLOAD.replace("wcet = \"5ms\"", "wect = \"5ms\""),
+    );
+    let told = output(&["check", &file, "--json"]);
+    assert_eq!(code(&told), 2);
+    let failure = json(&told);
+    assert_obeys(&failure, "error");
+    let diagnostic = &failure["diagnostics"][0];
+    assert_eq!(diagnostic["line"], 15);
+    assert_eq!(diagnostic["help"], "did you mean `wcet`?");
+    let shown = output(&["check", &file]);
+    assert_eq!(stdout(&shown), "");
+    let shown = String::from_utf8(shown.stderr).expect("UTF-8");
+    assert!(
+        shown.contains("wect = \"5ms\"") && shown.contains("did you mean"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_no_system_file_is_bad_input() {
+    let folder = Folder::new("check-input");
+    let binary = folder.path("binary.toml");
+    std::fs::write(&binary, [0xff, 0xfe, 0x00]).expect("written");
+    let missing = folder.path("missing.toml");
+    for file in [missing, folder.path(""), binary, "/dev/null".into()] {
+        let told = output(&["check", &file, "--json"]);
+        assert_eq!(code(&told), 2, "{file}");
+        assert_obeys(&json(&told), "error");
+    }
+    assert_eq!(code(&output(&["check"])), 2);
+    assert_eq!(code(&output(&["chekc", "file"])), 2);
+    assert_eq!(code(&output(&[])), 2);
+}
+
+#[test]
+fn paths_need_not_be_text_and_files_need_not_be_writable() {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("check-paths");
+    let name = std::ffi::OsStr::from_bytes(b"plan\xff.toml");
+    let path = std::path::PathBuf::from(folder.path("")).join(name);
+    std::fs::copy(example("two-tasks.toml"), &path).expect("copied");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).expect("read-only");
+    let output = punctual(&["check"])
+        .arg(&path)
+        .current_dir("/")
+        .output()
+        .expect("starts");
+    assert_eq!(code(&output), 0);
+}
+
+#[test]
+fn a_full_disk_is_a_failure_of_the_run_and_a_reader_that_left_is_none() {
+    for arguments in [
+        &["check", "FILE", "--json"][..],
+        &["check", "FILE"],
+        &["--help"],
+    ] {
+        let file = example("two-tasks.toml");
+        let arguments: Vec<&str> = arguments
+            .iter()
+            .map(|&a| if a == "FILE" { file.as_str() } else { a })
+            .collect();
+        let full = std::fs::File::create("/dev/full").expect("Linux has it");
+        let output = punctual(&arguments).stdout(full).output().expect("starts");
+        assert_eq!(code(&output), 3);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("standard output"), "{said}");
+
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let gone = punctual(&arguments)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output();
+        let gone = gone.expect("starts");
+        assert_eq!(code(&gone), 0);
+        assert_eq!(String::from_utf8_lossy(&gone.stderr), "");
+    }
+}
+
+#[test]
+fn results_that_are_no_terminal_have_no_colours() {
+    let refused = output(&["check", &example("waters2019.toml")]);
+    assert!(!refused.stdout.contains(&0x1b));
+}

@@ -1,0 +1,89 @@
+//! Runs the built command and looks at what it prints.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The command, from a folder of its own choice.
+pub(crate) fn punctual(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command
+        .args(arguments)
+        .current_dir(std::env::temp_dir())
+        .env_remove("NO_COLOR");
+    command
+}
+
+/// The command's output; it must have run at all.
+pub(crate) fn output(arguments: &[&str]) -> Output {
+    punctual(arguments).output().expect("the command starts")
+}
+
+/// The exit code; a signal is a failure of the test.
+pub(crate) fn code(output: &Output) -> i32 {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("panicked"), "{said}");
+    output
+        .status
+        .code()
+        .unwrap_or_else(|| panic!("ended by a signal: {said}"))
+}
+
+/// Standard output as text.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// Standard output as JSON.
+pub(crate) fn json(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{said}", stdout(output)))
+}
+
+/// Fails unless `value` obeys what `punctual schema SUBJECT` exports.
+pub(crate) fn assert_obeys(value: &Value, subject: &str) {
+    let schema = json(&output(&["schema", subject]));
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{value:#}");
+}
+
+/// A file of `examples/`.
+pub(crate) fn example(name: &str) -> String {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join("../examples").join(name).display().to_string()
+}
+
+/// A folder that disappears with the value.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// A fresh folder; `name` keeps tests apart.
+    pub(crate) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// Writes a file in it and gives its path.
+    pub(crate) fn write(&self, name: &str, content: &str) -> String {
+        std::fs::write(self.0.join(name), content).expect("written");
+        self.path(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,5 @@
+//! The built `punctual` command, seen from outside: exit codes, output, files.
+
+mod check;
+mod common;
+mod help;
