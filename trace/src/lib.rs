@@ -15,12 +15,20 @@
 //! through the same functions; what a live machine does late is read from the log itself.
 #![forbid(unsafe_code)]
 
+mod behavior;
 mod code;
 mod form;
 mod log;
 mod record;
 mod recorder;
+mod short;
+mod summary;
 
+pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};
 pub use recorder::Recorder;
+pub use summary::{
+    Cause, Counter, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport, Quantiles,
+    RunReport, RunVerdict, TaskReport,
+};

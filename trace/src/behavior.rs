@@ -1,0 +1,199 @@
+//! Who executed when: a run of one CPU as segments and jobs, with Prosa's predicates over it.
+//!
+//! The names are those of Prosa's `behavior` and `model` folders (`scheduled_at`,
+//! `service_during`, `pending`, `backlogged`, `completed_by`, `work_conserving`).
+//!
+//! ```text
+//!   entry          entry                entry
+//!     |== execution ==|= execution =|xxxxx|      xxxxx  missing time stands at the end of the
+//!     t0              t1            .     t2            interval that it was reported for
+//! ```
+//!
+//! Where inside its interval missing time lay is not known; at the instants of entries every
+//! function here is exact.
+
+mod build;
+
+use punctual_kern::{MissingCause, Outcome};
+use punctual_model::{Instant, Span, ThreadId, Work};
+
+use crate::log::Log;
+
+/// A run of one CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Behavior {
+    /// Who executed when, in order of time, disjoint.
+    pub segments: Vec<Segment>,
+    /// Every released job, in order of release.
+    pub jobs: Vec<JobRecord>,
+    /// Time that was charged to nobody, in order, disjoint.
+    pub missing: Vec<Missing>,
+    /// What was counted per thread index.
+    pub threads: Vec<ThreadCounts>,
+    /// Entries that decided something (all but the announcements of missing time).
+    pub decisions: u64,
+    /// Times the processor changed hands, to or from idle included.
+    pub switches: u64,
+    /// Switches away from a thread that was still ready.
+    pub preemptions: u64,
+    /// The longest delay from an armed instant to the next entry.
+    pub late_max: Span,
+    /// The instant up to which the run is known.
+    pub end: Instant,
+}
+
+/// A stretch of execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Who.
+    pub thread: ThreadId,
+    /// Which job, as an index into [`Behavior::jobs`].
+    pub job: Option<usize>,
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
+}
+
+/// A stretch of time that was charged to nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
+    /// Who took it.
+    pub cause: MissingCause,
+}
+
+/// Releases of a thread that became no job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadCounts {
+    /// Dropped because the job before was unfinished (`late = "skip"`).
+    pub skipped: u64,
+    /// Dropped because the backlog was full.
+    pub lost: u64,
+}
+
+/// A released job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobRecord {
+    /// Whose.
+    pub thread: ThreadId,
+    /// Number within its thread.
+    pub index: u64,
+    /// From where its response is measured.
+    pub arrival: Instant,
+    /// [`Instant::MAX`] without one.
+    pub absolute_deadline: Instant,
+    /// The entry that released it.
+    pub released: Instant,
+    /// When it was ready for the first time.
+    pub started: Option<Instant>,
+    /// When it was over.
+    pub ended: Option<Instant>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Work received, as the core counted it at the end.
+    pub received: Work,
+    /// It used its budget and was not done.
+    pub overran: bool,
+    /// From when on it ran below all real-time work.
+    pub demoted: Option<Instant>,
+    /// How long it waited by its own request.
+    pub suspended: Span,
+    /// How long it waited for its predecessors.
+    pub held_back: Span,
+    /// How long it had no budget.
+    pub throttled: Span,
+}
+
+impl JobRecord {
+    /// From arrival to completion; `None` while it is not complete, or when it never was.
+    pub fn response_time(&self) -> Option<Span> {
+        match self.outcome? {
+            Outcome::Done | Outcome::Stopped => Some(self.ended?.since(self.arrival)),
+            Outcome::Aborted | Outcome::Short => None,
+        }
+    }
+
+    /// Whether the job was over at `t` (Prosa: `completed_by`).
+    pub fn completed_by(&self, t: Instant) -> bool {
+        self.ended.is_some_and(|ended| ended <= t)
+    }
+
+    /// Whether the job had arrived and was not over at `t` (Prosa: `pending`).
+    pub fn pending(&self, t: Instant) -> bool {
+        self.arrival <= t && !self.completed_by(t)
+    }
+
+    /// Whether the job counts as late in a run that ended at `end`: over after its deadline, not
+    /// over with its deadline behind it, ended before it was done, or short of its slice.
+    pub fn missed(&self, end: Instant) -> bool {
+        if self.absolute_deadline == Instant::MAX {
+            return false;
+        }
+        match self.outcome {
+            Some(Outcome::Aborted | Outcome::Short) => true,
+            _ => self.ended.unwrap_or(end) > self.absolute_deadline,
+        }
+    }
+}
+
+impl Behavior {
+    /// What the log says about CPU `cpu` (its place in the plan). O(records · log jobs).
+    pub fn new(log: &Log, cpu: usize) -> Behavior {
+        build::build(log, cpu)
+    }
+
+    /// Who executed at `t` (Prosa: `scheduled_at`). O(log segments).
+    pub fn scheduled_at(&self, t: Instant) -> Option<&Segment> {
+        let after = self.segments.partition_point(|s| s.end <= t);
+        self.segments.get(after).filter(|s| s.start <= t)
+    }
+
+    /// Work that `thread` received in [`from`, `to`) (Prosa: `service_during`).
+    pub fn service_during(&self, thread: ThreadId, from: Instant, to: Instant) -> Work {
+        self.sum(from, to, |s| s.thread == thread)
+    }
+
+    /// Work that job number `job` of [`Behavior::jobs`] received in [`from`, `to`).
+    pub fn job_service_during(&self, job: usize, from: Instant, to: Instant) -> Work {
+        self.sum(from, to, |s| s.job == Some(job))
+    }
+
+    /// Whether a job was pending at `t` and did not execute (Prosa: `backlogged`).
+    pub fn backlogged(&self, job: usize, t: Instant) -> bool {
+        let scheduled = self.scheduled_at(t).is_some_and(|s| s.job == Some(job));
+        !scheduled && self.jobs.get(job).is_some_and(|j| j.pending(t))
+    }
+
+    /// Time in [`from`, `to`) that was charged to nobody because of `cause`. O(log gaps + gaps
+    /// in the interval).
+    pub fn missing_during(&self, from: Instant, to: Instant, cause: MissingCause) -> Span {
+        let first = self.missing.partition_point(|m| m.end <= from);
+        let gaps = self.missing[first..].iter().take_while(|m| m.start < to);
+        let ticks = gaps
+            .filter(|m| m.cause == cause)
+            .map(|m| overlap((m.start, m.end), from, to));
+        Span::from_ticks(ticks.sum())
+    }
+
+    /// The segments that overlap [`from`, `to`), in order. O(log segments).
+    pub fn segments_in(&self, from: Instant, to: Instant) -> &[Segment] {
+        let first = self.segments.partition_point(|s| s.end <= from);
+        let last = self.segments.partition_point(|s| s.start < to);
+        self.segments.get(first..last).unwrap_or_default()
+    }
+
+    fn sum(&self, from: Instant, to: Instant, wanted: impl Fn(&Segment) -> bool) -> Work {
+        let segments = self.segments_in(from, to).iter().filter(|s| wanted(s));
+        let ticks = segments.map(|s| overlap((s.start, s.end), from, to));
+        Work::from_ticks(ticks.sum())
+    }
+}
+
+/// Ticks that two intervals share.
+fn overlap(of: (Instant, Instant), from: Instant, to: Instant) -> u64 {
+    of.1.min(to).since(of.0.max(from)).ticks()
+}

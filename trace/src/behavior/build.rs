@@ -1,0 +1,297 @@
+//! From records to segments and jobs.
+
+use std::collections::VecDeque;
+
+use punctual_kern::{Event, MissingCause, Next, Outcome, TraceEvent, WakeCause};
+use punctual_model::{Instant, Span, ThreadId};
+
+use super::{Behavior, JobRecord, Missing, Segment};
+use crate::log::Log;
+use crate::record::Record;
+
+pub(super) fn build(log: &Log, cpu: usize) -> Behavior {
+    let mut builder = Builder::default();
+    let Some(cpu) = log.cpus.get(cpu) else {
+        return builder.behavior;
+    };
+    for (now, record) in &cpu.records {
+        builder.take(now, record);
+    }
+    builder.finish(cpu.lost_from.unwrap_or(log.header.end))
+}
+
+/// What is known about a thread at the instant of the current record.
+#[derive(Default)]
+struct ThreadState {
+    /// Its released jobs that are not over, oldest first.
+    open: VecDeque<usize>,
+    /// The job that it is working on.
+    current: Option<usize>,
+    waiting: Option<(Instant, Wait)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Wait {
+    Suspended,
+    Predecessors,
+    Throttled,
+}
+
+#[derive(Default)]
+struct Builder {
+    behavior: Behavior,
+    threads: Vec<ThreadState>,
+    running: Option<ThreadId>,
+    /// The last entry, and the end of what is accounted for before it.
+    last: Instant,
+    announced: Vec<(Span, MissingCause)>,
+    armed: Option<Instant>,
+    /// The current entry only announces missing time.
+    announcing: bool,
+}
+
+impl Builder {
+    fn take(&mut self, now: Instant, record: Record) {
+        match record {
+            Record::Event { event, .. } => self.event(now, event),
+            Record::Trace(event) => self.trace(now, event),
+            Record::Decision(decision) => {
+                if self.announcing {
+                    return;
+                }
+                self.behavior.decisions += 1;
+                self.armed = decision.arm;
+                self.running = match decision.next {
+                    Next::Thread(thread) => Some(thread),
+                    _ => None,
+                };
+            }
+        }
+    }
+
+    fn event(&mut self, now: Instant, event: Event) {
+        self.announcing = matches!(event, Event::Missing { .. });
+        if self.announcing {
+            return;
+        }
+        if let Some(late) = self.armed.and_then(|armed| now.checked_since(armed)) {
+            self.behavior.late_max = self.behavior.late_max.max(late);
+        }
+        self.account(now);
+    }
+
+    /// Divides the interval since the last entry between execution and missing time.
+    fn account(&mut self, now: Instant) {
+        let total = self.announced.iter().map(|(span, _)| span.ticks()).sum();
+        let mut at = now.saturating_sub(Span::from_ticks(total)).max(self.last);
+        if let Some(thread) = self.running
+            && at > self.last
+        {
+            let state = self.threads.get(thread.index());
+            let job = state.and_then(|s| s.current);
+            self.execute(thread, job, self.last, at);
+        }
+        for (span, cause) in self.announced.drain(..) {
+            let end = at.saturating_add(span).min(now);
+            if end > at {
+                self.behavior.missing.push(Missing {
+                    start: at,
+                    end,
+                    cause,
+                });
+            }
+            at = end;
+        }
+        self.last = now;
+    }
+
+    fn execute(&mut self, thread: ThreadId, job: Option<usize>, start: Instant, end: Instant) {
+        if let Some(last) = self.behavior.segments.last_mut()
+            && (last.thread, last.job, last.end) == (thread, job, start)
+        {
+            last.end = end;
+        } else {
+            self.behavior.segments.push(Segment {
+                thread,
+                job,
+                start,
+                end,
+            });
+        }
+    }
+
+    fn state(&mut self, thread: ThreadId) -> &mut ThreadState {
+        let index = thread.index();
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, ThreadState::default);
+            self.behavior.threads.resize(index + 1, Default::default());
+        }
+        &mut self.threads[index]
+    }
+
+    /// Where the open job `index` of `thread` stands. O(open jobs of the thread).
+    fn find(&self, thread: ThreadId, index: u64) -> Option<usize> {
+        let open = &self.threads.get(thread.index())?.open;
+        let mut open = open.iter().copied();
+        open.find(|&at| self.behavior.jobs[at].index == index)
+    }
+
+    fn job(&mut self, thread: ThreadId, index: u64) -> Option<&mut JobRecord> {
+        let at = self.find(thread, index)?;
+        self.behavior.jobs.get_mut(at)
+    }
+
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        match event {
+            TraceEvent::Missing { span, cause } => self.announced.push((span, cause)),
+            TraceEvent::Switched { preempted, .. } => {
+                self.behavior.switches += 1;
+                self.behavior.preemptions += u64::from(preempted);
+            }
+            TraceEvent::Released {
+                thread,
+                job,
+                arrival,
+                deadline,
+            } => self.released(now, thread, (job, arrival, deadline)),
+            TraceEvent::Skipped { thread, .. } => {
+                self.state(thread);
+                self.behavior.threads[thread.index()].skipped += 1;
+            }
+            TraceEvent::Lost { thread, .. } => {
+                self.state(thread);
+                self.behavior.threads[thread.index()].lost += 1;
+            }
+            TraceEvent::Completed {
+                thread,
+                job,
+                outcome,
+                received,
+                ..
+            } => self.completed(now, thread, job, (outcome, received)),
+            TraceEvent::Ended { thread } => {
+                let state = self.state(thread);
+                state.open.clear();
+                state.current = None;
+                state.waiting = None;
+            }
+            TraceEvent::Created { thread } | TraceEvent::Changed { thread } => {
+                self.state(thread);
+            }
+            other => self.progress(now, other),
+        }
+    }
+
+    fn released(&mut self, now: Instant, thread: ThreadId, job: (u64, Instant, Instant)) {
+        let at = self.behavior.jobs.len();
+        self.state(thread).open.push_back(at);
+        self.behavior.jobs.push(JobRecord {
+            thread,
+            index: job.0,
+            arrival: job.1,
+            absolute_deadline: job.2,
+            released: now,
+            started: None,
+            ended: None,
+            outcome: None,
+            received: punctual_model::Work::ZERO,
+            overran: false,
+            demoted: None,
+            suspended: Span::ZERO,
+            held_back: Span::ZERO,
+            throttled: Span::ZERO,
+        });
+    }
+
+    fn completed(
+        &mut self,
+        now: Instant,
+        thread: ThreadId,
+        index: u64,
+        end: (Outcome, punctual_model::Work),
+    ) {
+        self.stop_waiting(now, thread);
+        let Some(at) = self.find(thread, index) else {
+            return;
+        };
+        let job = &mut self.behavior.jobs[at];
+        job.ended = Some(now);
+        (job.outcome, job.received) = (Some(end.0), end.1);
+        self.state(thread).open.retain(|&open| open != at);
+    }
+
+    fn progress(&mut self, now: Instant, event: TraceEvent) {
+        match event {
+            TraceEvent::Started { thread, job, .. } => {
+                self.stop_waiting(now, thread);
+                let at = self.find(thread, job);
+                self.state(thread).current = at;
+                if let Some(at) = at {
+                    self.behavior.jobs[at].started = Some(now);
+                }
+            }
+            TraceEvent::Overran { thread, job } => {
+                if let Some(job) = self.job(thread, job) {
+                    job.overran = true;
+                }
+            }
+            TraceEvent::Demoted { thread, job } => {
+                if let Some(job) = self.job(thread, job) {
+                    job.demoted = Some(now);
+                }
+            }
+            TraceEvent::Throttled { thread, .. } => self.wait(now, thread, Wait::Throttled),
+            TraceEvent::Replenished { thread, .. } => self.stop_waiting(now, thread),
+            TraceEvent::Blocked {
+                thread,
+                job,
+                for_predecessors,
+            } => {
+                let why = if for_predecessors {
+                    self.state(thread).current = self.find(thread, job);
+                    Wait::Predecessors
+                } else {
+                    Wait::Suspended
+                };
+                self.wait(now, thread, why);
+            }
+            TraceEvent::Woken { thread, cause } if cause != WakeCause::EarlyWake => {
+                self.stop_waiting(now, thread);
+            }
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self, now: Instant, thread: ThreadId, why: Wait) {
+        self.stop_waiting(now, thread);
+        self.state(thread).waiting = Some((now, why));
+    }
+
+    fn stop_waiting(&mut self, now: Instant, thread: ThreadId) {
+        let state = self.state(thread);
+        let Some((since, why)) = state.waiting.take() else {
+            return;
+        };
+        let Some(current) = state.current else { return };
+        let span = now.since(since);
+        if let Some(job) = self.behavior.jobs.get_mut(current) {
+            let total = match why {
+                Wait::Suspended => &mut job.suspended,
+                Wait::Predecessors => &mut job.held_back,
+                Wait::Throttled => &mut job.throttled,
+            };
+            *total = total.saturating_add(span);
+        }
+    }
+
+    fn finish(mut self, end: Instant) -> Behavior {
+        let end = end.max(self.last);
+        self.account(end);
+        for index in 0..self.threads.len() {
+            let id = u32::try_from(index).unwrap_or(u32::MAX);
+            self.stop_waiting(end, ThreadId::new(id, 0));
+        }
+        self.behavior.end = end;
+        self.behavior
+    }
+}

@@ -1,0 +1,277 @@
+//! The summary of a run: verdict, tasks, CPUs, misses with their causes. One value for all outputs.
+//!
+//! Serialized, it is the JSON of `sim`, `run` and `replay` (SEMANTICS §6); displayed, it is the
+//! table at the end of a run; the page and the exit code come from it too.
+
+mod cause;
+mod display;
+mod figures;
+
+use punctual_model::TaskId;
+use serde::Serialize;
+
+use crate::behavior::Behavior;
+use crate::log::Log;
+
+pub use cause::Cause;
+pub use figures::Quantiles;
+
+/// Version of the JSON.
+pub const FORMAT: u32 = 1;
+/// Most misses listed one by one; the rest is counted.
+pub const MAX_LISTED_MISSES: usize = 100_000;
+
+/// How a run went.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunReport {
+    /// Version of this structure.
+    pub format: u32,
+    /// On time or not.
+    pub verdict: RunVerdict,
+    /// `real-time`, `best-effort` or `virtual`.
+    pub mode: &'static str,
+    /// `sim`, `linux`, ...
+    pub platform: String,
+    /// What ran it.
+    pub tool: String,
+    /// The file or program.
+    pub source: String,
+    /// Seed of everything drawn at random.
+    pub seed: u64,
+    /// Releases in [0, this) were covered.
+    pub duration_ns: u64,
+    /// How long the run took until its last job was over.
+    pub elapsed_ns: u64,
+    /// Why it ended before its time.
+    pub stopped: Option<String>,
+    /// What the machine refused.
+    pub lost_capabilities: Vec<String>,
+    /// What went wrong in the work itself.
+    pub faults: Vec<String>,
+    /// Fingerprint of the machine.
+    pub machine: Vec<Fact>,
+    /// In the order of the file.
+    pub tasks: Vec<TaskReport>,
+    /// In the order of the file.
+    pub cpus: Vec<CpuReport>,
+    /// Every late job, in order of CPU and release.
+    pub misses: Vec<Miss>,
+    /// Misses beyond [`MAX_LISTED_MISSES`].
+    pub misses_not_listed: u64,
+    /// What a workload found when it compared itself with its reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oracle: Option<OracleReport>,
+}
+
+/// The verdict of a run (SEMANTICS §3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunVerdict {
+    /// Every deadline was met.
+    Met,
+    /// At least one was not.
+    Missed,
+    /// Every miss disappears when the missing time recorded in its busy window is taken out.
+    Excused,
+}
+
+impl RunVerdict {
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RunVerdict::Met => "met",
+            RunVerdict::Missed => "missed",
+            RunVerdict::Excused => "excused",
+        }
+    }
+}
+
+/// One line of the fingerprint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Fact {
+    /// What.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// One task.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskReport {
+    /// From the file.
+    pub name: String,
+    /// Name of its CPU.
+    pub cpu: String,
+    /// Releases covered: completed, late and unfinished ones.
+    pub jobs: u64,
+    /// Late ones, excused or not.
+    pub misses: u64,
+    /// Late ones that missing time excuses.
+    pub excused: u64,
+    /// Jobs that used their budget and were not done.
+    pub overruns: u64,
+    /// Releases dropped because the job before was unfinished.
+    pub skipped: u64,
+    /// Releases dropped because the backlog was full.
+    pub lost: u64,
+    /// Jobs that were neither over nor late when the run ended.
+    pub unfinished: u64,
+    /// Responses of all completed jobs, from arrival to completion, in nanoseconds.
+    pub response_ns: Quantiles,
+    /// Bound with the terms of the file alone.
+    pub bound_ns: Option<u64>,
+    /// Bound with this machine's terms.
+    pub machine_bound_ns: Option<u64>,
+    /// `exact`, `sufficient` or `simulated`.
+    pub exactness: Option<String>,
+}
+
+/// One CPU.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CpuReport {
+    /// Its name in the file.
+    pub id: String,
+    /// The host CPU.
+    pub host: Option<u32>,
+    /// Its policy.
+    pub policy: &'static str,
+    /// Entries that decided something.
+    pub decisions: u64,
+    /// Times the processor changed hands, to and from idle included.
+    pub switches: u64,
+    /// Switches away from a thread that was still ready.
+    pub preemptions: u64,
+    /// Time executed by threads.
+    pub executed_ns: u64,
+    /// Preemptions that had to wait.
+    pub deferrals: u64,
+    /// The longest of these waits.
+    pub deferred_max_ns: u64,
+    /// The longest delay from an armed instant to the entry.
+    pub late_max_ns: u64,
+    /// Time taken from below, in total.
+    pub missing_time_ns: u64,
+    /// The longest single gap of it.
+    pub missing_time_max_ns: u64,
+    /// Time given back voluntarily to the rest of the system.
+    pub given_back_ns: u64,
+    /// How missing time was measured; empty: not at all.
+    pub missing_method: String,
+    /// What that may be off by, per gap.
+    pub missing_error_ns: u64,
+    /// From when on the recorder was full.
+    pub lost_from_ns: Option<u64>,
+    /// What the platform counted further.
+    pub counters: Vec<Counter>,
+}
+
+/// Something that a platform counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Counter {
+    /// What.
+    pub name: String,
+    /// How many.
+    pub value: u64,
+}
+
+/// A late job and why.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Miss {
+    /// Whose.
+    pub task: String,
+    /// Its place among the tasks.
+    #[serde(skip)]
+    pub task_index: Option<TaskId>,
+    /// Name of its CPU.
+    pub cpu: String,
+    /// Number within its task, from 0.
+    pub job: u64,
+    /// When it arrived.
+    pub release_ns: u64,
+    /// From its deadline to its completion (or to the end of the run); negative for a job that
+    /// ended early without being done.
+    pub lateness_ns: i64,
+    /// Missing time explains all of it.
+    pub excused: bool,
+    /// Why.
+    pub cause: Cause,
+    /// The figures behind the cause, in words.
+    pub detail: String,
+}
+
+/// What a workload found when it compared itself with its reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct OracleReport {
+    /// Steps compared.
+    pub steps: u64,
+    /// Steps that differed.
+    pub mismatches: u64,
+}
+
+impl RunReport {
+    /// Summarizes a log. O(records · log records) in time; all responses are kept for exact
+    /// quantiles.
+    pub fn new(log: &Log) -> RunReport {
+        let behaviors: Vec<Behavior> = (0..log.cpus.len())
+            .map(|cpu| Behavior::new(log, cpu))
+            .collect();
+        RunReport::of_behaviors(log, &behaviors)
+    }
+
+    pub(crate) fn of_behaviors(log: &Log, behaviors: &[Behavior]) -> RunReport {
+        let (misses, not_listed) = cause::misses(log, behaviors);
+        let tasks = figures::tasks(log, behaviors, &misses);
+        let all_misses: u64 = tasks.iter().map(|t| t.misses).sum();
+        let excused: u64 = tasks.iter().map(|t| t.excused).sum();
+        let verdict = match all_misses {
+            0 => RunVerdict::Met,
+            n if n == excused => RunVerdict::Excused,
+            _ => RunVerdict::Missed,
+        };
+        let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
+        let h = &log.header;
+        RunReport {
+            format: FORMAT,
+            verdict,
+            mode: h.mode.name(),
+            platform: h.platform.clone(),
+            tool: h.tool.clone(),
+            source: h.source.clone(),
+            seed: h.seed,
+            duration_ns: h.duration.ticks(),
+            elapsed_ns: log.ns(end.ticks()),
+            stopped: h.stopped.clone(),
+            lost_capabilities: h.lost.clone(),
+            faults: h.faults.clone(),
+            machine: figures::facts(&h.machine),
+            tasks,
+            cpus: figures::cpus(log, behaviors),
+            misses,
+            misses_not_listed: not_listed,
+            oracle: log.oracle.map(|o| OracleReport {
+                steps: o.steps,
+                mismatches: o.mismatches,
+            }),
+        }
+    }
+
+    /// On time or not.
+    pub fn verdict(&self) -> RunVerdict {
+        self.verdict
+    }
+
+    /// Exit code of a command that ends with this report (SEMANTICS §3): 3 when the recorder was
+    /// full or the work itself failed, 1 for misses and for results that differ from the
+    /// reference, else 0.
+    pub fn exit_code(&self) -> u8 {
+        let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
+        let wrong = self.oracle.is_some_and(|o| o.mismatches > 0);
+        if self.verdict == RunVerdict::Missed || wrong {
+            1
+        } else if cut || !self.faults.is_empty() {
+            3
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Why a job was late: what delayed it in its busy window, by amount.
+//!
+//! The *busy window* of a job reaches back from its completion to the last instant at which no job
+//! of its urgency or a higher one was pending (Lehoczky 1990); what happened before cannot have
+//! delayed it. Missing time in the window is taken out first: if the lateness disappears with it,
+//! the miss is excused. Else the cause is the first of the list below that alone would make the
+//! lateness disappear, or else the largest of them. Given-back time is the system's own choice and
+//! excuses nothing.
+
+use std::fmt::Write;
+
+use punctual_kern::{MissingCause, Outcome};
+use punctual_model::{Instant, PolicyKind, readable};
+use serde::Serialize;
+
+use super::{MAX_LISTED_MISSES, Miss};
+use crate::behavior::{Behavior, JobRecord};
+use crate::log::Log;
+
+/// How many jobs a busy window is followed back over, and how many segments are added up. A window
+/// cut off here is shorter than the true one, so it excuses less, never more.
+const MAX_WINDOW: usize = 20_000;
+
+/// Why a job was late (SEMANTICS §3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Time taken from below.
+    MissingTime,
+    /// It, or a job of its own thread before it, needed more than its budget.
+    Overrun,
+    /// More urgent jobs executed.
+    HigherPriority,
+    /// The entry that released it came late.
+    LateTimer,
+    /// Preemption had to wait for code that cannot be interrupted.
+    Deferral,
+    /// It waited for predecessors or for less urgent work that could not be preempted.
+    Blocked,
+    /// Page faults (reported by platforms that can tell).
+    PageFault,
+    /// It waited by its own request.
+    Suspension,
+    /// Nothing in the log explains it.
+    Unattributed,
+}
+
+impl Cause {
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::MissingTime => "missing-time",
+            Cause::Overrun => "overrun",
+            Cause::HigherPriority => "higher-priority",
+            Cause::LateTimer => "late-timer",
+            Cause::Deferral => "deferral",
+            Cause::Blocked => "blocked",
+            Cause::PageFault => "page-fault",
+            Cause::Suspension => "suspension",
+            Cause::Unattributed => "unattributed",
+        }
+    }
+}
+
+/// All misses with their causes, at most [`MAX_LISTED_MISSES`] of them, and how many more there
+/// are.
+pub(super) fn misses(log: &Log, behaviors: &[Behavior]) -> (Vec<Miss>, u64) {
+    let mut all = Vec::new();
+    let mut more = 0;
+    for (cpu, behavior) in behaviors.iter().enumerate() {
+        let mut windows = None;
+        for (at, job) in behavior.jobs.iter().enumerate() {
+            if !job.missed(behavior.end) {
+                continue;
+            }
+            if all.len() == MAX_LISTED_MISSES {
+                more += 1;
+                continue;
+            }
+            let inquiry = windows.get_or_insert_with(|| Inquiry::new(log, cpu, behavior));
+            all.push(inquiry.explain(at));
+        }
+    }
+    (all, more)
+}
+
+/// One CPU with what is needed to find busy windows.
+struct Inquiry<'a> {
+    log: &'a Log,
+    cpu: usize,
+    behavior: &'a Behavior,
+    policy: PolicyKind,
+    /// Jobs by arrival, and the latest completion among those up to each.
+    by_arrival: Vec<usize>,
+    latest: Vec<Instant>,
+}
+
+/// What delayed a job, in ticks.
+#[derive(Default)]
+struct Delays {
+    missing: u64,
+    given_back: u64,
+    own: u64,
+    urgent: u64,
+    /// The thread that interfered most, and its share.
+    worst: Option<(usize, u64)>,
+    less_urgent: u64,
+    late_release: u64,
+    overran: bool,
+}
+
+impl<'a> Inquiry<'a> {
+    fn new(log: &'a Log, cpu: usize, behavior: &'a Behavior) -> Self {
+        let mut by_arrival: Vec<usize> = (0..behavior.jobs.len()).collect();
+        by_arrival.sort_by_key(|&at| behavior.jobs[at].arrival);
+        let mut latest = Vec::with_capacity(by_arrival.len());
+        let mut last = Instant::ZERO;
+        for &at in &by_arrival {
+            last = last.max(behavior.jobs[at].ended.unwrap_or(behavior.end));
+            latest.push(last);
+        }
+        let policy = log.plan.cpus.get(cpu).map(|plan| plan.policy);
+        Inquiry {
+            log,
+            cpu,
+            behavior,
+            policy: policy.unwrap_or(PolicyKind::Fifo),
+            by_arrival,
+            latest,
+        }
+    }
+
+    /// Whether `other` is at least as urgent as `job`, so that it can delay it.
+    fn is_urgent(&self, other: &JobRecord, job: &JobRecord) -> bool {
+        if other.thread == job.thread {
+            return other.index <= job.index;
+        }
+        if other.absolute_deadline == Instant::MAX {
+            return false;
+        }
+        let priority = |j: &JobRecord| {
+            let plan = self.log.plan.cpus.get(self.cpu);
+            let thread = plan.and_then(|plan| plan.threads.get(j.thread.index()));
+            thread.map_or(0, |(_, constraint)| constraint.priority.number())
+        };
+        match self.policy {
+            PolicyKind::FixedPriority { .. } => priority(other) >= priority(job),
+            PolicyKind::EarliestDeadlineFirst => other.absolute_deadline <= job.absolute_deadline,
+            PolicyKind::Fifo => other.arrival <= job.arrival,
+            PolicyKind::RoundRobin { .. } => true,
+        }
+    }
+
+    /// Start of the busy window of `job`.
+    fn window_start(&self, job: &JobRecord) -> Instant {
+        let jobs = &self.behavior.jobs;
+        let mut start = job.arrival;
+        let end = self
+            .by_arrival
+            .partition_point(|&at| jobs[at].arrival <= job.arrival);
+        for at in (end.saturating_sub(MAX_WINDOW)..end).rev() {
+            if self.latest[at] <= start {
+                break;
+            }
+            let other = &jobs[self.by_arrival[at]];
+            let over = other.demoted.or(other.ended).unwrap_or(self.behavior.end);
+            if over > start && other.arrival < start && self.is_urgent(other, job) {
+                start = other.arrival;
+            }
+        }
+        start
+    }
+
+    fn delays(&self, job: &JobRecord, from: Instant, to: Instant) -> Delays {
+        let missing = |cause| self.behavior.missing_during(from, to, cause).ticks();
+        let mut delays = Delays {
+            missing: missing(MissingCause::Stolen),
+            given_back: missing(MissingCause::GivenBack),
+            late_release: job.released.since(job.arrival).ticks(),
+            overran: job.overran,
+            ..Delays::default()
+        };
+        let mut shares: Vec<u64> = Vec::new();
+        let segments = self.behavior.segments_in(from, to);
+        let recent = segments.len().saturating_sub(MAX_WINDOW);
+        for segment in &segments[recent..] {
+            let ticks = segment.end.min(to).since(segment.start.max(from)).ticks();
+            let other = segment.job.map(|at| &self.behavior.jobs[at]);
+            let urgent = other.is_some_and(|other| self.is_urgent(other, job));
+            if segment.thread == job.thread {
+                delays.own += ticks;
+                delays.overran |= other.is_some_and(|other| other.overran);
+            } else if urgent {
+                delays.urgent += ticks;
+                let index = segment.thread.index();
+                if shares.len() <= index {
+                    shares.resize(index + 1, 0);
+                }
+                shares[index] += ticks;
+            } else if segment.end > job.released {
+                delays.less_urgent += segment
+                    .end
+                    .min(to)
+                    .since(job.released.max(segment.start))
+                    .ticks();
+            }
+        }
+        let most = shares.iter().enumerate().max_by_key(|(_, ticks)| **ticks);
+        delays.worst = most.map(|(thread, ticks)| (thread, *ticks));
+        delays
+    }
+
+    fn explain(&self, at: usize) -> Miss {
+        let job = &self.behavior.jobs[at];
+        let end = job.ended.unwrap_or(self.behavior.end);
+        let start = self.window_start(job);
+        let delays = self.delays(job, start, end);
+        let lateness = end.signed_since(job.absolute_deadline);
+        let late = u64::try_from(lateness).unwrap_or(0);
+        let short = job.outcome == Some(Outcome::Short);
+        let excused = match job.outcome {
+            Some(Outcome::Short) => delays.missing >= self.shortfall(job),
+            Some(Outcome::Done | Outcome::Stopped) => late <= delays.missing,
+            // How late it would have been without the missing time, nobody knows.
+            Some(Outcome::Aborted) | None => false,
+        };
+        let needed = if short { self.shortfall(job) } else { late };
+        let cause = if excused {
+            Cause::MissingTime
+        } else if job.outcome == Some(Outcome::Aborted) {
+            Cause::Unattributed
+        } else {
+            self.cause(job, &delays, needed)
+        };
+        let names = &self.log.plan.cpus[self.cpu].threads;
+        Miss {
+            task: self.log.task_name(self.cpu, job.thread.index()).into(),
+            task_index: names.get(job.thread.index()).map(|(task, _)| *task),
+            cpu: self.log.cpus[self.cpu].name.clone(),
+            job: job.index,
+            release_ns: self.log.ns(job.arrival.ticks()),
+            lateness_ns: self.signed_ns(lateness),
+            excused,
+            cause,
+            detail: self.detail(job, &delays, (start, needed), excused),
+        }
+    }
+
+    /// What a reservation did not get of its slice.
+    fn shortfall(&self, job: &JobRecord) -> u64 {
+        let plan = self.log.plan.cpus.get(self.cpu);
+        let thread = plan.and_then(|plan| plan.threads.get(job.thread.index()));
+        let slice = thread.and_then(|(_, constraint)| constraint.class.budget());
+        slice
+            .unwrap_or_default()
+            .saturating_sub(job.received)
+            .ticks()
+    }
+
+    fn cause(&self, job: &JobRecord, delays: &Delays, late: u64) -> Cause {
+        let deferred = self.log.cpus[self.cpu].counters.deferred_max_ns;
+        let entry = if delays.late_release > 0 && self.log.ns(delays.late_release) <= deferred {
+            Cause::Deferral
+        } else {
+            Cause::LateTimer
+        };
+        let overrun = if delays.overran {
+            delays.own.max(job.throttled.ticks())
+        } else {
+            0
+        };
+        let amounts = [
+            (Cause::Overrun, overrun),
+            (Cause::Suspension, job.suspended.ticks()),
+            (entry, delays.late_release),
+            (
+                Cause::Blocked,
+                job.held_back.ticks().max(delays.less_urgent),
+            ),
+            (Cause::HigherPriority, delays.urgent),
+            (Cause::MissingTime, delays.missing),
+        ];
+        let alone = amounts
+            .iter()
+            .find(|(_, amount)| *amount > 0 && *amount >= late);
+        let largest = amounts.iter().rev().max_by_key(|(_, amount)| *amount);
+        match alone.or(largest) {
+            Some((cause, amount)) if *amount > 0 => *cause,
+            _ => Cause::Unattributed,
+        }
+    }
+
+    fn detail(
+        &self,
+        job: &JobRecord,
+        delays: &Delays,
+        (start, late): (Instant, u64),
+        excused: bool,
+    ) -> String {
+        let ns = |ticks: u64| readable(self.log.ns(ticks));
+        let mut text = String::new();
+        let what = match job.outcome {
+            Some(Outcome::Aborted) => "its thread ended before it was done".into(),
+            Some(Outcome::Short) => format!("{} short of its slice", ns(late)),
+            Some(_) => format!("{} late", ns(late)),
+            None => format!("{} late and not complete when the run ended", ns(late)),
+        };
+        let missing = delays.missing;
+        let _ = write!(
+            text,
+            "{what}; busy window from {}: missing {}",
+            ns(start.ticks()),
+            ns(missing)
+        );
+        if excused {
+            let _ = write!(text, "; {} - {} <= 0: excused", ns(late), ns(missing));
+            return text;
+        }
+        if missing > 0 {
+            let left = late.saturating_sub(missing);
+            let _ = write!(text, ", without it still {} late", ns(left));
+        }
+        let parts = [
+            ("own work", delays.own),
+            ("more urgent work", delays.urgent),
+            ("less urgent work", delays.less_urgent),
+            ("given back", delays.given_back),
+            ("without budget", job.throttled.ticks()),
+            ("suspended", job.suspended.ticks()),
+            ("waiting for predecessors", job.held_back.ticks()),
+            ("released late by", delays.late_release),
+        ];
+        for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
+            let _ = write!(text, ", {name} {}", ns(ticks));
+            if name == "more urgent work"
+                && let Some((thread, share)) = delays.worst
+            {
+                let task = self.log.task_name(self.cpu, thread);
+                let _ = write!(text, " (`{task}` {})", ns(share));
+            }
+        }
+        if delays.overran {
+            text.push_str(", over its budget");
+        }
+        text
+    }
+
+    fn signed_ns(&self, ticks: i64) -> i64 {
+        let ns = i64::try_from(self.log.ns(ticks.unsigned_abs())).unwrap_or(i64::MAX);
+        if ticks < 0 { -ns } else { ns }
+    }
+}

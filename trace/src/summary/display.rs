@@ -1,0 +1,186 @@
+//! The table at the end of a run: bound beside observation, misses with causes, missing time.
+
+use std::fmt;
+
+use super::{CpuReport, RunReport, RunVerdict, TaskReport};
+use crate::short::{Count, Short};
+
+/// Misses shown one by one; the report and the JSON have them all.
+const SHOWN_MISSES: usize = 10;
+
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        self.table(f)?;
+        for cpu in &self.cpus {
+            write_cpu(f, cpu, self.elapsed_ns)?;
+        }
+        self.list_misses(f)?;
+        for fault in &self.faults {
+            writeln!(f, "fault: {fault}")?;
+        }
+        if let Some(oracle) = self.oracle {
+            let steps = Count(oracle.steps);
+            match oracle.mismatches {
+                0 => writeln!(f, "oracle: {steps} steps equal to the reference")?,
+                n => writeln!(
+                    f,
+                    "oracle: {} of {steps} steps DIFFER from the reference",
+                    Count(n)
+                )?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunReport {
+    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs = Count(self.tasks.iter().map(|t| t.jobs).sum());
+        let misses = Count(self.tasks.iter().map(|t| t.misses).sum());
+        let verdict = match self.verdict {
+            RunVerdict::Met => "met",
+            RunVerdict::Missed => "MISSED",
+            RunVerdict::Excused => "excused",
+        };
+        let mode = match self.mode {
+            "virtual" => format!("virtual time, seed {}", self.seed),
+            "real-time" => "real time".into(),
+            other => other.to_uppercase(),
+        };
+        writeln!(f, "{verdict}: {} on {}, {mode}", self.source, self.platform)?;
+        write!(
+            f,
+            "{} covered, {jobs} jobs, {misses} missed",
+            Short(self.duration_ns)
+        )?;
+        match &self.stopped {
+            Some(why) => writeln!(f, "; stopped after {}: {why}", Short(self.elapsed_ns))?,
+            None => writeln!(f)?,
+        }
+        for lost in &self.lost_capabilities {
+            writeln!(f, "  not guaranteed: {lost}")?;
+        }
+        writeln!(f)
+    }
+
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |name: fn(&TaskReport) -> &str, least: usize| {
+            let longest = self.tasks.iter().map(|t| name(t).chars().count()).max();
+            longest.unwrap_or(0).max(least)
+        };
+        let (task, cpu) = (width(|t| &t.name, 4), width(|t| &t.cpu, 3));
+        writeln!(
+            f,
+            "  {:task$}  {:cpu$} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>13}",
+            "task", "cpu", "N", "misses", "p50", "p99", "max", "bound", "machine bound"
+        )?;
+        for t in &self.tasks {
+            let q = t.response_ns;
+            writeln!(
+                f,
+                "  {:task$}  {:cpu$} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>13}{}",
+                t.name,
+                t.cpu,
+                Count(t.jobs),
+                Count(t.misses),
+                maybe(q.p50),
+                maybe(q.p99),
+                maybe(q.max),
+                maybe(t.bound_ns),
+                maybe(t.machine_bound_ns),
+                remarks(t)
+            )?;
+        }
+        writeln!(f)
+    }
+
+    fn list_misses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.misses.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "misses:")?;
+        for m in self.misses.iter().take(SHOWN_MISSES) {
+            let at = Short(m.release_ns);
+            let cause = m.cause.name();
+            writeln!(
+                f,
+                "  {} job {} at {at}: {cause}: {}",
+                m.task, m.job, m.detail
+            )?;
+        }
+        let hidden = self.misses.len().saturating_sub(SHOWN_MISSES) as u64 + self.misses_not_listed;
+        if hidden > 0 {
+            writeln!(
+                f,
+                "  ... and {} more (all in --json and --report)",
+                Count(hidden)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn maybe(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".into(), |ns| Short(ns).to_string())
+}
+
+fn remarks(t: &TaskReport) -> String {
+    let counts = [
+        ("over budget", t.overruns),
+        ("skipped", t.skipped),
+        ("lost", t.lost),
+        ("unfinished", t.unfinished),
+        ("excused", t.excused),
+    ];
+    let shown = counts.iter().filter(|(_, n)| *n > 0);
+    shown
+        .map(|(what, n)| format!("  {} {what}", Count(*n)))
+        .collect()
+}
+
+fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fmt::Result {
+    let busy = u128::from(cpu.executed_ns) * 1_000 / u128::from(elapsed_ns.max(1));
+    writeln!(
+        f,
+        "  cpu {}: {}, {}.{} % busy, {} decisions, {} switches, {} preemptions",
+        cpu.id,
+        cpu.policy,
+        busy / 10,
+        busy % 10,
+        Count(cpu.decisions),
+        Count(cpu.switches),
+        Count(cpu.preemptions)
+    )?;
+    if cpu.deferrals > 0 {
+        let longest = Short(cpu.deferred_max_ns);
+        writeln!(
+            f,
+            "    deferred {} preemptions, longest {longest}",
+            Count(cpu.deferrals)
+        )?;
+    }
+    if !cpu.missing_method.is_empty() || cpu.missing_time_ns > 0 {
+        write!(
+            f,
+            "    missing time {}, longest {}",
+            Short(cpu.missing_time_ns),
+            Short(cpu.missing_time_max_ns)
+        )?;
+        match cpu.missing_method.as_str() {
+            "" => writeln!(f)?,
+            method => writeln!(f, " (by {method}, +-{} each)", Short(cpu.missing_error_ns))?,
+        }
+    }
+    if cpu.given_back_ns > 0 {
+        writeln!(
+            f,
+            "    given back to the system {}",
+            Short(cpu.given_back_ns)
+        )?;
+    }
+    match cpu.lost_from_ns {
+        Some(at) => writeln!(f, "    RECORDER FULL: nothing known after {}", Short(at)),
+        None => Ok(()),
+    }
+}

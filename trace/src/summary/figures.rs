@@ -1,0 +1,172 @@
+//! Counts and quantiles of a run.
+
+use serde::Serialize;
+
+use super::{Counter, CpuReport, Fact, Miss, TaskReport};
+use crate::behavior::{Behavior, JobRecord};
+use crate::log::Log;
+use punctual_kern::MissingCause;
+
+/// Exact quantiles of all observations, by nearest rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Quantiles {
+    /// Median; `None` without observations.
+    pub p50: Option<u64>,
+    /// 99 % of the observations are at most this.
+    pub p99: Option<u64>,
+    /// The largest.
+    pub max: Option<u64>,
+    /// How many observations.
+    pub n: u64,
+}
+
+impl Quantiles {
+    /// Quantiles of `values`, which get sorted. O(n log n).
+    pub fn of(values: &mut [u64]) -> Quantiles {
+        values.sort_unstable();
+        let rank = |percent: usize| {
+            let rank = (values.len() * percent).div_ceil(100);
+            values.get(rank.saturating_sub(1)).copied()
+        };
+        Quantiles {
+            p50: rank(50),
+            p99: rank(99),
+            max: values.last().copied(),
+            n: values.len() as u64,
+        }
+    }
+}
+
+/// One report per task, in the order of the file.
+pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<TaskReport> {
+    let mut tasks: Vec<TaskReport> = log
+        .tasks
+        .iter()
+        .map(|info| TaskReport {
+            name: info.name.clone(),
+            cpu: String::new(),
+            jobs: 0,
+            misses: 0,
+            excused: 0,
+            overruns: 0,
+            skipped: 0,
+            lost: 0,
+            unfinished: 0,
+            response_ns: Quantiles::default(),
+            bound_ns: info.bound.as_ref().map(|b| b.ns),
+            machine_bound_ns: info.machine_bound.as_ref().map(|b| b.ns),
+            exactness: info.bound.as_ref().map(|b| b.exactness.clone()),
+        })
+        .collect();
+    let mut responses: Vec<Vec<u64>> = vec![Vec::new(); tasks.len()];
+    for (cpu, behavior) in behaviors.iter().enumerate() {
+        let threads = log.plan.cpus.get(cpu).map_or(&[][..], |plan| &plan.threads);
+        for (thread, (task, _)) in threads.iter().enumerate() {
+            let Some(report) = tasks.get_mut(task.index()) else {
+                continue;
+            };
+            report.cpu.clone_from(&log.cpus[cpu].name);
+            if let Some(counts) = behavior.threads.get(thread) {
+                report.skipped = counts.skipped;
+                report.lost = counts.lost;
+            }
+        }
+        for job in &behavior.jobs {
+            let Some((task, _)) = threads.get(job.thread.index()) else {
+                continue;
+            };
+            let Some(report) = tasks.get_mut(task.index()) else {
+                continue;
+            };
+            count(report, job, behavior);
+            if let Some(response) = job.response_time() {
+                responses[task.index()].push(log.ns(response.ticks()));
+            }
+        }
+    }
+    for (report, responses) in tasks.iter_mut().zip(&mut responses) {
+        report.response_ns = Quantiles::of(responses);
+    }
+    for miss in misses.iter().filter(|miss| miss.excused) {
+        let task = miss.task_index.and_then(|task| tasks.get_mut(task.index()));
+        if let Some(report) = task {
+            report.excused += 1;
+        }
+    }
+    tasks
+}
+
+fn count(report: &mut TaskReport, job: &JobRecord, behavior: &Behavior) {
+    report.jobs += 1;
+    report.overruns += u64::from(job.overran);
+    let missed = job.missed(behavior.end);
+    report.misses += u64::from(missed);
+    report.unfinished += u64::from(job.ended.is_none() && !missed);
+}
+
+/// One report per CPU.
+pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
+    let all = log.cpus.iter().zip(behaviors).zip(&log.plan.cpus);
+    all.map(|((cpu, behavior), plan)| {
+        let gaps = |cause: MissingCause| {
+            let gaps = behavior.missing.iter().filter(move |m| m.cause == cause);
+            gaps.map(|m| m.end.since(m.start).ticks())
+        };
+        let executed = behavior.segments.iter();
+        let executed: u64 = executed.map(|s| s.end.since(s.start).ticks()).sum();
+        CpuReport {
+            id: cpu.name.clone(),
+            host: cpu.host,
+            policy: plan.policy.name(),
+            decisions: behavior.decisions,
+            switches: behavior.switches,
+            preemptions: behavior.preemptions,
+            executed_ns: log.ns(executed),
+            deferrals: cpu.counters.deferrals,
+            deferred_max_ns: cpu.counters.deferred_max_ns,
+            late_max_ns: log
+                .ns(behavior.late_max.ticks())
+                .max(cpu.counters.late_max_ns),
+            missing_time_ns: log.ns(gaps(MissingCause::Stolen).sum()),
+            missing_time_max_ns: log.ns(gaps(MissingCause::Stolen).max().unwrap_or(0)),
+            given_back_ns: log.ns(gaps(MissingCause::GivenBack).sum()),
+            missing_method: cpu.counters.missing_method.clone(),
+            missing_error_ns: cpu.counters.missing_error_ns,
+            lost_from_ns: cpu.lost_from.map(|at| log.ns(at.ticks())),
+            counters: cpu.counters.others.iter().map(counter).collect(),
+        }
+    })
+    .collect()
+}
+
+fn counter((name, value): &(String, u64)) -> Counter {
+    Counter {
+        name: name.clone(),
+        value: *value,
+    }
+}
+
+pub(super) fn facts(machine: &[(String, String)]) -> Vec<Fact> {
+    let fact = |(name, value): &(String, String)| Fact {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    machine.iter().map(fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_observations_by_nearest_rank() {
+        let mut values: Vec<u64> = (1..=200).rev().collect();
+        let q = Quantiles::of(&mut values);
+        assert_eq!(
+            (q.p50, q.p99, q.max, q.n),
+            (Some(100), Some(198), Some(200), 200)
+        );
+        assert_eq!(Quantiles::of(&mut []).max, None);
+        assert_eq!(Quantiles::of(&mut [7]).p99, Some(7));
+    }
+}
