@@ -32,7 +32,7 @@ fn flag<T>(column: u32, value: Option<T>) -> u64 {
 }
 
 #[inline]
-fn thread_word(thread: ThreadId) -> u64 {
+pub(crate) fn thread_word(thread: ThreadId) -> u64 {
     u64::from(thread.generation()) << 32 | thread.index() as u64
 }
 
@@ -101,6 +101,41 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         T::Created { thread } => put(&[head(form::CREATED), t(thread)]),
         T::Ended { thread } => put(&[head(form::ENDED), t(thread)]),
         T::Changed { thread } => put(&[head(form::CHANGED), t(thread)]),
+        T::Replenished { thread, budget } => {
+            put(&[head(form::REPLENISHED), t(thread), budget.ticks()]);
+        }
+        T::Woken { thread, cause } => put(&[head(form::WOKEN), t(thread), woken_word(cause)]),
+        T::Switched {
+            from,
+            to,
+            preempted,
+        } => put(&[
+            head(form::SWITCHED) | flag(0, from) | flag(1, to),
+            from.map_or(0, t),
+            to.map_or(0, t),
+            u64::from(preempted),
+        ]),
+        T::Missing { span, cause } => {
+            put(&[head(form::MISSING), span.ticks(), cause_word(cause)]);
+        }
+        T::Released { .. }
+        | T::Skipped { .. }
+        | T::Lost { .. }
+        | T::Started { .. }
+        | T::Completed { .. }
+        | T::Overran { .. }
+        | T::Throttled { .. }
+        | T::Demoted { .. }
+        | T::Blocked { .. } => job(event, put),
+    }
+}
+
+/// The changes of a job.
+#[inline]
+fn job(event: &TraceEvent, put: impl FnOnce(&[u64])) {
+    use TraceEvent as T;
+    let t = thread_word;
+    match *event {
         T::Released {
             thread,
             job,
@@ -143,9 +178,6 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         ]),
         T::Overran { thread, job } => put(&[head(form::OVERRAN), t(thread), job]),
         T::Throttled { thread, job } => put(&[head(form::THROTTLED), t(thread), job]),
-        T::Replenished { thread, budget } => {
-            put(&[head(form::REPLENISHED), t(thread), budget.ticks()]);
-        }
         T::Demoted { thread, job } => put(&[head(form::DEMOTED), t(thread), job]),
         T::Blocked {
             thread,
@@ -157,20 +189,8 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
             job,
             u64::from(for_predecessors),
         ]),
-        T::Woken { thread, cause } => put(&[head(form::WOKEN), t(thread), woken_word(cause)]),
-        T::Switched {
-            from,
-            to,
-            preempted,
-        } => put(&[
-            head(form::SWITCHED) | flag(0, from) | flag(1, to),
-            from.map_or(0, t),
-            to.map_or(0, t),
-            u64::from(preempted),
-        ]),
-        T::Missing { span, cause } => {
-            put(&[head(form::MISSING), span.ticks(), cause_word(cause)]);
-        }
+        // The others are the business of `trace`.
+        _ => {}
     }
 }
 

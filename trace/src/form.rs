@@ -153,6 +153,16 @@ forms! { PLANS:
     PLAN_FOLLOWS_REMOTE = 102 "follows-remote" &[NUMBER, NUMBER];
 }
 
+/// What stands before the name of a kind in a file, so that each kind of line shows at its edge.
+pub(crate) fn mark(kind: u8) -> &'static str {
+    match kind {
+        0..32 => "@ ",
+        32..64 => "+ ",
+        64..96 => "= ",
+        _ => "",
+    }
+}
+
 /// The form of a record kind. O(1): each table is dense from its first kind on.
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
     let (table, first) = match kind {

@@ -23,6 +23,7 @@ mod record;
 mod recorder;
 mod short;
 mod summary;
+pub mod text;
 
 pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};

@@ -1,0 +1,277 @@
+//! Reads a log, line by line; every mistake has its line, and no input makes it panic.
+
+use std::io::BufRead;
+
+use punctual_kern::{CpuPlan, Plan};
+use punctual_model::{Frequency, Instant, Span};
+
+use super::read_plan::{PlanReader, words_of};
+use super::words::{clip, number, unescape};
+use super::{FIRST_LINE, LogError};
+use crate::code;
+use crate::form;
+use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+use crate::record::Records;
+
+/// Reads a log.
+///
+/// # Errors
+/// The first mistake with its line: not a log of this version, an unknown or misplaced line, a
+/// field that is not what its column holds, an end before `end-of-log`, bytes that are not UTF-8,
+/// or an error of `source` itself.
+pub fn read(source: &mut impl BufRead) -> Result<Log, LogError> {
+    let mut reader = Reader::default();
+    let mut line = String::new();
+    let mut number = 0;
+    while !reader.done {
+        line.clear();
+        number += 1;
+        let at = |message: String| LogError {
+            line: number,
+            message,
+        };
+        match source.read_line(&mut line) {
+            Ok(0) => return Err(at("the log ends before its `end-of-log`".into())),
+            Ok(_) => {}
+            Err(error) => return Err(at(error.to_string())),
+        }
+        let text = line.strip_suffix('\n').unwrap_or(&line);
+        if number == 1 {
+            if text != FIRST_LINE {
+                return Err(at(format!(
+                    "`{}` is not `{FIRST_LINE}`: not a log, or one of another version",
+                    clip(text)
+                )));
+            }
+            continue;
+        }
+        reader.line(text).map_err(at)?;
+    }
+    reader.finish().map_err(|message| LogError {
+        line: number,
+        message,
+    })
+}
+
+/// The part of a log that lines are read into.
+#[derive(Default)]
+enum Part {
+    #[default]
+    Header,
+    Cpu,
+    Records(Vec<u64>),
+}
+
+#[derive(Default)]
+struct Reader {
+    part: Part,
+    done: bool,
+    platform: Option<String>,
+    mode: Option<Mode>,
+    lost: Vec<String>,
+    tool: String,
+    source: String,
+    machine: Vec<(String, String)>,
+    seed: u64,
+    frequency: Option<Frequency>,
+    duration: Option<Span>,
+    end: Option<Instant>,
+    stopped: Option<String>,
+    faults: Vec<String>,
+    oracle: Option<Oracle>,
+    tasks: Vec<TaskInfo>,
+    cpus: Vec<CpuLog>,
+    plans: Vec<CpuPlan>,
+    plan: PlanReader,
+}
+
+impl Reader {
+    fn line(&mut self, text: &str) -> Result<(), String> {
+        if let Part::Records(words) = &mut self.part
+            && let Some(mark) = text.get(..2)
+            && matches!(mark, "@ " | "+ " | "= ")
+        {
+            return record(&text[2..], mark, words);
+        }
+        let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match (key, &self.part) {
+            ("end-of-log", _) => {
+                self.end_cpu()?;
+                self.done = true;
+                Ok(())
+            }
+            ("cpu", _) => {
+                self.end_cpu()?;
+                self.cpus.push(CpuLog {
+                    name: unescape(rest)?,
+                    ..CpuLog::default()
+                });
+                self.part = Part::Cpu;
+                Ok(())
+            }
+            (_, Part::Header) => self.header(key, rest),
+            ("records", Part::Cpu) => {
+                self.part = Part::Records(Vec::new());
+                Ok(())
+            }
+            (_, Part::Cpu) => self.cpu(key, rest),
+            (_, Part::Records(_)) => Err(format!("`{}` is not a record", clip(text))),
+        }
+    }
+
+    fn header(&mut self, key: &str, rest: &str) -> Result<(), String> {
+        match key {
+            "platform" => self.platform = Some(unescape(rest)?),
+            "mode" => self.mode = Some(mode(rest)?),
+            "lost" => self.lost.push(unescape(rest)?),
+            "tool" => self.tool = unescape(rest)?,
+            "source" => self.source = unescape(rest)?,
+            "machine" => {
+                let (name, value) = rest
+                    .split_once('\t')
+                    .ok_or("name and value are separated by a tab")?;
+                self.machine.push((unescape(name)?, unescape(value)?));
+            }
+            "seed" => self.seed = number(rest)?,
+            "frequency" => {
+                let hertz = number(rest)?;
+                let frequency = Frequency::try_new(hertz);
+                self.frequency = Some(frequency.ok_or("a frequency of 0")?);
+            }
+            "duration" => self.duration = Some(Span::from_ticks(number(rest)?)),
+            "ended" => self.end = Some(Instant::from_ticks(number(rest)?)),
+            "stopped" => self.stopped = Some(unescape(rest)?),
+            "fault" => self.faults.push(unescape(rest)?),
+            "oracle" => {
+                let (steps, mismatches) = rest.split_once(' ').ok_or("two numbers are needed")?;
+                self.oracle = Some(Oracle {
+                    steps: number(steps)?,
+                    mismatches: number(mismatches)?,
+                });
+            }
+            "task" => self.tasks.push(TaskInfo {
+                name: unescape(rest)?,
+                ..TaskInfo::default()
+            }),
+            "bound" => self.task()?.bound = Some(bound(rest)?),
+            "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
+            _ => return Err(format!("`{}` is unknown here", clip(key))),
+        }
+        Ok(())
+    }
+
+    fn task(&mut self) -> Result<&mut TaskInfo, String> {
+        self.tasks
+            .last_mut()
+            .ok_or("a bound before any task".into())
+    }
+
+    fn cpu(&mut self, key: &str, rest: &str) -> Result<(), String> {
+        let Some(cpu) = self.cpus.last_mut() else {
+            return Err("no CPU yet".into());
+        };
+        let c = &mut cpu.counters;
+        match key {
+            "host" => {
+                let host = number(rest)?;
+                let host = u32::try_from(host).map_err(|_| "no CPU has such a number")?;
+                cpu.host = Some(host);
+            }
+            "deferrals" => c.deferrals = number(rest)?,
+            "deferred-max" => c.deferred_max_ns = number(rest)?,
+            "late-max" => c.late_max_ns = number(rest)?,
+            "missing-error" => c.missing_error_ns = number(rest)?,
+            "missing-method" => c.missing_method = unescape(rest)?,
+            "counter" => {
+                let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
+                c.others.push((unescape(name)?, number(value)?));
+            }
+            "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
+            _ => self.plan.line(key, rest)?,
+        }
+        Ok(())
+    }
+
+    fn end_cpu(&mut self) -> Result<(), String> {
+        match std::mem::take(&mut self.part) {
+            Part::Header => Ok(()),
+            Part::Cpu => Err("a CPU without its `records`".into()),
+            Part::Records(words) => {
+                if let Some(cpu) = self.cpus.last_mut() {
+                    cpu.records = Records::from_words(words);
+                }
+                self.plans.push(std::mem::take(&mut self.plan).finish()?);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Log, String> {
+        let missing = |key: &str| format!("the log has no `{key}`");
+        let header = Header {
+            platform: self.platform.ok_or_else(|| missing("platform"))?,
+            mode: self.mode.ok_or_else(|| missing("mode"))?,
+            lost: self.lost,
+            tool: self.tool,
+            source: self.source,
+            machine: self.machine,
+            seed: self.seed,
+            duration: self.duration.ok_or_else(|| missing("duration"))?,
+            end: self.end.ok_or_else(|| missing("ended"))?,
+            stopped: self.stopped,
+            faults: self.faults,
+        };
+        let plan = Plan {
+            frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
+            cpus: self.plans,
+        };
+        for thread in plan.cpus.iter().flat_map(|cpu| &cpu.threads) {
+            if thread.0.index() >= self.tasks.len() {
+                return Err(format!(
+                    "a thread of task {}, which is not here",
+                    thread.0.0
+                ));
+            }
+        }
+        Ok(Log {
+            header,
+            plan,
+            tasks: self.tasks,
+            cpus: self.cpus,
+            oracle: self.oracle,
+        })
+    }
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    let modes = [Mode::RealTime, Mode::BestEffort, Mode::Virtual];
+    let mode = modes.into_iter().find(|mode| mode.name() == text);
+    mode.ok_or_else(|| format!("`{}` is no mode", clip(text)))
+}
+
+fn bound(text: &str) -> Result<Bound, String> {
+    let (ns, exactness) = text.split_once(' ').unwrap_or((text, ""));
+    Ok(Bound {
+        ns: number(ns)?,
+        exactness: unescape(exactness)?,
+    })
+}
+
+/// Reads one record and appends its words.
+fn record(text: &str, mark: &str, all: &mut Vec<u64>) -> Result<(), String> {
+    let table = match mark {
+        "@ " => form::EVENTS,
+        "+ " => form::TRACES,
+        _ => form::DECISIONS,
+    };
+    let (name, fields) = text.split_once(' ').unwrap_or((text, ""));
+    let Some(form) = table.iter().find(|form| form.name == name) else {
+        return Err(format!("`{}` is no record of this kind", clip(name)));
+    };
+    let words = words_of(form, fields)?;
+    if code::decode(&words).is_none() {
+        return Err(format!("the fields of `{name}` do not belong together"));
+    }
+    all.extend_from_slice(&words);
+    Ok(())
+}

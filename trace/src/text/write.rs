@@ -1,0 +1,176 @@
+//! Writes a log, line by line, without building it in memory.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use punctual_kern::{CpuPlan, Source};
+use punctual_model::{PolicyKind, Span};
+
+use super::FIRST_LINE;
+use super::words::{escape, write_fields};
+use crate::code;
+use crate::form;
+use crate::log::{Bound, CpuLog, Log};
+use crate::record::Records;
+
+/// Bytes gathered before they are written.
+const CHUNK: usize = 1 << 16;
+
+/// Writes `log`. Equal logs give equal bytes.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
+    let mut text = String::new();
+    header(log, &mut text);
+    for task in &log.tasks {
+        line(&mut text, "task", &task.name);
+        bound(&mut text, "bound", task.bound.as_ref());
+        bound(&mut text, "machine-bound", task.machine_bound.as_ref());
+    }
+    for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
+        line(&mut text, "cpu", &cpu.name);
+        counters(cpu, &mut text);
+        write_plan(plan, &mut text);
+        text.push_str("records\n");
+        records(&cpu.records, &mut text, out)?;
+    }
+    text.push_str("end-of-log\n");
+    out.write_all(text.as_bytes())
+}
+
+fn line(text: &mut String, key: &str, value: &str) {
+    text.push_str(key);
+    if !value.is_empty() {
+        text.push(' ');
+        text.push_str(&escape(value));
+    }
+    text.push('\n');
+}
+
+fn number(text: &mut String, key: &str, value: u64) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{key} {value}");
+}
+
+fn bound(text: &mut String, key: &str, bound: Option<&Bound>) {
+    if let Some(bound) = bound {
+        line(text, key, &format!("{} {}", bound.ns, bound.exactness));
+    }
+}
+
+fn header(log: &Log, text: &mut String) {
+    let h = &log.header;
+    text.push_str(FIRST_LINE);
+    text.push('\n');
+    line(text, "platform", &h.platform);
+    line(text, "mode", h.mode.name());
+    for lost in &h.lost {
+        line(text, "lost", lost);
+    }
+    line(text, "tool", &h.tool);
+    line(text, "source", &h.source);
+    for (name, value) in &h.machine {
+        let _ = writeln!(text, "machine {}\t{}", escape(name), escape(value));
+    }
+    number(text, "seed", h.seed);
+    number(text, "frequency", log.plan.frequency.hertz());
+    number(text, "duration", h.duration.ticks());
+    number(text, "ended", h.end.ticks());
+    if let Some(stopped) = &h.stopped {
+        line(text, "stopped", stopped);
+    }
+    for fault in &h.faults {
+        line(text, "fault", fault);
+    }
+    if let Some(oracle) = log.oracle {
+        let _ = writeln!(text, "oracle {} {}", oracle.steps, oracle.mismatches);
+    }
+}
+
+fn counters(cpu: &CpuLog, text: &mut String) {
+    if let Some(host) = cpu.host {
+        number(text, "host", u64::from(host));
+    }
+    let c = &cpu.counters;
+    number(text, "deferrals", c.deferrals);
+    number(text, "deferred-max", c.deferred_max_ns);
+    number(text, "late-max", c.late_max_ns);
+    number(text, "missing-error", c.missing_error_ns);
+    line(text, "missing-method", &c.missing_method);
+    for (name, value) in &c.others {
+        line(text, "counter", &format!("{value} {name}"));
+    }
+    if let Some(lost_from) = cpu.lost_from {
+        number(text, "lost-from", lost_from.ticks());
+    }
+}
+
+fn write_plan(plan: &CpuPlan, text: &mut String) {
+    let (cpu, policy) = (plan.cpu.0, plan.policy.name());
+    let _ = match plan.policy {
+        PolicyKind::FixedPriority { preemptive: false } => {
+            writeln!(text, "plan {cpu} {policy} non-preemptive")
+        }
+        PolicyKind::RoundRobin { timeslice } => {
+            writeln!(text, "plan {cpu} {policy} {}", timeslice.ticks())
+        }
+        _ => writeln!(text, "plan {cpu} {policy}"),
+    };
+    let room = plan.capacity;
+    let turn = room.background_turn.ticks();
+    let _ = writeln!(text, "capacity {} {} {turn}", room.threads, room.pending);
+    for (task, constraint) in &plan.threads {
+        let before = [u64::from(form::PLAN_THREAD), u64::from(task.0)];
+        code::with_constraint(constraint, &before, |words| put(text, words));
+    }
+    for (first, period) in &plan.remotes {
+        let absent = u64::from(period.is_none()) << 9;
+        let period = period.map_or(0, Span::ticks);
+        put(
+            text,
+            &[u64::from(form::PLAN_REMOTE) | absent, first.ticks(), period],
+        );
+    }
+    for (successor, edge) in &plan.edges {
+        let (kind, from) = match (edge.from, edge.strict) {
+            (Source::Local(thread), false) => (form::PLAN_AFTER, code::thread_word(thread)),
+            (Source::Local(thread), true) => (form::PLAN_FOLLOWS, code::thread_word(thread)),
+            (Source::Remote { slot }, false) => (form::PLAN_AFTER_REMOTE, u64::from(slot)),
+            (Source::Remote { slot }, true) => (form::PLAN_FOLLOWS_REMOTE, u64::from(slot)),
+        };
+        put(text, &[u64::from(kind), u64::from(*successor), from]);
+    }
+    for (thread, to, slot) in &plan.notifications {
+        let words = [
+            u64::from(form::PLAN_NOTIFY),
+            u64::from(*thread),
+            u64::from(to.0),
+            u64::from(*slot),
+        ];
+        put(text, &words);
+    }
+}
+
+fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Result<()> {
+    for (_, record) in records {
+        code::record(&record, |words| put(text, words));
+        if text.len() >= CHUNK {
+            out.write_all(text.as_bytes())?;
+            text.clear();
+        }
+    }
+    Ok(())
+}
+
+/// Writes the line of a record from its words.
+fn put(text: &mut String, words: &[u64]) {
+    let kind = u8::try_from(words[0] & 0xff).unwrap_or(u8::MAX);
+    let Some(form) = form::of_kind(kind) else {
+        return;
+    };
+    text.push_str(form::mark(kind));
+    text.push_str(form.name);
+    let _ = write_fields(text, form, words);
+    text.push('\n');
+}

@@ -1,0 +1,191 @@
+//! Systems run in virtual time into a log, for the tests of this crate.
+// Each test file uses its own part of this module.
+#![allow(dead_code)]
+
+use punctual_kern::Plan;
+use punctual_model::{
+    Arrivals, Class, Cpu, CpuId, Frequency, Instant, OnOverrun, PolicyKind, Priority, Span, System,
+    Task, TaskId, Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_sim::{CpuInput, Faults, Options, prepare};
+use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
+
+pub(crate) fn cpu(name: &str, policy: PolicyKind) -> Cpu {
+    Cpu {
+        name: name.into(),
+        host: None,
+        policy,
+    }
+}
+
+pub(crate) fn periodic(name: &str, on: u16, period_ms: u64, wcet_us: u64, priority: u32) -> Task {
+    let class = Class::Periodic {
+        period: Span::from_ms(period_ms),
+        wcet: Work::from_us(wcet_us),
+        relative_deadline: Span::from_ms(period_ms),
+    };
+    let mut task = Task::new(name, CpuId(on), class);
+    task.priority = Priority::new(priority);
+    task
+}
+
+pub(crate) const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+
+/// The system of SEMANTICS §5, with its wcets burnt in full.
+pub(crate) fn two_tasks() -> System {
+    System {
+        cpus: vec![cpu("0", FIXED)],
+        tasks: vec![
+            periodic("fast", 0, 10, 2_000, 2),
+            periodic("slow", 0, 20, 5_000, 1),
+        ],
+        ..System::default()
+    }
+}
+
+/// Every class, precedence within and across CPUs, suspension, a non-preemptive section.
+pub(crate) fn rich(policy: PolicyKind) -> System {
+    let mut system = System {
+        cpus: vec![
+            cpu("left", policy),
+            cpu("right", PolicyKind::EarliestDeadlineFirst),
+        ],
+        ..System::default()
+    };
+    let mut sporadic = periodic("sporadic", 0, 15, 1_000, 6);
+    sporadic.class = Class::Sporadic {
+        min_separation: Span::from_ms(15),
+        wcet: Work::from_ms(1),
+        relative_deadline: Span::from_ms(12),
+    };
+    sporadic.arrivals = Arrivals::Random {
+        mean: Span::from_ms(22),
+    };
+    let mut reserved = periodic("reserved", 0, 20, 0, 4);
+    reserved.class = Class::Reservation {
+        period: Span::from_ms(20),
+        slice: Work::from_ms(3),
+    };
+    let mut once = periodic("once", 0, 1, 0, 5);
+    once.class = Class::Once {
+        size: Work::from_ms(2),
+        relative_deadline: Span::from_ms(50),
+    };
+    once.phase = Span::from_ms(7);
+    let mut idle = periodic("idle", 0, 1, 0, 0);
+    idle.class = Class::Aperiodic;
+    let mut second = periodic("second", 0, 20, 1_000, 7);
+    second.after = vec![TaskId(0)];
+    let mut last = periodic("last", 1, 20, 4_000, 3);
+    last.after = vec![TaskId(1)];
+    let mut before = periodic("before", 1, 10, 1_000, 3);
+    before.follows = vec![TaskId(6)];
+    system.tasks = vec![
+        periodic("first", 0, 10, 1_000, 8),
+        second,
+        sporadic,
+        reserved,
+        once,
+        idle,
+        last,
+        before,
+    ];
+    system
+}
+
+/// Runs `system` in virtual time.
+pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> Log {
+    system.validate().expect("a meaningful system");
+    let duration = Span::from_ms(ms);
+    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    plan.set_duration(system, duration);
+    prepare(system, &mut plan, &faults);
+    let inputs = plan.cpus.iter().map(|cpu| CpuInput {
+        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
+        sink: Recorder::with_capacity(32 << 20),
+    });
+    let options = Options {
+        duration,
+        seed,
+        faults,
+    };
+    let inputs = inputs.collect();
+    let outcome = punctual_sim::run(system, &plan, inputs, &options, &mut ()).expect("it runs");
+    let cpus = outcome.cpus.into_iter().zip(&system.cpus);
+    let cpus = cpus
+        .map(|(outcome, cpu)| {
+            let (records, lost_from) = outcome.sink.finish();
+            CpuLog {
+                name: cpu.name.clone(),
+                host: None,
+                counters: Counters::default(),
+                lost_from,
+                records,
+            }
+        })
+        .collect();
+    Log {
+        header: Header {
+            platform: "sim".into(),
+            mode: Mode::Virtual,
+            lost: Vec::new(),
+            tool: "test".into(),
+            source: "built by hand".into(),
+            machine: Vec::new(),
+            seed,
+            duration,
+            end: outcome.end,
+            stopped: None,
+            faults: Vec::new(),
+        },
+        plan,
+        tasks: system.tasks.iter().map(info).collect(),
+        cpus,
+        oracle: None,
+    }
+}
+
+fn info(task: &Task) -> TaskInfo {
+    TaskInfo {
+        name: task.name.clone(),
+        bound: Some(Bound {
+            ns: 7_000_000,
+            exactness: "exact".into(),
+        }),
+        machine_bound: None,
+    }
+}
+
+/// A task that needs twice its budget.
+pub(crate) fn overrunning(system: &System, name: &str, rule: OnOverrun) -> (System, Faults) {
+    let mut system = system.clone();
+    let at = system.tasks.iter().position(|t| t.name == name);
+    let at = at.expect("a task of this name");
+    system.tasks[at].on_overrun = rule;
+    let overrun = punctual_sim::Overrun {
+        task: TaskId(u32::try_from(at).expect("few tasks")),
+        per_mille: 2_000,
+    };
+    let faults = Faults {
+        overruns: vec![overrun],
+        ..Faults::default()
+    };
+    (system, faults)
+}
+
+/// Missing time of `length_us` every `every_ms`.
+pub(crate) fn missing(length_us: u64, every_ms: u64) -> Faults {
+    Faults {
+        missing: vec![punctual_sim::MissingTime {
+            cpu: None,
+            length: Span::from_us(length_us),
+            every: Span::from_ms(every_ms),
+        }],
+        ..Faults::default()
+    }
+}
+
+pub(crate) fn at_ms(ms: u64) -> Instant {
+    Instant::from_ms(ms)
+}

@@ -1,0 +1,292 @@
+//! The written form: what is written is read, and nothing that is read panics.
+#![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
+
+mod common;
+
+use common::{FIXED, missing, overrunning, rich, simulate, two_tasks};
+use punctual_kern::{Decision, Message, MissingCause, Next, Outcome};
+use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
+use punctual_model::{CpuId, Instant, OnOverrun, Span, ThreadId, Work};
+use punctual_trace::{Log, Oracle, Record, text};
+
+fn written(log: &Log) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    text::write(log, &mut bytes).unwrap();
+    bytes
+}
+
+/// Steele, Lea and Flood's SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() % n as u64).unwrap()
+    }
+
+    /// Small, large and extreme numbers alike.
+    fn number(&mut self) -> u64 {
+        let bits = self.below(65);
+        if bits == 64 {
+            u64::MAX
+        } else {
+            self.next() & ((1 << bits) - 1)
+        }
+    }
+
+    fn small(&mut self) -> u32 {
+        u32::try_from(self.number() >> 32).unwrap()
+    }
+
+    fn instant(&mut self) -> Instant {
+        Instant::from_ticks(self.number())
+    }
+
+    fn thread(&mut self) -> ThreadId {
+        let generation = if self.next() % 4 == 0 {
+            self.small()
+        } else {
+            0
+        };
+        ThreadId::new(self.small(), generation)
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn event(&mut self, log: &Log) -> Event {
+        let constraint = log.plan.cpus[0].threads[self.below(6)].1;
+        let until = (self.next() % 2 == 0).then(|| self.instant());
+        let cause = self.pick(&[MissingCause::Stolen, MissingCause::GivenBack]);
+        let (thread, arrival, span) = (self.thread(), self.instant(), self.number());
+        let span = Span::from_ticks(span);
+        let message = Message {
+            to: CpuId(7),
+            slot: self.small(),
+            frontier: self.number(),
+        };
+        self.pick(&[
+            Event::Tick,
+            Event::Missing { span, cause },
+            Event::Complete,
+            Event::Block { until },
+            Event::Yield,
+            Event::Exit,
+            Event::Protect,
+            Event::Unprotect,
+            Event::Wake(thread),
+            Event::Arrive { thread, arrival },
+            Event::Create(constraint),
+            Event::Change { thread, constraint },
+            Event::Kill(thread),
+            Event::Remote(message),
+        ])
+    }
+
+    fn change(&mut self) -> TraceEvent {
+        use TraceEvent as T;
+        let (thread, job, arrival) = (self.thread(), self.number(), self.instant());
+        let (deadline, work) = (self.instant(), Work::from_ticks(self.number()));
+        let (budget, flag) = ((self.next() % 2 == 0).then_some(work), self.next() % 2 == 0);
+        let from = flag.then(|| self.thread());
+        let outcomes = [
+            Outcome::Done,
+            Outcome::Stopped,
+            Outcome::Aborted,
+            Outcome::Short,
+        ];
+        let wakes = [
+            WakeCause::Wake,
+            WakeCause::EarlyWake,
+            WakeCause::Timeout,
+            WakeCause::Predecessors,
+        ];
+        let (outcome, cause) = (self.pick(&outcomes), self.pick(&wakes));
+        self.pick(&[
+            T::Created { thread },
+            T::Ended { thread },
+            T::Changed { thread },
+            T::Released {
+                thread,
+                job,
+                arrival,
+                deadline,
+            },
+            T::Skipped { thread, job },
+            T::Lost { thread, job },
+            T::Started {
+                thread,
+                job,
+                budget,
+            },
+            T::Completed {
+                thread,
+                job,
+                outcome,
+                arrival,
+                deadline,
+                received: work,
+            },
+            T::Overran { thread, job },
+            T::Throttled { thread, job },
+            T::Replenished {
+                thread,
+                budget: work,
+            },
+            T::Demoted { thread, job },
+            T::Blocked {
+                thread,
+                job,
+                for_predecessors: flag,
+            },
+            T::Woken { thread, cause },
+            T::Switched {
+                from,
+                to: budget.map(|_| thread),
+                preempted: flag,
+            },
+            T::Missing {
+                span: work.as_span(),
+                cause: MissingCause::GivenBack,
+            },
+        ])
+    }
+
+    fn decision(&mut self) -> Decision {
+        let (thread, slot) = (self.thread(), self.small());
+        Decision {
+            next: self.pick(&[Next::Idle, Next::Thread(thread)]),
+            arm: (self.next() % 2 == 0).then(|| self.instant()),
+            refused: self.pick(&[
+                None,
+                Some(Refusal::StaleThread(thread)),
+                Some(Refusal::NobodyRuns),
+                Some(Refusal::NoThreadLeft),
+                Some(Refusal::NotSporadic(thread)),
+                Some(Refusal::NoSuchSlot(slot)),
+                Some(Refusal::InvalidConstraint),
+            ]),
+        }
+    }
+}
+
+#[test]
+fn every_record_survives_memory_and_file() {
+    let mut random = Random(7);
+    let mut log = simulate(&rich(FIXED), 20, 1, missing(100, 7));
+    let mut records = Vec::new();
+    for _ in 0..20_000 {
+        let now = random.instant();
+        records.push(match random.below(3) {
+            0 => Record::Event {
+                now,
+                event: random.event(&log),
+            },
+            1 => Record::Trace(random.change()),
+            _ => Record::Decision(random.decision()),
+        });
+    }
+    log.cpus[0].records = records.iter().copied().collect();
+    let kept: Vec<Record> = log.cpus[0].records.iter().map(|(_, r)| r).collect();
+    assert_eq!(kept, records);
+    let again = text::read(&mut written(&log).as_slice()).unwrap();
+    assert_eq!(again, log);
+}
+
+#[test]
+fn a_log_read_again_is_the_log_that_was_written() {
+    let (system, faults) = overrunning(&rich(FIXED), "first", OnOverrun::Demote);
+    let mut log = simulate(&system, 300, 5, faults);
+    log.header.lost = vec![
+        "no SCHED_FIFO: \"EPERM\"\nsecond line \\n".into(),
+        String::new(),
+    ];
+    log.header.machine = vec![("cpu\tmodel".replace('\t', " "), "EPYC µ".into())];
+    log.header.stopped = Some(String::new());
+    log.header.faults = vec!["a task said: \r\n".into()];
+    log.oracle = Some(Oracle {
+        steps: 10,
+        mismatches: 1,
+    });
+    log.cpus[0].host = Some(3);
+    log.cpus[0].lost_from = Some(Instant::from_ticks(12));
+    log.cpus[0].counters.others = vec![("given back".into(), 3), (String::new(), 0)];
+    let bytes = written(&log);
+    let again = text::read(&mut bytes.as_slice()).unwrap();
+    assert_eq!(again, log);
+    assert_eq!(written(&again), bytes);
+}
+
+#[test]
+fn no_damage_to_a_log_makes_the_reader_panic() {
+    let bytes = written(&simulate(&two_tasks(), 40, 1, missing(500, 7)));
+    let mut random = Random(3);
+    let mut refused = 0;
+    for _ in 0..4_000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(damaged.len());
+            match random.below(4) {
+                0 => damaged[at] = u8::try_from(random.below(256)).unwrap(),
+                1 => damaged.truncate(at.max(1)),
+                2 => drop(damaged.drain(at..(at + random.below(30)).min(damaged.len()))),
+                _ => damaged.insert(at, random.pick(b"0129- \n:@+=x")),
+            }
+            if damaged.is_empty() {
+                damaged.push(b'x');
+            }
+        }
+        match text::read(&mut damaged.as_slice()) {
+            Err(error) => {
+                refused += 1;
+                assert!(error.line >= 1 && !error.message.is_empty());
+            }
+            // Damage can make another meaningful log; using it must not panic either.
+            Ok(log) => drop(punctual_trace::RunReport::new(&log).to_string()),
+        }
+    }
+    assert!(refused > 1_000, "only {refused} damaged logs were refused");
+}
+
+#[test]
+fn mistakes_have_their_line_and_a_reason() {
+    let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();
+    let line_of = |what: &str| 1 + good.lines().position(|l| l.starts_with(what)).unwrap();
+    let cases = [
+        ("punctual-log 1", "punctual-log 9", 1, "another version"),
+        ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
+        ("seed 1", "seed 01", line_of("seed"), "not a number"),
+        ("= run 0", "= run -", line_of("= run 0"), "cannot be absent"),
+        (
+            "+ released 0 0 ",
+            "+ released 0 ",
+            line_of("+ released 0"),
+            "has 4 fields",
+        ),
+        (
+            "+ released 0 0 ",
+            "+ relaxed 0 0 ",
+            line_of("+ released 0"),
+            "no record",
+        ),
+        ("cpu 0", "gpu 0", line_of("cpu"), "unknown here"),
+        (
+            "end-of-log\n",
+            "",
+            1 + good.lines().count() - 1,
+            "ends before",
+        ),
+    ];
+    for (from, to, line, message) in cases {
+        let error = text::read(&mut good.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert_eq!(error.line, line, "{from} -> {to}: {error}");
+        assert!(error.message.contains(message), "{from} -> {to}: {error}");
+    }
+}
