@@ -21,6 +21,7 @@ mod form;
 mod log;
 mod record;
 mod recorder;
+mod replay;
 mod short;
 mod summary;
 pub mod text;
@@ -29,6 +30,7 @@ pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};
 pub use recorder::Recorder;
+pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, Counter, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport, Quantiles,
     RunReport, RunVerdict, TaskReport,

@@ -1,0 +1,183 @@
+//! Replay: a recorded run through the core again, compared record by record.
+//!
+//! The core is deterministic and has no clock, so the events of a log must give its changes and
+//! decisions again, on whatever machine they were recorded (DESIGN §1, invariant 1). A difference
+//! means that the log, the policy or the core is not the one of the run.
+
+use std::fmt;
+
+use punctual_kern::{ConfigError, CpuPlan, Decision, Event, Policy, Sink, TraceEvent};
+use punctual_model::Instant;
+
+use crate::log::Log;
+use crate::record::{Iter, Record};
+
+/// What was compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReplayStats {
+    /// Events fed.
+    pub events: u64,
+    /// Changes that were equal.
+    pub changes: u64,
+    /// Decisions that were equal.
+    pub decisions: u64,
+}
+
+/// The first difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The CPU, as its place in the plan.
+    pub cpu: usize,
+    /// Its name.
+    pub name: String,
+    /// Number of the record on that CPU, from 0.
+    pub record: u64,
+    /// The instant of the entry.
+    pub now: Instant,
+    /// What differs.
+    pub difference: Difference,
+}
+
+/// How a replay differs from its log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Difference {
+    /// The core did something other than what was recorded (`None`: the log ends there).
+    Record {
+        /// What the core did.
+        replayed: Record,
+        /// What the log has.
+        recorded: Option<Record>,
+    },
+    /// The log has a change or a decision that the core did not make.
+    Missing {
+        /// What the log has.
+        recorded: Record,
+    },
+    /// The shard cannot be built from the plan.
+    Plan(ConfigError),
+    /// The log names more or fewer CPUs than its plan.
+    Cpus,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, record, now) = (&self.name, self.record, self.now.ticks());
+        write!(f, "CPU {name}, record {record}, tick {now}: ")?;
+        match &self.difference {
+            Difference::Record {
+                replayed,
+                recorded: Some(recorded),
+            } => write!(f, "the log has {recorded:?}, the replay {replayed:?}"),
+            Difference::Record { replayed, .. } => {
+                write!(f, "the log ends, the replay has {replayed:?}")
+            }
+            Difference::Missing { recorded } => {
+                write!(f, "the log has {recorded:?}, the replay nothing")
+            }
+            Difference::Plan(error) => write!(f, "the shard cannot be built: {error}"),
+            Difference::Cpus => write!(f, "the log does not have the CPUs of its plan"),
+        }
+    }
+}
+
+impl std::error::Error for Divergence {}
+
+/// Feeds the events of every CPU to a shard built from the plan, with the policy that `make_policy`
+/// gives, and compares. A log that was cut is compared as far as it goes. O(records · log threads).
+///
+/// # Errors
+/// The first difference.
+pub fn replay<P: Policy>(
+    log: &Log,
+    mut make_policy: impl FnMut(&CpuPlan) -> P,
+) -> Result<ReplayStats, Box<Divergence>> {
+    let mut stats = ReplayStats::default();
+    if log.cpus.len() != log.plan.cpus.len() {
+        return Err(differs(log, 0, (0, Instant::ZERO), Difference::Cpus));
+    }
+    for (cpu, plan) in log.plan.cpus.iter().enumerate() {
+        let shard = plan.build(make_policy(plan));
+        let mut shard = shard
+            .map_err(|error| differs(log, cpu, (0, Instant::ZERO), Difference::Plan(error)))?;
+        let mut comparison = Comparison {
+            rest: log.cpus[cpu].records.iter(),
+            at: 0,
+            stats: &mut stats,
+            difference: None,
+        };
+        while let Some((now, event)) = comparison.next_event() {
+            let _ = shard.handle(now, event, &mut comparison);
+            // News for other CPUs is in their logs as events; the outbox must not fill up.
+            while shard.take_message().is_some() {}
+            if let Some((at, now, difference)) = comparison.difference.take() {
+                return Err(differs(log, cpu, (at, now), difference));
+            }
+        }
+        if let Some((at, now, difference)) = comparison.difference {
+            return Err(differs(log, cpu, (at, now), difference));
+        }
+    }
+    Ok(stats)
+}
+
+fn differs(log: &Log, cpu: usize, at: (u64, Instant), difference: Difference) -> Box<Divergence> {
+    let name = log.cpus.get(cpu).map_or("?", |cpu| cpu.name.as_str());
+    Box::new(Divergence {
+        cpu,
+        name: name.into(),
+        record: at.0,
+        now: at.1,
+        difference,
+    })
+}
+
+/// A sink that expects what the log has.
+struct Comparison<'a> {
+    rest: Iter<'a>,
+    /// Number of the next record.
+    at: u64,
+    stats: &'a mut ReplayStats,
+    difference: Option<(u64, Instant, Difference)>,
+}
+
+impl Comparison<'_> {
+    /// The next record must be an event.
+    fn next_event(&mut self) -> Option<(Instant, Event)> {
+        match self.rest.next()? {
+            (_, Record::Event { now, event }) => {
+                self.at += 1;
+                self.stats.events += 1;
+                Some((now, event))
+            }
+            (now, recorded) => {
+                let difference = Difference::Missing { recorded };
+                self.difference = Some((self.at, now, difference));
+                None
+            }
+        }
+    }
+
+    fn expect(&mut self, now: Instant, replayed: Record) {
+        if self.difference.is_some() {
+            return;
+        }
+        let recorded = self.rest.next().map(|(_, record)| record);
+        if recorded != Some(replayed) {
+            let difference = Difference::Record { replayed, recorded };
+            self.difference = Some((self.at, now, difference));
+        }
+        self.at += 1;
+    }
+}
+
+impl Sink for Comparison<'_> {
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        self.expect(now, Record::Trace(event));
+        self.stats.changes += 1;
+    }
+
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        self.expect(now, Record::Decision(*decision));
+        self.stats.decisions += 1;
+    }
+}
