@@ -173,8 +173,12 @@ impl Question<'_> {
     pub(crate) fn worst(&self, meter: &mut Meter) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;
+        // Later offsets only add work, unless a section ceases to block: then begin afresh.
+        let steady = self.blockers.iter().all(|b| b.until == i128::MAX);
+        let mut known = 0;
         loop {
-            let Some((found, idle)) = self.at(offset, meter)? else { return Ok(None) };
+            let Some((found, busy)) = self.at(offset, known, meter)? else { return Ok(None) };
+            known = if steady { busy } else { 0 };
             if worst.is_none_or(|w| found.response > w.response) {
                 worst = Some(found);
             }
@@ -183,7 +187,7 @@ impl Question<'_> {
             }
             let Some(next) = self.next_offset(offset) else { return Ok(worst) };
             let over = match self.until {
-                Until::Idle { or } => idle <= next || next >= or,
+                Until::Idle { or } => next >= or || self.idle_by(next, offset, busy, meter)?,
                 Until::Offset(end) => next >= end,
             };
             if over {
@@ -193,29 +197,50 @@ impl Question<'_> {
         }
     }
 
-    /// The job released at `offset`, and when the window is over if nothing else is released.
-    fn at(&self, offset: u64, meter: &mut Meter) -> Checked<Option<(Worst, u64)>> {
+    /// Whether everything released before `next` is done by then, hence the window over; a job
+    /// released at `offset`, just before, is preceded by work until `busy`. Rivals released at
+    /// `offset` itself may go after that job, and still be in the window.
+    fn idle_by(&self, next: u64, offset: u64, busy: u64, meter: &mut Meter) -> Checked<bool> {
+        let after = |r: &Rival<'_>| r.urgent == Urgent::Earlier { ties: false };
+        if busy > next || !self.rivals.iter().any(after) {
+            return Ok(busy <= next);
+        }
+        let own = self.own.flow.work_of(self.own_jobs(offset))?;
+        let blocking = self.blocker(offset).map_or(0, |b| b.length);
+        let fixed = in_range(own.checked_add(blocking), WHAT)?;
+        let step = self.cost_of_step();
+        // At offset + 1 exactly those released up to offset count as earlier.
+        let idle = least_fixed_point(busy, next, |t| {
+            meter.spend(step, WHAT)?;
+            self.delayed(fixed, t, offset + 1)
+        })?;
+        Ok(idle.is_some())
+    }
+
+    /// The job released at `offset`, and until when it and what goes before it keep the processor
+    /// busy; that is `known` at the earliest.
+    fn at(&self, offset: u64, known: u64, meter: &mut Meter) -> Checked<Option<(Worst, u64)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocker(offset).map_or(0, |b| b.length);
         let own = self.own.flow.work_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
-        let idle = least_fixed_point(fixed, u64::MAX, |t| {
+        let busy = least_fixed_point(fixed.max(known), u64::MAX, |t| {
             meter.spend(step, WHAT)?;
             self.delayed(fixed, t, offset)
         })?;
-        let Some(idle) = idle else { return Ok(None) };
+        let Some(busy) = busy else { return Ok(None) };
         let (reach, completion) = if self.runs_through {
             let Some(found) = self.start_and_completion(fixed, offset, meter)? else {
                 return Ok(None);
             };
             found
         } else {
-            (idle, idle)
+            (busy, busy)
         };
         let since_release = completion.saturating_sub(offset);
         let response = in_range(since_release.checked_add(self.own.flow.jitter), WHAT)?;
-        Ok(Some((Worst { response, job: jobs - 1, offset, reach, completion }, idle)))
+        Ok(Some((Worst { response, job: jobs - 1, offset, reach, completion }, busy)))
     }
 
     /// When the job starts (everything urgent that is released up to and at the start has run), and

@@ -23,7 +23,7 @@ use punctual_model::{CpuId, PolicyKind, Span, System, Task, TaskId};
 
 use crate::bounds::{self, Bound};
 use crate::case::Case;
-use crate::error::Checked;
+use crate::error::{AnalysisError, Checked};
 use crate::utilization::gcd;
 
 /// Rounds of the iteration over all CPUs; each lengthens some waiting, or ends it.
@@ -117,24 +117,61 @@ pub(crate) fn solve(
     edges: &[Edge],
     asked: impl Fn(CpuId) -> bool,
 ) -> Checked<Solution> {
-    let tasks = system.tasks.len();
-    let mut waiting: Vec<Option<u64>> = vec![Some(0); tasks];
-    let mut outside: Vec<Option<u64>> = vec![Some(0); tasks];
+    let mut known = Waiting::none(system.tasks.len());
+    let mut before = known.clone();
     let mut rounds = 0;
     loop {
-        let (cases, bounds) = one_round(system, edges, &waiting, &outside, &asked)?;
-        let response = |task: TaskId| bounds[task.index()].map(|b: Bound| b.response);
-        let mut next = next_waiting(edges, &waiting, |e| !e.consistent, response);
-        let mut next_outside = next_waiting(edges, &outside, |e| !e.inside, response);
-        if next == waiting && next_outside == outside {
-            return Ok(Solution { cases, bounds, waiting });
+        let found = match one_round(system, edges, &known, &asked) {
+            // Jitters that grew until the search found no end have none.
+            Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. })
+                if known != before =>
+            {
+                known.give_up_growing(&before);
+                before = known.clone();
+                continue;
+            }
+            found => found?,
+        };
+        let next = known.after_round(edges, &found.1);
+        if next == known {
+            let (cases, bounds) = found;
+            return Ok(Solution { cases, bounds, waiting: known.all });
         }
+        before = known;
+        known = next;
         rounds += 1;
         if rounds > MAX_ROUNDS {
-            give_up(&mut next, &waiting);
-            give_up(&mut next_outside, &outside);
+            known.give_up_growing(&before);
+            before = known.clone();
         }
-        (waiting, outside) = (next, next_outside);
+    }
+}
+
+/// What precedence adds to the jitter of each task; `None`: nothing bounds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Waiting {
+    /// Waiting for everybody.
+    all: Vec<Option<u64>>,
+    /// Waiting for other CPUs only, directly or through predecessors on the own CPU.
+    outside: Vec<Option<u64>>,
+}
+
+impl Waiting {
+    fn none(tasks: usize) -> Waiting {
+        Waiting { all: vec![Some(0); tasks], outside: vec![Some(0); tasks] }
+    }
+
+    fn give_up_growing(&mut self, before: &Waiting) {
+        give_up(&mut self.all, &before.all);
+        give_up(&mut self.outside, &before.outside);
+    }
+
+    fn after_round(&self, edges: &[Edge], bounds: &[Option<Bound>]) -> Waiting {
+        let response = |task: TaskId| bounds[task.index()].map(|b| b.response);
+        Waiting {
+            all: next_waiting(edges, &self.all, |e| !e.consistent, response),
+            outside: next_waiting(edges, &self.outside, |e| !e.inside, response),
+        }
     }
 }
 
@@ -173,12 +210,12 @@ type Round = (Vec<Option<Case>>, Vec<Option<Bound>>);
 fn one_round(
     system: &System,
     edges: &[Edge],
-    waiting: &[Option<u64>],
-    outside: &[Option<u64>],
+    known: &Waiting,
     asked: &impl Fn(CpuId) -> bool,
 ) -> Checked<Round> {
-    let known = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
-    let (jitters, outer) = (known(waiting), known(outside));
+    let (waiting, outside) = (&known.all, &known.outside);
+    let lengths = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
+    let (jitters, outer) = (lengths(waiting), lengths(outside));
     let mut cases = Vec::new();
     let mut bounds = vec![None; system.tasks.len()];
     for index in 0..system.cpus.len() {

@@ -157,6 +157,7 @@ fn task_refusal(
         refusal.witness = Some(Witness::Response {
             task: contender.task,
             job: worst.job,
+            offset: Span::from_ticks(worst.offset),
             response: Span::from_ticks(worst.response),
             deadline: Span::from_ticks(allowed),
         });

@@ -204,6 +204,8 @@ pub enum Witness {
         task: TaskId,
         /// Which job of the busy window, counted from 0.
         job: u64,
+        /// Its release, after the common release of those that delay it.
+        offset: Span,
         /// From its arrival to its completion.
         response: Span,
         /// What is allowed: the relative deadline, or a required response.

@@ -69,8 +69,13 @@ fn lehoczky_example_is_worst_at_a_later_job() {
     let system = periodic(FP, &[(26, 70, 70), (62, 100, 120)]);
     assert_eq!(bounds(&system), [Some(26), Some(118)]);
     let v = verdict(&periodic(FP, &[(26, 70, 70), (62, 100, 117)]));
-    let expected =
-        Witness::Response { task: TaskId(1), job: 4, response: span(118), deadline: span(117) };
+    let expected = Witness::Response {
+        task: TaskId(1),
+        job: 4,
+        offset: span(400),
+        response: span(118),
+        deadline: span(117),
+    };
     assert_eq!(v.refusals[0].witness, Some(expected));
 }
 
@@ -83,8 +88,13 @@ fn can_bus_example_is_worst_at_the_second_job_without_preemption() {
     let mut tight = set;
     tight[2].2 = 349;
     let v = verdict(&sporadic(NP_FP, &tight));
-    let expected =
-        Witness::Response { task: TaskId(2), job: 1, response: span(350), deadline: span(349) };
+    let expected = Witness::Response {
+        task: TaskId(2),
+        job: 1,
+        offset: span(350),
+        response: span(350),
+        deadline: span(349),
+    };
     assert_eq!(v.refusals[0].witness, Some(expected));
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod random;
+pub(crate) mod simulator;
 
 use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
