@@ -28,6 +28,8 @@ pub struct Behavior {
     pub jobs: Vec<JobRecord>,
     /// Time that was charged to nobody, in order, disjoint.
     pub missing: Vec<Missing>,
+    /// Stretches in which a job was not ready although it was pending, in order of their ends.
+    pub waits: Vec<Waiting>,
     /// What was counted per thread index.
     pub threads: Vec<ThreadCounts>,
     /// Entries that decided something (all but the announcements of missing time).
@@ -64,6 +66,30 @@ pub struct Missing {
     pub end: Instant,
     /// Who took it.
     pub cause: MissingCause,
+}
+
+/// A stretch in which a job waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Which job, as an index into [`Behavior::jobs`].
+    pub job: usize,
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
+    /// What for.
+    pub reason: WaitReason,
+}
+
+/// What a pending job waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitReason {
+    /// A wake-up or a timeout, by its own request.
+    Request,
+    /// Its predecessors.
+    Predecessors,
+    /// Budget.
+    Budget,
 }
 
 /// Releases of a thread that became no job.
@@ -184,6 +210,58 @@ impl Behavior {
         let first = self.segments.partition_point(|s| s.end <= from);
         let last = self.segments.partition_point(|s| s.start < to);
         self.segments.get(first..last).unwrap_or_default()
+    }
+
+    /// Whether the processor executed something whenever a job was ready (Prosa:
+    /// `work_conserving`). O(n log n) in the length of the run.
+    pub fn work_conserving(&self) -> bool {
+        // How many more (or fewer) jobs are ready from an instant on.
+        let mut changes: Vec<(Instant, i64)> = Vec::new();
+        for job in &self.jobs {
+            if let Some(started) = job.started {
+                changes.push((started, 1));
+                changes.push((job.ended.unwrap_or(self.end), -1));
+            }
+        }
+        for wait in &self.waits {
+            let job = &self.jobs[wait.job];
+            let Some(started) = job.started else { continue };
+            let (from, to) = (started, job.ended.unwrap_or(self.end));
+            let (start, end) = (wait.start.clamp(from, to), wait.end.clamp(from, to));
+            changes.extend([(start, -1), (end, 1)]);
+        }
+        changes.sort_unstable();
+        let stretches = self.segments.iter().map(|s| (s.start, s.end));
+        let mut busy: Vec<(Instant, Instant)> = stretches
+            .chain(self.missing.iter().map(|m| (m.start, m.end)))
+            .collect();
+        busy.sort_unstable();
+        busy.push((self.end, self.end));
+        let (mut changes, mut ready) = (changes.into_iter().peekable(), 0);
+        let mut idle_from = Instant::ZERO;
+        for (start, end) in busy {
+            // Nobody may be ready inside the idle stretch [idle_from, start).
+            while let Some((_, change)) = changes.next_if(|(at, _)| *at <= idle_from) {
+                ready += change;
+            }
+            while idle_from < start {
+                if ready > 0 {
+                    return false;
+                }
+                match changes.next_if(|(at, _)| *at < start) {
+                    Some((at, change)) => {
+                        idle_from = at;
+                        ready += change;
+                        while let Some((_, change)) = changes.next_if(|(next, _)| *next == at) {
+                            ready += change;
+                        }
+                    }
+                    None => break,
+                }
+            }
+            idle_from = end;
+        }
+        true
     }
 
     fn sum(&self, from: Instant, to: Instant, wanted: impl Fn(&Segment) -> bool) -> Work {

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod behavior;
+mod check;
 mod code;
 mod form;
 mod log;
@@ -26,7 +27,8 @@ mod short;
 mod summary;
 pub mod text;
 
-pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts};
+pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts, WaitReason, Waiting};
+pub use check::{Rule, Violation, check};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};
 pub use recorder::Recorder;

@@ -114,7 +114,7 @@ pub struct TaskReport {
     pub skipped: u64,
     /// Releases dropped because the backlog was full.
     pub lost: u64,
-    /// Jobs that were neither over nor late when the run ended.
+    /// Jobs with a deadline that were neither over nor late when the run ended.
     pub unfinished: u64,
     /// Responses of all completed jobs, from arrival to completion, in nanoseconds.
     pub response_ns: Quantiles,
@@ -206,6 +206,15 @@ pub struct OracleReport {
     pub steps: u64,
     /// Steps that differed.
     pub mismatches: u64,
+}
+
+impl TaskReport {
+    /// Whether an observed response exceeds the bound that holds on this machine: then something
+    /// happened that the analysis was not told of.
+    pub fn exceeds_bound(&self) -> bool {
+        let bound = self.machine_bound_ns.or(self.bound_ns);
+        matches!((self.response_ns.max, bound), (Some(max), Some(bound)) if max > bound)
+    }
 }
 
 impl RunReport {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use punctual_kern::{Event, MissingCause, Next, Outcome, TraceEvent, WakeCause};
 use punctual_model::{Instant, Span, ThreadId};
 
-use super::{Behavior, JobRecord, Missing, Segment};
+use super::{Behavior, JobRecord, Missing, Segment, WaitReason, Waiting};
 use crate::log::Log;
 use crate::record::Record;
 
@@ -27,14 +27,7 @@ struct ThreadState {
     open: VecDeque<usize>,
     /// The job that it is working on.
     current: Option<usize>,
-    waiting: Option<(Instant, Wait)>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Wait {
-    Suspended,
-    Predecessors,
-    Throttled,
+    waiting: Option<(Instant, WaitReason)>,
 }
 
 #[derive(Default)]
@@ -223,11 +216,16 @@ impl Builder {
     fn progress(&mut self, now: Instant, event: TraceEvent) {
         match event {
             TraceEvent::Started { thread, job, .. } => {
+                let waiting = self.state(thread).waiting;
                 self.stop_waiting(now, thread);
                 let at = self.find(thread, job);
                 self.state(thread).current = at;
                 if let Some(at) = at {
                     self.behavior.jobs[at].started = Some(now);
+                }
+                // A reservation that waits by its own request waits on in its next period.
+                if let Some((_, WaitReason::Request)) = waiting {
+                    self.wait(now, thread, WaitReason::Request);
                 }
             }
             TraceEvent::Overran { thread, job } => {
@@ -240,7 +238,7 @@ impl Builder {
                     job.demoted = Some(now);
                 }
             }
-            TraceEvent::Throttled { thread, .. } => self.wait(now, thread, Wait::Throttled),
+            TraceEvent::Throttled { thread, .. } => self.wait(now, thread, WaitReason::Budget),
             TraceEvent::Replenished { thread, .. } => self.stop_waiting(now, thread),
             TraceEvent::Blocked {
                 thread,
@@ -249,9 +247,9 @@ impl Builder {
             } => {
                 let why = if for_predecessors {
                     self.state(thread).current = self.find(thread, job);
-                    Wait::Predecessors
+                    WaitReason::Predecessors
                 } else {
-                    Wait::Suspended
+                    WaitReason::Request
                 };
                 self.wait(now, thread, why);
             }
@@ -262,7 +260,7 @@ impl Builder {
         }
     }
 
-    fn wait(&mut self, now: Instant, thread: ThreadId, why: Wait) {
+    fn wait(&mut self, now: Instant, thread: ThreadId, why: WaitReason) {
         self.stop_waiting(now, thread);
         self.state(thread).waiting = Some((now, why));
     }
@@ -276,11 +274,17 @@ impl Builder {
         let span = now.since(since);
         if let Some(job) = self.behavior.jobs.get_mut(current) {
             let total = match why {
-                Wait::Suspended => &mut job.suspended,
-                Wait::Predecessors => &mut job.held_back,
-                Wait::Throttled => &mut job.throttled,
+                WaitReason::Request => &mut job.suspended,
+                WaitReason::Predecessors => &mut job.held_back,
+                WaitReason::Budget => &mut job.throttled,
             };
             *total = total.saturating_add(span);
+            self.behavior.waits.push(Waiting {
+                job: current,
+                start: since,
+                end: now,
+                reason: why,
+            });
         }
     }
 

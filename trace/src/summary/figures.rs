@@ -6,6 +6,7 @@ use super::{Counter, CpuReport, Fact, Miss, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 use punctual_kern::MissingCause;
+use punctual_model::Instant;
 
 /// Exact quantiles of all observations, by nearest rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -101,7 +102,8 @@ fn count(report: &mut TaskReport, job: &JobRecord, behavior: &Behavior) {
     report.overruns += u64::from(job.overran);
     let missed = job.missed(behavior.end);
     report.misses += u64::from(missed);
-    report.unfinished += u64::from(job.ended.is_none() && !missed);
+    let has_deadline = job.absolute_deadline != Instant::MAX;
+    report.unfinished += u64::from(has_deadline && job.ended.is_none() && !missed);
 }
 
 /// One report per CPU.

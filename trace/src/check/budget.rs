@@ -1,0 +1,127 @@
+//! No thread executes more than its allotments.
+//!
+//! A thread may execute beyond its budget only while the platform is late: between the instant that
+//! the core armed for the end of the budget and the entry that then came. What it executes there is
+//! its debt, taken from the next allotment.
+
+use punctual_model::{Instant, Work};
+
+use super::Rule;
+use super::cpu::CpuCheck;
+
+impl CpuCheck<'_> {
+    /// Charges the interval since the last entry.
+    pub(super) fn charge(&mut self, executed: u64) {
+        let Some(id) = self.running else { return };
+        let (now, armed) = (self.now, self.armed);
+        let Some(thread) = self.find(id) else { return };
+        let t = &mut self.threads[thread];
+        if let Some(current) = &mut t.current {
+            current.received = current.received.saturating_add(executed);
+        }
+        if !t.is_budgeted() {
+            return;
+        }
+        let beyond = executed.saturating_sub(t.budget);
+        t.debt = t.debt.saturating_add(beyond);
+        t.budget = t.budget.saturating_sub(executed);
+        let late = armed.map_or(0, |armed| now.since(armed).ticks());
+        self.order.charge(id, executed);
+        if beyond > late {
+            let name = self.name(thread);
+            let what =
+                format!("{name} executed {beyond} ticks over its budget, {late} of them late");
+            self.violation(Rule::BudgetRespected, what);
+        }
+    }
+
+    /// A job starts with `budget`: a fresh allotment, or what the job before it left of a later one.
+    pub(super) fn funded(&mut self, thread: usize, budget: Option<Work>) {
+        let t = &mut self.threads[thread];
+        let budget = match (budget, t.is_budgeted()) {
+            (None, false) => return,
+            (Some(budget), true) => budget.ticks(),
+            _ => {
+                let what = format!("{} has a budget where none belongs", self.name(thread));
+                return self.violation(Rule::BudgetRespected, what);
+            }
+        };
+        let (left, full) = (t.budget, t.allotment());
+        t.budget = budget;
+        if budget == full {
+            t.debt = 0;
+            t.allotments += u64::from(left != full);
+            self.allotments_are_due(thread);
+        } else if budget != left {
+            let name = self.name(thread);
+            let what = format!("{name} starts with {budget}, neither {full} nor the {left} left");
+            self.violation(Rule::BudgetRespected, what);
+        } else {
+            let latest = t.latest_deadline(self.now);
+            postpone(t.current.as_mut().map(|c| &mut c.urgency), latest);
+        }
+    }
+
+    /// A thread takes an allotment for a job that needs more than one.
+    pub(super) fn replenished(&mut self, thread: usize, budget: u64) {
+        let t = &mut self.threads[thread];
+        let full = t.allotment();
+        let expected = full.saturating_sub(t.debt);
+        t.debt = t.debt.saturating_sub(full);
+        t.allotments += 1;
+        let left = t.budget;
+        t.budget = budget;
+        let latest = t.latest_deadline(self.now);
+        postpone(t.current.as_mut().map(|c| &mut c.urgency), latest);
+        if budget > expected || left > 0 {
+            let name = self.name(thread);
+            let what = format!("{name} is replenished to {budget}, should be {expected}");
+            self.violation(Rule::BudgetRespected, what);
+        }
+        self.allotments_are_due(thread);
+    }
+
+    /// One allotment per release, and none before its time.
+    fn allotments_are_due(&mut self, thread: usize) {
+        let t = &self.threads[thread];
+        let Some(due) = t.opportunities(self.now) else {
+            return;
+        };
+        // Allotments of the time before a change are not counted against the new releases.
+        let due = due.saturating_add(t.first_index);
+        if t.allotments > due {
+            let (name, taken) = (self.name(thread), t.allotments);
+            let what = format!("{name} took {taken} allotments, {due} were due");
+            self.violation(Rule::BudgetRespected, what);
+        }
+    }
+
+    /// Who runs on a budget has some left, and the core wants to be back when it ends.
+    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
+        let t = &self.threads[thread];
+        if !t.is_budgeted() {
+            return;
+        }
+        let end = self
+            .now
+            .saturating_add(Work::from_ticks(t.budget).as_span());
+        let what = if t.budget == 0 {
+            format!("{} runs without budget", self.name(thread))
+        } else if arm.is_none_or(|arm| arm > end) {
+            format!(
+                "{}: nothing is armed for the end of its budget",
+                self.name(thread)
+            )
+        } else {
+            return;
+        };
+        self.violation(Rule::BudgetRespected, what);
+    }
+}
+
+/// A job on a later allotment is as urgent as some release up to now.
+fn postpone(urgency: Option<&mut (Instant, Instant)>, latest: Instant) {
+    if let Some((_, until)) = urgency {
+        *until = (*until).max(latest);
+    }
+}

@@ -1,0 +1,467 @@
+//! One CPU, entry by entry.
+
+use punctual_kern::{CpuPlan, Decision, Event, Next, Outcome, TraceEvent, WakeCause};
+use punctual_model::{Class, Instant, Span, ThreadId};
+
+use super::order::Order;
+use super::precedence::History;
+use super::thread::{CurrentJob, OpenJob, Thread};
+use super::{MAX_LISTED, Rule, Violation};
+use crate::log::Log;
+use crate::record::Record;
+
+/// Checks the records of one CPU; the history serves the check of precedence.
+pub(super) fn check(log: &Log, cpu: usize) -> (Vec<Violation>, History) {
+    let mut check = CpuCheck::new(log, cpu);
+    for (now, record) in &log.cpus[cpu].records {
+        if check.violations.len() >= MAX_LISTED {
+            check.history.known_until = check.now;
+            break;
+        }
+        match record {
+            Record::Event { event, .. } => check.begin(now, event),
+            Record::Trace(change) => check.change(change),
+            Record::Decision(decision) => check.end(decision),
+        }
+    }
+    if check.event.is_some() {
+        check.violation(
+            Rule::EntriesAreWhole,
+            "the last entry has no decision".into(),
+        );
+    }
+    if let Some(lost_from) = log.cpus[cpu].lost_from {
+        check.history.known_until = check.history.known_until.min(lost_from);
+    }
+    (check.violations, check.history)
+}
+
+/// The state of a CPU as its records tell it.
+pub(super) struct CpuCheck<'a> {
+    log: &'a Log,
+    cpu: usize,
+    plan: &'a CpuPlan,
+    pub(super) threads: Vec<Thread>,
+    pub(super) order: Order,
+    pub(super) running: Option<ThreadId>,
+    pub(super) protected: bool,
+    pub(super) now: Instant,
+    /// The last entry up to which time is charged.
+    last: Instant,
+    missing: Span,
+    pub(super) armed: Option<Instant>,
+    /// The event of the entry that is open.
+    pub(super) event: Option<Event>,
+    switched: bool,
+    pub(super) history: History,
+    violations: Vec<Violation>,
+}
+
+impl<'a> CpuCheck<'a> {
+    fn new(log: &'a Log, cpu: usize) -> Self {
+        let plan = &log.plan.cpus[cpu];
+        let threads = plan
+            .threads
+            .iter()
+            .enumerate()
+            .map(|(index, (_, constraint))| {
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
+                Thread::new(ThreadId::new(index, 0), *constraint, Instant::ZERO)
+            });
+        CpuCheck {
+            log,
+            cpu,
+            plan,
+            threads: threads.collect(),
+            order: Order::new(plan.policy),
+            running: None,
+            protected: false,
+            now: Instant::ZERO,
+            last: Instant::ZERO,
+            missing: Span::ZERO,
+            armed: None,
+            event: None,
+            switched: false,
+            history: History::new(plan),
+            violations: Vec::new(),
+        }
+    }
+
+    pub(super) fn violation(&mut self, rule: Rule, detail: String) {
+        self.violations.push(Violation {
+            rule,
+            cpu: self.log.cpus[self.cpu].name.clone(),
+            now: self.now,
+            detail,
+        });
+    }
+
+    /// A thread in messages: its task, or its number.
+    pub(super) fn name(&self, thread: usize) -> String {
+        match self.plan.threads.get(thread) {
+            Some(_) => self.log.task_name(self.cpu, thread).into(),
+            None => format!("thread {thread}"),
+        }
+    }
+
+    pub(super) fn find(&self, id: ThreadId) -> Option<usize> {
+        let thread = self.threads.get(id.index())?;
+        (thread.id == id).then_some(id.index())
+    }
+
+    fn begin(&mut self, now: Instant, event: Event) {
+        if self.event.is_some() {
+            self.violation(Rule::EntriesAreWhole, "an entry has no decision".into());
+        }
+        if now < self.now {
+            let (is, was) = (now.ticks(), self.now.ticks());
+            self.violation(Rule::TimeRunsForward, format!("{is} comes after {was}"));
+        }
+        self.now = now;
+        self.event = Some(event);
+        self.switched = false;
+        if matches!(event, Event::Missing { .. }) {
+            return;
+        }
+        let executed = now.since(self.last).saturating_sub(self.missing);
+        self.charge(executed.ticks());
+        self.last = now;
+        self.missing = Span::ZERO;
+        match event {
+            Event::Protect => self.protected = self.running.is_some(),
+            Event::Unprotect => self.protected = false,
+            Event::Yield => {
+                let running = self.running.and_then(|id| self.find(id));
+                if let Some(thread) = running.filter(|&t| self.threads[t].is_budgeted()) {
+                    self.order.give_way(self.threads[thread].id);
+                }
+            }
+            Event::Arrive { thread, arrival } => {
+                if let Some(thread) = self.find(thread) {
+                    let t = &mut self.threads[thread];
+                    t.fed += u64::from(arrival.min(now) < t.constraint.until);
+                }
+            }
+            Event::Change { thread, constraint } => {
+                if let Some(thread) = self.find(thread) {
+                    self.threads[thread].change = Some(constraint);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, decision: Decision) {
+        let Some(event) = self.event.take() else {
+            return self.violation(Rule::EntriesAreWhole, "a decision without an event".into());
+        };
+        let next = match decision.next {
+            Next::Thread(thread) => Some(thread),
+            _ => None,
+        };
+        if next != self.running {
+            let what = "the decision names another thread than the one that runs";
+            self.violation(Rule::OneThreadRuns, what.into());
+            self.running = next;
+        }
+        if matches!(event, Event::Missing { .. }) {
+            return;
+        }
+        if let (Event::Change { thread, .. }, Some(_)) = (event, decision.refused)
+            && let Some(thread) = self.find(thread)
+        {
+            self.threads[thread].change = None;
+        }
+        self.nothing_overdue(decision.arm);
+        let chosen = next.and_then(|id| self.find(id));
+        if next.is_some() && chosen.is_none() {
+            let what = "a thread runs that does not exist".into();
+            self.violation(Rule::OnlyReadyRuns, what);
+        } else {
+            self.choice(chosen);
+        }
+        if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
+            self.running_is_funded(thread, decision.arm);
+        }
+        self.armed = decision.arm;
+    }
+
+    fn change(&mut self, change: TraceEvent) {
+        let Some(event) = self.event else {
+            let what = format!("{change:?} outside of an entry");
+            return self.violation(Rule::EntriesAreWhole, what);
+        };
+        match change {
+            TraceEvent::Missing { span, .. } => self.take_missing(span, event),
+            TraceEvent::Switched {
+                from,
+                to,
+                preempted,
+            } => self.switch((from, to), preempted),
+            TraceEvent::Created { thread } => self.created(thread, event),
+            _ => self.of_thread(change),
+        }
+    }
+
+    fn take_missing(&mut self, span: Span, event: Event) {
+        self.missing = self.missing.saturating_add(span);
+        let interval = self.now.since(self.last);
+        let announced = matches!(event, Event::Missing { span: all, .. } if span <= all);
+        if self.missing > interval || !announced {
+            let (is, most) = (self.missing.ticks(), interval.ticks());
+            let what = format!("{is} ticks missing in an interval of {most}");
+            self.violation(Rule::MissingWithinInterval, what);
+        }
+    }
+
+    fn switch(&mut self, (from, to): (Option<ThreadId>, Option<ThreadId>), preempted: bool) {
+        let still_ready = from
+            .and_then(|id| self.find(id))
+            .is_some_and(|t| self.threads[t].ready && !self.threads[t].dead);
+        if from != self.running || from == to || self.switched || preempted != still_ready {
+            let what = format!(
+                "switched from {from:?} to {to:?} (preempted: {preempted}) while {:?} runs",
+                self.running
+            );
+            self.violation(Rule::OneThreadRuns, what);
+        }
+        self.switched = true;
+        self.running = to;
+    }
+
+    fn created(&mut self, id: ThreadId, event: Event) {
+        let Event::Create(constraint) = event else {
+            let what = "a thread was created that nobody asked for".into();
+            return self.violation(Rule::EntriesAreWhole, what);
+        };
+        let thread = Thread::new(id, constraint, self.now);
+        let index = id.index();
+        if index < self.threads.len() {
+            self.threads[index] = thread;
+        } else if index == self.threads.len() {
+            self.threads.push(thread);
+        }
+    }
+
+    /// A change of one thread.
+    fn of_thread(&mut self, change: TraceEvent) {
+        use TraceEvent as T;
+        let id = match change {
+            T::Ended { thread }
+            | T::Changed { thread }
+            | T::Released { thread, .. }
+            | T::Skipped { thread, .. }
+            | T::Lost { thread, .. }
+            | T::Started { thread, .. }
+            | T::Completed { thread, .. }
+            | T::Overran { thread, .. }
+            | T::Throttled { thread, .. }
+            | T::Replenished { thread, .. }
+            | T::Demoted { thread, .. }
+            | T::Blocked { thread, .. }
+            | T::Woken { thread, .. } => thread,
+            T::Created { .. } | T::Switched { .. } | T::Missing { .. } => return,
+        };
+        let Some(thread) = self.find(id).filter(|&t| !self.threads[t].dead) else {
+            let what = format!("{change:?}: no such thread");
+            return self.violation(Rule::EntriesAreWhole, what);
+        };
+        match change {
+            T::Released {
+                job,
+                arrival,
+                deadline,
+                ..
+            } => self.released(
+                thread,
+                OpenJob {
+                    index: job,
+                    arrival,
+                    deadline,
+                },
+            ),
+            T::Skipped { job, .. } | T::Lost { job, .. } => self.dropped(thread, job),
+            T::Started { job, budget, .. } => {
+                self.begin_job(thread, job, true);
+                self.funded(thread, budget);
+                let t = &self.threads[thread];
+                if !t.blocked {
+                    self.enter(thread);
+                }
+            }
+            T::Completed { .. } => self.completed(thread, change),
+            T::Replenished { budget, .. } => {
+                self.leave(thread);
+                self.replenished(thread, budget.ticks());
+                if !budget.is_zero() {
+                    self.enter(thread);
+                }
+            }
+            other => self.readiness(thread, other),
+        }
+    }
+
+    fn readiness(&mut self, thread: usize, change: TraceEvent) {
+        use TraceEvent as T;
+        match change {
+            T::Throttled { .. } => {
+                self.leave(thread);
+                self.threads[thread].throttled = true;
+            }
+            T::Demoted { .. } => {
+                self.leave(thread);
+                self.threads[thread].background = true;
+                self.enter(thread);
+            }
+            T::Blocked {
+                job,
+                for_predecessors,
+                ..
+            } => {
+                self.leave(thread);
+                if for_predecessors {
+                    self.begin_job(thread, job, false);
+                } else {
+                    self.threads[thread].blocked = true;
+                }
+            }
+            T::Woken { cause, .. } => {
+                let by_request = matches!(cause, WakeCause::Wake | WakeCause::Timeout);
+                if by_request && std::mem::take(&mut self.threads[thread].blocked) {
+                    self.enter(thread);
+                }
+            }
+            T::Ended { .. } => {
+                self.leave(thread);
+                let t = &mut self.threads[thread];
+                t.dead = true;
+                t.current = None;
+                self.history.ended(thread, self.now);
+            }
+            T::Changed { .. } => {
+                self.leave(thread);
+                let t = &mut self.threads[thread];
+                t.current = None;
+                t.first = None;
+                if let Some(constraint) = t.change.take() {
+                    t.constraint = constraint;
+                    t.background = matches!(constraint.class, Class::Aperiodic);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The thread is ready from now on.
+    fn enter(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        if t.ready {
+            self.leave(thread);
+        }
+        let t = &mut self.threads[thread];
+        t.ready = true;
+        t.throttled = false;
+        if t.is_budgeted() {
+            self.order.enter(t.id);
+        }
+    }
+
+    /// The thread is not ready any more.
+    fn leave(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        if !t.ready {
+            return;
+        }
+        t.ready = false;
+        self.order.leave(t.id);
+        if self.running == Some(t.id) {
+            self.protected = false;
+        }
+    }
+
+    /// The thread turns to its next job.
+    fn begin_job(&mut self, thread: usize, index: u64, started: bool) {
+        let now = self.now;
+        let t = &mut self.threads[thread];
+        if let Some(current) = t.current.as_mut().filter(|c| c.job.index == index)
+            && !current.started
+            && started
+        {
+            current.started = true;
+            return self.history.started(thread, now);
+        }
+        let unfinished = t.current.as_ref().is_some_and(|c| !c.settled);
+        let Some(job) = t
+            .open
+            .pop_front()
+            .filter(|job| job.index == index && !unfinished)
+        else {
+            let what = format!(
+                "{} starts job {index}, which is not next",
+                self.name(thread)
+            );
+            return self.violation(Rule::JobsEndOnce, what);
+        };
+        t.background = matches!(t.constraint.class, Class::Aperiodic);
+        t.current = Some(CurrentJob {
+            job,
+            urgency: (job.deadline, job.deadline),
+            received: 0,
+            started,
+            settled: false,
+        });
+        self.history.begun(thread, (index, job.arrival), now);
+        if started {
+            self.history.started(thread, now);
+        }
+    }
+
+    fn completed(&mut self, thread: usize, change: TraceEvent) {
+        let TraceEvent::Completed {
+            job,
+            outcome,
+            arrival,
+            deadline,
+            received,
+            ..
+        } = change
+        else {
+            return;
+        };
+        let name = self.name(thread);
+        let t = &mut self.threads[thread];
+        let current = t.current.as_mut();
+        let Some(current) = current.filter(|c| c.job.index == job && !c.settled) else {
+            let what = format!("{name} completes job {job}, which it is not working on");
+            return self.violation(Rule::JobsEndOnce, what);
+        };
+        current.settled = true;
+        let fits = (arrival, deadline) == (current.job.arrival, current.job.deadline);
+        let (got, unstarted) = (current.received, !current.started);
+        let goes_on = matches!(
+            t.constraint.class,
+            Class::Reservation { .. } | Class::Once { .. }
+        );
+        if goes_on {
+            t.background |= matches!(t.constraint.class, Class::Once { .. });
+        } else {
+            t.current = None;
+        }
+        if !goes_on {
+            self.leave(thread);
+        } else if self.threads[thread].background && self.threads[thread].ready {
+            self.leave(thread);
+            self.enter(thread);
+        }
+        if !fits || got != received.ticks() {
+            let received = received.ticks();
+            let what = format!("{name} job {job} received {got}, says {received}, or other dates");
+            self.violation(Rule::JobArithmetic, what);
+        }
+        if unstarted && outcome != Outcome::Aborted {
+            let what = format!("{name} job {job} is over before it started");
+            self.violation(Rule::JobsEndOnce, what);
+        }
+        self.history.completed(thread, job, self.now);
+    }
+}

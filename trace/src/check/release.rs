@@ -1,0 +1,137 @@
+//! Jobs are released at their instants, in order, none left out.
+
+use punctual_kern::Event;
+use punctual_model::{Class, Instant};
+
+use super::Rule;
+use super::cpu::CpuCheck;
+use super::thread::{OpenJob, Thread};
+
+impl CpuCheck<'_> {
+    /// A release became a job.
+    pub(super) fn released(&mut self, thread: usize, job: OpenJob) {
+        let (now, event) = (self.now, self.event);
+        let t = &mut self.threads[thread];
+        let mut wrong = release_place(t, job, now, event);
+        let deadline = match t.constraint.class.relative_deadline() {
+            Some(relative) => job.arrival.saturating_add(relative),
+            None => Instant::MAX,
+        };
+        if t.first.is_none() || t.last_arrival.is_none() && !t.is_clocked() {
+            t.first = Some(job.arrival);
+            t.first_index = job.index;
+        }
+        t.last_arrival = Some(job.arrival);
+        if deadline != job.deadline && wrong.is_none() {
+            let (is, should) = (job.deadline.ticks(), deadline.ticks());
+            wrong = Some((
+                Rule::JobArithmetic,
+                format!("deadline {is}, should be {should}"),
+            ));
+        }
+        t.open.push_back(job);
+        self.history.released(thread, (job.index, job.arrival), now);
+        self.count_release(thread, job.index);
+        if let Some((rule, what)) = wrong {
+            self.violation(
+                rule,
+                format!("{} job {}: {what}", self.name(thread), job.index),
+            );
+        }
+    }
+
+    /// A release became no job.
+    pub(super) fn dropped(&mut self, thread: usize, index: u64) {
+        let t = &self.threads[thread];
+        let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
+        if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
+            let name = self.name(thread);
+            let what = format!("{name} job {index} was dropped without need");
+            self.violation(Rule::ReleasesInTime, what);
+        }
+        self.count_release(thread, index);
+    }
+
+    /// Releases are numbered without gaps.
+    fn count_release(&mut self, thread: usize, index: u64) {
+        let t = &mut self.threads[thread];
+        let expected = t.next_index;
+        t.next_index = index.saturating_add(1);
+        t.fed = t.fed.saturating_sub(1);
+        if index != expected {
+            let name = self.name(thread);
+            let what = format!("{name} released job {index} where {expected} was next");
+            self.violation(Rule::ReleasesInTime, what);
+        }
+    }
+
+    /// At the end of an entry no release is overdue, unless the core wants to be back at once.
+    pub(super) fn nothing_overdue(&mut self, arm: Option<Instant>) {
+        if arm == Some(self.now) {
+            return;
+        }
+        for thread in 0..self.threads.len() {
+            let t = &self.threads[thread];
+            if t.dead || t.change.is_some() || !t.is_clocked() {
+                continue;
+            }
+            let Some(at) = t.arrival_of(t.next_index) else {
+                continue;
+            };
+            if at <= self.now && at < t.constraint.until {
+                let (name, index) = (self.name(thread), t.next_index);
+                let what = format!("{name} job {index} of {} was not released", at.ticks());
+                self.violation(Rule::ReleasesInTime, what);
+                // Said once; the others are held against what was released.
+                self.threads[thread].first = None;
+            }
+        }
+    }
+}
+
+/// What is wrong with the instant of a release.
+fn release_place(
+    t: &Thread,
+    job: OpenJob,
+    now: Instant,
+    event: Option<Event>,
+) -> Option<(Rule, String)> {
+    let is = job.arrival.ticks();
+    let wrong = |what: String| Some((Rule::ReleasesInTime, what));
+    if job.arrival > now {
+        return wrong(format!("released before its arrival at {is}"));
+    }
+    if job.arrival >= t.constraint.until {
+        return wrong(format!("arrived at {is}, after the last release"));
+    }
+    if t.is_clocked() {
+        return match t.arrival_of(job.index) {
+            Some(at) if at != job.arrival => {
+                wrong(format!("arrived at {is}, should be {}", at.ticks()))
+            }
+            None if t.first.is_some() => wrong(format!("arrived at {is}, should not arrive")),
+            _ => None,
+        };
+    }
+    if t.fed == 0 {
+        return wrong(format!("released at {is}, but nothing arrived"));
+    }
+    if t.constraint.fed {
+        return match event {
+            Some(Event::Arrive { thread, arrival })
+                if thread == t.id && arrival.min(now) == job.arrival =>
+            {
+                None
+            }
+            _ => wrong(format!("arrived at {is}, which is not what was fed")),
+        };
+    }
+    if let (Class::Sporadic { min_separation, .. }, Some(last)) =
+        (t.constraint.class, t.last_arrival)
+        && job.arrival < last.saturating_add(min_separation)
+    {
+        let last = last.ticks();
+        return wrong(format!("arrived at {is}, too soon after {last}"));
+    }
+    None
+}

@@ -1,0 +1,107 @@
+//! Prosa's predicates over a run whose schedule is known.
+
+mod common;
+
+use common::{FIXED, at_ms, missing, rich, simulate, two_tasks};
+use punctual_kern::{MissingCause, Next};
+use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_sim::Faults;
+use punctual_trace::{Behavior, Record, Records};
+
+const FAST: ThreadId = ThreadId::new(0, 0);
+const SLOW: ThreadId = ThreadId::new(1, 0);
+
+/// `fast` executes in [0, 2) and [10, 12), `slow` in [2, 7), and so on every 20 ms.
+fn behavior() -> Behavior {
+    Behavior::new(&simulate(&two_tasks(), 100, 0, Faults::default()), 0)
+}
+
+#[test]
+fn scheduled_at_is_who_executes_and_ends_are_exclusive() {
+    let b = behavior();
+    let who = |ms| b.scheduled_at(at_ms(ms)).map(|s| s.thread);
+    assert_eq!(
+        [0, 1, 2, 6].map(who),
+        [Some(FAST), Some(FAST), Some(SLOW), Some(SLOW)]
+    );
+    assert_eq!([7, 9, 10, 12].map(who), [None, None, Some(FAST), None]);
+}
+
+#[test]
+fn service_during_adds_up_what_was_executed_in_the_interval() {
+    let b = behavior();
+    let slow = |from, to| b.service_during(SLOW, at_ms(from), at_ms(to));
+    assert_eq!(slow(0, 100), Work::from_ms(25));
+    assert_eq!(slow(3, 5), Work::from_ms(2));
+    assert_eq!(slow(6, 23), Work::from_ms(2));
+    assert_eq!(slow(7, 20), Work::ZERO);
+    let second = b.jobs.iter().position(|j| j.thread == SLOW && j.index == 1);
+    let second = second.expect("it has five");
+    assert_eq!(
+        b.job_service_during(second, at_ms(0), at_ms(100)),
+        Work::from_ms(5)
+    );
+    assert_eq!(
+        b.job_service_during(second, at_ms(0), at_ms(20)),
+        Work::ZERO
+    );
+}
+
+#[test]
+fn a_job_is_pending_from_arrival_to_completion_and_backlogged_while_others_execute() {
+    let b = behavior();
+    let slow = b
+        .jobs
+        .iter()
+        .position(|j| j.thread == SLOW)
+        .expect("it has jobs");
+    let job = &b.jobs[slow];
+    let at = [0, 1, 2, 6, 7].map(at_ms);
+    assert_eq!(at.map(|t| job.pending(t)), [true, true, true, true, false]);
+    assert_eq!(
+        at.map(|t| b.backlogged(slow, t)),
+        [true, true, false, false, false]
+    );
+    assert_eq!(
+        at.map(|t| job.completed_by(t)),
+        [false, false, false, false, true]
+    );
+    assert_eq!(job.response_time(), Some(Span::from_ms(7)));
+}
+
+#[test]
+fn missing_time_is_nobodys() {
+    let log = simulate(&rich(FIXED), 500, 4, missing(900, 17));
+    let b = Behavior::new(&log, 0);
+    let taken = b.missing_during(Instant::ZERO, b.end, MissingCause::Stolen);
+    assert!(taken >= Span::from_us(900 * 28), "{taken:?}");
+    assert!(b.segments.windows(2).all(|w| w[0].end <= w[1].start));
+    for gap in &b.missing {
+        assert!(b.segments_in(gap.start, gap.end).is_empty());
+    }
+    let received: u64 = b.jobs.iter().map(|j| j.received.ticks()).sum();
+    let executed: u64 = (0..6)
+        .map(|t| {
+            b.service_during(ThreadId::new(t, 0), Instant::ZERO, b.end)
+                .ticks()
+        })
+        .sum();
+    assert!(received <= executed, "jobs got {received} of {executed}");
+}
+
+#[test]
+fn an_idle_processor_beside_a_ready_job_is_not_work_conserving() {
+    for seed in 0..3 {
+        let mut log = simulate(&rich(FIXED), 300, seed, missing(500, 13));
+        assert!(Behavior::new(&log, 0).work_conserving());
+        assert!(Behavior::new(&log, 1).work_conserving());
+        let mut all: Vec<Record> = log.cpus[1].records.iter().map(|(_, r)| r).collect();
+        let busy = |r: &Record| matches!(r, Record::Decision(d) if d.next != Next::Idle);
+        let at = all.iter().position(busy).expect("somebody runs");
+        if let Record::Decision(decision) = &mut all[at] {
+            decision.next = Next::Idle;
+        }
+        log.cpus[1].records = Records::from_iter(all);
+        assert!(!Behavior::new(&log, 1).work_conserving());
+    }
+}
