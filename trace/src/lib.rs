@@ -18,6 +18,7 @@
 mod behavior;
 mod check;
 mod code;
+pub mod export;
 mod form;
 mod log;
 mod record;

@@ -1,0 +1,236 @@
+//! A log as a Perfetto trace (`.pftrace`), with native CPU lanes.
+//!
+//! ```text
+//!   sched_switch, sched_waking  (ftrace bundles)   one lane per CPU, thread states
+//!   track per task              (track events)     a slice per job, deadlines and misses on it
+//!   track per CPU               (track events)     missing time, time given back
+//! ```
+//!
+//! The trace viewer knows what to do with scheduling events of a kernel, so the switches of our own
+//! scheduler are written as such. Timestamps are nanoseconds from the start of the run. Field
+//! numbers are those of Perfetto's `trace_packet.proto` and the files it imports.
+
+use std::io::{self, Write};
+
+use punctual_kern::{MissingCause, TraceEvent};
+use punctual_model::{Instant, ThreadId};
+
+use super::protobuf::Message;
+use crate::behavior::Behavior;
+use crate::log::Log;
+use crate::record::Record;
+
+/// Events of one bundle.
+const BUNDLE: usize = 512;
+/// The one process that all threads belong to.
+const PROCESS: u64 = 1;
+/// First track of tasks, and first of CPUs; in between there is room for every thread.
+const TASK_TRACKS: u64 = 1 << 32;
+const CPU_TRACKS: u64 = 1 << 48;
+
+/// Kernel's words: still ready, or asleep.
+const RUNNABLE: i64 = 0;
+const SLEEPING: i64 = 1;
+
+/// Writes `log`, packet by packet.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
+    let mut trace = Trace { log, out };
+    trace.describe()?;
+    for cpu in 0..log.cpus.len() {
+        trace.lane(cpu)?;
+        trace.jobs(cpu)?;
+    }
+    Ok(())
+}
+
+struct Trace<'a, W> {
+    log: &'a Log,
+    out: &'a mut W,
+}
+
+/// The number by which the trace knows a thread; 0 is idle.
+fn tid(cpu: usize, thread: usize) -> u64 {
+    // Above the number of the process, and apart for every CPU.
+    2 + ((cpu as u64) << 20) + thread as u64
+}
+
+impl<W: Write> Trace<'_, W> {
+    fn packet(&mut self, packet: Message) -> io::Result<()> {
+        // Every packet of ours is of sequence 1.
+        let packet = packet.number(10, 1);
+        let framed = Message::new().message(1, &packet);
+        self.out.write_all(framed.bytes())
+    }
+
+    fn track(&mut self, descriptor: &Message) -> io::Result<()> {
+        self.packet(Message::new().message(60, descriptor))
+    }
+
+    /// Process, threads and tracks.
+    fn describe(&mut self) -> io::Result<()> {
+        let log = self.log;
+        let name = format!("{} ({})", log.header.source, log.header.mode.name());
+        let process = Message::new().number(1, PROCESS).text(6, &name);
+        self.track(&Message::new().number(1, PROCESS).message(3, &process))?;
+        for (cpu, plan) in log.plan.cpus.iter().enumerate().take(log.cpus.len()) {
+            let cpu_name = &log.cpus[cpu].name;
+            for thread in 0..plan.threads.len() {
+                let task = log.task_name(cpu, thread);
+                let id = tid(cpu, thread);
+                let thread = Message::new()
+                    .number(1, PROCESS)
+                    .number(2, id)
+                    .text(5, task);
+                self.track(&Message::new().number(1, id).message(4, &thread))?;
+                let jobs = format!("{task} jobs (CPU {cpu_name})");
+                self.child(TASK_TRACKS + id, &jobs)?;
+            }
+            let missing = format!("missing time of CPU {cpu_name}");
+            self.child(CPU_TRACKS + cpu as u64, &missing)?;
+        }
+        Ok(())
+    }
+
+    fn child(&mut self, uuid: u64, name: &str) -> io::Result<()> {
+        let track = Message::new().number(1, uuid).text(2, name);
+        self.track(&track.number(5, PROCESS))
+    }
+
+    /// The switches of a CPU, as the kernel would report them.
+    fn lane(&mut self, cpu: usize) -> io::Result<()> {
+        let log = self.log;
+        let mut events = Vec::with_capacity(BUNDLE);
+        for (now, record) in &log.cpus[cpu].records {
+            let Record::Trace(change) = record else {
+                continue;
+            };
+            events.extend(self.scheduling(cpu, now, change));
+            if events.len() >= BUNDLE {
+                self.bundle(cpu, &mut events)?;
+            }
+        }
+        self.bundle(cpu, &mut events)
+    }
+
+    fn bundle(&mut self, cpu: usize, events: &mut Vec<Message>) -> io::Result<()> {
+        let mut bundle = Message::new().number(1, cpu as u64);
+        for event in events.drain(..) {
+            bundle = bundle.message(2, &event);
+        }
+        self.packet(Message::new().message(1, &bundle))
+    }
+
+    fn scheduling(&self, cpu: usize, now: Instant, change: TraceEvent) -> Option<Message> {
+        let (pid, field, event) = match change {
+            TraceEvent::Switched {
+                from,
+                to,
+                preempted,
+            } => {
+                let (prev, prev_name) = self.who(cpu, from);
+                let (next, next_name) = self.who(cpu, to);
+                let state = if preempted || from.is_none() {
+                    RUNNABLE
+                } else {
+                    SLEEPING
+                };
+                let switch = Message::new()
+                    .text(1, prev_name)
+                    .number(2, prev)
+                    .number(3, 0)
+                    .signed(4, state)
+                    .text(5, next_name)
+                    .number(6, next)
+                    .number(7, 0);
+                (prev, 4, switch)
+            }
+            TraceEvent::Started { thread, .. } | TraceEvent::Woken { thread, .. } => {
+                let (pid, name) = self.who(cpu, Some(thread));
+                let waking = Message::new().text(1, name).number(2, pid).number(3, 0);
+                (0, 20, waking.number(4, 1).number(5, cpu as u64))
+            }
+            _ => return None,
+        };
+        let at = self.log.ns(now.ticks());
+        Some(
+            Message::new()
+                .number(1, at)
+                .number(2, pid)
+                .message(field, &event),
+        )
+    }
+
+    fn who(&self, cpu: usize, thread: Option<ThreadId>) -> (u64, &str) {
+        match thread {
+            Some(thread) => {
+                let index = thread.index();
+                (tid(cpu, index), self.log.task_name(cpu, index))
+            }
+            None => (0, "swapper"),
+        }
+    }
+
+    /// A slice per job, its deadline and its miss; then missing time.
+    fn jobs(&mut self, cpu: usize) -> io::Result<()> {
+        let log = self.log;
+        let behavior = Behavior::new(log, cpu);
+        // Slices of one track may not overlap: a job that waits behind another begins at its turn.
+        let mut free_from = vec![Instant::ZERO; behavior.threads.len()];
+        for job in &behavior.jobs {
+            let thread = job.thread.index();
+            let track = TASK_TRACKS + tid(cpu, thread);
+            let end = job.ended.unwrap_or(behavior.end);
+            let begin = job.arrival.max(free_from[thread]).min(end);
+            free_from[thread] = end;
+            let notes = [
+                ("job", job.index),
+                ("response_ns", log.ns(end.since(job.arrival).ticks())),
+                ("executed_ns", log.ns(job.received.ticks())),
+            ];
+            self.event(begin, (1, track), &format!("job {}", job.index), &notes)?;
+            if job.absolute_deadline != Instant::MAX {
+                let missed = job.missed(behavior.end);
+                let what = if missed {
+                    "DEADLINE MISSED"
+                } else {
+                    "deadline"
+                };
+                let notes = [("job", job.index)];
+                self.event(job.absolute_deadline, (3, track), what, &notes)?;
+            }
+            self.event(end, (2, track), "", &[])?;
+        }
+        for gap in &behavior.missing {
+            let track = CPU_TRACKS + cpu as u64;
+            let name = match gap.cause {
+                MissingCause::Stolen => "missing",
+                MissingCause::GivenBack => "given back",
+            };
+            self.event(gap.start, (1, track), name, &[])?;
+            self.event(gap.end, (2, track), "", &[])?;
+        }
+        Ok(())
+    }
+
+    /// A track event: kind 1 begins a slice, 2 ends it, 3 is an instant.
+    fn event(
+        &mut self,
+        at: Instant,
+        (kind, track): (u64, u64),
+        name: &str,
+        notes: &[(&str, u64)],
+    ) -> io::Result<()> {
+        let mut event = Message::new().number(9, kind).number(11, track);
+        if !name.is_empty() {
+            event = event.text(23, name);
+        }
+        for (name, value) in notes {
+            event = event.message(4, &Message::new().text(10, name).number(3, *value));
+        }
+        let at = self.log.ns(at.ticks());
+        self.packet(Message::new().number(8, at).message(11, &event))
+    }
+}
