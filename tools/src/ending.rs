@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use punctual_spec::Diagnostic;
+use punctual_trace::RunReport;
 use serde::Serialize;
 
 /// A command that has done its work; the verdict decides between the first two exit codes.
@@ -13,6 +14,8 @@ pub(crate) enum Ending {
     Good,
     /// Refused or missed: 1.
     Bad,
+    /// There is a result, but it is not whole: the recorder was full, or the work itself failed: 3.
+    Broken,
 }
 
 impl Ending {
@@ -21,11 +24,21 @@ impl Ending {
         if good { Ending::Good } else { Ending::Bad }
     }
 
+    /// What a report says.
+    pub(crate) fn of_report(report: &RunReport) -> Ending {
+        match report.exit_code() {
+            0 => Ending::Good,
+            1 => Ending::Bad,
+            _ => Ending::Broken,
+        }
+    }
+
     /// The code for the shell.
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Ending::Good => 0,
             Ending::Bad => 1,
+            Ending::Broken => 3,
         })
     }
 }

@@ -6,12 +6,20 @@
 
 mod check;
 mod ending;
+mod export;
+mod faults;
+mod flags;
 mod input;
+mod interrupt;
+mod outcome;
 mod output;
+mod progress;
 mod schema;
+mod sim;
 mod table;
 mod verdict_json;
 mod verdict_text;
+mod workloads;
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -41,6 +49,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Sim(sim::Args),
     Schema(schema::Args),
 }
 
@@ -48,6 +57,7 @@ impl Command {
     fn execute(&self) -> Ended {
         match self {
             Command::Check(args) => check::execute(args),
+            Command::Sim(args) => sim::execute(args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -56,6 +66,7 @@ impl Command {
     fn json(&self) -> bool {
         match self {
             Command::Check(args) => args.json,
+            Command::Sim(args) => args.flags.json,
             Command::Schema(_) => false,
         }
     }

@@ -26,6 +26,12 @@ enum Subject {
     File,
     /// The verdict of `check`, also of a `run` that is refused
     Check,
+    /// The report of a simulation; the same as of `run`
+    Sim,
+    /// The report of `run`
+    Run,
+    /// What `report` prints of a log; the same as of `run`
+    Report,
     /// What any command prints when it fails (exit codes 2 and 3)
     Error,
 }
@@ -39,6 +45,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
     let text = match subject {
         Subject::File => return Ok(punctual_spec::schema()),
         Subject::Check => include_str!("../schema/check.json"),
+        Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     serde_json::from_str(text)

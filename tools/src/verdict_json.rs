@@ -51,6 +51,7 @@ enum WitnessJson {
     Response {
         task: String,
         job: u64,
+        offset_ns: u64,
         response_ns: u64,
         deadline_ns: u64,
     },
@@ -151,6 +152,7 @@ impl WitnessJson {
             Witness::Response {
                 task,
                 job,
+                offset,
                 response,
                 deadline,
             } => WitnessJson::Response {
@@ -159,6 +161,7 @@ impl WitnessJson {
                     .get(task.index())
                     .map_or(String::new(), |t| t.name.clone()),
                 job,
+                offset_ns: offset.as_ns(),
                 response_ns: response.as_ns(),
                 deadline_ns: deadline.as_ns(),
             },

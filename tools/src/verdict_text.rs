@@ -101,14 +101,16 @@ fn witness_text(system: &System, witness: Witness) -> String {
         Witness::Response {
             task,
             job,
+            offset,
             response,
             deadline,
         } => format!(
-            "job {job} of {} takes {} where {} is allowed",
+            "job {job} of {}, released {} after the common release, takes {} where {} is allowed",
             system
                 .tasks
                 .get(task.index())
                 .map_or("?", |task| task.name.as_str()),
+            readable(offset.as_ns()),
             readable(response.as_ns()),
             readable(deadline.as_ns())
         ),

@@ -1,0 +1,206 @@
+//! `--fault KIND=VALUE`: what goes wrong in virtual time, in the notation of the command line.
+
+use std::str::FromStr;
+
+use punctual::{Crash, Faults, MissingTime, Overrun};
+use punctual_model::{CpuId, Span, System, TaskId};
+
+use crate::ending::Failure;
+use crate::input;
+
+/// One fault; tasks and CPUs by name, because the file is not read yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// `missing-time=500us/10ms` or `missing-time=500us/10ms@CPU`.
+    MissingTime {
+        length: Span,
+        every: Span,
+        cpu: Option<String>,
+    },
+    /// `late-timer=100us`.
+    LateTimer(Span),
+    /// `jitter`.
+    Jitter,
+    /// `overrun=TASK:1.5`.
+    Overrun { task: String, per_mille: u32 },
+    /// `crash=TASK@3`.
+    Crash { task: String, job: u64 },
+}
+
+const KINDS: &str =
+    "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, crash=TASK@3";
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fault, String> {
+        let (kind, value) = match text.split_once('=') {
+            Some((kind, value)) => (kind, Some(value)),
+            None => (text, None),
+        };
+        match (kind, value) {
+            ("jitter", None) => Ok(Fault::Jitter),
+            ("late-timer", Some(value)) => Ok(Fault::LateTimer(input::duration(value)?)),
+            ("missing-time", Some(value)) => missing_time(value),
+            ("overrun", Some(value)) => {
+                let (task, factor) = value
+                    .rsplit_once(':')
+                    .ok_or("write the task and a factor: overrun=TASK:1.5")?;
+                Ok(Fault::Overrun {
+                    task: task.into(),
+                    per_mille: per_mille(factor)?,
+                })
+            }
+            ("crash", Some(value)) => {
+                let (task, job) = value
+                    .rsplit_once('@')
+                    .ok_or("write the task and a job: crash=TASK@3")?;
+                let job = job
+                    .parse()
+                    .map_err(|_| format!("`{job}` is not the number of a job"))?;
+                Ok(Fault::Crash {
+                    task: task.into(),
+                    job,
+                })
+            }
+            _ => Err(format!("the faults are {KINDS}")),
+        }
+    }
+}
+
+fn missing_time(value: &str) -> Result<Fault, String> {
+    let (amount, cpu) = match value.split_once('@') {
+        Some((amount, cpu)) => (amount, Some(cpu.into())),
+        None => (value, None),
+    };
+    let reserve = input::missing_time(amount)?;
+    Ok(Fault::MissingTime {
+        length: reserve.budget.as_span(),
+        every: reserve.period,
+        cpu,
+    })
+}
+
+/// `1.5` as 1500: at most three digits behind the point, so nothing is rounded.
+fn per_mille(text: &str) -> Result<u32, String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths = (digits(whole) && digits(fraction) && fraction.len() <= 3)
+        .then(|| format!("{whole}{fraction:0<3}").parse().ok())
+        .flatten();
+    thousandths.ok_or_else(|| format!("`{text}` is not a factor such as 1.5"))
+}
+
+/// All faults together, with names resolved in `system`.
+pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failure> {
+    let mut all = Faults::default();
+    for fault in faults {
+        match fault {
+            Fault::Jitter => all.jitter = true,
+            Fault::LateTimer(span) => all.late_timer = *span,
+            Fault::MissingTime { length, every, cpu } => {
+                let cpu = cpu
+                    .as_deref()
+                    .map(|name| find_cpu(system, name))
+                    .transpose()?;
+                all.missing.push(MissingTime {
+                    cpu,
+                    length: *length,
+                    every: *every,
+                });
+            }
+            Fault::Overrun { task, per_mille } => {
+                let task = find_task(system, task)?;
+                all.overruns.push(Overrun {
+                    task,
+                    per_mille: *per_mille,
+                });
+            }
+            Fault::Crash { task, job } => {
+                all.crashes.push(Crash {
+                    task: find_task(system, task)?,
+                    job: *job,
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn find_task(system: &System, name: &str) -> Result<TaskId, Failure> {
+    let found = (0_u32..)
+        .zip(&system.tasks)
+        .find(|(_, task)| task.name == name);
+    let names = system.tasks.iter().map(|task| task.name.as_str());
+    found
+        .map(|(id, _)| TaskId(id))
+        .ok_or_else(|| unknown("task", name, names))
+}
+
+fn find_cpu(system: &System, name: &str) -> Result<CpuId, Failure> {
+    let found = (0_u16..)
+        .zip(&system.cpus)
+        .find(|(_, cpu)| cpu.name == name);
+    let names = system.cpus.iter().map(|cpu| cpu.name.as_str());
+    found
+        .map(|(id, _)| CpuId(id))
+        .ok_or_else(|| unknown("CPU", name, names))
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let known = known.take(20).collect::<Vec<_>>().join(", ");
+    Failure::input(format!(
+        "--fault names the {what} `{name}`, which the file does not have"
+    ))
+    .with_help(format!("it has {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_as_they_are_documented() {
+        let span = Span::from_us;
+        let missing = |cpu| Fault::MissingTime {
+            length: span(500),
+            every: span(10_000),
+            cpu,
+        };
+        let overrun = |per_mille| Fault::Overrun {
+            task: "a:b".into(),
+            per_mille,
+        };
+        for (text, fault) in [
+            ("jitter", Fault::Jitter),
+            ("late-timer=100us", Fault::LateTimer(span(100))),
+            ("missing-time=500us/10ms", missing(None)),
+            (
+                "missing-time=500us/10ms@Core0",
+                missing(Some("Core0".into())),
+            ),
+            ("overrun=a:b:1.5", overrun(1_500)),
+            ("overrun=a:b:2", overrun(2_000)),
+            (
+                "crash=a@3",
+                Fault::Crash {
+                    task: "a".into(),
+                    job: 3,
+                },
+            ),
+        ] {
+            assert_eq!(text.parse(), Ok(fault), "{text}");
+        }
+        let wrong = [
+            "",
+            "jitter=1",
+            "overrun=a",
+            "overrun=a:1.5555",
+            "overrun=a:-1",
+            "crash=a@b",
+        ];
+        for text in wrong {
+            assert!(text.parse::<Fault>().is_err(), "{text}");
+        }
+    }
+}

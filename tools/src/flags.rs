@@ -1,0 +1,83 @@
+//! The flags that `sim` and `run` share: what to cover, and where to write it down.
+
+use std::path::{Path, PathBuf};
+
+use punctual_model::Span;
+use punctual_trace::Log;
+
+use crate::ending::Failure;
+use crate::export::{self, Format};
+use crate::input;
+use crate::output::PromisedFile;
+
+/// What to cover, and where to write it down.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Flags {
+    /// Cover the releases of this long, e.g. 10s; overrides [run] of the file
+    #[arg(long = "for", value_name = "DURATION", value_parser = input::duration)]
+    pub(crate) duration: Option<Span>,
+    /// Seed of everything drawn at random; overrides [run] of the file
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a trace; by ending: .pftrace Perfetto, .csv one line per job, else text
+    #[arg(long, value_name = "OUT")]
+    trace: Vec<PathBuf>,
+    /// Write the log, for `punctual report`
+    #[arg(long, value_name = "LOG")]
+    record: Option<PathBuf>,
+    /// No progress and no remarks, and the verdict alone
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// The files that a run will write, open.
+#[derive(Debug)]
+pub(crate) struct Promised(Vec<(Format, PromisedFile)>);
+
+impl Flags {
+    /// Opens the files, so that a wrong path costs no run. `input` is not overwritten.
+    pub(crate) fn promise(&self, input: &Path) -> Result<Promised, Failure> {
+        let traces = self
+            .trace
+            .iter()
+            .map(|path| (Format::by_ending(path), path));
+        let log = self.record.iter().map(|path| (Format::Log, path));
+
+        let wanted: Vec<(Format, &PathBuf)> = traces.chain(log).collect();
+        for (index, (_, path)) in wanted.iter().enumerate() {
+            if wanted.iter().take(index).any(|(_, other)| other == path) {
+                let twice = format!("{} is to be written twice", path.display());
+                return Err(Failure::input(twice).with_help("name two files"));
+            }
+            if is_same_file(path, input) {
+                let lost = format!("{} would overwrite the system file", path.display());
+                return Err(Failure::input(lost).with_help("name another file"));
+            }
+        }
+        let files = wanted.into_iter().map(|(format, path)| {
+            let file = PromisedFile::open(path)?;
+            Ok((format, file))
+        });
+        Ok(Promised(files.collect::<Result<_, _>>()?))
+    }
+}
+
+impl Promised {
+    /// Writes all files.
+    pub(crate) fn keep(self, log: &Log) -> Result<(), Failure> {
+        for (format, file) in self.0 {
+            file.fill(|out| export::write(format, log, out))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b && a.is_file(),
+        _ => false,
+    }
+}

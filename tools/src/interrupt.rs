@@ -1,0 +1,37 @@
+//! Ctrl-C: the first one ends a run early, cleanly, with its report; the second one at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::ending::Failure;
+
+/// What a shell reports for a program that Ctrl-C ended.
+const ENDED_BY_CTRL_C: i32 = 130;
+
+/// Whether the user wants the run to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// From now on SIGINT and SIGTERM set the flag.
+    pub(crate) fn listen() -> Result<Interrupt, Failure> {
+        let wanted = Arc::new(AtomicBool::new(false));
+        let listen = |signal| {
+            // In this order: the flag is still down when the first signal asks whether to exit.
+            flag::register_conditional_shutdown(signal, ENDED_BY_CTRL_C, Arc::clone(&wanted))?;
+            flag::register(signal, Arc::clone(&wanted))
+        };
+        match listen(SIGINT).and_then(|_| listen(SIGTERM)) {
+            Ok(_) => Ok(Interrupt(wanted)),
+            Err(error) => Err(Failure::run(format!("cannot listen for Ctrl-C: {error}"))),
+        }
+    }
+
+    /// Whether it has come.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

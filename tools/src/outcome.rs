@@ -1,0 +1,58 @@
+//! What `sim`, `run` and `report` do with a run: print it, write it down, choose the exit code.
+
+use punctual::{Error, WorkSource};
+use punctual_model::{Fault, TaskId};
+use punctual_spec::Description;
+use punctual_trace::{Log, RunReport};
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::flags::{Flags, Promised};
+use crate::output;
+
+/// Prints the report, keeps the promised files.
+pub(crate) fn tell(log: &Log, report: &RunReport, flags: &Flags, promised: Promised) -> Ended {
+    // The files first: a reader of standard output that left must not cost them.
+    promised.keep(log)?;
+    print(report, flags.json, flags.quiet)?;
+    Ok(Ending::of_report(report))
+}
+
+/// Prints the report for people or for programs.
+pub(crate) fn print(report: &RunReport, json: bool, quiet: bool) -> Result<(), Failure> {
+    if json {
+        return output::print_json(report);
+    }
+    let text = report.to_string();
+    if quiet {
+        output::print(text.lines().next().unwrap_or(""))
+    } else {
+        output::print(text.trim_end())
+    }
+}
+
+/// A run that did not come about, as bad input or as a failure.
+pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
+    match error {
+        Error::UnknownFunction(unknown) => {
+            let named = |work: &Option<WorkSource>| matches!(work, Some(WorkSource::Function(name)) if *name == unknown.name);
+            let tasks = (0_u32..).zip(&description.system.tasks);
+            let task = tasks
+                .filter(|(_, task)| named(&task.work))
+                .map(|(id, _)| TaskId(id))
+                .last();
+            let message = format!("function `{}` {}", unknown.name, unknown.reason);
+            let help = match unknown.known.as_slice() {
+                [] => "nothing is registered in this program".into(),
+                known => format!("registered: {}", known.join(", ")),
+            };
+            let place = task.map_or(Fault::System, |task| Fault::Task(task, "work"));
+            Failure::diagnostics(vec![description.diagnostic(&place, message, help)])
+        }
+        Error::NoDuration => Failure::input("neither the file nor the command says how long")
+            .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),
+        Error::Model(_) | Error::Analysis(_) | Error::Refused(_) | Error::Sim(_) => {
+            Failure::input(error.to_string())
+        }
+        _ => Failure::run(error.to_string()),
+    }
+}

@@ -1,0 +1,67 @@
+//! `punctual sim`: the same system in virtual time, with any number of CPUs and faults from a seed.
+
+use std::path::PathBuf;
+
+use punctual::SimOptions;
+use punctual_trace::RunReport;
+
+use crate::ending::Ended;
+use crate::faults::{self, Fault};
+use crate::flags::Flags;
+use crate::interrupt::Interrupt;
+use crate::progress::Bar;
+use crate::{input, outcome, output, workloads};
+
+/// Runs a system in virtual time, with faults if you like
+///
+/// Needs no hardware. One seed gives one trace, byte for byte. A system that is not admitted runs
+/// too: to see what would happen is what virtual time is for.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 met or excused; 1 missed; 2 bad input; 3 failure.\n\n\
+    Examples:\n  \
+    punctual sim examples/two-tasks.toml --for 10s\n  \
+    punctual sim examples/waters2019.toml --for 2s --report waters.html\n  \
+    punctual sim plant.toml --for 1s --seed 7 --fault missing-time=500us/10ms --fault jitter\n  \
+    punctual sim plant.toml --for 1s --fault overrun=control:1.5 --trace plant.pftrace"
+)]
+pub(crate) struct Args {
+    /// The system file
+    file: PathBuf,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// Inject a fault: missing-time=500us/10ms[@CPU], late-timer=100us, jitter, overrun=TASK:1.5,
+    /// crash=TASK@JOB; may be given several times
+    #[arg(long = "fault", value_name = "KIND")]
+    faults: Vec<Fault>,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let flags = &args.flags;
+    let description = input::load(&args.file)?;
+    let options = SimOptions {
+        duration: flags.duration,
+        seed: flags.seed,
+        faults: faults::resolve(&args.faults, &description.system)?,
+        source: description.origin().into(),
+    };
+    let promised = flags.promise(&args.file)?;
+    let interrupt = Interrupt::listen()?;
+    let bar = Bar::new("sim", flags.quiet);
+    let log = punctual::simulate(
+        &description.system,
+        &options,
+        &mut workloads::shipped(),
+        &mut |progress| {
+            bar.show(progress);
+            !interrupt.is_wanted()
+        },
+    );
+    bar.clear();
+    let log = log.map_err(|error| outcome::failure(&error, &description))?;
+    let report = RunReport::new(&log);
+    if !flags.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
+        output::remark("remark: some tasks have no bound (`punctual check` says why)");
+    }
+    outcome::tell(&log, &report, flags, promised)
+}
