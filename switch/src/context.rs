@@ -50,7 +50,10 @@ impl Context {
     /// The context of the code that is running now, which has this thread pointer. It becomes
     /// resumable when [`switch`] leaves it.
     pub const fn running(thread_pointer: u64) -> Context {
-        Context { stack_pointer: 0, thread_pointer }
+        Context {
+            stack_pointer: 0,
+            thread_pointer,
+        }
     }
 
     /// A thread that will start in `entry(argument)` on the stack that ends at `top`.
@@ -94,7 +97,10 @@ impl Context {
         unsafe {
             core::ptr::copy_nonoverlapping(words.as_ptr(), stack_pointer as *mut u64, words.len());
         }
-        Context { stack_pointer, thread_pointer }
+        Context {
+            stack_pointer,
+            thread_pointer,
+        }
     }
 
     /// Whether the thread is suspended with a complete frame (INV-1, INV-2).

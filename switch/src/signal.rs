@@ -36,7 +36,10 @@ const _: () = assert!(offset_of!(Gate, pending) == 4);
 impl Gate {
     /// An open gate with nothing pending.
     pub const fn new() -> Gate {
-        Gate { closed: AtomicU32::new(0), pending: AtomicU32::new(0) }
+        Gate {
+            closed: AtomicU32::new(0),
+            pending: AtomicU32::new(0),
+        }
     }
 
     /// Whether somebody is inside.

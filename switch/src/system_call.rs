@@ -41,8 +41,12 @@ mod tests {
     #[test]
     fn results_and_errors_come_back_in_one_number() {
         // SAFETY: neither call touches memory.
-        let (pid, error) =
-            unsafe { (system_call(GETPID, [0; 6]), system_call(NO_SUCH_CALL, [0; 6])) };
+        let (pid, error) = unsafe {
+            (
+                system_call(GETPID, [0; 6]),
+                system_call(NO_SUCH_CALL, [0; 6]),
+            )
+        };
         assert_eq!(pid, i64::from(std::process::id()));
         assert_eq!(error, -38, "ENOSYS");
     }

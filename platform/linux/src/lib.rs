@@ -1,1 +1,49 @@
-//! Stock Linux: pinned kernel threads carry light threads, preempted by signal
+//! Stock Linux: pinned kernel threads carry light threads, preempted by signal.
+//!
+//! [`run`] takes one scheduler ([`punctual_kern::Shard`]) per CPU with a body per thread and
+//! executes them for real. One kernel thread per CPU, the *carrier*, is pinned there; the threads
+//! of the plan are *light*: a stack, thread-local storage of their own, and a few saved words.
+//!
+//! ```text
+//!   light thread:  body ... yield/sleep/complete --+            timer signal interrupts the body
+//!                                                  v                      |
+//!   entry:   close gate, read clock, charge, Shard::handle -> Decision    v (same entry, inside
+//!                                                  |                        the signal handler)
+//!   edge:    arm timer, switch stack and TLS  <----+
+//! ```
+//!
+//! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
+//! threads (`light`, `stack`, `tls`, `local`); preemption (`signal`, `interpose`, `wait`, `text`);
+//! what bodies may call ([`job`]); time ([`clock_rate`], `missing`); other CPUs (`post`); what the
+//! machine can do ([`probe()`], [`measure_overheads`]). Every libc call stands in `sys`.
+//!
+//! What it does not do: decide (that is `kern` and the policies), record (the sink does).
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod carrier;
+mod clock;
+mod cpu;
+mod fault;
+mod host;
+mod interpose;
+pub mod job;
+mod light;
+mod local;
+mod missing;
+mod mode;
+mod outcome;
+mod post;
+mod run;
+mod setup;
+mod signal;
+mod stack;
+mod sys;
+mod text;
+mod tls;
+mod wait;
+mod watchdog;
+
+pub use clock::{ClockRate, ClockSource, clock_rate};
+pub use job::{Body, JobInfo};
+pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
+pub use run::{CpuPlan, RunError, RunOptions, ThreadPlan, run};

@@ -1,0 +1,435 @@
+//! One CPU's scheduler on this platform: an entry takes the time, feeds the core, finds the target.
+//!
+//! An entry happens with the gate closed, on the stack of whoever was running. It borrows the core,
+//! takes the decision, ends the borrow, and only then switches (rule of the house: decide, return a
+//! value, act at the edge).
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering;
+
+use punctual_kern::{
+    Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink, TraceEvent,
+};
+use punctual_model::{Instant, Span, ThreadId};
+
+use crate::host::{Host, Reason, switch_to};
+use crate::light::Light;
+use crate::missing::MissingTime;
+use crate::run::RunOptions;
+use crate::setup::end_of;
+
+/// A late decision is followed up at once, this often at most, before a timer is set for it.
+const FOLLOW_UPS: u32 = 4;
+/// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
+const FED_PER_ENTRY: usize = 64;
+/// A thread that runs without anything due is looked at this often all the same (stop flag).
+const LOOK_NS: u64 = 20_000_000;
+/// News that did not fit into a ring is sent again after this.
+const RESEND_NS: u64 = 50_000;
+
+/// One CPU with its policy and its recorder. The host comes first: an address of one is an address
+/// of the other.
+#[repr(C)]
+pub(crate) struct Cpu<P, S> {
+    pub(crate) host: Host,
+    core: UnsafeCell<Core<P, S>>,
+}
+
+/// Touched with the gate closed only.
+pub(crate) struct Core<P, S> {
+    pub(crate) shard: Shard<P>,
+    pub(crate) sink: S,
+    /// Arrivals of sporadic threads, in order.
+    pub(crate) arrivals: Vec<(Instant, ThreadId)>,
+    next_arrival: usize,
+    /// Light threads by the index of their thread.
+    pub(crate) threads: Vec<*const Light>,
+    unsent: Vec<Message>,
+    tally: Tally,
+    pub(crate) missing: MissingTime,
+    /// `None`: this run gives nothing back.
+    pub(crate) give_back: Option<GiveBack>,
+    end: End,
+}
+
+/// When slices are given back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GiveBack {
+    /// The next one.
+    pub(crate) due: Instant,
+    /// From the end of one to the start of the next.
+    pub(crate) distance: Span,
+    /// How long a sleep must be to count as one.
+    pub(crate) slice: Span,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    /// Releases before this count.
+    pub(crate) horizon: Instant,
+    /// The run ends here in any case.
+    pub(crate) limit: Instant,
+}
+
+/// Counts what passes by on the way to the recorder.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    decisions: u64,
+    switches: u64,
+    preemptions: u64,
+    /// Jobs with a deadline that were released before the horizon and are not over.
+    outstanding: u64,
+    horizon: Instant,
+}
+
+struct Counting<'a, S> {
+    sink: &'a mut S,
+    tally: &'a mut Tally,
+}
+
+impl<S: Sink> Sink for Counting<'_, S> {
+    #[inline]
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.sink.event(now, event);
+    }
+
+    #[inline]
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        let counts = |arrival: Instant, deadline: Instant| {
+            u64::from(arrival < self.tally.horizon && deadline != Instant::MAX)
+        };
+        match event {
+            TraceEvent::Switched { preempted, .. } => {
+                self.tally.switches += 1;
+                self.tally.preemptions += u64::from(preempted);
+            }
+            TraceEvent::Released {
+                arrival, deadline, ..
+            } => {
+                self.tally.outstanding += counts(arrival, deadline);
+            }
+            TraceEvent::Completed {
+                arrival, deadline, ..
+            } => {
+                let done = counts(arrival, deadline);
+                self.tally.outstanding = self.tally.outstanding.saturating_sub(done);
+            }
+            _ => {}
+        }
+        self.sink.trace(now, event);
+    }
+
+    #[inline]
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        self.tally.decisions += 1;
+        self.sink.decision(now, decision);
+    }
+}
+
+impl<P: Policy, S: Sink> Core<P, S> {
+    pub(crate) fn new(
+        shard: Shard<P>,
+        sink: S,
+        arrivals: Vec<(Instant, ThreadId)>,
+        options: &RunOptions,
+    ) -> Core<P, S> {
+        let end = end_of(options);
+        Core {
+            shard,
+            sink,
+            arrivals,
+            next_arrival: 0,
+            threads: Vec::new(),
+            unsent: Vec::with_capacity(1_024),
+            tally: Tally {
+                horizon: end.horizon,
+                ..Tally::default()
+            },
+            missing: MissingTime::starting_at(Instant::ZERO),
+            give_back: None,
+            end,
+        }
+    }
+
+    /// Registers the light thread of a thread.
+    pub(crate) fn set_thread(&mut self, light: &Light) {
+        let index = light.id().index();
+        if self.threads.len() <= index {
+            self.threads.resize(index + 1, core::ptr::null());
+        }
+        self.threads[index] = light;
+    }
+
+    fn handle(&mut self, host: &Host, now: Instant, event: Event) -> Decision {
+        let mut sink = Counting {
+            sink: &mut self.sink,
+            tally: &mut self.tally,
+        };
+        let decision = self.shard.handle(now, event, &mut sink);
+        while let Some(message) = self.shard.take_message() {
+            if !host.shared.post.send(host.index, message) {
+                // A newer frontier says all that an older one said.
+                self.unsent
+                    .retain(|m| (m.to, m.slot) != (message.to, message.slot));
+                self.unsent.push(message);
+            }
+        }
+        decision
+    }
+
+    /// One entry: time, event, what is due, and who runs then (null: the carrier).
+    fn step(&mut self, host: &Host, event: Event, given_back: bool) -> *const Light {
+        if host.gate.take_pending() {
+            // The timer has fired while the gate was closed.
+            host.timer_fired();
+        }
+        host.shared.post.acknowledge(host.index);
+        let now = host.clock().now();
+        host.end_deferral(now);
+        self.charge(host, now, given_back);
+        let mut decision = self.handle(host, now, event);
+        let mut more = self.feed(host, now, &mut decision);
+        let mut rounds = 0;
+        while rounds < FOLLOW_UPS
+            && (more || decision.arm.is_some_and(|at| at <= host.clock().now()))
+        {
+            let now = host.clock().now();
+            self.charge(host, now, false);
+            decision = self.handle(host, now, Event::Tick);
+            more = self.feed(host, now, &mut decision);
+            rounds += 1;
+        }
+        self.choose(host, decision, more)
+    }
+
+    /// Books the interval since the last entry: to the thread that ran, less what was nobody's.
+    fn charge(&mut self, host: &Host, now: Instant, given_back: bool) {
+        let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
+        let interval = now.since(last);
+        let light = host.current.get();
+        let known = host.known_missing.swap(0, Ordering::Relaxed);
+        // A slice that was given back belongs to nobody as a whole.
+        let missing = if given_back {
+            interval
+        } else {
+            self.missing
+                .assess(host, last, now, Span::from_ticks(known), !light.is_null())
+        };
+        if !missing.is_zero() {
+            let cause = if given_back {
+                MissingCause::GivenBack
+            } else {
+                MissingCause::Stolen
+            };
+            let ns = host.clock().ns(missing.ticks());
+            host.count(|c| c.add_missing(ns, cause));
+            // The answer only repeats the last decision: the event that follows decides.
+            let _ = self.handle(
+                host,
+                now,
+                Event::Missing {
+                    span: missing,
+                    cause,
+                },
+            );
+        }
+        host.last_entry.store(now.ticks(), Ordering::Relaxed);
+        host.entries.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        if let Some(light) = unsafe { light.as_ref() } {
+            let executed = interval.saturating_sub(missing).ticks();
+            light.executed.fetch_add(executed, Ordering::Relaxed);
+        }
+    }
+
+    /// Feeds arrivals and messages that have come; `true`: there are more.
+    fn feed(&mut self, host: &Host, now: Instant, decision: &mut Decision) -> bool {
+        let mut room = FED_PER_ENTRY;
+        while room > 0
+            && let Some(message) = host.shared.post.receive(host.index)
+        {
+            *decision = self.handle(host, now, Event::Remote(message));
+            room -= 1;
+        }
+        while room > 0
+            && let Some(&(arrival, thread)) = self.arrivals.get(self.next_arrival)
+            && arrival <= now
+        {
+            *decision = self.handle(host, now, Event::Arrive { thread, arrival });
+            self.next_arrival += 1;
+            room -= 1;
+        }
+        for _ in 0..self.unsent.len() {
+            let Some(message) = self.unsent.pop() else {
+                break;
+            };
+            if !host.shared.post.send(host.index, message) {
+                self.unsent.push(message);
+                break;
+            }
+        }
+        room == 0
+    }
+
+    /// Turns a decision into a target, and sees to it that the next entry comes in time.
+    fn choose(&mut self, host: &Host, decision: Decision, more: bool) -> *const Light {
+        let now = host.clock().now();
+        let chosen = match decision.next {
+            Next::Thread(id) => self.threads.get(id.index()).copied(),
+            _ => None,
+        };
+        let light = chosen.unwrap_or(core::ptr::null());
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        if let Some(light) = unsafe { light.as_ref() } {
+            let job = self.shard.job(light.id());
+            light
+                .stop
+                .store(job.is_some_and(|job| job.stop), Ordering::Relaxed);
+            light.job.set(job);
+        }
+        if self.has_ended(host, now) {
+            host.reason.set(Reason::End);
+            return core::ptr::null();
+        }
+        let due = self.next_due(host, now, decision.arm, more);
+        if self.must_give_back(now, light.is_null(), decision.arm) {
+            host.reason.set(Reason::GiveBack);
+            return core::ptr::null();
+        }
+        if light.is_null() {
+            host.reason.set(Reason::Idle(due));
+        } else {
+            let look = Instant::from_ticks(now.ticks() + host.clock().ticks(LOOK_NS));
+            host.arm(due.map_or(look, |due| due.min(look)), now);
+        }
+        light
+    }
+
+    /// Whether a slice is given back now. A CPU that will idle for longer than a slice anyway need
+    /// not: its sleep is one.
+    fn must_give_back(&self, now: Instant, idle: bool, arm: Option<Instant>) -> bool {
+        self.give_back.is_some_and(|g| {
+            let idles_long = idle && arm.is_none_or(|at| at.since(now) > g.slice);
+            g.due <= now && !idles_long
+        })
+    }
+
+    fn next_due(
+        &self,
+        host: &Host,
+        now: Instant,
+        arm: Option<Instant>,
+        more: bool,
+    ) -> Option<Instant> {
+        let resend = (!self.unsent.is_empty())
+            .then(|| Instant::from_ticks(now.ticks() + host.clock().ticks(RESEND_NS)));
+        let end = if now < self.end.horizon {
+            self.end.horizon
+        } else {
+            self.end.limit
+        };
+        let arrival = self.arrivals.get(self.next_arrival).map(|&(at, _)| at);
+        let give_back = self.give_back.map(|g| g.due).filter(|&due| due > now);
+        [
+            arm,
+            arrival,
+            give_back,
+            resend,
+            Some(end),
+            more.then_some(now),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn has_ended(&self, host: &Host, now: Instant) -> bool {
+        host.shared.stop.load(Ordering::Relaxed)
+            || host.shared.abort.load(Ordering::Relaxed)
+            || now >= self.end.limit
+            || (now >= self.end.horizon && self.tally.outstanding == 0)
+    }
+
+    /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
+    fn slept(&mut self, from: Instant, to: Instant) {
+        if let Some(give_back) = &mut self.give_back
+            && to.since(from) >= give_back.slice
+        {
+            give_back.due = to.saturating_add(give_back.distance);
+        }
+        self.missing.rebase(to);
+    }
+}
+
+impl<P: Policy, S: Sink> Cpu<P, S> {
+    pub(crate) fn new(host: Host, core: Core<P, S>) -> Box<Cpu<P, S>> {
+        Box::new(Cpu {
+            host,
+            core: UnsafeCell::new(core),
+        })
+    }
+
+    /// The core, for its carrier before and after the run.
+    pub(crate) fn core_mut(&mut self) -> &mut Core<P, S> {
+        self.core.get_mut()
+    }
+
+    /// Takes the CPU apart after the run: its recorder and counters.
+    pub(crate) fn into_sink(self) -> S {
+        self.core.into_inner().sink
+    }
+
+    /// Adds the core's tally to the host's counters, at the end of a run.
+    pub(crate) fn finish_counters(&mut self) {
+        let tally = self.core.get_mut().tally;
+        self.host.count(|c| {
+            c.decisions = tally.decisions;
+            c.switches = tally.switches;
+            c.preemptions = tally.preemptions;
+        });
+    }
+}
+
+/// Takes one entry and returns who runs then (null: the carrier). Does not switch.
+///
+/// # Safety
+/// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
+/// no reference into the core is alive.
+pub(crate) unsafe fn decide<P: Policy, S: Sink>(
+    host: *const Host,
+    event: Event,
+    given_back: bool,
+) -> *const Light {
+    let cpu = host.cast::<Cpu<P, S>>();
+    // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
+    let cpu = unsafe { &*cpu };
+    // SAFETY: the gate is closed, so nobody else borrows the core until this function has returned
+    // (INV-3), and the borrow ends before any switch.
+    let core = unsafe { &mut *cpu.core.get() };
+    core.step(&cpu.host, event, given_back)
+}
+
+/// An entry of the running thread, or of the signal that interrupted it: decides and switches.
+/// Returns when the thread runs again, with the gate closed.
+///
+/// # Safety
+/// As for [`decide`].
+pub(crate) unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) {
+    // SAFETY: as the caller vouches.
+    let target = unsafe { decide::<P, S>(host, event, false) };
+    // SAFETY: gate closed; the target is a thread of this host that has been started, or the
+    // running one; the borrows of `decide` have ended.
+    unsafe { switch_to(host, target) };
+}
+
+/// Tells the core that its CPU slept of its own will.
+///
+/// # Safety
+/// As for [`decide`].
+pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Instant, to: Instant) {
+    let cpu = host.cast::<Cpu<P, S>>();
+    // SAFETY: as in `decide`.
+    let core = unsafe { &mut *(*cpu).core.get() };
+    core.slept(from, to);
+}

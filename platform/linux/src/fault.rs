@@ -1,0 +1,53 @@
+//! A fault on a light thread: says whose it was before the process dies of it.
+
+use core::fmt::Write;
+
+use crate::local::current_light;
+use crate::sys::{self, KernelAction};
+
+/// A line of fixed size: nothing may be allocated where this is written.
+struct Line {
+    text: [u8; 256],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, part: &str) -> core::fmt::Result {
+        for &byte in part.as_bytes() {
+            let Some(place) = self.text.get_mut(self.length) else {
+                return Err(core::fmt::Error);
+            };
+            *place = byte;
+            self.length += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Handler of segmentation faults, on the alternate stack of the carrier. Returning repeats the
+/// faulting instruction, under the default action then.
+pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, _context: *mut u8) {
+    if let Some(light) = current_light() {
+        // SAFETY: this is a `SA_SIGINFO` handler that has not returned.
+        let address = unsafe { sys::fault_address(information) };
+        let overflow = light.guards(address);
+        let what = if overflow {
+            "has overflowed its stack"
+        } else {
+            "made an invalid access"
+        };
+        let mut line = Line {
+            text: [0; 256],
+            length: 0,
+        };
+        // What does not fit is cut off.
+        let _ = writeln!(
+            line,
+            "punctual: thread '{}' {what} at {address:#x}",
+            light.name()
+        );
+        sys::write_error(&line.text[..line.length]);
+    }
+    // Nothing can be done about a failure here: the fault would then repeat.
+    let _ = sys::set_action(signal, Some(&KernelAction::DEFAULT));
+}

@@ -1,0 +1,237 @@
+//! One CPU of a run, as far as it does not depend on the policy: gate, timer, counters.
+//!
+//! Who may touch what:
+//! * the [`Gate`]: by its own protocol (INV-3, INV-4 of `switch`);
+//! * fields under *gate closed*: whoever holds this CPU's gate closed, that is the one kernel
+//!   thread that carries the CPU, outside of any code that a signal might interrupt half-way;
+//! * fields under *any time*: single atomic words, also read by the running light thread while a
+//!   signal may come between two of its instructions. One kernel thread: relaxed order is enough.
+
+use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use punctual_kern::Event;
+use punctual_model::Instant;
+use punctual_switch::{Context, Gate};
+
+use crate::clock::Clock;
+use crate::light::Light;
+use crate::outcome::CpuCounters;
+use crate::post::Post;
+use crate::sys;
+use crate::text::LibraryText;
+
+/// How long before the armed instant a timer may fire and be waited for on the spot.
+pub(crate) const EARLY_SPIN_NS: u64 = 2_000;
+/// A timer that a library interrupted fires again after this.
+pub(crate) const RETRY_NS: u64 = 4_000;
+/// Preemption inside library text without a counted entry is deferred for at most this long
+/// (design note 0004: it is safe at any time, deferring it only avoids waiting for its locks).
+pub(crate) const DEFERRAL_LIMIT_NS: u64 = 500_000;
+/// A timer later than this while user code runs: the processor did not run us.
+pub(crate) const LATE_LIMIT_NS: u64 = 50_000;
+
+/// Why the carrier has the processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// No thread wants to run before the given instant.
+    Idle(Option<Instant>),
+    /// A slice is given back to the rest of the system.
+    GiveBack,
+    /// The run is over on this CPU.
+    End,
+}
+
+/// What the CPUs of a run and its watchdog share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) post: Post,
+    /// The caller wants the run to end (Ctrl-C).
+    pub(crate) stop: Arc<AtomicBool>,
+    /// The watchdog wants the run to end.
+    pub(crate) abort: AtomicBool,
+}
+
+/// The functions that depend on the policy, called through here by code that does not.
+pub(crate) type EnterFn = unsafe fn(host: *const Host, event: Event);
+pub(crate) type SwitchFn = unsafe extern "C" fn(from: *mut Context, to: *mut Context);
+
+/// One CPU. The gate comes first: assembly reaches it through the address of the whole.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) gate: Gate,
+    pub(crate) index: usize,
+    pub(crate) enter: EnterFn,
+    pub(crate) switch: SwitchFn,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) text: LibraryText,
+
+    // Gate closed.
+    /// Replaced once, when all CPUs are ready and the run gets its origin.
+    clock: Cell<Clock>,
+    /// The light thread that has the processor; null: the carrier.
+    pub(crate) current: Cell<*const Light>,
+    pub(crate) carrier: UnsafeCell<Context>,
+    pub(crate) reason: Cell<Reason>,
+    pub(crate) timer: sys::Timer,
+    armed: Cell<Option<Instant>>,
+    deferred_since: Cell<Option<Instant>>,
+    pub(crate) counters: Cell<CpuCounters>,
+    /// The light threads of this CPU, for a look at who waits; set once before the run.
+    pub(crate) lights: UnsafeCell<Vec<*const Light>>,
+
+    // Any time.
+    /// Entries so far; also counts signals that interrupted without an entry.
+    pub(crate) entries: AtomicU64,
+    /// Instant of the last entry.
+    pub(crate) last_entry: AtomicU64,
+    /// Ticks since the last entry that are known to have been nobody's.
+    pub(crate) known_missing: AtomicU64,
+    /// How many light threads wait on futexes of the program.
+    pub(crate) futex_waiters: AtomicU32,
+}
+
+const _: () = assert!(core::mem::offset_of!(Host, gate) == 0);
+
+impl Host {
+    #[allow(clippy::too_many_arguments)] // One value per thing that a CPU is made of.
+    pub(crate) fn new(
+        index: usize,
+        enter: EnterFn,
+        switch: SwitchFn,
+        clock: Clock,
+        shared: Arc<Shared>,
+        text: LibraryText,
+        timer: sys::Timer,
+        carrier: Context,
+    ) -> Host {
+        Host {
+            gate: Gate::new(),
+            index,
+            enter,
+            switch,
+            clock: Cell::new(clock),
+            shared,
+            text,
+            current: Cell::new(core::ptr::null()),
+            carrier: UnsafeCell::new(carrier),
+            reason: Cell::new(Reason::Idle(None)),
+            timer,
+            armed: Cell::new(None),
+            deferred_since: Cell::new(None),
+            counters: Cell::new(CpuCounters::default()),
+            lights: UnsafeCell::new(Vec::new()),
+            entries: AtomicU64::new(0),
+            last_entry: AtomicU64::new(0),
+            known_missing: AtomicU64::new(0),
+            futex_waiters: AtomicU32::new(0),
+        }
+    }
+
+    /// The clock of the run.
+    #[inline]
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.get()
+    }
+
+    /// Gives the run its origin. Gate closed, before the first entry.
+    pub(crate) fn set_clock(&self, clock: Clock) {
+        self.clock.set(clock);
+    }
+
+    /// Changes the counters. Gate closed.
+    #[inline]
+    pub(crate) fn count(&self, change: impl FnOnce(&mut CpuCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// The timer has fired, or may have. Gate closed.
+    #[inline]
+    pub(crate) fn timer_fired(&self) -> Option<Instant> {
+        self.armed.take()
+    }
+
+    /// Makes sure that an entry happens at `due` (or a little earlier). Gate closed. A timer that
+    /// is armed for an earlier instant stays: it costs one needless entry instead of a system call
+    /// now, and that entry arms again (rule 6 of design note 0004).
+    #[inline]
+    pub(crate) fn arm(&self, due: Instant, now: Instant) {
+        if self
+            .armed
+            .get()
+            .is_some_and(|armed| armed <= due && armed > now)
+        {
+            return;
+        }
+        self.armed.set(Some(due.max(now)));
+        self.timer.arm(self.clock().ns(due.since(now).ticks()));
+        self.count(|c| c.timer_settings += 1);
+    }
+
+    /// A preemption could not be taken now: ask again soon. Gate closed.
+    pub(crate) fn retry(&self) {
+        let now = self.clock().now();
+        let ticks = self.clock().ticks(RETRY_NS);
+        self.armed
+            .set(Some(Instant::from_ticks(now.ticks().saturating_add(ticks))));
+        self.timer.arm(RETRY_NS);
+    }
+
+    /// Notes that a preemption is being deferred, for how long so far in nanoseconds. Gate closed.
+    pub(crate) fn defer(&self, now: Instant) -> u64 {
+        let since = self.deferred_since.get().unwrap_or(now);
+        if self.deferred_since.replace(Some(since)).is_none() {
+            self.count(|c| c.deferrals += 1);
+        }
+        self.clock().ns(now.since(since).ticks())
+    }
+
+    /// A deferred preemption, if there is one, is over. Gate closed.
+    #[inline]
+    pub(crate) fn end_deferral(&self, now: Instant) {
+        if let Some(since) = self.deferred_since.take() {
+            let ns = self.clock().ns(now.since(since).ticks());
+            self.count(|c| c.deferred_max_ns = c.deferred_max_ns.max(ns));
+        }
+    }
+
+    /// Notes time that was nobody's since the last entry. Any time.
+    pub(crate) fn note_missing(&self, ticks: u64) {
+        self.known_missing.fetch_add(ticks, Ordering::Relaxed);
+    }
+}
+
+/// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
+/// somebody comes back.
+///
+/// # Safety
+/// The gate of `host` is closed, the caller runs on its kernel thread, `target` is null or a light
+/// thread of this host that can be resumed, and no reference into scheduler state is alive.
+pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
+    // SAFETY: the host outlives the run; the reference ends before the switch.
+    let (from, to, switch) = unsafe {
+        let host = &*host;
+        let current = host.current.replace(target);
+        if current == target {
+            return;
+        }
+        let context = |light: *const Light| match light.as_ref() {
+            Some(light) => light.context(),
+            None => host.carrier.get(),
+        };
+        (context(current), context(target), host.switch)
+    };
+    // SAFETY: a look at our own data, with the gate closed.
+    debug_assert!(
+        unsafe { (*to).is_resumable() },
+        "INV-1: the target is suspended"
+    );
+    // SAFETY: (1) gate closed, `from` is the running context (INV-3, by the caller); (2) `to` is
+    // suspended with a complete frame (INV-1, INV-2), and belongs to this CPU; (3) only raw pointers
+    // are alive here; (4) the function was chosen by what the kernel allows.
+    unsafe { switch(from, to) };
+}

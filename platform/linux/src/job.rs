@@ -1,0 +1,150 @@
+//! What a body can do while it runs: look at its job, yield, sleep, burn, end early.
+
+use core::sync::atomic::Ordering;
+use std::panic::resume_unwind;
+
+use punctual_kern::Event;
+use punctual_model::Instant;
+
+use crate::light::{Light, Phase, executed_now, request};
+use crate::local::current_light;
+
+/// The body of a task: called once per job on its light thread (once at all for endless classes).
+pub type Body = Box<dyn FnMut(&JobInfo) + Send>;
+
+/// What a body knows about the job that it executes. Times are nanoseconds since the run's start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobInfo {
+    /// Number of the job within its task, from 0.
+    pub index: u64,
+    /// When it arrived.
+    pub arrival_ns: u64,
+    /// Its absolute deadline, if it has one.
+    pub absolute_deadline_ns: Option<u64>,
+}
+
+/// What unwinds a job that its overrun rule stops. Private to the job boundary that catches it.
+pub(crate) struct StopJob;
+
+/// Whether the caller is on a light thread of a run.
+pub fn is_light() -> bool {
+    current_light().is_some()
+}
+
+/// Nanoseconds since the start of the run; `None` outside of a run.
+pub fn now_ns() -> Option<u64> {
+    let light = current_light()?;
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    Some(clock.frequency().ns_down(clock.now().ticks()))
+}
+
+/// Whether the job has used its budget at least once (the rule `on-overrun = "signal"` tells a body
+/// this way). False outside of a run.
+pub fn has_overrun() -> bool {
+    current_light().is_some_and(|light| light.job.get().is_some_and(|job| job.overran))
+}
+
+/// Whether the job is to end at its next scheduling point. One load.
+pub fn should_stop() -> bool {
+    current_light().is_some_and(|light| light.stop.load(Ordering::Relaxed))
+}
+
+/// A scheduling point without effect but one: a job that its overrun rule stops ends here, by
+/// unwinding to the job's boundary. One load otherwise; does nothing outside of a run.
+pub fn checkpoint() {
+    if should_stop() {
+        resume_unwind(Box::new(StopJob));
+    }
+}
+
+/// [`checkpoint`] for bodies that cannot be unwound (C): returns 1 when the job should return now.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_checkpoint() -> core::ffi::c_int {
+    core::ffi::c_int::from(should_stop())
+}
+
+/// Lets others of the same urgency go first; a reservation gives up the rest of its slice. A
+/// scheduling point.
+pub fn yield_now() {
+    rest(Event::Yield);
+}
+
+/// Suspends the job for `ns` nanoseconds. A scheduling point. Outside of a run the calling thread
+/// sleeps.
+pub fn sleep_ns(ns: u64) {
+    let Some(light) = current_light() else {
+        std::thread::sleep(core::time::Duration::from_nanos(ns));
+        return;
+    };
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    let until = Instant::from_ticks(clock.now().ticks().saturating_add(clock.ticks(ns)));
+    while clock.now() < until {
+        // A wake-up meant for something else returns early: wait again.
+        rest(Event::Block { until: Some(until) });
+    }
+}
+
+/// A request that can end the job by unwinding, before and after.
+fn rest(event: Event) {
+    checkpoint();
+    let Some(light) = current_light() else { return };
+    light.phase.set(Phase::Resting);
+    request(light, event);
+    light.phase.set(Phase::Inside);
+    if light.quit.get() {
+        resume_unwind(Box::new(StopJob));
+    }
+    checkpoint();
+}
+
+/// A gap between two readings of the clock in a loop of a few instructions that is longer than this
+/// was not executed. (An interrupt of the host's own kernel takes less; it stays in the work.)
+const GAP_NS: u64 = 4_000;
+
+/// Executes until the calling light thread has executed `ns` nanoseconds of processor time: time
+/// in which others ran, or in which the machine stood still, does not count. A job that is stopped
+/// ends here. Outside of a run it burns wall time.
+pub fn burn_ns(ns: u64) {
+    match current_light() {
+        Some(light) => burn_on(light, ns),
+        None => {
+            let start = std::time::Instant::now();
+            while start.elapsed().as_nanos() < u128::from(ns) {
+                core::hint::spin_loop();
+            }
+        }
+    }
+}
+
+fn burn_on(light: &Light, ns: u64) {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    let end = executed_now(light).saturating_add(host.clock().frequency().ticks_up(ns));
+    while executed_now(light) < end {
+        spin_until(light, end);
+        // An entry may find that part of this was not executed (by the kernel's account).
+        request(light, Event::Tick);
+        checkpoint();
+    }
+}
+
+fn spin_until(light: &Light, end: u64) {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    let clock = host.clock();
+    let gap = clock.ticks(GAP_NS);
+    let mut last = clock.now();
+    let mut entries = host.entries.load(Ordering::Relaxed);
+    while executed_now(light) < end {
+        checkpoint();
+        let now = clock.now();
+        let entered = host.entries.load(Ordering::Relaxed);
+        let pause = now.since(last).ticks();
+        if pause > gap && entered == entries {
+            host.note_missing(pause);
+        }
+        (last, entries) = (now, entered);
+    }
+}

@@ -1,0 +1,288 @@
+//! Light threads: a body on a stack of its own, with thread-local storage of its own.
+//!
+//! ```text
+//!   New --carrier starts it--> Between --job--> Inside --done--> Between ... --run ends--> Finished
+//!                                                  |  (a panic ends the thread: Finished)
+//!                                                  +--run ends in the middle of a job: abandoned
+//! ```
+//!
+//! INV-L1: a light thread's record, stack and storage outlive its last instruction. Threads that
+//! are `Finished` are freed when the run ends; one that was abandoned in the middle of a job is
+//! leaked, because other threads may hold references into its stack.
+
+use core::any::Any;
+use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use punctual_kern::{Event, JobView};
+use punctual_model::{Instant, ThreadId};
+use punctual_switch::Context;
+
+use crate::host::{Host, switch_to};
+use crate::job::{Body, JobInfo, StopJob};
+use crate::local::{current_light, local};
+use crate::stack::Stack;
+use crate::tls::{Library, Storage};
+
+/// Where a light thread is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    New,
+    /// Suspended between two jobs, with nothing of the body on its stack.
+    Between,
+    /// In a job.
+    Inside,
+    /// In a job, suspended by a call that can end it by unwinding.
+    Resting,
+    Finished,
+}
+
+/// One light thread.
+pub(crate) struct Light {
+    context: UnsafeCell<Context>,
+    host: *const Host,
+    id: ThreadId,
+    name: String,
+    stack: Stack,
+    // Never read again, but must live as long as the thread.
+    _storage: Storage,
+    library: Library,
+    /// Taken by the thread itself.
+    body: UnsafeCell<Option<Body>>,
+
+    // Gate closed.
+    pub(crate) phase: Cell<Phase>,
+    /// The job it works on, as of its last entry.
+    pub(crate) job: Cell<Option<JobView>>,
+    /// The run is over: end at the next opportunity.
+    pub(crate) quit: Cell<bool>,
+    /// What its panic said.
+    panic: UnsafeCell<Option<String>>,
+
+    // Any time.
+    /// Ticks executed up to the last entry.
+    pub(crate) executed: AtomicU64,
+    /// The job is to end at its next scheduling point.
+    pub(crate) stop: AtomicBool,
+    /// The address of the futex it waits for; 0: none, or it has been woken.
+    pub(crate) waits_for: AtomicUsize,
+}
+
+impl Light {
+    /// A thread that is ready to be started on the host's kernel thread, which must be the caller.
+    pub(crate) fn new(
+        host: *const Host,
+        id: ThreadId,
+        name: String,
+        body: Body,
+        stack: Stack,
+        storage: Storage,
+        library: Library,
+    ) -> Box<Light> {
+        let thread_pointer = storage.thread_pointer();
+        let top = stack.top();
+        let mut light = Box::new(Light {
+            context: UnsafeCell::new(Context::running(thread_pointer)),
+            host,
+            id,
+            name,
+            stack,
+            _storage: storage,
+            library,
+            body: UnsafeCell::new(Some(body)),
+            phase: Cell::new(Phase::New),
+            job: Cell::new(None),
+            quit: Cell::new(false),
+            panic: UnsafeCell::new(None),
+            executed: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            waits_for: AtomicUsize::new(0),
+        });
+        let argument = (&raw mut *light).cast();
+        // SAFETY: the stack is fresh and large enough, the storage is a valid control block, and
+        // both live in the record, which outlives the thread (INV-L1).
+        let context = unsafe { Context::prepare(top, thread_pointer, main, argument) };
+        light.context = UnsafeCell::new(context);
+        light
+    }
+
+    pub(crate) fn context(&self) -> *mut Context {
+        self.context.get()
+    }
+
+    pub(crate) fn id(&self) -> ThreadId {
+        self.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn host(&self) -> *const Host {
+        self.host
+    }
+
+    pub(crate) fn guards(&self, address: u64) -> bool {
+        self.stack.guards(address)
+    }
+
+    /// What its panic said; only after the thread has finished.
+    pub(crate) fn take_panic(&self) -> Option<String> {
+        debug_assert_eq!(self.phase.get(), Phase::Finished);
+        // SAFETY: the thread has finished, so nobody else looks at it.
+        unsafe { (*self.panic.get()).take() }
+    }
+
+    fn job_info(&self) -> JobInfo {
+        // SAFETY: the host outlives its threads.
+        let clock = unsafe { (*self.host).clock() };
+        let job = self.job.get();
+        let deadline = job.map_or(Instant::MAX, |job| job.absolute_deadline);
+        JobInfo {
+            index: job.map_or(0, |job| job.index),
+            arrival_ns: clock
+                .frequency()
+                .ns_down(job.map_or(0, |job| job.arrival.ticks())),
+            absolute_deadline_ns: (deadline != Instant::MAX)
+                .then(|| clock.frequency().ns_down(deadline.ticks())),
+        }
+    }
+}
+
+/// The first function on a light thread's stack. Entered and left with the gate closed.
+unsafe extern "C" fn main(argument: *mut u8) -> ! {
+    // SAFETY: the argument is this thread's own record (INV-L1).
+    let light = unsafe { &*argument.cast::<Light>() };
+    local(|l| {
+        l.host.set(light.host);
+        l.light.set(light);
+    });
+    light.library.begin_thread();
+    warm_up();
+    light.phase.set(Phase::Between);
+    // SAFETY: gate closed; the carrier waits.
+    unsafe { switch_to(light.host, core::ptr::null()) };
+    // SAFETY: nobody else takes the body.
+    let body = unsafe { (*light.body.get()).take() };
+    if let Some(mut body) = body.filter(|_| !light.quit.get()) {
+        let message = work(light, &mut body);
+        // The body's own destructor may panic too; that must not leave this stack.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(body)));
+        let dropped = dropped.err().map(|payload| describe(payload.as_ref()));
+        // SAFETY: the thread has not finished, so only it looks here.
+        unsafe { *light.panic.get() = message.or(dropped) };
+    }
+    light.library.end_thread();
+    finish(light)
+}
+
+/// Runs jobs until the run or the thread ends; returns what a panic said. Gate: closed on entry,
+/// open on return.
+fn work(light: &Light, body: &mut Body) -> Option<String> {
+    open_gate(light.host);
+    while !light.quit.get() {
+        light.phase.set(Phase::Inside);
+        let info = light.job_info();
+        let result = catch_unwind(AssertUnwindSafe(|| body(&info)));
+        match result {
+            Err(payload) if !payload.is::<StopJob>() => return Some(describe(payload.as_ref())),
+            _ if light.quit.get() => break,
+            _ => {
+                light.phase.set(Phase::Between);
+                request(light, Event::Complete);
+            }
+        }
+    }
+    None
+}
+
+/// Ends for good. Gate: open, unless the run is over (then the carrier has closed it).
+fn finish(light: &Light) -> ! {
+    // SAFETY: the host outlives its threads.
+    let gate = unsafe { &(*light.host).gate };
+    if !light.quit.get() {
+        gate.close();
+        light.phase.set(Phase::Finished);
+        // SAFETY: gate closed; `enter` picks another thread and never this one again.
+        unsafe { ((*light.host).enter)(light.host, Event::Exit) };
+    }
+    light.phase.set(Phase::Finished);
+    loop {
+        // SAFETY: gate closed; the carrier frees this stack afterwards and does not come back.
+        unsafe { switch_to(light.host, core::ptr::null()) };
+    }
+}
+
+fn describe(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
+/// Makes the first job as fast as the others: the allocator prepares its arena for this thread.
+fn warm_up() {
+    drop(std::hint::black_box(vec![0_u8; 4_096]));
+    drop(std::hint::black_box(String::from("warm")));
+}
+
+/// Opens the gate and serves what came meanwhile (INV-4). Called on a light thread.
+pub(crate) fn open_gate(host: *const Host) {
+    loop {
+        // SAFETY: the host outlives its threads; the reference ends before the next entry.
+        let (pending, enter) = unsafe { ((*host).gate.open(), (*host).enter) };
+        if !pending {
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { (*host).gate.close() };
+        // SAFETY: gate closed, no reference into scheduler state is alive.
+        unsafe { enter(host, Event::Tick) };
+    }
+}
+
+/// Tells the scheduler something as the running thread; returns when the thread runs again.
+/// Does nothing when the run is over or the caller is inside the scheduler already.
+pub(crate) fn request(light: &Light, event: Event) {
+    let host = light.host;
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let (gate, enter) = unsafe { (&(*host).gate, (*host).enter) };
+    if light.quit.get() || gate.is_closed() {
+        return;
+    }
+    gate.close();
+    // SAFETY: gate closed, and the references above are not used across the call in any way that
+    // assumes that nothing changed: the gate is atomic.
+    unsafe { enter(host, event) };
+    if light.quit.get() {
+        // The carrier resumed this thread to end it: it keeps the gate closed.
+        return;
+    }
+    open_gate(host);
+}
+
+/// The end of a counted entry of the C library at which a preemption had been put off.
+#[cold]
+pub(crate) fn take_wanted_preemption() {
+    local(|l| l.wanted.set(false));
+    if let Some(light) = current_light() {
+        request(light, Event::Tick);
+    }
+}
+
+/// Ticks that the running thread has executed so far, less what is known to have been nobody's.
+/// Between two entries this is one subtraction; an entry in between makes it look again.
+pub(crate) fn executed_now(light: &Light) -> u64 {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host };
+    loop {
+        let entries = host.entries.load(Ordering::Relaxed);
+        let before = light.executed.load(Ordering::Relaxed);
+        let since = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
+        let missing = host.known_missing.load(Ordering::Relaxed);
+        let running = host.clock().now().since(since).ticks();
+        if host.entries.load(Ordering::Relaxed) == entries {
+            return before + running.saturating_sub(missing);
+        }
+    }
+}

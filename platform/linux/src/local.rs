@@ -1,0 +1,50 @@
+//! What code finds out about itself through its thread-local storage: its light thread, its CPU.
+//!
+//! Every light thread has its own storage (`tls`), and so has the carrier, so these words can be
+//! read in the middle of anything: a switch changes them together with the stack (INV-5 of
+//! `switch`). All words are plain cells without destructors: reading one is one load.
+
+use core::cell::Cell;
+
+use crate::host::Host;
+use crate::light::Light;
+
+/// The words of one thread.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// The CPU that this thread belongs to; null outside of a run.
+    pub(crate) host: Cell<*const Host>,
+    /// The light thread; null on carriers and everywhere else.
+    pub(crate) light: Cell<*const Light>,
+    /// How deep the thread is in code that must not be preempted. Changed by the thread alone.
+    pub(crate) foreign: Cell<u32>,
+    /// A preemption waits for the depth to return to zero. Set by the signal, which reads the depth:
+    /// two words, because one that both change would need an atomic addition.
+    pub(crate) wanted: Cell<bool>,
+}
+
+thread_local! {
+    static LOCAL: Local = const {
+        Local {
+            host: Cell::new(core::ptr::null()),
+            light: Cell::new(core::ptr::null()),
+            foreign: Cell::new(0),
+            wanted: Cell::new(false),
+        }
+    };
+}
+
+/// Looks at the words of the calling thread.
+#[inline(always)]
+pub(crate) fn local<R>(look: impl FnOnce(&Local) -> R) -> R {
+    LOCAL.with(look)
+}
+
+/// The light thread that is running, if the caller is on one.
+#[inline]
+pub(crate) fn current_light() -> Option<&'static Light> {
+    let light = local(|l| l.light.get());
+    // SAFETY: the word is set by the light thread itself at its start, to its own record, which
+    // outlives the thread's last instruction (INV-L1 in `light`).
+    unsafe { light.as_ref() }
+}

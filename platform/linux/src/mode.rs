@@ -1,0 +1,115 @@
+//! What a run changes in its process, each with its way back.
+
+use crate::outcome::Loss;
+use crate::run::RunError;
+use crate::signal;
+use crate::sys::{self, FAULTS, KernelAction};
+
+/// All pages locked, until dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryLock {
+    locked: bool,
+}
+
+/// A lock that leaves less room than this would make later allocations fail.
+const ROOM: usize = 64 << 20;
+
+impl MemoryLock {
+    /// Locks all pages, present and future, if that leaves room to work with.
+    pub(crate) fn take(lost: &mut Vec<Loss>) -> MemoryLock {
+        let refused = |why: String| Loss {
+            what: "mlockall",
+            detail: format!("page faults may delay jobs ({why})"),
+        };
+        if let Err(error) = sys::lock_memory() {
+            lost.push(refused(error.to_string()));
+            return MemoryLock { locked: false };
+        }
+        // With a limit on locked memory, later mappings fail: try one.
+        if sys::lockable_bytes().is_some() {
+            let usable = sys::reserve(ROOM).and_then(|area| {
+                // SAFETY: the area was just reserved with this size.
+                let opened = unsafe { sys::open_memory(area, ROOM) };
+                // SAFETY: nobody has used it.
+                unsafe { sys::release(area, ROOM) };
+                opened
+            });
+            if let Err(error) = usable {
+                sys::unlock_memory();
+                lost.push(refused(format!(
+                    "the limit on locked memory is too small: {error}"
+                )));
+                return MemoryLock { locked: false };
+            }
+        }
+        MemoryLock { locked: true }
+    }
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        if self.locked {
+            sys::unlock_memory();
+        }
+    }
+}
+
+/// The preemption signal and the fault handlers, installed until dropped.
+#[derive(Debug)]
+pub(crate) struct ClaimedSignal {
+    number: i32,
+    before: KernelAction,
+    faults: [Option<KernelAction>; 2],
+    kept: bool,
+}
+
+/// Takes the first real-time signal that nobody uses.
+pub(crate) fn claim_signal() -> Result<ClaimedSignal, RunError> {
+    let error = |what, error| RunError::System { what, error };
+    for number in sys::real_time_signals() {
+        let Ok(before) = sys::set_action(number, None) else {
+            continue;
+        };
+        if !before.is_default() {
+            continue;
+        }
+        sys::set_action(number, Some(&KernelAction::preemption(signal::body)))
+            .map_err(|e| error("install the preemption signal", e))?;
+        let fault = KernelAction::fault(crate::fault::handle);
+        let faults = FAULTS.map(|fatal| sys::set_action(fatal, Some(&fault)).ok());
+        return Ok(ClaimedSignal {
+            number,
+            before,
+            faults,
+            kept: false,
+        });
+    }
+    let none = std::io::Error::other("every real-time signal has a handler");
+    Err(error("find a free signal", none))
+}
+
+impl ClaimedSignal {
+    pub(crate) fn number(&self) -> i32 {
+        self.number
+    }
+
+    /// Leaves the handlers installed: somebody may still need them.
+    pub(crate) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for ClaimedSignal {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // Restoring what was in force cannot fail.
+        let _ = sys::set_action(self.number, Some(&self.before));
+        for (fatal, before) in FAULTS.iter().zip(&self.faults) {
+            if let Some(before) = before {
+                let _ = sys::set_action(*fatal, Some(before));
+            }
+        }
+    }
+}

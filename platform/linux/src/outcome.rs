@@ -1,0 +1,149 @@
+//! What a run leaves behind: the sinks, counters, and what it could not have.
+
+use punctual_kern::MissingCause;
+use punctual_model::{Frequency, ThreadId};
+
+use crate::clock::ClockSource;
+
+/// Counters of one CPU. Durations in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuCounters {
+    /// Decisions of the core.
+    pub decisions: u64,
+    /// Changes of the running thread, idle included.
+    pub switches: u64,
+    /// Changes in which the one who ran was still ready.
+    pub preemptions: u64,
+    /// Preemptions that had to wait because they hit the C library.
+    pub deferrals: u64,
+    /// The longest such wait.
+    pub deferred_max_ns: u64,
+    /// Time that was nobody's, as far as it was seen, without what was given back.
+    pub missing_ns: u64,
+    /// The longest piece of it.
+    pub missing_max_ns: u64,
+    /// Slices given back to the rest of the system.
+    pub given_back: u64,
+    /// Time given back, wake-up lateness included.
+    pub given_back_ns: u64,
+    /// The longest slice given back.
+    pub given_back_max_ns: u64,
+    /// How often the kernel's timer was set.
+    pub timer_settings: u64,
+    /// Signals that hit the way out of another signal.
+    pub nested: u64,
+    /// Sleeps of the idle CPU.
+    pub sleeps: u64,
+    /// The latest wake-up from such a sleep, after the margin that is allowed for it.
+    pub wake_late_max_ns: u64,
+}
+
+/// How the run was executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Under SCHED_FIFO on every CPU: nothing ordinary runs in between.
+    RealTime,
+    /// At the mercy of the kernel's ordinary scheduler: figures are observations, not guarantees.
+    BestEffort,
+}
+
+impl Mode {
+    /// The word for it in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::RealTime => "real-time",
+            Mode::BestEffort => "best-effort",
+        }
+    }
+}
+
+/// Something that a run wanted from the system and did not get.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// What.
+    pub what: &'static str,
+    /// What it costs, and why it was refused.
+    pub detail: String,
+}
+
+/// Why the run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Every release of the duration was covered, or its grace had passed.
+    Complete,
+    /// The caller's stop flag.
+    Stopped,
+    /// The watchdog: the bound of the run had passed.
+    Watchdog,
+}
+
+/// A body that ended by a panic. The panic ended this thread only.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Panic {
+    /// The CPU, by its place in the plan.
+    pub cpu: usize,
+    /// Whose.
+    pub thread: ThreadId,
+    /// The thread's name.
+    pub name: String,
+    /// What it said.
+    pub message: String,
+}
+
+/// One CPU after the run.
+#[derive(Debug)]
+pub struct CpuOutcome<S> {
+    /// The recorder, as it was given.
+    pub sink: S,
+    /// What was counted.
+    pub counters: CpuCounters,
+    /// Threads that were in the middle of a job at the end. They are not resumed; their stacks
+    /// stay allocated.
+    pub abandoned: usize,
+}
+
+/// Everything that a run leaves behind.
+#[derive(Debug)]
+pub struct Outcome<S> {
+    /// One per CPU, in the order of the plan.
+    pub cpus: Vec<CpuOutcome<S>>,
+    /// Real time or best effort.
+    pub mode: Mode,
+    /// What was wanted and refused.
+    pub lost: Vec<Loss>,
+    /// The rate of the clock.
+    pub frequency: Frequency,
+    /// What a tick was.
+    pub source: ClockSource,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Bodies that panicked.
+    pub panics: Vec<Panic>,
+    /// How missing time was measured, and with which error.
+    pub missing: MissingMethod,
+}
+
+/// How missing time is told from executed time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingMethod {
+    /// In words.
+    pub method: &'static str,
+    /// Pieces shorter than this are not seen.
+    pub error_ns: u64,
+}
+
+impl CpuCounters {
+    pub(crate) fn add_missing(&mut self, ns: u64, cause: MissingCause) {
+        match cause {
+            MissingCause::GivenBack => {
+                self.given_back += 1;
+                self.given_back_ns += ns;
+                self.given_back_max_ns = self.given_back_max_ns.max(ns);
+            }
+            MissingCause::Stolen => {
+                self.missing_ns += ns;
+                self.missing_max_ns = self.missing_max_ns.max(ns);
+            }
+        }
+    }
+}

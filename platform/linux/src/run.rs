@@ -1,0 +1,347 @@
+//! A run: CPUs with their threads, for a while, for real.
+
+use core::sync::atomic::AtomicBool;
+use std::fmt;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use punctual_kern::{Policy, Shard, Sink};
+use punctual_model::{Instant, ThreadId};
+
+use crate::clock::{Clock, clock_rate};
+use crate::host::Shared;
+use crate::job::Body;
+use crate::missing::METHOD;
+use crate::mode::{MemoryLock, claim_signal};
+use crate::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
+use crate::post::Post;
+use crate::setup::{CarrierPlan, Ready, Start, carrier};
+use crate::tls::Library;
+use crate::watchdog::Watchdog;
+
+/// A thread of a plan.
+pub struct ThreadPlan {
+    /// Its id on the shard.
+    pub id: ThreadId,
+    /// Its name, for messages.
+    pub name: String,
+    /// What it executes.
+    pub body: Body,
+}
+
+/// One CPU of a plan. All instants count ticks of [`clock_rate`].
+pub struct CpuPlan<P, S> {
+    /// The host CPU that it is pinned to.
+    pub host: u32,
+    /// Its name in the system; its kernel thread is called `punctual/NAME`.
+    pub name: String,
+    /// The scheduler, with its threads attached.
+    pub shard: Shard<P>,
+    /// The recorder. Called inside the scheduler: it must not allocate, lock or block.
+    pub sink: S,
+    /// One per thread of the shard.
+    pub threads: Vec<ThreadPlan>,
+    /// Arrivals of its sporadic threads, in order of time.
+    pub arrivals: Vec<(Instant, ThreadId)>,
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Releases before this are covered; `None`: until stopped. Nanoseconds.
+    pub duration_ns: Option<u64>,
+    /// How long after that unfinished jobs may go on. Nanoseconds.
+    pub grace_ns: u64,
+    /// Try for real time (SCHED_FIFO, locked memory); what is refused is listed in the outcome.
+    pub real_time: bool,
+    /// SCHED_FIFO priority of the carriers, 1 to 98; the watchdog has one more.
+    pub priority: i32,
+    /// Usable bytes of each light thread's stack.
+    pub stack_bytes: usize,
+    /// Ends the run when it becomes true (Ctrl-C).
+    pub stop: Arc<AtomicBool>,
+    /// How long the run may last beyond its duration and grace before the watchdog ends it.
+    pub patience_ns: u64,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            duration_ns: None,
+            grace_ns: 1_000_000_000,
+            real_time: true,
+            priority: 50,
+            stack_bytes: 256 * 1024,
+            stop: Arc::new(AtomicBool::new(false)),
+            patience_ns: 2_000_000_000,
+        }
+    }
+}
+
+/// Why a run could not be.
+#[derive(Debug)]
+pub enum RunError {
+    /// A run is going on in this process already.
+    Busy,
+    /// Two CPUs of the plan are the same host CPU, or one does not exist or is not allowed.
+    NoSuchCpu {
+        /// The host CPU.
+        host: u32,
+        /// What can be used.
+        allowed: Vec<u32>,
+    },
+    /// The C library lacks something that light threads need (they need glibc).
+    Library {
+        /// What is missing.
+        symbol: &'static str,
+    },
+    /// The system refused something without which nothing runs.
+    System {
+        /// What was asked.
+        what: &'static str,
+        /// The refusal.
+        error: io::Error,
+    },
+    /// A CPU did not come back when its run was over: a thread does not let itself be interrupted
+    /// (a system call without end, or signals blocked). It was put back to the ordinary class and
+    /// left behind.
+    Stuck {
+        /// The CPU's place in the plan.
+        cpu: usize,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Busy => write!(f, "a run is going on in this process already"),
+            RunError::NoSuchCpu { host, allowed } => {
+                write!(
+                    f,
+                    "host CPU {host} cannot be used here (allowed, each once: {allowed:?})"
+                )
+            }
+            RunError::Library { symbol } => {
+                write!(
+                    f,
+                    "light threads need glibc, and this C library has no {symbol}"
+                )
+            }
+            RunError::System { what, error } => write!(f, "cannot {what}: {error}"),
+            RunError::Stuck { cpu } => write!(
+                f,
+                "CPU {cpu} of the plan did not come back after the run: a thread there cannot be \
+                 interrupted (an endless system call, or blocked signals)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
+        f.debug_struct("CpuPlan")
+            .field("host", &self.host)
+            .field("name", &self.name)
+            .field("threads", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ThreadPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ThreadPlan { id, name, .. } = self;
+        f.debug_struct("ThreadPlan")
+            .field("id", id)
+            .field("name", name)
+            .finish_non_exhaustive()
+    }
+}
+
+static RUNNING: Mutex<()> = Mutex::new(());
+
+/// Runs the plan and returns what it left behind. One run at a time per process. Everything that
+/// it changes (signal handlers, memory locks, scheduling classes, timers) is as before afterwards.
+///
+/// # Errors
+/// See [`RunError`]; a body that panics is not an error of the run.
+pub fn run<P, S>(plan: Vec<CpuPlan<P, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
+where
+    P: Policy + Send + 'static,
+    S: Sink + Send + 'static,
+{
+    let _one = match RUNNING.try_lock() {
+        Ok(guard) => guard,
+        Err(std::sync::TryLockError::Poisoned(guard)) => PoisonError::into_inner(guard),
+        Err(std::sync::TryLockError::WouldBlock) => return Err(RunError::Busy),
+    };
+    check_cpus(&plan)?;
+    let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
+    let rate = clock_rate();
+    let mut lost = Vec::new();
+    let _memory = options.real_time.then(|| MemoryLock::take(&mut lost));
+    let signal = claim_signal()?;
+    let shared = Arc::new(Shared {
+        post: Post::new(plan.len(), signal.number()),
+        stop: Arc::clone(&options.stop),
+        abort: AtomicBool::new(false),
+    });
+    let hosts: Vec<u32> = plan.iter().map(|cpu| cpu.host).collect();
+    let (results, outcomes) = channel();
+    let mut crew = Vec::new();
+    for (index, cpu) in plan.into_iter().enumerate() {
+        let plan = CarrierPlan {
+            index,
+            cpu,
+            options: options.clone(),
+            signal: signal.number(),
+            library,
+            shared: Arc::clone(&shared),
+        };
+        crew.push(Member::start(plan, results.clone())?);
+    }
+    drop(results);
+    let mode = muster(&crew, &mut lost)?;
+    let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
+    let clock = Clock::starting_in(rate, 2_000_000);
+    for member in &crew {
+        // A carrier that has died is noticed when its outcome does not come.
+        let _ = member.start.send(Start { clock, mode });
+    }
+    let collected = collect(&outcomes, crew.len(), watchdog.bound());
+    let barked = watchdog.finish();
+    if collected.is_err() {
+        // A carrier that does not come back still needs its signal handler.
+        signal.keep();
+    }
+    let (cpus, panics) = collected?;
+    for member in crew {
+        // It has sent its outcome, so it is about to end.
+        let _ = member.handle.join();
+    }
+    let stopped = options.stop.load(core::sync::atomic::Ordering::Relaxed);
+    let ending = match (barked, stopped) {
+        (true, _) => Ending::Watchdog,
+        (_, true) => Ending::Stopped,
+        _ => Ending::Complete,
+    };
+    let (frequency, source) = (rate.frequency, rate.source);
+    Ok(Outcome {
+        cpus,
+        mode,
+        lost,
+        frequency,
+        source,
+        ending,
+        panics,
+        missing: METHOD,
+    })
+}
+
+fn check_cpus<P, S>(plan: &[CpuPlan<P, S>]) -> Result<(), RunError> {
+    let allowed = crate::sys::allowed_cpus().map_err(|error| RunError::System {
+        what: "ask which CPUs are allowed",
+        error,
+    })?;
+    let mut seen = Vec::new();
+    for cpu in plan {
+        if !allowed.contains(&cpu.host) || seen.contains(&cpu.host) {
+            return Err(RunError::NoSuchCpu {
+                host: cpu.host,
+                allowed,
+            });
+        }
+        seen.push(cpu.host);
+    }
+    Ok(())
+}
+
+/// A carrier as the caller of the run sees it.
+struct Member {
+    handle: std::thread::JoinHandle<()>,
+    ready: Receiver<Result<Ready, RunError>>,
+    start: Sender<Start>,
+}
+
+type Report<S> = (usize, CpuOutcome<S>, Vec<Panic>);
+
+impl Member {
+    fn start<P, S>(plan: CarrierPlan<P, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
+    where
+        P: Policy + Send + 'static,
+        S: Sink + Send + 'static,
+    {
+        let (ready_out, ready) = channel();
+        let (start, start_in) = channel();
+        // The kernel keeps 15 bytes of a name.
+        let name = format!("punctual/{}", plan.cpu.name);
+        let handle = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || {
+                let index = plan.index;
+                if let Some((outcome, panics)) = carrier(plan, &ready_out, &start_in) {
+                    // Nobody listens any more when the run has been given up.
+                    let _ = results.send((index, outcome, panics));
+                }
+            })
+            .map_err(|error| RunError::System {
+                what: "start a kernel thread",
+                error,
+            })?;
+        Ok(Member {
+            handle,
+            ready,
+            start,
+        })
+    }
+}
+
+/// Waits until every carrier is ready; real time needs all of them.
+fn muster(crew: &[Member], lost: &mut Vec<Loss>) -> Result<Mode, RunError> {
+    let mut mode = Mode::RealTime;
+    for member in crew {
+        let died = || RunError::System {
+            what: "prepare a CPU",
+            error: io::Error::other("its kernel thread died"),
+        };
+        let ready = member.ready.recv().map_err(|_| died())??;
+        if !ready.real_time {
+            mode = Mode::BestEffort;
+        }
+        for loss in ready.lost {
+            if !lost.contains(&loss) {
+                lost.push(loss);
+            }
+        }
+    }
+    Ok(mode)
+}
+
+type Collected<S> = (Vec<CpuOutcome<S>>, Vec<Panic>);
+
+fn collect<S>(
+    outcomes: &Receiver<Report<S>>,
+    count: usize,
+    bound: Option<Duration>,
+) -> Result<Collected<S>, RunError> {
+    let mut found: Vec<Option<CpuOutcome<S>>> = (0..count).map(|_| None).collect();
+    let mut panics = Vec::new();
+    let started = std::time::Instant::now();
+    for _ in 0..count {
+        let received = match bound {
+            Some(bound) => outcomes.recv_timeout(bound.saturating_sub(started.elapsed())),
+            None => outcomes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let Ok((index, outcome, mut said)) = received else {
+            let cpu = found.iter().position(Option::is_none).unwrap_or(0);
+            return Err(RunError::Stuck { cpu });
+        };
+        found[index] = Some(outcome);
+        panics.append(&mut said);
+    }
+    Ok((found.into_iter().flatten().collect(), panics))
+}

@@ -1,0 +1,227 @@
+//! What a carrier does before and after it carries: its class, signals, timer, and light threads.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use punctual_kern::{Policy, Sink};
+use punctual_model::{Instant, Span};
+use punctual_switch::instructions::read_thread_pointer;
+use punctual_switch::{Context, switch, switch_by_system_call};
+
+use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
+use crate::clock::{Clock, clock_rate};
+use crate::cpu::{Core, Cpu, End, GiveBack, enter};
+use crate::host::{Host, Shared, SwitchFn};
+use crate::light::{Light, Phase};
+use crate::local::local;
+use crate::missing::MissingTime;
+use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
+use crate::run::{CpuPlan, RunError, RunOptions};
+use crate::stack::{AlternateStack, Stack};
+use crate::sys::{self, HostClass};
+use crate::text::LibraryText;
+use crate::tls::{Library, Storage};
+
+/// What a carrier is given.
+pub(crate) struct CarrierPlan<P, S> {
+    pub(crate) index: usize,
+    pub(crate) cpu: CpuPlan<P, S>,
+    pub(crate) options: RunOptions,
+    pub(crate) signal: i32,
+    pub(crate) library: Library,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A carrier is ready to start.
+pub(crate) struct Ready {
+    pub(crate) real_time: bool,
+    pub(crate) lost: Vec<Loss>,
+}
+
+/// All carriers are ready: go.
+#[derive(Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) clock: Clock,
+    pub(crate) mode: Mode,
+}
+
+/// The life of a carrier. `None`: the run was given up before its start.
+pub(crate) fn carrier<P, S>(
+    plan: CarrierPlan<P, S>,
+    ready: &Sender<Result<Ready, RunError>>,
+    start: &Receiver<Start>,
+) -> Option<(CpuOutcome<S>, Vec<Panic>)>
+where
+    P: Policy + Send + 'static,
+    S: Sink + Send + 'static,
+{
+    let (index, shared) = (plan.index, Arc::clone(&plan.shared));
+    let (said, mut cpu, lights) = match prepare(plan) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // The caller waits for this; when it does not any more, there is nobody to tell.
+            let _ = ready.send(Err(error));
+            return None;
+        }
+    };
+    let host = &raw const cpu.host;
+    let threads: Vec<*const Light> = lights.iter().map(|l| &raw const **l).collect();
+    cpu.host.gate.close();
+    local(|l| l.host.set(host));
+    let alternate = AlternateStack::install();
+    // SAFETY: this is the carrier, with the gate closed; the threads are new.
+    unsafe { start_threads(host, &threads) };
+    let sent = ready.send(Ok(said)).is_ok();
+    let start = start.recv().ok().filter(|_| sent);
+    if let Some(start) = start {
+        cpu.core_mut()
+            .begin(start.mode == Mode::RealTime, start.clock);
+        cpu.host.set_clock(start.clock);
+        shared.post.register(index, sys::current_thread());
+        // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
+        unsafe { carry::<P, S>(host) };
+    }
+    cpu.host.timer.disarm();
+    // SAFETY: as above; the run is over.
+    let abandoned = unsafe { end_threads(host, &threads) };
+    // From here on a late timer signal finds no host and returns (rule 4 of design note 0004).
+    local(|l| l.host.set(core::ptr::null()));
+    drop(alternate);
+    cpu.finish_counters();
+    let counters = cpu.host.counters.get();
+    let panics = bury(index, lights);
+    let sink = cpu.into_sink();
+    start.map(|_| {
+        (
+            CpuOutcome {
+                sink,
+                counters,
+                abandoned,
+            },
+            panics,
+        )
+    })
+}
+
+/// Frees what has finished and leaks what has not (INV-L1 of `light`).
+fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
+    let mut panics = Vec::new();
+    for light in lights {
+        if light.phase.get() != Phase::Finished {
+            Box::leak(light);
+        } else if let Some(message) = light.take_panic() {
+            let (thread, name) = (light.id(), light.name().to_owned());
+            panics.push(Panic {
+                cpu,
+                thread,
+                name,
+                message,
+            });
+        }
+    }
+    panics
+}
+
+type Prepared<P, S> = (Ready, Box<Cpu<P, S>>, Vec<Box<Light>>);
+
+/// Everything that can fail, before the run starts.
+fn prepare<P, S>(plan: CarrierPlan<P, S>) -> Result<Prepared<P, S>, RunError>
+where
+    P: Policy + Send + 'static,
+    S: Sink + Send + 'static,
+{
+    let system = |what: &'static str| move |error| RunError::System { what, error };
+    let CarrierPlan {
+        index,
+        cpu: plan,
+        options,
+        signal,
+        library,
+        shared,
+    } = plan;
+    sys::pin(None, &[plan.host]).map_err(system("pin a kernel thread to its CPU"))?;
+    sys::sharpen_sleep();
+    sys::block_signals_except(signal);
+    let said = take_class(&options);
+    let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
+    let clock = Clock::starting_in(clock_rate(), 0);
+    let switch: SwitchFn = if sys::can_write_thread_pointer() {
+        switch
+    } else {
+        switch_by_system_call
+    };
+    let host = Host::new(
+        index,
+        enter::<P, S>,
+        switch,
+        clock,
+        shared,
+        LibraryText::find(),
+        timer,
+        Context::running(read_thread_pointer()),
+    );
+    let core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
+    let mut cpu = Cpu::new(host, core);
+    let address = &raw const cpu.host;
+    let mut lights = Vec::with_capacity(plan.threads.len());
+    for thread in plan.threads {
+        let stack = Stack::try_new(options.stack_bytes).map_err(system("map a stack"))?;
+        let storage = Storage::try_new(library).ok_or_else(|| {
+            let error = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+            RunError::System {
+                what: "allocate thread-local storage",
+                error,
+            }
+        })?;
+        let (id, name, body) = (thread.id, thread.name, thread.body);
+        lights.push(Light::new(address, id, name, body, stack, storage, library));
+    }
+    for light in &lights {
+        cpu.core_mut().set_thread(light);
+    }
+    *cpu.host.lights.get_mut() = lights.iter().map(|l| &raw const **l).collect();
+    Ok((said, cpu, lights))
+}
+
+fn take_class(options: &RunOptions) -> Ready {
+    let mut lost = Vec::new();
+    let mut real_time = false;
+    if options.real_time {
+        match sys::set_host_class(None, HostClass::fifo(options.priority)) {
+            Ok(()) => real_time = true,
+            Err(error) => lost.push(Loss {
+                what: "SCHED_FIFO",
+                detail: format!("other threads of this machine come in between ({error})"),
+            }),
+        }
+    }
+    Ready { real_time, lost }
+}
+
+impl<P: Policy, S: Sink> Core<P, S> {
+    /// The run gets its origin.
+    fn begin(&mut self, real_time: bool, clock: Clock) {
+        let ticks = |ns| Span::from_ticks(clock.ticks(ns));
+        self.missing = MissingTime::starting_at(Instant::ZERO);
+        self.give_back = real_time.then(|| GiveBack {
+            due: Instant::ZERO.saturating_add(ticks(SLICE_PERIOD_NS)),
+            distance: ticks(SLICE_PERIOD_NS - SLICE_NS),
+            slice: ticks(SLICE_NS),
+        });
+    }
+}
+
+/// When a run with these options ends.
+pub(crate) fn end_of(options: &RunOptions) -> End {
+    let rate = clock_rate().frequency;
+    match options.duration_ns {
+        Some(duration) => End {
+            horizon: Instant::from_ticks(rate.ticks_up(duration)),
+            limit: Instant::from_ticks(rate.ticks_up(duration.saturating_add(options.grace_ns))),
+        },
+        None => End {
+            horizon: Instant::MAX,
+            limit: Instant::MAX,
+        },
+    }
+}

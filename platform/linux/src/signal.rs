@@ -1,0 +1,112 @@
+//! What happens inside the preemption signal.
+//!
+//! ```text
+//!   signal arrives
+//!     no run on this thread                      -> return
+//!     gate closed (the scheduler was at work)    -> note it, return; served at the exit
+//!     in the tail of an earlier signal           -> ask again soon, return (no frames pile up)
+//!     inside a counted entry of the C library    -> note it, return; taken when it is left
+//!     in other text of the C library             -> ask again soon, return
+//!     else                                       -> enter the scheduler; it may switch, here
+//! ```
+
+use core::sync::atomic::Ordering;
+
+use punctual_kern::Event;
+use punctual_switch::{Gate, in_signal_tail};
+
+use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host, LATE_LIMIT_NS};
+use crate::local::local;
+use crate::sys;
+
+/// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
+pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut u8) -> *const Gate {
+    let host = local(|l| l.host.get());
+    // SAFETY: the word is null outside of a run, and a host outlives its run.
+    let Some(gate) = (unsafe { host.as_ref() }).map(|host| &raw const host.gate) else {
+        return sys::NO_GATE;
+    };
+    // SAFETY: `errno` of the thread that was interrupted; it goes on with the same value.
+    let errno = unsafe { *sys::errno() };
+    if number == 0 {
+        // The tail found a pending signal and has closed the gate again.
+        // SAFETY: the gate is closed and this is the host's kernel thread.
+        unsafe { tick(host) };
+    } else {
+        // SAFETY: the host is alive; the reference ends here.
+        let entered = unsafe { arrive(&*host, context) };
+        match entered {
+            Arrival::GateWasClosed => return sys::NO_GATE,
+            Arrival::Later => {}
+            // SAFETY: `arrive` has closed the gate; no reference into the host is alive.
+            Arrival::Now => unsafe { tick(host) },
+        }
+    }
+    // SAFETY: as above; the thread may have been away in between, its `errno` is its own.
+    unsafe { *sys::errno() = errno };
+    gate
+}
+
+enum Arrival {
+    GateWasClosed,
+    Later,
+    Now,
+}
+
+/// Decides whether the preemption can be taken here and now; closes the gate unless it was closed.
+///
+/// # Safety
+/// `context` is that of the signal being handled on the host's kernel thread.
+unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
+    if host.gate.is_closed() {
+        host.gate.note_pending();
+        return Arrival::GateWasClosed;
+    }
+    host.gate.close();
+    host.entries.fetch_add(1, Ordering::Relaxed);
+    let armed = host.timer_fired();
+    // SAFETY: as the caller vouches.
+    let (instruction, result) = unsafe { sys::interrupted(context) };
+    if in_signal_tail(instruction) {
+        host.count(|c| c.nested += 1);
+        host.retry();
+        return Arrival::Later;
+    }
+    let now = host.clock().now();
+    // SAFETY: the thread was executing at this address.
+    let in_call = unsafe { sys::is_in_system_call(instruction, result) };
+    if let Some(armed) = armed {
+        let late = now.since(armed).ticks();
+        if late > host.clock().ticks(LATE_LIMIT_NS) && !in_call {
+            // User code would have been interrupted at once, had the processor executed any.
+            host.note_missing(late);
+        }
+    }
+    if local(|l| l.foreign.get()) > 0 {
+        host.defer(now);
+        local(|l| l.wanted.set(true));
+        return Arrival::Later;
+    }
+    if !in_call && host.text.contains(instruction) && host.defer(now) < DEFERRAL_LIMIT_NS {
+        host.retry();
+        return Arrival::Later;
+    }
+    if let Some(armed) = armed {
+        // Two clocks differ a little: better wait here than come back for it (rule 2).
+        let early = host.clock().ticks(EARLY_SPIN_NS);
+        while armed.since(host.clock().now()).ticks().wrapping_sub(1) < early {
+            punctual_switch::instructions::pause();
+        }
+    }
+    Arrival::Now
+}
+
+/// # Safety
+/// The gate of `host` is closed by the caller, on the host's kernel thread.
+unsafe fn tick(host: *const Host) {
+    local(|l| l.wanted.set(false));
+    // SAFETY: the host is alive.
+    let enter = unsafe { (*host).enter };
+    // SAFETY: gate closed, no reference into scheduler state is alive.
+    unsafe { enter(host, Event::Tick) };
+}

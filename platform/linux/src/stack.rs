@@ -1,0 +1,103 @@
+//! Stacks of light threads: mapped memory with a guard below it.
+//!
+//! ```text
+//!   low                                                    high
+//!   | guard: no access | usable, touched before the run ... | top
+//! ```
+
+use std::io;
+
+use crate::sys;
+
+const PAGE: usize = 4_096;
+/// Large enough that a frame without stack probes (C code) does not step over it easily.
+const GUARD: usize = 4 * PAGE;
+
+/// A stack of its own; unmapped when dropped.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    area: *mut u8,
+    bytes: usize,
+}
+
+impl Stack {
+    /// Maps a stack of at least `usable` bytes and touches every page of it.
+    pub(crate) fn try_new(usable: usize) -> io::Result<Stack> {
+        let usable = usable
+            .max(4 * PAGE + 4 * sys::signal_frame_bytes())
+            .next_multiple_of(PAGE);
+        let bytes = usable + GUARD;
+        let stack = Stack {
+            area: sys::reserve(bytes)?,
+            bytes,
+        };
+        let base = stack.area.wrapping_add(GUARD);
+        // SAFETY: page-aligned, inside the area.
+        unsafe { sys::open_memory(base, usable)? };
+        for page in (0..usable).step_by(PAGE) {
+            // SAFETY: inside the part that has just been opened; nobody else knows it yet.
+            unsafe { base.add(page).write_volatile(0) };
+        }
+        Ok(stack)
+    }
+
+    /// The address just above the stack.
+    pub(crate) fn top(&self) -> *mut u8 {
+        self.area.wrapping_add(self.bytes)
+    }
+
+    /// Whether `address` lies in the guard below the stack.
+    pub(crate) fn guards(&self, address: u64) -> bool {
+        let begin = self.area.addr() as u64;
+        (begin..begin + GUARD as u64).contains(&address)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the area is ours; the owner of a thread that might still use its stack forgets
+        // the stack instead of dropping it.
+        unsafe { sys::release(self.area, self.bytes) };
+    }
+}
+
+/// Where fault handlers of a carrier run: a fault may mean that the thread's own stack is full.
+#[derive(Debug)]
+pub(crate) struct AlternateStack {
+    before: sys::AlternateArea,
+    _stack: Stack,
+}
+
+impl AlternateStack {
+    /// Gives the calling kernel thread an alternate stack until dropped; `None` without memory (a
+    /// stack overflow then ends the process without a word).
+    pub(crate) fn install() -> Option<AlternateStack> {
+        let stack = Stack::try_new(64 * 1024).ok()?;
+        let base = stack.area.wrapping_add(GUARD);
+        let before = sys::set_alternate_stack(base, stack.bytes - GUARD);
+        Some(AlternateStack {
+            before,
+            _stack: stack,
+        })
+    }
+}
+
+impl Drop for AlternateStack {
+    fn drop(&mut self) {
+        sys::restore_alternate_stack(&self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guard_lies_just_below_the_usable_part() {
+        let stack = Stack::try_new(64 * 1024).expect("memory for a stack");
+        let base = stack.area.addr() as u64 + GUARD as u64;
+        assert!(stack.guards(base - 1));
+        assert!(!stack.guards(base));
+        assert!(stack.top().addr() as u64 - base >= 64 * 1024);
+    }
+}

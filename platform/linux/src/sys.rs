@@ -1,0 +1,706 @@
+//! Every call into the C library and the kernel that this platform makes.
+//!
+//! Calls that happen on a scheduling path (timer, futex, kick) use the system call instruction
+//! itself: they run inside signal handlers on the stacks of preempted threads, so they must not
+//! touch `errno` or anything else of the C library. The others run before and after a run.
+
+use core::ffi::{c_char, c_int, c_long, c_void};
+use core::sync::atomic::AtomicU32;
+use std::io;
+
+use punctual_switch::{
+    Gate, SignalBody, install_bodies, signal_entry, signal_restorer, system_call,
+};
+
+/// An address as an argument of a system call.
+fn address<T>(pointer: *const T) -> u64 {
+    pointer.addr() as u64
+}
+
+/// A signed argument as the register that the kernel reads.
+fn word(value: impl Into<i64>) -> u64 {
+    value.into().cast_unsigned()
+}
+
+fn check(result: i64) -> io::Result<i64> {
+    if result < 0 {
+        Err(io::Error::from_raw_os_error(
+            i32::try_from(-result).unwrap_or(libc::EINVAL),
+        ))
+    } else {
+        Ok(result)
+    }
+}
+
+fn errno_check(result: c_int) -> io::Result<()> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+// --- Threads, CPUs and scheduling classes ---------------------------------------------------
+
+/// A kernel thread of this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tid(i32);
+
+/// The calling kernel thread.
+pub(crate) fn current_thread() -> Tid {
+    // SAFETY: no arguments, no effect.
+    let tid = unsafe { system_call(libc::SYS_gettid, [0; 6]) };
+    Tid(i32::try_from(tid).unwrap_or(0))
+}
+
+/// The CPUs that the calling thread may use.
+pub(crate) fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let mut set = core::mem::MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the kernel fills at most the size that it is told.
+    errno_check(unsafe {
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr())
+    })?;
+    // SAFETY: zeroed is a valid empty set, and the kernel wrote a set.
+    let set = unsafe { set.assume_init() };
+    let limit = u32::try_from(libc::CPU_SETSIZE).unwrap_or(1_024);
+    // SAFETY: the index is below the size of the set.
+    Ok((0..limit)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu as usize, &set) })
+        .collect())
+}
+
+/// Pins a thread (`None`: the caller) to these CPUs.
+pub(crate) fn pin(thread: Option<Tid>, cpus: &[u32]) -> io::Result<()> {
+    // SAFETY: an all-zero set is a valid empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    for &cpu in cpus
+        .iter()
+        .filter(|&&cpu| i64::from(cpu) < i64::from(libc::CPU_SETSIZE))
+    {
+        // SAFETY: the index is below the size of the set.
+        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    }
+    let tid = thread.map_or(0, |tid| tid.0);
+    // SAFETY: the set is valid and of the size given.
+    errno_check(unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &set) })
+}
+
+/// A scheduling class of the kernel with its priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HostClass {
+    policy: c_int,
+    priority: c_int,
+}
+
+impl HostClass {
+    /// Everybody's class.
+    pub(crate) const ORDINARY: HostClass = HostClass {
+        policy: libc::SCHED_OTHER,
+        priority: 0,
+    };
+
+    /// SCHED_FIFO with this priority (1 to 99).
+    pub(crate) const fn fifo(priority: i32) -> HostClass {
+        HostClass {
+            policy: libc::SCHED_FIFO,
+            priority,
+        }
+    }
+}
+
+/// The class of the calling thread.
+pub(crate) fn host_class() -> io::Result<HostClass> {
+    // SAFETY: no memory is involved.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    errno_check(policy)?;
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is ours.
+    errno_check(unsafe { libc::sched_getparam(0, &mut param) })?;
+    Ok(HostClass {
+        policy,
+        priority: param.sched_priority,
+    })
+}
+
+/// Sets the class of a thread (`None`: the caller).
+pub(crate) fn set_host_class(thread: Option<Tid>, class: HostClass) -> io::Result<()> {
+    let param = libc::sched_param {
+        sched_priority: class.priority,
+    };
+    // SAFETY: the structure is valid for the call.
+    errno_check(unsafe {
+        libc::sched_setscheduler(thread.map_or(0, |tid| tid.0), class.policy, &param)
+    })
+}
+
+/// Lets the kernel wake this thread without the slack that it allows itself by default.
+pub(crate) fn sharpen_sleep() {
+    // SAFETY: no memory is involved. A failure only leaves sleeps less sharp, and is measured.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+// --- Memory ----------------------------------------------------------------------------------
+
+/// Reserves `bytes` of address space without access (a multiple of the page size).
+pub(crate) fn reserve(bytes: usize) -> io::Result<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+    // SAFETY: a new mapping wherever the kernel likes; nothing existing is touched.
+    let area = unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if area == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(area.cast())
+    }
+}
+
+/// Opens part of a reservation for reading and writing.
+///
+/// # Safety
+/// The range is page-aligned and lies in an area from [`reserve`].
+pub(crate) unsafe fn open_memory(area: *mut u8, bytes: usize) -> io::Result<()> {
+    // SAFETY: as the caller vouches.
+    errno_check(unsafe { libc::mprotect(area.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) })
+}
+
+/// Gives an area back.
+///
+/// # Safety
+/// The area came from [`reserve`] with this size and nobody uses it any more.
+pub(crate) unsafe fn release(area: *mut u8, bytes: usize) {
+    // SAFETY: as the caller vouches. A failure leaves the area mapped, which is only a leak.
+    unsafe { libc::munmap(area.cast(), bytes) };
+}
+
+/// Locks all pages of the process, present and future.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    // SAFETY: changes no content.
+    errno_check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+}
+
+/// Unlocks all pages.
+pub(crate) fn unlock_memory() {
+    // SAFETY: changes no content; cannot fail.
+    unsafe { libc::munlockall() };
+}
+
+/// How many bytes the process may lock; `None`: no limit.
+pub(crate) fn lockable_bytes() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is ours.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    if result == 0 && limit.rlim_cur == libc::RLIM_INFINITY {
+        None
+    } else {
+        Some(limit.rlim_cur)
+    }
+}
+
+// --- Clocks and timers -----------------------------------------------------------------------
+
+/// Clocks of the kernel, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KernelClock {
+    /// Steered by NTP; timers and sleeps use it.
+    Monotonic,
+    /// Not steered.
+    Raw,
+    /// Processor time of the calling kernel thread.
+    Thread,
+}
+
+/// Reads a clock. 0 when it does not exist.
+pub(crate) fn read_clock(clock: KernelClock) -> u64 {
+    let id = match clock {
+        KernelClock::Monotonic => libc::CLOCK_MONOTONIC,
+        KernelClock::Raw => libc::CLOCK_MONOTONIC_RAW,
+        KernelClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
+    };
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the structure is ours. (Success does not touch errno.)
+    if unsafe { libc::clock_gettime(id, &mut t) } != 0 {
+        return 0;
+    }
+    t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    }
+}
+
+/// A timer of the kernel that signals one kernel thread.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    id: c_int,
+}
+
+impl Timer {
+    /// A disarmed timer that sends `signal` to the calling kernel thread.
+    pub(crate) fn try_new(signal: i32) -> io::Result<Timer> {
+        // SAFETY: an all-zero structure is valid; the fields that matter are set below.
+        let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal;
+        event.sigev_notify_thread_id = current_thread().0;
+        let mut id: c_int = 0;
+        let arguments = [
+            word(libc::CLOCK_MONOTONIC),
+            address(&raw const event),
+            address(&raw mut id),
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: both structures outlive the call and have the kernel's layout.
+        check(unsafe { system_call(libc::SYS_timer_create, arguments) })?;
+        Ok(Timer { id })
+    }
+
+    /// Fires once, `ns` from now (at least 1).
+    pub(crate) fn arm(&self, ns: u64) {
+        self.set(ns.max(1));
+    }
+
+    /// Does not fire any more. A signal that is already on its way still arrives.
+    pub(crate) fn disarm(&self) {
+        self.set(0);
+    }
+
+    fn set(&self, ns: u64) {
+        let value = libc::itimerspec {
+            it_interval: timespec(0),
+            it_value: timespec(ns),
+        };
+        let arguments = [word(self.id), 0, address(&raw const value), 0, 0, 0];
+        // SAFETY: the structure outlives the call. It cannot fail for a timer that exists.
+        unsafe { system_call(libc::SYS_timer_settime, arguments) };
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: the timer exists; nobody uses it after this.
+        unsafe { system_call(libc::SYS_timer_delete, [word(self.id), 0, 0, 0, 0, 0]) };
+    }
+}
+
+// --- Futexes ---------------------------------------------------------------------------------
+
+/// Sleeps while `*futex == value`, at most `ns`.
+pub(crate) fn futex_wait(futex: &AtomicU32, value: u32, ns: u64) {
+    let time = timespec(ns);
+    let operation = word(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+    let arguments = [
+        address(futex.as_ptr()),
+        operation,
+        u64::from(value),
+        address(&raw const time),
+        0,
+        0,
+    ];
+    // SAFETY: the word and the time outlive the call.
+    unsafe { system_call(libc::SYS_futex, arguments) };
+}
+
+/// Wakes everybody who sleeps on `futex`.
+pub(crate) fn futex_wake(futex: &AtomicU32) {
+    let operation = word(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG);
+    let everybody = u64::from(i32::MAX.cast_unsigned());
+    // SAFETY: the word outlives the call.
+    unsafe {
+        system_call(
+            libc::SYS_futex,
+            [address(futex.as_ptr()), operation, everybody, 0, 0, 0],
+        )
+    };
+}
+
+// --- Signals ---------------------------------------------------------------------------------
+
+/// The kernel's own `struct sigaction` (the C library's has another layout and its own restorer).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelAction {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+const SA_RESTORER: u64 = 0x0400_0000;
+
+impl KernelAction {
+    const EMPTY: KernelAction = KernelAction {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    /// The default action.
+    pub(crate) const DEFAULT: KernelAction = KernelAction::EMPTY;
+
+    /// Enters through the assembly of `switch`; nothing is masked inside, the frame lies on the
+    /// stack of the interrupted thread, and interrupted system calls go on.
+    pub(crate) fn preemption(body: SignalBody) -> KernelAction {
+        install_bodies(body);
+        KernelAction {
+            handler: signal_entry as *const () as u64,
+            flags: SA_RESTORER | flags(libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART),
+            restorer: signal_restorer as *const () as u64,
+            mask: 0,
+        }
+    }
+
+    /// A handler for faults, on the alternate stack.
+    pub(crate) fn fault(handler: unsafe extern "C" fn(i32, *mut u8, *mut u8)) -> KernelAction {
+        KernelAction {
+            handler: handler as *const () as u64,
+            flags: SA_RESTORER | flags(libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER),
+            restorer: signal_restorer as *const () as u64,
+            mask: 0,
+        }
+    }
+
+    /// Nobody has claimed the signal.
+    pub(crate) fn is_default(&self) -> bool {
+        self.handler == 0
+    }
+}
+
+fn flags(flags: c_int) -> u64 {
+    u64::from(flags.cast_unsigned())
+}
+
+/// Replaces the action of a signal and returns the one before; `None` only reads it.
+pub(crate) fn set_action(signal: i32, new: Option<&KernelAction>) -> io::Result<KernelAction> {
+    let mut old = KernelAction::EMPTY;
+    let new = new.map_or(core::ptr::null(), core::ptr::from_ref);
+    let arguments = [word(signal), address(new), address(&raw mut old), 8, 0, 0];
+    // SAFETY: both structures outlive the call; the handlers are functions of this program that
+    // follow the rules for signal handlers.
+    check(unsafe { system_call(libc::SYS_rt_sigaction, arguments) })?;
+    Ok(old)
+}
+
+/// The real-time signals that the C library leaves to programs.
+pub(crate) fn real_time_signals() -> core::ops::RangeInclusive<i32> {
+    libc::SIGRTMIN()..=libc::SIGRTMAX()
+}
+
+/// Segmentation fault and its relatives, for which [`KernelAction::fault`] is installed.
+pub(crate) const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// Blocks every signal on the calling thread but `allowed` and those that a fault raises; returns
+/// the mask before.
+pub(crate) fn block_signals_except(allowed: i32) -> u64 {
+    let faults = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+    ];
+    let open = faults
+        .iter()
+        .chain([&allowed])
+        .fold(0_u64, |set, signal| set | 1 << (signal - 1));
+    set_mask(!open)
+}
+
+/// Sets the signal mask of the calling thread; returns the one before.
+pub(crate) fn set_mask(mask: u64) -> u64 {
+    let mut old = 0_u64;
+    let arguments = [
+        word(libc::SIG_SETMASK),
+        address(&raw const mask),
+        address(&raw mut old),
+        8,
+        0,
+        0,
+    ];
+    // SAFETY: both words outlive the call.
+    unsafe { system_call(libc::SYS_rt_sigprocmask, arguments) };
+    old
+}
+
+/// Sends a signal to one kernel thread of this process.
+pub(crate) fn signal_thread(thread: Tid, signal: i32) {
+    let process = u64::from(std::process::id());
+    // SAFETY: no memory is involved. A thread that has ended meanwhile is an error without effect.
+    unsafe {
+        system_call(
+            libc::SYS_tgkill,
+            [process, word(thread.0), word(signal), 0, 0, 0],
+        )
+    };
+}
+
+/// The instruction at which a signal arrived, and the value of rax there.
+///
+/// # Safety
+/// `context` is the third argument of a `SA_SIGINFO` handler that has not returned.
+pub(crate) unsafe fn interrupted(context: *const u8) -> (u64, i64) {
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: the kernel built the structure; the indices are those of x86-64.
+    let registers = unsafe { &(*context).uc_mcontext.gregs };
+    let instruction = registers[libc::REG_RIP as usize].cast_unsigned();
+    (instruction, registers[libc::REG_RAX as usize])
+}
+
+/// The address that a fault was about.
+///
+/// # Safety
+/// `information` is the second argument of a `SA_SIGINFO` handler that has not returned.
+pub(crate) unsafe fn fault_address(information: *const u8) -> u64 {
+    // SAFETY: the kernel built the structure, and the signal is a fault.
+    unsafe { (*information.cast::<libc::siginfo_t>()).si_addr() as u64 }
+}
+
+/// An alternate signal stack as the kernel describes it.
+pub(crate) type AlternateArea = libc::stack_t;
+
+/// Runs the handlers of this thread's faults on `area`; returns what was in force before.
+pub(crate) fn set_alternate_stack(area: *mut u8, bytes: usize) -> AlternateArea {
+    let new = libc::stack_t {
+        ss_sp: area.cast(),
+        ss_flags: 0,
+        ss_size: bytes,
+    };
+    let mut old = libc::stack_t {
+        ss_sp: core::ptr::null_mut(),
+        ss_flags: 0,
+        ss_size: 0,
+    };
+    // SAFETY: the area is given to the kernel until the stack before is restored.
+    unsafe { libc::sigaltstack(&new, &mut old) };
+    old
+}
+
+/// Puts an alternate stack back.
+pub(crate) fn restore_alternate_stack(old: &AlternateArea) {
+    // SAFETY: it was in force before, so its owner still vouches for it.
+    unsafe { libc::sigaltstack(old, core::ptr::null_mut()) };
+}
+
+/// Bytes that the kernel needs on a stack to deliver a signal on this processor.
+pub(crate) fn signal_frame_bytes() -> usize {
+    // SAFETY: reads a constant of the process.
+    let bytes = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
+    usize::try_from(bytes).unwrap_or(0).max(libc::MINSIGSTKSZ)
+}
+
+/// Whether user code may write the thread pointer (HWCAP2_FSGSBASE).
+pub(crate) fn can_write_thread_pointer() -> bool {
+    // SAFETY: reads a constant of the process.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}
+
+/// Writes to standard error without any lock or buffer.
+pub(crate) fn write_error(text: &[u8]) {
+    // SAFETY: the text outlives the call. What cannot be written is lost.
+    unsafe {
+        system_call(
+            libc::SYS_write,
+            [2, address(text.as_ptr()), text.len() as u64, 0, 0, 0],
+        )
+    };
+}
+
+// --- The C library itself --------------------------------------------------------------------
+
+// glibc's allocator under its other names, below the entries of `interpose`.
+unsafe extern "C" {
+    pub(crate) fn __libc_malloc(size: usize) -> *mut c_void;
+    pub(crate) fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
+    pub(crate) fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
+    pub(crate) fn __libc_free(block: *mut c_void);
+    pub(crate) fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
+}
+
+/// Callback of `dl_iterate_phdr`.
+pub(crate) type ObjectCallback =
+    unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
+
+/// A symbol of the C library behind the ones of this program (`RTLD_NEXT`).
+pub(crate) fn next_symbol(name: &core::ffi::CStr) -> *mut c_void {
+    // SAFETY: the name is a C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// A symbol of any loaded object.
+pub(crate) fn symbol(name: &core::ffi::CStr) -> *mut c_void {
+    // SAFETY: the name is a C string.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// The error number of the calling thread, to be kept across a handler.
+pub(crate) fn errno() -> *mut c_int {
+    // SAFETY: no arguments; returns the address of a thread-local.
+    unsafe { libc::__errno_location() }
+}
+
+/// Executable ranges of the loaded objects whose file name `select` accepts.
+pub(crate) fn text_ranges(mut select: impl FnMut(&[u8]) -> bool) -> Vec<(u64, u64)> {
+    struct Search<'a> {
+        select: &'a mut dyn FnMut(&[u8]) -> bool,
+        found: Vec<(u64, u64)>,
+    }
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a valid object.
+        let object = unsafe { &*object };
+        // SAFETY: `data` is the search below, which outlives the iteration.
+        let search = unsafe { &mut *data.cast::<Search<'_>>() };
+        let name: *const c_char = object.dlpi_name;
+        if name.is_null() {
+            return 0;
+        }
+        // SAFETY: the loader's names are C strings.
+        if !(search.select)(unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes()) {
+            return 0;
+        }
+        for index in 0..usize::from(object.dlpi_phnum) {
+            // SAFETY: the loader vouches for `dlpi_phnum` headers.
+            let header = unsafe { &*object.dlpi_phdr.add(index) };
+            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
+                let begin = object.dlpi_addr + header.p_vaddr;
+                search.found.push((begin, begin + header.p_memsz));
+            }
+        }
+        0
+    }
+    let mut search = Search {
+        select: &mut select,
+        found: Vec::new(),
+    };
+    // SAFETY: the callback gets the search back, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
+
+/// A system call for a program that asked for it by number, as the C library's `syscall`.
+///
+/// # Safety
+/// As for the call itself.
+pub(crate) unsafe fn forward(number: c_long, arguments: [u64; 6]) -> c_long {
+    // SAFETY: as the caller vouches.
+    let result = unsafe { system_call(number, arguments) };
+    if (-4_095..0).contains(&result) {
+        fail(i32::try_from(-result).unwrap_or(0))
+    } else {
+        result
+    }
+}
+
+/// Sets `errno` and returns -1.
+pub(crate) fn fail(error: c_int) -> c_long {
+    // SAFETY: the address is that of this thread's own variable.
+    unsafe { *errno() = error };
+    -1
+}
+
+/// The gate as the signal handler returns it.
+pub(crate) const NO_GATE: *const Gate = core::ptr::null();
+
+/// Numbers that the interposed entries speak.
+pub(crate) const EINVAL: c_int = libc::EINVAL;
+pub(crate) const ENOMEM: c_int = libc::ENOMEM;
+pub(crate) const EAGAIN: c_int = libc::EAGAIN;
+pub(crate) const ETIMEDOUT: c_int = libc::ETIMEDOUT;
+pub(crate) const FUTEX_CALL: c_long = libc::SYS_futex;
+
+/// What a program asked of `futex(2)`, as far as light threads treat it specially.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FutexRequest {
+    /// Wait while the word has this value; until an instant of `CLOCK_MONOTONIC`, or for ever.
+    Wait {
+        /// The word.
+        word: *const AtomicU32,
+        /// Its expected value.
+        value: u32,
+        /// When to give up.
+        until_ns: Option<u64>,
+    },
+    /// Wake waiters of this word.
+    Wake {
+        /// The word.
+        word: *const AtomicU32,
+    },
+}
+
+/// Understands the arguments of `futex(2)`; `None`: nothing special.
+///
+/// # Safety
+/// The caller keeps the contract of futex(2): the timeout is null or points at one.
+pub(crate) unsafe fn futex_request(a: [u64; 6]) -> Option<FutexRequest> {
+    let flags = u64::from((libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned());
+    let operation = i32::try_from(a[1] & !flags).ok()?;
+    let word: *const AtomicU32 = core::ptr::with_exposed_provenance(usize::try_from(a[0]).ok()?);
+    let value = u32::try_from(a[2] & 0xffff_ffff).ok()?;
+    let timeout: *const libc::timespec =
+        core::ptr::with_exposed_provenance(usize::try_from(a[3]).ok()?);
+    // SAFETY: as the caller vouches.
+    let time = unsafe { timeout.as_ref() }
+        .map(|t| t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned());
+    let on_wall_clock = a[1] & u64::from(libc::FUTEX_CLOCK_REALTIME.cast_unsigned()) != 0;
+    match operation {
+        libc::FUTEX_WAIT => {
+            let until_ns = time.map(|ns| read_clock(KernelClock::Monotonic).saturating_add(ns));
+            Some(FutexRequest::Wait {
+                word,
+                value,
+                until_ns,
+            })
+        }
+        libc::FUTEX_WAIT_BITSET if !on_wall_clock => Some(FutexRequest::Wait {
+            word,
+            value,
+            until_ns: time,
+        }),
+        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Some(FutexRequest::Wake { word }),
+        _ => None,
+    }
+}
+
+/// Whether a thread that was interrupted at `instruction` with this rax was in a system call: the
+/// kernel puts it behind the instruction (with a result) or back on it (to be restarted).
+///
+/// # Safety
+/// The thread was executing at this address, so the two bytes there and before are mapped text.
+pub(crate) unsafe fn is_in_system_call(instruction: u64, result: i64) -> bool {
+    let Ok(at) = usize::try_from(instruction) else {
+        return false;
+    };
+    let text = core::ptr::with_exposed_provenance::<[u8; 2]>(at);
+    // SAFETY: text that is being executed can be read. An instruction at the very start of a page
+    // follows nothing that was executed; the check below reads backwards inside the page only.
+    let (before, here) = unsafe {
+        let before = if at % 4_096 >= 2 {
+            text.sub(1).read()
+        } else {
+            [0, 0]
+        };
+        (
+            before,
+            if at % 4_096 <= 4_094 {
+                text.read()
+            } else {
+                [0, 0]
+            },
+        )
+    };
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let interrupted = i64::from(-libc::EINTR);
+    (before == SYSCALL && result == interrupted) || here == SYSCALL
+}

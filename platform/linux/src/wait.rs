@@ -1,0 +1,112 @@
+//! Futexes for light threads: waiting on a lock of the program stops the waiter, not the CPU.
+//!
+//! The standard library's locks (and everything built on them: channels, `Once`, standard output)
+//! wait through `syscall(SYS_futex, FUTEX_WAIT, ...)`. For a light thread this becomes a blocking
+//! of the light thread alone: it looks again when a thread of its CPU wakes the word, and after
+//! short timeouts for wakers elsewhere. All users of a futex must expect such early returns.
+
+use core::ffi::c_long;
+use core::sync::atomic::Ordering;
+
+use punctual_kern::Event;
+use punctual_model::Instant;
+
+use crate::light::{Light, request};
+use crate::local::current_light;
+use crate::sys::{self, FutexRequest, KernelClock};
+
+/// Looking again costs an entry, so the distance doubles from the first to the last value.
+const FIRST_LOOK_NS: u64 = 20_000;
+const LAST_LOOK_NS: u64 = 1_000_000;
+
+/// Does what `futex(2)` was asked to do, in a light thread's way; `None`: let the kernel do it.
+///
+/// # Safety
+/// The caller keeps the contract of futex(2).
+pub(crate) unsafe fn futex(arguments: [u64; 6]) -> Option<c_long> {
+    let light = current_light()?;
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    if host.gate.is_closed() {
+        return None;
+    }
+    // SAFETY: as the caller vouches.
+    match unsafe { sys::futex_request(arguments) }? {
+        FutexRequest::Wait {
+            word,
+            value,
+            until_ns,
+        } => {
+            // SAFETY: the word is valid, by the contract of futex(2).
+            Some(wait(
+                light,
+                || unsafe { (*word).load(Ordering::SeqCst) } == value,
+                word.addr(),
+                until_ns,
+            ))
+        }
+        FutexRequest::Wake { word } => {
+            wake(light, word.addr());
+            None
+        }
+    }
+}
+
+fn wait(light: &Light, still: impl Fn() -> bool, word: usize, until_ns: Option<u64>) -> c_long {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    host.futex_waiters.fetch_add(1, Ordering::Relaxed);
+    // First say for what, then look: a waker does it the other way round.
+    light.waits_for.store(word, Ordering::SeqCst);
+    let result = if still() {
+        look_until(light, still, until_ns)
+    } else {
+        sys::fail(sys::EAGAIN)
+    };
+    light.waits_for.store(0, Ordering::SeqCst);
+    host.futex_waiters.fetch_sub(1, Ordering::Relaxed);
+    result
+}
+
+fn look_until(light: &Light, still: impl Fn() -> bool, until_ns: Option<u64>) -> c_long {
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    let mut look = FIRST_LOOK_NS;
+    loop {
+        let left = until_ns.map(|t| t.saturating_sub(sys::read_clock(KernelClock::Monotonic)));
+        if left == Some(0) {
+            return sys::fail(sys::ETIMEDOUT);
+        }
+        let span = clock.ticks(look.min(left.unwrap_or(u64::MAX)));
+        let until = Instant::from_ticks(clock.now().ticks().saturating_add(span));
+        request(light, Event::Block { until: Some(until) });
+        let woken = light.waits_for.load(Ordering::SeqCst) == 0;
+        if woken || !still() {
+            return 0;
+        }
+        look = (look * 2).min(LAST_LOOK_NS);
+    }
+}
+
+/// Wakes the light threads of this CPU that wait for the word. O(threads of the CPU), and only when
+/// there are waiters at all.
+fn wake(light: &Light, word: usize) {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    if host.futex_waiters.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    // SAFETY: the list is set before the run starts and does not change.
+    let lights = unsafe { &*host.lights.get() };
+    for &other in lights {
+        // SAFETY: records outlive the run (INV-L1).
+        let other = unsafe { &*other };
+        if other
+            .waits_for
+            .compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+        {
+            request(light, Event::Wake(other.id()));
+        }
+    }
+}

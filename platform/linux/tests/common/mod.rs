@@ -1,0 +1,147 @@
+//! Small plans for live tests: a CPU under fixed priorities, tasks in nanoseconds, a flat log.
+
+#![allow(dead_code, unreachable_pub)] // Each test program includes this file and uses a part of it.
+
+use std::sync::Mutex;
+
+use punctual_kern::{Capacity, Constraint, Decision, Event, Shard, Sink, TraceEvent};
+use punctual_linux::{CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
+use punctual_model::{Class, CpuId, Instant, Priority, Span, Task, ThreadId, Work};
+use punctual_policy::FixedPriority;
+
+/// One run at a time: they share CPUs, and a process has one run at a time.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits for its turn, also after a test that failed.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Keeps everything that passes by.
+#[derive(Debug, Default)]
+pub struct Log {
+    pub events: Vec<(Instant, Event)>,
+    pub traces: Vec<(Instant, TraceEvent)>,
+    pub decisions: Vec<(Instant, Decision)>,
+}
+
+impl Log {
+    /// A log that does not allocate for the next `n` entries of each kind.
+    pub fn with_room(n: usize) -> Log {
+        Log {
+            events: Vec::with_capacity(n),
+            traces: Vec::with_capacity(n),
+            decisions: Vec::with_capacity(n),
+        }
+    }
+}
+
+impl Sink for Log {
+    fn event(&mut self, now: Instant, event: &Event) {
+        if self.events.len() < self.events.capacity() {
+            self.events.push((now, *event));
+        }
+    }
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        if self.traces.len() < self.traces.capacity() {
+            self.traces.push((now, event));
+        }
+    }
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        if self.decisions.len() < self.decisions.capacity() {
+            self.decisions.push((now, *decision));
+        }
+    }
+}
+
+/// A task with its body.
+pub struct Spec {
+    pub task: Task,
+    pub body: Box<dyn FnMut(&JobInfo) + Send>,
+}
+
+/// A task without deadline that runs below all others, in turns with its equals.
+pub fn background(name: &str, priority: u32, body: impl FnMut(&JobInfo) + Send + 'static) -> Spec {
+    let mut task = Task::new(name, CpuId(0), Class::Aperiodic);
+    task.priority = Priority::new(priority);
+    Spec {
+        task,
+        body: Box::new(body),
+    }
+}
+
+/// A periodic task with an implicit deadline.
+pub fn periodic(
+    name: &str,
+    priority: u32,
+    period_us: u64,
+    wcet_us: u64,
+    body: impl FnMut(&JobInfo) + Send + 'static,
+) -> Spec {
+    let class = Class::Periodic {
+        period: Span::from_us(period_us),
+        wcet: Work::from_us(wcet_us),
+        relative_deadline: Span::from_us(period_us),
+    };
+    let mut task = Task::new(name, CpuId(0), class);
+    task.priority = Priority::new(priority);
+    Spec {
+        task,
+        body: Box::new(body),
+    }
+}
+
+/// The host CPU that tests use: the last one, so that CPU 0 stays free where there are two.
+pub fn test_cpu() -> u32 {
+    let list = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = list
+        .lines()
+        .find(|l| l.starts_with("Cpus_allowed_list:"))
+        .expect("known since 2.6");
+    let last = line
+        .rsplit([',', '-', '\t', ' '])
+        .next()
+        .expect("a list has an end");
+    last.trim().parse().expect("a number")
+}
+
+/// A plan of one CPU. Background threads change turns every `turn_us`.
+pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority, S> {
+    let rate = clock_rate().frequency;
+    let capacity = Capacity {
+        threads: specs.len(),
+        pending: 64 * specs.len(),
+        background_turn: Span::from_ticks(rate.ticks_up(turn_us * 1_000)),
+    };
+    let mut shard = Shard::new(capacity, FixedPriority::new(specs.len()));
+    let mut threads = Vec::new();
+    for (order, spec) in (0..).zip(specs) {
+        let constraint = Constraint::of_task(&spec.task, order)
+            .convert(|ns| rate.ticks_up(ns), |ns| rate.ticks_up(ns));
+        let id: ThreadId = shard.attach(constraint).expect("a valid task");
+        threads.push(ThreadPlan {
+            id,
+            name: spec.task.name,
+            body: spec.body,
+        });
+    }
+    CpuPlan {
+        host: test_cpu(),
+        name: "0".to_owned(),
+        shard,
+        sink,
+        threads,
+        arrivals: Vec::new(),
+    }
+}
+
+/// Options for a run of `ms` milliseconds.
+pub fn for_ms(ms: u64) -> RunOptions {
+    RunOptions {
+        duration_ns: Some(ms * 1_000_000),
+        grace_ns: 200_000_000,
+        ..RunOptions::default()
+    }
+}
