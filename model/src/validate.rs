@@ -28,7 +28,8 @@ impl System {
     pub const MAX_TASKS: usize = 100_000;
 
     /// Checks that the system means something: names are unique and printable, references point at
-    /// something, no period is zero, no budget exceeds its deadline, no precedence waits for itself.
+    /// something, no period is zero, no budget exceeds its deadline, and no precedence waits for
+    /// itself.
     ///
     /// O(n log n) in the size of the system.
     ///

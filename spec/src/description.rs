@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use punctual_model::{Fault, ModelError, System};
 
-use crate::diagnostic::{Diagnostic, Report, Source};
-use crate::lower::{lower, read_file};
+use crate::diagnostic::Diagnostic;
+use crate::file::read_file;
+use crate::lower::lower;
 use crate::places::Places;
+use crate::report::Report;
+use crate::source::Source;
 use crate::syntax;
 
 /// A valid system file.
@@ -51,7 +54,8 @@ impl Description {
 ///
 /// # Errors
 ///
-/// All mistakes found, in the order of the file; beyond [`crate::MAX_DIAGNOSTICS`] they are counted.
+/// All mistakes found, in the order of the file; beyond [`crate::MAX_DIAGNOSTICS`] they are only
+/// counted.
 pub fn parse(text: &str, origin: &str) -> Result<Description, Vec<Diagnostic>> {
     let source = Source::new(text, origin);
     let mut report = Report::new(&source);

@@ -4,7 +4,7 @@
 //! from a file that is valid, since random bytes seldom get past the notation.
 
 use crate::description::parse;
-use crate::diagnostic::MAX_DIAGNOSTICS;
+use crate::report::MAX_DIAGNOSTICS;
 
 /// Most bytes of a mutated file.
 const MAX_BYTES: usize = 16 * 1024;

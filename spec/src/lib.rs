@@ -19,8 +19,8 @@
 //! assert_eq!(mistakes[0].help, "did you mean `wcet`?");
 //! ```
 //!
-//! The way through: `syntax` makes a TOML tree of the text, `read` checks it against the one table
-//! of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
+//! The way through: `syntax` makes a TOML tree of the text, `file` and `read` check it against the
+//! one table of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
 //! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
 //! `places` leads from there back to a line. [`schema`] is made from the same table of keys.
 //!
@@ -30,21 +30,26 @@
 
 mod description;
 mod diagnostic;
+mod file;
 pub mod fuzz;
 mod load;
 mod lower;
-mod lower_task;
 mod nearest;
 mod places;
 mod read;
+mod record;
+mod report;
+mod scalar;
 mod schema;
 mod sections;
 mod shape;
+mod source;
 mod syntax;
 mod units;
 
 pub use description::{Description, parse};
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
+pub use diagnostic::Diagnostic;
 pub use load::{LoadError, MAX_FILE_BYTES, load};
+pub use report::MAX_DIAGNOSTICS;
 pub use schema::schema;
 pub use units::parse_duration;

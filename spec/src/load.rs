@@ -6,8 +6,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::description::{Description, parse};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
+use crate::source::Source;
 
 /// Largest file that is read, in bytes: enough for the most tasks of a system, at 600 bytes each.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;

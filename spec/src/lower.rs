@@ -1,197 +1,74 @@
 //! From records to the model: names become numbers, defaults are filled in.
 
+mod machine;
+mod task;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-use punctual_model::{
-    Cpu, CpuId, Limits, Machine, PolicyKind, Requirement, Reserve, RunOptions, Share, Span, System,
-    Task, TaskId, Work,
-};
-use toml::de::{DeTable, DeValue};
+use punctual_model::{Cpu, CpuId, PolicyKind, Requirement, RunOptions, Span, System, Task, TaskId};
 
-use crate::diagnostic::{Report, quote};
-use crate::lower_task::lower_tasks;
+use crate::file::{File, Named};
 use crate::nearest::nearest;
 use crate::places::{Places, TaskPlaces};
-use crate::read::{Node, Record, Value, in_order, read_record};
-use crate::sections::{self, SECTIONS, Section};
+use crate::record::{Node, Record, Value};
+use crate::report::{Report, quote};
+use machine::lower_machine;
+use task::lower_tasks;
 
 /// The longest turn under round robin that is not told otherwise.
 const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
 
-/// `defaults = "nautilus"`: 99 % in all, 10 % each for sporadic and aperiodic work (Nautilus §3.2
-/// and §6). Nautilus counts shares alone; the server with the shortest slice that it grants, 10 us,
-/// disturbs deadlines least and so comes nearest.
-const NAUTILUS_LIMIT_PPM: u32 = 990_000;
-const NAUTILUS_RESERVES: [&str; 2] = ["sporadic", "aperiodic"];
-const NAUTILUS_BUDGET: Work = Work::from_us(10);
-const NAUTILUS_PERIOD: Span = Span::from_us(100);
-
-/// A section with a name of its own.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Named {
-    pub(crate) name: String,
-    pub(crate) name_range: Range<usize>,
-    pub(crate) record: Record,
-}
-
-/// All sections of a file, read.
-#[derive(Debug, Default)]
-pub(crate) struct File {
-    single: BTreeMap<&'static str, Record>,
-    named: BTreeMap<&'static str, Vec<Named>>,
-}
-
-/// Reads every section of the tree.
-pub(crate) fn read_file(root: &DeTable<'_>, report: &mut Report<'_>) -> File {
-    let mut file = File::default();
-    for (name, value) in in_order(root) {
-        let Some(section) = sections::find(name.get_ref()) else {
-            unknown_section(name.get_ref(), &name.span(), report);
-            continue;
-        };
-        let DeValue::Table(table) = value.get_ref() else {
-            let form = if section.named { ".NAME" } else { "" };
-            report.add(
-                &name.span(),
-                format!("`{}` is a section", section.name),
-                || format!("write its keys under a header `[{}{form}]`", section.name),
-            );
-            continue;
-        };
-        if section.named {
-            let named = read_named(table, section, report);
-            file.named.insert(section.name, named);
-        } else {
-            let place = format!("[{}]", section.name);
-            let record = read_record(table, value.span(), section.keys, &place, report);
-            file.single.insert(section.name, record);
-        }
-    }
-    for section in SECTIONS.iter().filter(|section| section.needed) {
-        if !root.contains_key(section.name) {
-            report.add(
-                &(0..0),
-                format!("the file has no [{}] section", section.name),
-                || {
-                    let keys = section.keys.list.iter().filter(|key| key.needed != 0);
-                    let keys = keys.map(|key| format!("`{} = {}`", key.name, key.example));
-                    format!(
-                        "add `[{}]` with {}",
-                        section.name,
-                        keys.collect::<Vec<_>>().join(", ")
-                    )
-                },
-            );
-        }
-    }
-    file
-}
-
-fn read_named(table: &DeTable<'_>, section: &Section, report: &mut Report<'_>) -> Vec<Named> {
-    let mut found = Vec::new();
-    for (name, value) in in_order(table) {
-        let DeValue::Table(table) = value.get_ref() else {
-            let message = format!(
-                "{} stands outside of a {}",
-                quote(name.get_ref()),
-                section.name
-            );
-            report.add(&name.span(), message, || {
-                format!(
-                    "give every {0} a header of its own, `[{0}.NAME]`",
-                    section.name
-                )
-            });
-            continue;
-        };
-        let place = format!(
-            "[{}.{}]",
-            section.name,
-            quote(name.get_ref()).trim_matches('`')
-        );
-        let record = read_record(table, value.span(), section.keys, &place, report);
-        let name_range = name.span();
-        found.push(Named {
-            name: name.get_ref().to_string(),
-            name_range,
-            record,
-        });
-    }
-    found
-}
-
-fn unknown_section(name: &str, range: &Range<usize>, report: &mut Report<'_>) {
-    report.add(range, format!("unknown section {}", quote(name)), || {
-        let home = SECTIONS
-            .iter()
-            .find(|section| section.keys.find(name).is_some());
-        let sections = SECTIONS.iter().map(|section| section.name);
-        match (home, nearest(name, sections)) {
-            (Some(home), _) if !home.named => format!("this key belongs in [{}]", home.name),
-            (Some(home), _) => format!("this key belongs in a [{}.NAME] section", home.name),
-            (None, Some(meant)) => format!("did you mean `[{meant}]`?"),
-            (None, None) => {
-                let known: Vec<_> = SECTIONS.iter().map(|section| section.name).collect();
-                format!("the sections are {}", known.join(", "))
-            }
-        }
-    });
-}
-
 /// What the names of a file stand for.
-pub(crate) struct Names {
-    pub(crate) cpus: BTreeMap<String, CpuId>,
-    pub(crate) tasks: BTreeMap<String, TaskId>,
+struct Names {
+    cpus: BTreeMap<String, CpuId>,
+    tasks: BTreeMap<String, TaskId>,
 }
 
 /// The system that the file describes, and where each part of it stands. Parts with a mistake are
 /// replaced by harmless ones, so that the mistakes of the others can still be found.
 pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places) {
-    let single = |file: &mut File, name| file.single.remove(name).unwrap_or(Record::empty(0..0));
     let mut places = Places {
-        system: single(&mut file, "system"),
+        system: file.take("system"),
+        machine: file.take("machine"),
+        run: file.take("run"),
         ..Places::default()
     };
-    let cpu_sections = file.named.remove("cpu").unwrap_or_default();
-    let cpus = lower_cpus(cpu_sections, &mut places, report);
-    let task_sections = file.named.remove("task").unwrap_or_default();
-    let ids = (0..=u32::MAX).map(TaskId);
+    let cpus = lower_cpus(file.take_named("cpu"), &mut places, report);
+    let task_sections = file.take_named("task");
     let names = Names {
-        cpus: (0..=u16::MAX)
-            .map(CpuId)
-            .zip(&cpus)
-            .map(|(id, cpu)| (cpu.name.clone(), id))
-            .collect(),
-        tasks: ids
-            .zip(&task_sections)
-            .map(|(id, task)| (task.name.clone(), id))
-            .collect(),
+        cpus: number(cpus.iter().map(|cpu| &cpu.name), (0..=u16::MAX).map(CpuId)),
+        tasks: number(
+            task_sections.iter().map(|task| &task.name),
+            (0..=u32::MAX).map(TaskId),
+        ),
     };
     let (tasks, task_places): (Vec<Task>, Vec<TaskPlaces>) =
         lower_tasks(task_sections, &names, &cpus, report)
             .into_iter()
             .unzip();
     places.tasks = task_places;
-    places.machine = single(&mut file, "machine");
     let machine = lower_machine(&mut places);
-    let require = single(&mut file, "require");
-    let requirements = lower_requirements(&require, &names, &mut places, report);
-    places.run = single(&mut file, "run");
+    let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
     let run = RunOptions {
         duration: places.run.duration("for").map(Span::from_ns),
         seed: places.run.integer("seed"),
     };
-    (
-        System {
-            cpus,
-            tasks,
-            machine,
-            requirements,
-            run,
-        },
-        places,
-    )
+    let system = System {
+        cpus,
+        tasks,
+        machine,
+        requirements,
+        run,
+    };
+    (system, places)
+}
+
+/// Names with their numbers.
+fn number<'a, Id>(
+    names: impl Iterator<Item = &'a String>,
+    ids: impl Iterator<Item = Id>,
+) -> BTreeMap<String, Id> {
+    names.cloned().zip(ids).collect()
 }
 
 fn lower_cpus(sections: Vec<Named>, places: &mut Places, report: &mut Report<'_>) -> Vec<Cpu> {
@@ -268,77 +145,6 @@ fn lower_cpu(section: &Named) -> Cpu {
     }
 }
 
-fn lower_machine(places: &mut Places) -> Machine {
-    let record = &places.machine;
-    let work = |key| Work::from_ns(record.duration(key).unwrap_or(0));
-    let mut machine = Machine {
-        switch: work("switch"),
-        timer: work("timer"),
-        preemption: work("preemption"),
-        cache_delay: work("cache-delay"),
-        missing_time: record
-            .record("missing-time")
-            .filter(|missing| !missing.broken)
-            .map(|missing| lower_reserve(missing, "missing-time".into())),
-        ..Machine::default()
-    };
-    if record.word("defaults") == Some("nautilus") {
-        let share = Share::try_from_ppm(NAUTILUS_LIMIT_PPM).unwrap_or(Share::WHOLE);
-        machine.limits = Limits { utilization: share };
-        let range = record
-            .get("defaults")
-            .map_or(record.range.clone(), |node| node.range.clone());
-        for name in NAUTILUS_RESERVES {
-            let (budget, period) = (NAUTILUS_BUDGET, NAUTILUS_PERIOD);
-            machine.reserves.push(Reserve {
-                name: name.into(),
-                budget,
-                period,
-            });
-            places.reserves.push(range.clone());
-        }
-    }
-    if let Some(share) = record
-        .record("limits")
-        .and_then(|limits| limits.percentage("utilization"))
-    {
-        machine.limits = Limits { utilization: share };
-    }
-    // Names of default reserves that no given one has replaced yet.
-    let mut replaceable: Vec<&str> = NAUTILUS_RESERVES
-        .into_iter()
-        .take(machine.reserves.len())
-        .collect();
-    for node in record.list("reserve") {
-        let Value::Record(given) = &node.value else {
-            continue;
-        };
-        if given.broken {
-            continue;
-        }
-        let reserve = lower_reserve(given, given.text("name").unwrap_or("").into());
-        if let Some(at) = replaceable.iter().position(|name| *name == reserve.name) {
-            replaceable.swap_remove(at);
-            if let Some(index) = machine.reserves.iter().position(|r| r.name == reserve.name) {
-                machine.reserves[index] = reserve;
-                places.reserves[index] = node.range.clone();
-            }
-        } else {
-            machine.reserves.push(reserve);
-            places.reserves.push(node.range.clone());
-        }
-    }
-    machine
-}
-
-fn lower_reserve(record: &Record, name: String) -> Reserve {
-    Reserve {
-        name,
-        budget: Work::from_ns(record.duration("budget").unwrap_or(0)),
-        period: Span::from_ns(record.duration("period").unwrap_or(0)),
-    }
-}
-
 fn lower_requirements(
     record: &Record,
     names: &Names,
@@ -365,12 +171,7 @@ fn lower_requirements(
 }
 
 /// The task that a value names, or its mistake.
-pub(crate) fn find_task(
-    node: &Node,
-    key: &str,
-    names: &Names,
-    report: &mut Report<'_>,
-) -> Option<TaskId> {
+fn find_task(node: &Node, key: &str, names: &Names, report: &mut Report<'_>) -> Option<TaskId> {
     let Value::Text(name) = &node.value else {
         return None;
     };

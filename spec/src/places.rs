@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use punctual_model::{Fault, TaskId};
 
-use crate::lower::Named;
-use crate::read::Record;
+use crate::file::Named;
+use crate::record::Record;
 
 /// The places of all parts, by the numbers that the model gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]

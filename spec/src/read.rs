@@ -1,125 +1,16 @@
-//! Reads a table of the file against a table of keys: names, forms and units, not yet meaning.
+//! Reads a table of the file against a table of keys: names and forms, not yet meaning.
 
 use std::ops::Range;
 
-use punctual_model::Share;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::diagnostic::{Report, quote};
 use crate::nearest::nearest;
-use crate::shape::{ALL, Key, Keys, Shape, Word, Words, one_of};
-use crate::units::{self, Unusable};
-
-/// A value and its place in the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Node {
-    pub(crate) range: Range<usize>,
-    pub(crate) value: Value,
-}
-
-/// A value of the right form. `Bad` stands for one whose mistake has been reported.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Value {
-    Duration(u64),
-    Percentage(Share),
-    Integer(u64),
-    Flag(bool),
-    Text(String),
-    Word(&'static str),
-    List(Vec<Node>),
-    Record(Record),
-    Bad,
-}
-
-/// A table whose keys are known.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Record {
-    /// Its header or its braces.
-    pub(crate) range: Range<usize>,
-    entries: Vec<(&'static str, Node)>,
-    /// Whether a mistake in it has been reported.
-    pub(crate) broken: bool,
-}
-
-impl Record {
-    pub(crate) fn empty(range: Range<usize>) -> Record {
-        Record {
-            range,
-            entries: Vec::new(),
-            broken: false,
-        }
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        self.entries
-            .iter()
-            .find(|(name, _)| *name == key)
-            .map(|(_, node)| node)
-    }
-
-    pub(crate) fn duration(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.value {
-            Value::Duration(ns) => Some(ns),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn integer(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.value {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// An integer whose shape keeps it within 32 bits.
-    pub(crate) fn number(&self, key: &str) -> Option<u32> {
-        self.integer(key)
-            .and_then(|number| u32::try_from(number).ok())
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        match self.get(key)?.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
-        match self.get(key)?.value {
-            Value::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        match &self.get(key)?.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn percentage(&self, key: &str) -> Option<Share> {
-        match self.get(key)?.value {
-            Value::Percentage(share) => Some(share),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn record(&self, key: &str) -> Option<&Record> {
-        match &self.get(key)?.value {
-            Value::Record(record) => Some(record),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn list(&self, key: &str) -> &[Node] {
-        match self.get(key).map(|node| &node.value) {
-            Some(Value::List(nodes)) => nodes,
-            _ => &[],
-        }
-    }
-}
+use crate::record::{Node, Record, Value};
+use crate::report::{Report, quote};
+use crate::scalar::read_scalar;
+use crate::shape::{ALL, Key, Keys, Shape, Words, one_of};
+use crate::units::Unusable;
 
 /// Entries of a table in the order of the file.
 pub(crate) fn in_order<'t, 'i>(
@@ -153,8 +44,7 @@ pub(crate) fn read_record(
             continue;
         }
         let node = read_node(value, &key.shape, key, report);
-        record.broken |= is_bad(&node);
-        record.entries.push((key.name, node));
+        record.push(key.name, node);
     }
     for key in keys.list {
         // Without a valid selector, only what every one of its words needs is missing.
@@ -171,15 +61,6 @@ pub(crate) fn read_record(
         }
     }
     record
-}
-
-fn is_bad(node: &Node) -> bool {
-    match &node.value {
-        Value::Bad => true,
-        Value::List(nodes) => nodes.iter().any(is_bad),
-        Value::Record(record) => record.broken,
-        _ => false,
-    }
 }
 
 /// The words of the selector that this table chose: one bit, or all when it chose none.
@@ -309,67 +190,6 @@ fn read_node(
         Value::Bad
     });
     Node { range, value }
-}
-
-/// A value without parts: `None` when its type is wrong, an error when its text is.
-fn read_scalar(value: &DeValue<'_>, shape: &'static Shape) -> Option<Result<Value, Unusable>> {
-    match (shape, value) {
-        (Shape::Duration, DeValue::String(text)) => {
-            Some(units::duration(text).map(Value::Duration))
-        }
-        (Shape::Duration, DeValue::Integer(number)) => Some(units::missing_unit(number.as_str())),
-        (Shape::Duration, DeValue::Float(number)) => Some(units::missing_unit(number.as_str())),
-        (Shape::Percentage, DeValue::String(text)) => {
-            Some(units::percentage(text).map(Value::Percentage))
-        }
-        (Shape::Integer { least, most }, DeValue::Integer(number)) => {
-            let parsed = u64::from_str_radix(number.as_str(), number.radix());
-            let in_range = parsed
-                .ok()
-                .filter(|number| (*least..=*most).contains(number));
-            Some(in_range.map(Value::Integer).ok_or_else(|| Unusable {
-                message: "this number is out of range".into(),
-                help: format!("write {}", shape.expectation()),
-            }))
-        }
-        (Shape::Flag, DeValue::Boolean(flag)) => Some(Ok(Value::Flag(*flag))),
-        (Shape::Yes, DeValue::Boolean(true)) => Some(Ok(Value::Flag(true))),
-        (Shape::Text | Shape::TaskName | Shape::CpuName, DeValue::String(text)) => {
-            Some(Ok(Value::Text(text.to_string())))
-        }
-        (Shape::CpuName, DeValue::Integer(number)) => {
-            let parsed = u32::from_str_radix(number.as_str(), number.radix());
-            Some(
-                parsed
-                    .map(|number| Value::Text(number.to_string()))
-                    .map_err(|_| Unusable {
-                        message: "this is not the number of a CPU".into(),
-                        help: "CPUs are numbered from 0".into(),
-                    }),
-            )
-        }
-        (Shape::Word(words), DeValue::String(text)) => Some(read_word(text, words)),
-        _ => None,
-    }
-}
-
-fn read_word(text: &str, words: &'static [Word]) -> Result<Value, Unusable> {
-    if let Some(word) = words.iter().find(|word| word.text == text) {
-        return Ok(Value::Word(word.text));
-    }
-    let help = match nearest(text, words.iter().map(|word| word.text)) {
-        Some(meant) => format!("did you mean \"{meant}\"?"),
-        None => {
-            format!(
-                "write {}",
-                one_of(words.iter().map(|word| format!("\"{}\"", word.text)))
-            )
-        }
-    };
-    Err(Unusable {
-        message: "there is no such word".into(),
-        help,
-    })
 }
 
 /// A table in exactly one of several forms.

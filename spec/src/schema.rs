@@ -6,8 +6,8 @@ use crate::sections::{SECTIONS, Section};
 use crate::shape::{ALL, Key, Keys, Shape, Words};
 use crate::units::{DURATION_PATTERN, PERCENTAGE_PATTERN};
 
-/// What can name a CPU or a task: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written by
-/// exclusion, since readers of schemas differ in how they name letters.
+/// What can name a CPU or a task: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written
+/// by exclusion, since readers of schemas differ in how they name letters.
 const NAME_PATTERN: &str = r"^[^\s\x00-\x1f!-,/;-@\[-^`{-~\x7f]{1,128}$";
 
 /// The JSON Schema (draft 2020-12) of a system file, for the file seen as JSON: editors complete
@@ -102,7 +102,10 @@ fn shape_schema(shape: &Shape) -> Value {
         Shape::Yes => json!({ "const": true }),
         Shape::Text | Shape::TaskName => json!({ "type": "string" }),
         Shape::CpuName => json!({
-            "oneOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "type": "string" }],
+            "oneOf": [
+                { "type": "integer", "minimum": 0, "maximum": u32::MAX },
+                { "type": "string" },
+            ],
         }),
         Shape::Word(words) => {
             let forms = words

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-use crate::diagnostic::{Report, Source, quote};
+use crate::report::{Report, quote};
+use crate::source::Source;
 
 const DUPLICATE: &str = "duplicate key";
 

@@ -83,7 +83,7 @@ fn check_edges(
         if matches!(before.class, Class::Sporadic { .. }) && before.cpu != task.cpu {
             add(
                 format!(
-                    "`{key}` names sporadic task `{}` on another CPU, where its arrivals are unknown",
+                    "`{key}` names sporadic `{}` on another CPU, where its arrivals are unknown",
                     before.name
                 ),
                 "place both on one CPU, or make the predecessor periodic",

@@ -7,15 +7,16 @@ use punctual_model::{
     Task, TaskId, Work, WorkSource,
 };
 
-use crate::diagnostic::{Report, quote};
-use crate::lower::{Named, Names, find_task};
+use super::{Names, find_task};
+use crate::file::Named;
 use crate::nearest::nearest;
 use crate::places::TaskPlaces;
-use crate::read::{Node, Record, Value};
+use crate::record::{Node, Record, Value};
+use crate::report::{Report, quote};
 
 /// The tasks in the order of the file. One with a mistake is replaced by an aperiodic one of its
 /// name, and edges that lead to it are left out.
-pub(crate) fn lower_tasks(
+pub(super) fn lower_tasks(
     sections: Vec<Named>,
     names: &Names,
     cpus: &[Cpu],

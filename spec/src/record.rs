@@ -1,0 +1,133 @@
+//! Values of the right form, with their places: what reading makes of a table.
+
+use std::ops::Range;
+
+use punctual_model::Share;
+
+/// A value and its place in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Node {
+    pub(crate) range: Range<usize>,
+    pub(crate) value: Value,
+}
+
+/// A value of the right form. `Bad` stands for one whose mistake has been reported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Value {
+    Duration(u64),
+    Percentage(Share),
+    Integer(u64),
+    Flag(bool),
+    Text(String),
+    Word(&'static str),
+    List(Vec<Node>),
+    Record(Record),
+    Bad,
+}
+
+/// A table whose keys are known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Record {
+    /// Its header or its braces.
+    pub(crate) range: Range<usize>,
+    entries: Vec<(&'static str, Node)>,
+    /// Whether a mistake in it has been reported.
+    pub(crate) broken: bool,
+}
+
+impl Record {
+    pub(crate) fn empty(range: Range<usize>) -> Record {
+        Record {
+            range,
+            entries: Vec::new(),
+            broken: false,
+        }
+    }
+
+    /// Adds a value; a broken one breaks the record.
+    pub(crate) fn push(&mut self, key: &'static str, node: Node) {
+        self.broken |= node.is_bad();
+        self.entries.push((key, node));
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entries
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, node)| node)
+    }
+
+    pub(crate) fn duration(&self, key: &str) -> Option<u64> {
+        match self.get(key)?.value {
+            Value::Duration(ns) => Some(ns),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn integer(&self, key: &str) -> Option<u64> {
+        match self.get(key)?.value {
+            Value::Integer(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// An integer whose shape keeps it within 32 bits.
+    pub(crate) fn number(&self, key: &str) -> Option<u32> {
+        self.integer(key)
+            .and_then(|number| u32::try_from(number).ok())
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        match self.get(key)?.value {
+            Value::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
+        match self.get(key)?.value {
+            Value::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match &self.get(key)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn percentage(&self, key: &str) -> Option<Share> {
+        match self.get(key)?.value {
+            Value::Percentage(share) => Some(share),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn record(&self, key: &str) -> Option<&Record> {
+        match &self.get(key)?.value {
+            Value::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn list(&self, key: &str) -> &[Node] {
+        match self.get(key).map(|node| &node.value) {
+            Some(Value::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+}
+
+impl Node {
+    /// Whether a mistake in it has been reported.
+    pub(crate) fn is_bad(&self) -> bool {
+        match &self.value {
+            Value::Bad => true,
+            Value::List(nodes) => nodes.iter().any(Node::is_bad),
+            Value::Record(record) => record.broken,
+            _ => false,
+        }
+    }
+}
