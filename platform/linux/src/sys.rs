@@ -648,15 +648,18 @@ pub(crate) unsafe fn futex_request(a: [u64; 6]) -> Option<FutexRequest> {
     let operation = i32::try_from(a[1] & !flags).ok()?;
     let word: *const AtomicU32 = core::ptr::with_exposed_provenance(usize::try_from(a[0]).ok()?);
     let value = u32::try_from(a[2] & 0xffff_ffff).ok()?;
-    let timeout: *const libc::timespec =
-        core::ptr::with_exposed_provenance(usize::try_from(a[3]).ok()?);
-    // SAFETY: as the caller vouches.
-    let time = unsafe { timeout.as_ref() }
-        .map(|t| t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned());
+    // Only waits have a timeout: for other operations the argument is whatever the register held.
+    let time = || {
+        let timeout: *const libc::timespec =
+            core::ptr::with_exposed_provenance(usize::try_from(a[3]).unwrap_or(0));
+        // SAFETY: as the caller vouches.
+        let time = unsafe { timeout.as_ref() };
+        time.map(|t| t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned())
+    };
     let on_wall_clock = a[1] & u64::from(libc::FUTEX_CLOCK_REALTIME.cast_unsigned()) != 0;
     match operation {
         libc::FUTEX_WAIT => {
-            let until_ns = time.map(|ns| read_clock(KernelClock::Monotonic).saturating_add(ns));
+            let until_ns = time().map(|ns| read_clock(KernelClock::Monotonic).saturating_add(ns));
             Some(FutexRequest::Wait {
                 word,
                 value,
@@ -666,7 +669,7 @@ pub(crate) unsafe fn futex_request(a: [u64; 6]) -> Option<FutexRequest> {
         libc::FUTEX_WAIT_BITSET if !on_wall_clock => Some(FutexRequest::Wait {
             word,
             value,
-            until_ns: time,
+            until_ns: time(),
         }),
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Some(FutexRequest::Wake { word }),
         _ => None,
