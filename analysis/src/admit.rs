@@ -72,7 +72,9 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
             utilization_ppm: crate::utilization::parts_per_million(&case.ratios()),
             quick: quick::answers(case),
         });
-        verdict.refusals.extend(refuse::refusals(system, case, &solution.bounds)?);
+        verdict
+            .refusals
+            .extend(refuse::refusals(system, case, &solution.bounds)?);
     }
     verdict.admitted = verdict.refusals.is_empty();
     if verdict.admitted {
@@ -127,7 +129,9 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
     for case in solution.cases.iter().flatten() {
         let doubts = Doubts::of(system, case);
         let contenders = case.contenders.iter();
-        let bounds: Vec<_> = contenders.map(|c| solution.bounds[c.task.index()]).collect();
+        let bounds: Vec<_> = contenders
+            .map(|c| solution.bounds[c.task.index()])
+            .collect();
         for place in 0..case.contenders.len() {
             let row = &mut rows[case.contenders[place].task.index()];
             fill(row, system, case, place, &bounds, &doubts)?;
@@ -141,8 +145,13 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
 
 fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
     let from = edges.iter().filter(|e| e.to == task && !e.consistent);
-    let names: Vec<&str> = from.map(|e| system.tasks[e.from.index()].name.as_str()).collect();
-    format!("no bound: it waits for {}, whose completion nothing bounds", names.join(", "))
+    let names: Vec<&str> = from
+        .map(|e| system.tasks[e.from.index()].name.as_str())
+        .collect();
+    format!(
+        "no bound: it waits for {}, whose completion nothing bounds",
+        names.join(", ")
+    )
 }
 
 fn background_row(task: &Task, id: TaskId) -> TaskVerdict {
@@ -153,7 +162,10 @@ fn background_row(task: &Task, id: TaskId) -> TaskVerdict {
         response_bound: None,
         relative_deadline: task.class.relative_deadline(),
         exactness: Exactness::Sufficient,
-        test: Test { name: "none", source: "aperiodic work has no deadline" },
+        test: Test {
+            name: "none",
+            source: "aperiodic work has no deadline",
+        },
         explanation: "no bound: it runs when no real-time work of its CPU wants to".to_string(),
         terms: Vec::new(),
         assumptions: vec!["background work costs real-time work nothing but its sections".into()],
@@ -175,10 +187,14 @@ fn fill(
     row.response_bound = bound.map(|b| Span::from_ticks(b.response));
     row.test = explain::test_of(case.policy, contender, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
-    row.exactness =
-        if reasons.is_empty() { Exactness::Exact } else { Exactness::Sufficient };
+    row.exactness = if reasons.is_empty() {
+        Exactness::Exact
+    } else {
+        Exactness::Sufficient
+    };
     row.assumptions = exactness::assumptions(case);
-    row.assumptions.extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
+    row.assumptions
+        .extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
     row.explanation = match bound {
         Some(bound) => {
             if let Basis::Job(worst) = bound.basis {
@@ -203,7 +219,11 @@ fn add_slack(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<
         return Ok(());
     }
     for component in Component::all(system, edges) {
-        for row in verdict.tasks.iter_mut().filter(|row| component.contains(row.cpu)) {
+        for row in verdict
+            .tasks
+            .iter_mut()
+            .filter(|row| component.contains(row.cpu))
+        {
             row.slack = slack::of(system, edges, &component, row.task)?;
         }
     }

@@ -15,8 +15,11 @@ use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::Meter;
 use crate::{edf, fixed_priority, round_robin, spuri};
 
-/// Steps for one task's response, or one CPU's processor demand: below a second.
-pub(crate) const STEPS: u64 = 50_000_000;
+/// Steps for one task's response, or one CPU's processor demand: some ten milliseconds. A set that
+/// needs more has a utilization within a few millionths of 1.
+pub(crate) const STEPS: u64 = 3_000_000;
+/// Steps for all EDF responses of one CPU, after which its deadlines have to do as bounds.
+const SPURI_STEPS: u64 = 10 * STEPS;
 
 /// Where a bound comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,13 +41,19 @@ pub(crate) struct Bound {
 
 impl Bound {
     fn of_job(worst: Worst) -> Bound {
-        Bound { response: worst.response, basis: Basis::Job(worst) }
+        Bound {
+            response: worst.response,
+            basis: Basis::Job(worst),
+        }
     }
 
     /// A bound from the longest busy window, for jobs with this jitter.
     pub(crate) fn of_window(window: u64, jitter: u64) -> Checked<Bound> {
         let response = in_range(window.checked_add(jitter), "response")?;
-        Ok(Bound { response, basis: Basis::Window(window) })
+        Ok(Bound {
+            response,
+            basis: Basis::Window(window),
+        })
     }
 }
 
@@ -52,9 +61,9 @@ impl Bound {
 pub(crate) fn of_cpu(case: &Case) -> Checked<Vec<Option<Bound>>> {
     match case.policy {
         PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => everybody(case),
-        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            (0..case.contenders.len()).map(|place| of_ranked(case, place)).collect()
-        }
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => (0..case.contenders.len())
+            .map(|place| of_ranked(case, place))
+            .collect(),
         PolicyKind::EarliestDeadlineFirst => of_deadlines(case),
         PolicyKind::RoundRobin { .. } => everybody(case),
     }
@@ -83,7 +92,7 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
     if case.load() == Ordering::Greater {
         return Ok(vec![None; case.contenders.len()]);
     }
-    let mut meter = Meter::new(STEPS);
+    let mut meter = Meter::new(SPURI_STEPS);
     let window = match spuri::window(case, &mut meter) {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
@@ -94,7 +103,9 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
     for (place, contender) in case.contenders.iter().enumerate() {
         let found = match window {
             Some(window) => spuri::bound_response_time(case, place, window, &mut meter),
-            None => Err(AnalysisError::TooLong { what: "busy window" }),
+            None => Err(AnalysisError::TooLong {
+                what: "busy window",
+            }),
         };
         bounds.push(match found {
             Ok(worst) => worst.map(Bound::of_job),
@@ -103,11 +114,18 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
                     Some(known) => known,
                     None => edf::find_excess(case, &mut Meter::new(STEPS))?.is_none(),
                 };
-                feasible.then_some(Bound { response: contender.deadline, basis: Basis::Feasible })
+                feasible.then_some(Bound {
+                    response: contender.deadline,
+                    basis: Basis::Feasible,
+                })
             }
             Err(other) => return Err(other),
         });
-        if let Some(Some(Bound { basis: Basis::Feasible, .. })) = bounds.last() {
+        if let Some(Some(Bound {
+            basis: Basis::Feasible,
+            ..
+        })) = bounds.last()
+        {
             feasible = Some(true);
         }
     }
@@ -118,5 +136,8 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
 pub(crate) fn everybody(case: &Case) -> Checked<Vec<Option<Bound>>> {
     let window = round_robin::bound_everybody(case, &mut Meter::new(STEPS))?;
     let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
-    case.contenders.iter().map(|c| bound(c.flow.jitter)).collect()
+    case.contenders
+        .iter()
+        .map(|c| bound(c.flow.jitter))
+        .collect()
 }

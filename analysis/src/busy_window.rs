@@ -143,7 +143,10 @@ impl Question<'_> {
 
     /// The section that blocks longest at this offset.
     pub(crate) fn blocker(&self, offset: u64) -> Option<&Blocker> {
-        let reaching = self.blockers.iter().filter(|b| i128::from(offset) < b.until);
+        let reaching = self
+            .blockers
+            .iter()
+            .filter(|b| i128::from(offset) < b.until);
         reaching.max_by_key(|b| b.length)
     }
 
@@ -177,7 +180,9 @@ impl Question<'_> {
         let steady = self.blockers.iter().all(|b| b.until == i128::MAX);
         let mut known = 0;
         loop {
-            let Some((found, busy)) = self.at(offset, known, meter)? else { return Ok(None) };
+            let Some((found, busy)) = self.at(offset, known, meter)? else {
+                return Ok(None);
+            };
             known = if steady { busy } else { 0 };
             if worst.is_none_or(|w| found.response > w.response) {
                 worst = Some(found);
@@ -185,7 +190,9 @@ impl Question<'_> {
             if self.enough.is_some_and(|enough| found.response > enough) {
                 return Ok(worst);
             }
-            let Some(next) = self.next_offset(offset) else { return Ok(worst) };
+            let Some(next) = self.next_offset(offset) else {
+                return Ok(worst);
+            };
             let over = match self.until {
                 Until::Idle { or } => next >= or || self.idle_by(next, offset, busy, meter)?,
                 Until::Offset(end) => next >= end,
@@ -240,7 +247,16 @@ impl Question<'_> {
         };
         let since_release = completion.saturating_sub(offset);
         let response = in_range(since_release.checked_add(self.own.flow.jitter), WHAT)?;
-        Ok(Some((Worst { response, job: jobs - 1, offset, reach, completion }, busy)))
+        Ok(Some((
+            Worst {
+                response,
+                job: jobs - 1,
+                offset,
+                reach,
+                completion,
+            },
+            busy,
+        )))
     }
 
     /// When the job starts (everything urgent that is released up to and at the start has run), and
@@ -263,7 +279,9 @@ impl Question<'_> {
         let busy = in_range(start.checked_add(self.own.flow.cost), WHAT)?;
         let completion = least_fixed_point(busy, u64::MAX, |t| {
             meter.spend(step, WHAT)?;
-            Ok(add_takings(self.takings, busy, t)?.saturating_sub(until_start).max(busy))
+            Ok(add_takings(self.takings, busy, t)?
+                .saturating_sub(until_start)
+                .max(busy))
         })?;
         Ok(completion.map(|completion| (start + 1, completion)))
     }

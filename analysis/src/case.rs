@@ -90,7 +90,8 @@ impl Case {
             let id = TaskId(id);
             if !matches!(task.class, Class::Aperiodic) {
                 let waiting = waiting.get(id.index()).copied().unwrap_or(0);
-                case.contenders.push(contender(system, policy, task, id, waiting)?);
+                case.contenders
+                    .push(contender(system, policy, task, id, waiting)?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
                 case.note_background(id, task.non_preemptive.ticks());
@@ -110,7 +111,9 @@ impl Case {
     /// The shares of the tasks and of the takings.
     pub(crate) fn ratios(&self) -> Vec<Ratio> {
         let tasks = self.contenders.iter().filter_map(|c| c.flow.ratio());
-        tasks.chain(self.takings.iter().filter_map(|t| t.flow.ratio())).collect()
+        tasks
+            .chain(self.takings.iter().filter_map(|t| t.flow.ratio()))
+            .collect()
     }
 
     /// Least common multiple of all separations; `None` beyond 64 bits.
@@ -157,11 +160,17 @@ fn contender(
         task.phase.ticks().checked_add(task.jitter.ticks()),
         "phase and jitter",
     )?;
-    let jitter =
-        crate::error::in_range(task.jitter.ticks().checked_add(waiting), "jitter and waiting")?;
+    let jitter = crate::error::in_range(
+        task.jitter.ticks().checked_add(waiting),
+        "jitter and waiting",
+    )?;
     Ok(Contender {
         task: id,
-        flow: Flow { separation, cost: cost.total()?, jitter },
+        flow: Flow {
+            separation,
+            cost: cost.total()?,
+            jitter,
+        },
         deadline: deadline.ticks(),
         priority: task.priority.number(),
         section,

@@ -31,7 +31,10 @@ impl Change {
         match self {
             Change::Add(task) => changed.tasks.push(task.clone()),
             Change::Replace(id, task) => {
-                *changed.tasks.get_mut(id.index()).ok_or_else(|| unknown(*id))? = task.clone();
+                *changed
+                    .tasks
+                    .get_mut(id.index())
+                    .ok_or_else(|| unknown(*id))? = task.clone();
             }
             Change::Remove(id) => remove(&mut changed, *id)?,
         }
@@ -45,17 +48,16 @@ impl Change {
 /// # Errors
 ///
 /// As [`admit`] and [`Change::apply`].
-pub fn admit_change(
-    system: &System,
-    change: &Change,
-) -> Result<(System, Verdict), AnalysisError> {
+pub fn admit_change(system: &System, change: &Change) -> Result<(System, Verdict), AnalysisError> {
     let changed = change.apply(system)?;
     let verdict = admit(&changed)?;
     Ok((changed, verdict))
 }
 
 fn unknown(id: TaskId) -> AnalysisError {
-    AnalysisError::Invalid { what: format!("there is no task number {}", id.0) }
+    AnalysisError::Invalid {
+        what: format!("there is no task number {}", id.0),
+    }
 }
 
 fn remove(system: &mut System, id: TaskId) -> Result<(), AnalysisError> {
@@ -65,10 +67,16 @@ fn remove(system: &mut System, id: TaskId) -> Result<(), AnalysisError> {
     let gone = system.tasks.remove(id.index());
     for task in &mut system.tasks {
         if task.after.contains(&id) || task.follows.contains(&id) {
-            let what = format!("`{}` waits for `{}`, which would leave", task.name, gone.name);
+            let what = format!(
+                "`{}` waits for `{}`, which would leave",
+                task.name, gone.name
+            );
             return Err(AnalysisError::Invalid { what });
         }
-        task.after.iter_mut().chain(&mut task.follows).for_each(|other| move_up(other, id));
+        task.after
+            .iter_mut()
+            .chain(&mut task.follows)
+            .for_each(|other| move_up(other, id));
     }
     system.requirements.retain(|r| match r {
         Requirement::Response { task, .. } => *task != id,

@@ -29,7 +29,9 @@ impl Component {
         loop {
             let mut grown = false;
             for edge in edges {
-                let (Some(a), Some(b)) = (place(edge.from), place(edge.to)) else { continue };
+                let (Some(a), Some(b)) = (place(edge.from), place(edge.to)) else {
+                    continue;
+                };
                 if a < member.len() && b < member.len() && member[a] != member[b] {
                     (member[a], member[b]) = (true, true);
                     grown = true;
@@ -60,7 +62,10 @@ impl Component {
 
     /// Its CPUs.
     pub(crate) fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
-        (0_u16..).zip(&self.0).filter(|&(_, &member)| member).map(|(index, _)| CpuId(index))
+        (0_u16..)
+            .zip(&self.0)
+            .filter(|&(_, &member)| member)
+            .map(|(index, _)| CpuId(index))
     }
 }
 
@@ -78,7 +83,10 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
     let whole = punctual_model::Share::WHOLE.ppm();
     let kept = whole - system.machine.limits.utilization.ppm();
     let mut ratios = case.ratios();
-    ratios.push(Ratio { demand: u64::from(kept), separation: u64::from(whole) });
+    ratios.push(Ratio {
+        demand: u64::from(kept),
+        separation: u64::from(whole),
+    });
     compare_with_one(&ratios) == Ordering::Greater
 }
 
@@ -92,7 +100,10 @@ pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> 
 
 fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
     let here = |task: TaskId| {
-        system.tasks.get(task.index()).is_some_and(|task| component.contains(task.cpu))
+        system
+            .tasks
+            .get(task.index())
+            .is_some_and(|task| component.contains(task.cpu))
     };
     if edges.iter().any(|e| !e.consistent && here(e.to)) {
         return admits_with_waiting(system, edges, component);
@@ -148,7 +159,9 @@ fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
             }
             let strict = |&place: &usize| allowed(place) < case.contenders[place].deadline;
             for place in (0..case.contenders.len()).filter(strict) {
-                let Some(window) = spuri::window(case, &mut meter)? else { return Ok(false) };
+                let Some(window) = spuri::window(case, &mut meter)? else {
+                    return Ok(false);
+                };
                 let worst = spuri::bound_response_time(case, place, window, &mut meter)?;
                 if worst.is_none_or(|w| w.response > allowed(place)) {
                     return Ok(false);
@@ -160,7 +173,9 @@ fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
             let window = round_robin::bound_everybody(case, &mut meter)?;
             let holds = |place: usize| {
                 let jitter = case.contenders[place].flow.jitter;
-                window.and_then(|w| w.checked_add(jitter)).is_some_and(|r| r <= allowed(place))
+                window
+                    .and_then(|w| w.checked_add(jitter))
+                    .is_some_and(|r| r <= allowed(place))
             };
             Ok((0..case.contenders.len()).all(holds))
         }

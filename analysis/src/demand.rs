@@ -48,11 +48,13 @@ impl Flow {
     /// its largest jitter: ⌊(at + J − D)/T⌋ + 1, or none. O(1).
     pub(crate) fn deadlines_until(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
         let reach = in_range(at.checked_add(self.jitter), "deadlines")?;
-        Ok(match (reach.checked_sub(relative_deadline), self.separation) {
-            (None, _) => 0,
-            (Some(_), None) => 1,
-            (Some(rest), Some(t)) => rest / t + 1,
-        })
+        Ok(
+            match (reach.checked_sub(relative_deadline), self.separation) {
+                (None, _) => 0,
+                (Some(_), None) => 1,
+                (Some(rest), Some(t)) => rest / t + 1,
+            },
+        )
     }
 
     /// The demand bound function: work released in [0, `at`] with deadlines in it. O(1).
@@ -63,10 +65,12 @@ impl Flow {
     /// The latest deadline before `before` (or at it, if `inclusive`), in the same situation; jobs
     /// that are late when they are released count at 0. O(1).
     pub(crate) fn last_deadline(&self, before: u64, d: u64, inclusive: bool) -> Option<u64> {
-        let limit = if inclusive { before } else { before.checked_sub(1)? };
-        let Some(rest) = limit.checked_add(self.jitter)?.checked_sub(d) else {
-            return None;
+        let limit = if inclusive {
+            before
+        } else {
+            before.checked_sub(1)?
         };
+        let rest = limit.checked_add(self.jitter)?.checked_sub(d)?;
         let jobs = self.separation.map_or(0, |t| rest / t);
         let deadline = d.checked_add(jobs.checked_mul(self.separation.unwrap_or(0))?)?;
         Some(deadline.saturating_sub(self.jitter))
@@ -74,7 +78,10 @@ impl Flow {
 
     /// Long-run share of the processor; a single job has none.
     pub(crate) fn ratio(&self) -> Option<Ratio> {
-        self.separation.map(|separation| Ratio { demand: self.cost, separation })
+        self.separation.map(|separation| Ratio {
+            demand: self.cost,
+            separation,
+        })
     }
 }
 
@@ -85,26 +92,46 @@ mod tests {
     #[test]
     fn bounds_match_counting_every_arrival() {
         for (t, j, d) in [(5, 0, 5), (5, 3, 4), (5, 12, 9), (7, 1, 20), (4, 9, 2)] {
-            let flow = Flow { separation: Some(t), cost: 2, jitter: j };
+            let flow = Flow {
+                separation: Some(t),
+                cost: 2,
+                jitter: j,
+            };
             for window in 0..60_u64 {
                 // Arrivals at -J, -J+T, ...; each released as late as it may, but not before 0.
                 let arrivals = || (0..40_u64).map(|k| k * t);
                 let released = arrivals().filter(|a| a.saturating_sub(j) < window).count() as u64;
-                assert_eq!(flow.releases(window), Ok(released), "T {t} J {j} window {window}");
+                assert_eq!(
+                    flow.releases(window),
+                    Ok(released),
+                    "T {t} J {j} window {window}"
+                );
                 let due = arrivals().filter(|a| a + d <= window + j).count() as u64;
-                assert_eq!(flow.deadlines_until(window, d), Ok(due), "T {t} J {j} at {window}");
+                assert_eq!(
+                    flow.deadlines_until(window, d),
+                    Ok(due),
+                    "T {t} J {j} at {window}"
+                );
                 let last = arrivals()
                     .map(|a| (a + d).saturating_sub(j))
                     .filter(|&at| at < window)
                     .max();
-                assert_eq!(flow.last_deadline(window, d, false), last, "T {t} J {j} at {window}");
+                assert_eq!(
+                    flow.last_deadline(window, d, false),
+                    last,
+                    "T {t} J {j} at {window}"
+                );
             }
         }
     }
 
     #[test]
     fn a_single_job_arrives_once() {
-        let flow = Flow { separation: None, cost: 3, jitter: 0 };
+        let flow = Flow {
+            separation: None,
+            cost: 3,
+            jitter: 0,
+        };
         assert_eq!(flow.request_bound(0), Ok(0));
         assert_eq!(flow.request_bound(u64::MAX), Ok(3));
         assert_eq!(flow.demand_bound(9, 10), Ok(0));

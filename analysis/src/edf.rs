@@ -47,9 +47,17 @@ fn blocking(case: &Case, at: u64) -> u64 {
     if case.policy != PolicyKind::EarliestDeadlineFirst {
         return 0;
     }
-    let sections = case.contenders.iter().filter(|c| c.deadline > at).map(|c| c.section);
+    let sections = case
+        .contenders
+        .iter()
+        .filter(|c| c.deadline > at)
+        .map(|c| c.section);
     let background = case.background.map(|(_, section)| section);
-    sections.chain(background).max().unwrap_or(0).saturating_sub(1)
+    sections
+        .chain(background)
+        .max()
+        .unwrap_or(0)
+        .saturating_sub(1)
 }
 
 /// When `work` is done if the machine takes as much as it may; `None`: after `limit`.
@@ -74,7 +82,11 @@ fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess
     let demand = in_range(demand.checked_add(blocking(case, at)), WHAT)?;
     match done_by(case, demand, at, meter)? {
         Some(done) => Ok(Ok(done)),
-        None => Ok(Err(Excess { at, demand, supply: supply(case, at, meter)? })),
+        None => Ok(Err(Excess {
+            at,
+            demand,
+            supply: supply(case, at, meter)?,
+        })),
     }
 }
 
@@ -95,7 +107,9 @@ fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
 /// The latest deadline before `before`.
 fn last_deadline(case: &Case, before: u64) -> Option<u64> {
     let deadlines = case.contenders.iter();
-    deadlines.filter_map(|c| c.flow.last_deadline(before, c.deadline, false)).max()
+    deadlines
+        .filter_map(|c| c.flow.last_deadline(before, c.deadline, false))
+        .max()
 }
 
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
@@ -104,10 +118,17 @@ pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Exce
     if case.load() == Ordering::Greater {
         return find_overload(case, meter).map(Some);
     }
-    let Some(horizon) = horizon(case)? else { return Ok(None) };
+    let Some(horizon) = horizon(case)? else {
+        return Ok(None);
+    };
     // Blocking changes only where a deadline of a task with a section is passed.
     let mut steps: Vec<u64> = Vec::new();
-    steps.extend(case.contenders.iter().filter(|c| c.section > 1).map(|c| c.deadline));
+    steps.extend(
+        case.contenders
+            .iter()
+            .filter(|c| c.section > 1)
+            .map(|c| c.deadline),
+    );
     steps.retain(|&d| d < horizon);
     steps.sort_unstable();
     steps.dedup();
@@ -151,7 +172,11 @@ fn search_below(
         if done == 0 {
             return Ok(None);
         }
-        at = if done < t { Some(done) } else { last_deadline(case, t) };
+        at = if done < t {
+            Some(done)
+        } else {
+            last_deadline(case, t)
+        };
     }
     Ok(step.map(Below::Step))
 }
@@ -160,9 +185,13 @@ fn search_below(
 /// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
 /// `None` when there is nothing to search.
 fn horizon(case: &Case) -> Checked<Option<u64>> {
-    let Some(latest) = case.contenders.iter().map(|c| c.deadline).max() else { return Ok(None) };
+    let Some(latest) = case.contenders.iter().map(|c| c.deadline).max() else {
+        return Ok(None);
+    };
     let hyper = case.hyperperiod();
-    let repeats = hyper.and_then(|h| h.checked_add(latest)).and_then(|h| h.checked_add(1));
+    let repeats = hyper
+        .and_then(|h| h.checked_add(latest))
+        .and_then(|h| h.checked_add(1));
     let linear = linear_horizon(case);
     let limit = match case.load() {
         Ordering::Less => u64::MAX,
@@ -175,7 +204,9 @@ fn horizon(case: &Case) -> Checked<Option<u64>> {
         Err(other) => return Err(other),
     };
     let found = [busy, linear, repeats].into_iter().flatten().min();
-    found.map(Some).ok_or(AnalysisError::TooLong { what: "horizon of the processor demand" })
+    found.map(Some).ok_or(AnalysisError::TooLong {
+        what: "horizon of the processor demand",
+    })
 }
 
 /// With U < 1, demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ + Jᵢ − Dᵢ) + takings + blocking)
@@ -200,11 +231,16 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         add(&c.flow, lead - i128::from(c.deadline))?;
     }
     for t in &case.takings {
-        add(&t.flow, i128::from(t.flow.separation.unwrap_or(0)) + i128::from(t.flow.jitter))?;
+        add(
+            &t.flow,
+            i128::from(t.flow.separation.unwrap_or(0)) + i128::from(t.flow.jitter),
+        )?;
     }
     constant += u128::from(blocking(case, 0));
     let spare = ONE.checked_sub(utilization).filter(|&spare| spare > 0)?;
-    u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare)).ok()?.checked_add(1)
+    u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare))
+        .ok()?
+        .checked_add(1)
 }
 
 /// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
@@ -212,7 +248,9 @@ fn linear_horizon(case: &Case) -> Option<u64> {
 pub(crate) fn find_overload(case: &Case, meter: &mut Meter) -> Checked<Excess> {
     let mut at = None;
     for _ in 0..SCANNED_DEADLINES {
-        let Some(next) = next_deadline(case, at)? else { break };
+        let Some(next) = next_deadline(case, at)? else {
+            break;
+        };
         if let Err(excess) = excess(case, next, meter)? {
             return Ok(excess);
         }

@@ -28,7 +28,10 @@ impl fmt::Display for AnalysisError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AnalysisError::Overflow { what } => {
-                write!(f, "the analysis left the range of 64-bit nanoseconds: {what}")
+                write!(
+                    f,
+                    "the analysis left the range of 64-bit nanoseconds: {what}"
+                )
             }
             AnalysisError::TooLong { what } => write!(
                 f,

@@ -40,11 +40,20 @@ pub(crate) struct Doubts<'a> {
 impl<'a> Doubts<'a> {
     /// O(tasks) when all are released together at first; else O(tasks² · log).
     pub(crate) fn of(system: &'a System, case: &'a Case) -> Doubts<'a> {
-        Doubts { system, case, apart: most_urgent_apart(case) }
+        Doubts {
+            system,
+            case,
+            apart: most_urgent_apart(case),
+        }
     }
 
     /// Every reason why the bound of the contender at `place` is not exact; empty: it is exact.
-    pub(crate) fn about(&self, place: usize, bounds: &[Option<Bound>], allowed: u64) -> Vec<String> {
+    pub(crate) fn about(
+        &self,
+        place: usize,
+        bounds: &[Option<Bound>],
+        allowed: u64,
+    ) -> Vec<String> {
         let mut doubts = Vec::new();
         let own = &self.case.contenders[place];
         self.about_costs(&mut doubts);
@@ -74,12 +83,20 @@ impl<'a> Doubts<'a> {
     }
 
     fn name(&self, contender: &Contender) -> &str {
-        self.system.tasks.get(contender.task.index()).map_or("?", |t| t.name.as_str())
+        self.system
+            .tasks
+            .get(contender.task.index())
+            .map_or("?", |t| t.name.as_str())
     }
 
     fn about_costs(&self, doubts: &mut Vec<String>) {
         let machine = &self.system.machine;
-        let overheads = [machine.switch, machine.timer, machine.preemption, machine.cache_delay];
+        let overheads = [
+            machine.switch,
+            machine.timer,
+            machine.preemption,
+            machine.cache_delay,
+        ];
         if overheads.iter().any(|o| !o.is_zero()) {
             doubts.push("every job is charged all overheads at their most".into());
         }
@@ -98,13 +115,19 @@ impl<'a> Doubts<'a> {
         }
         let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.flow.jitter > c.waiting;
         if let Some(c) = self.case.contenders.iter().find(sporadic) {
-            doubts.push(format!("the jitter of the sporadic {} counts twice", self.name(c)));
+            doubts.push(format!(
+                "the sporadic {} has jitter: deadlines count from the arrival here, from the \
+                 release in a run",
+                self.name(c)
+            ));
         }
     }
 
     fn about_alignment(&self, own: &Contender, doubts: &mut Vec<String>) {
         let level = level(self.case, own);
-        let Some(apart) = self.apart.filter(|a| a.level >= level) else { return };
+        let Some(apart) = self.apart.filter(|a| a.level >= level) else {
+            return;
+        };
         let (a, b) = apart.places;
         doubts.push(format!(
             "{} and {} are never released together (their phases differ), the test assumes that \
@@ -117,16 +140,22 @@ impl<'a> Doubts<'a> {
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
     fn about_offset(&self, own: &Contender, offset: u64, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
-        let together = own.flow.separation.map_or(offset == 0, |t| offset % t == 0);
+        let together = own
+            .flow
+            .separation
+            .map_or(offset == 0, |t| offset.is_multiple_of(t));
         if !edf && !together && own.arrival != Arrival::Free {
             doubts.push(
                 "the worst job is released apart from the others, which its clock may not allow"
                     .into(),
             );
         }
-        let blurred = |c: &&Contender| c.flow.jitter > 0 && level(self.case, c) == level(self.case, own);
+        let blurred =
+            |c: &&Contender| c.flow.jitter > 0 && level(self.case, c) == level(self.case, own);
         let equals = self.case.contenders.iter().filter(|c| c.task != own.task);
-        let rivals = equals.filter(|c| level(self.case, c) == level(self.case, own)).count();
+        let rivals = equals
+            .filter(|c| level(self.case, c) == level(self.case, own))
+            .count();
         if !edf && rivals > 0 && self.case.contenders.iter().any(|c| blurred(&c)) {
             doubts.push("with jitter, ties of equal priority are counted against the task".into());
         }
@@ -140,7 +169,11 @@ impl<'a> Doubts<'a> {
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
         let blocks = question.blocker(offset).is_some() || (edf && !question.blockers.is_empty());
-        let clock = self.case.contenders.iter().find(|c| c.arrival != Arrival::Free);
+        let clock = self
+            .case
+            .contenders
+            .iter()
+            .find(|c| c.arrival != Arrival::Free);
         if let (true, Some(clock)) = (blocks, clock) {
             doubts.push(format!(
                 "a section has to begin one tick before the others are released, which the clock \
@@ -163,7 +196,10 @@ impl<'a> Doubts<'a> {
                 Late::Queue { backlog } => overtaken > u64::from(backlog),
             };
             if lost {
-                doubts.push(format!("late releases of {} are dropped", self.name(contender)));
+                doubts.push(format!(
+                    "late releases of {} are dropped",
+                    self.name(contender)
+                ));
             }
         }
     }
@@ -193,13 +229,18 @@ fn fall_together(a: &Contender, b: &Contender) -> bool {
 }
 
 fn met(once: u64, first: u64, period: u64) -> bool {
-    once.checked_sub(first).is_some_and(|since| since.checked_rem(period) == Some(0))
+    once.checked_sub(first)
+        .is_some_and(|since| since.checked_rem(period) == Some(0))
 }
 
 /// The pair that is never released together and counts for the most urgent task.
 fn most_urgent_apart(case: &Case) -> Option<Apart> {
     let first = case.contenders.first()?.arrival;
-    if case.contenders.iter().all(|c| c.arrival == first && c.flow.separation.is_some()) {
+    if case
+        .contenders
+        .iter()
+        .all(|c| c.arrival == first && c.flow.separation.is_some())
+    {
         return None;
     }
     let mut most: Option<Apart> = None;
@@ -207,7 +248,10 @@ fn most_urgent_apart(case: &Case) -> Option<Apart> {
         for (j, b) in case.contenders.iter().enumerate().skip(i + 1) {
             let level = level(case, a).min(level(case, b));
             if most.is_none_or(|m| level > m.level) && !fall_together(a, b) {
-                most = Some(Apart { level, places: (i, j) });
+                most = Some(Apart {
+                    level,
+                    places: (i, j),
+                });
             }
         }
     }

@@ -46,7 +46,10 @@ pub(crate) fn test_of(policy: PolicyKind, contender: &Contender, basis: Option<B
 }
 
 fn name(system: &System, task: TaskId) -> &str {
-    system.tasks.get(task.index()).map_or("?", |t| t.name.as_str())
+    system
+        .tasks
+        .get(task.index())
+        .map_or("?", |t| t.name.as_str())
 }
 
 /// The question whose answer the bound is.
@@ -64,20 +67,38 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
     let mut terms = Vec::new();
     let mut push = |what: String, count: u64, each: u64| {
         if count > 0 && each > 0 {
-            terms.push(Term { what, count, each: Work::from_ticks(each) });
+            terms.push(Term {
+                what,
+                count,
+                each: Work::from_ticks(each),
+            });
         }
     };
     push(name(system, own.task).to_string(), w.job + 1, own.flow.cost);
     for rival in &question.rivals {
         let what = name(system, rival.contender.task).to_string();
-        push(what, rival.jobs(w.reach, w.offset)?, rival.contender.flow.cost);
+        push(
+            what,
+            rival.jobs(w.reach, w.offset)?,
+            rival.contender.flow.cost,
+        );
     }
     if let Some(blocker) = question.blocker(w.offset) {
-        let whose = blocker.task.map_or("background work", |task| name(system, task));
-        push(format!("blocking by a section of {whose}"), 1, blocker.length);
+        let whose = blocker
+            .task
+            .map_or("background work", |task| name(system, task));
+        push(
+            format!("blocking by a section of {whose}"),
+            1,
+            blocker.length,
+        );
     }
     for taking in &case.takings {
-        push(taking.name.clone(), taking.flow.releases(w.completion)?, taking.flow.cost);
+        push(
+            taking.name.clone(),
+            taking.flow.releases(w.completion)?,
+            taking.flow.cost,
+        );
     }
     Ok(terms)
 }
@@ -127,14 +148,20 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
         };
     }
     if worst.offset > 0 {
-        words += &format!(" - {} (released that late in the busy window)", readable(worst.offset));
+        words += &format!(
+            " - {} (released that late in the busy window)",
+            readable(worst.offset)
+        );
     }
     words += &jitter_words(own);
     let cost = &own.cost;
     if cost.overhead > 0 || cost.suspension > 0 {
         words += &format!("; each own job: {} wcet", readable(cost.wcet));
         if cost.overhead > 0 {
-            words += &format!(" + {} switches, preemption and caches", readable(cost.overhead));
+            words += &format!(
+                " + {} switches, preemption and caches",
+                readable(cost.overhead)
+            );
         }
         if cost.suspension > 0 {
             words += &format!(" + {} suspension", readable(cost.suspension));

@@ -71,17 +71,34 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
     let span = Span::from_ticks(value);
     match target {
         FixTarget::Budget(task) => {
-            set_budget(&mut system.tasks[task.index()].class, Work::from_ticks(value));
+            set_budget(
+                &mut system.tasks[task.index()].class,
+                Work::from_ticks(value),
+            );
         }
         FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
-            Class::Periodic { relative_deadline, .. }
-            | Class::Sporadic { relative_deadline, .. }
-            | Class::Once { relative_deadline, .. } => *relative_deadline = span,
+            Class::Periodic {
+                relative_deadline, ..
+            }
+            | Class::Sporadic {
+                relative_deadline, ..
+            }
+            | Class::Once {
+                relative_deadline, ..
+            } => *relative_deadline = span,
             Class::Reservation { .. } | Class::Aperiodic => {}
         },
         FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
-            Class::Periodic { period, relative_deadline, .. }
-            | Class::Sporadic { min_separation: period, relative_deadline, .. } => {
+            Class::Periodic {
+                period,
+                relative_deadline,
+                ..
+            }
+            | Class::Sporadic {
+                min_separation: period,
+                relative_deadline,
+                ..
+            } => {
                 if *period == *relative_deadline {
                     *relative_deadline = span;
                 }
@@ -151,7 +168,9 @@ impl Search<'_> {
 
     /// The value nearest to the present one that admits, between it and `end`: bisection.
     fn border(&self, target: FixTarget, end: u64) -> Checked<Option<u64>> {
-        let Some(now) = get(self.system, target) else { return Ok(None) };
+        let Some(now) = get(self.system, target) else {
+            return Ok(None);
+        };
         if now == end || !self.admits(target, end)? {
             return Ok(None);
         }
@@ -185,8 +204,13 @@ impl Search<'_> {
             let real_time = task.class.is_real_time() && self.component.contains(task.cpu);
             real_time.then_some(TaskId(id))
         };
-        let mut tasks: Vec<TaskId> =
-            self.system.tasks.iter().zip(0_u32..).filter_map(here).collect();
+        let mut tasks: Vec<TaskId> = self
+            .system
+            .tasks
+            .iter()
+            .zip(0_u32..)
+            .filter_map(here)
+            .collect();
         let share = |task: &TaskId| {
             let class = &self.system.tasks[task.index()].class;
             let budget = class.budget().map_or(0, Work::ticks);
@@ -202,7 +226,9 @@ impl Search<'_> {
     fn smallest(&self, fixes: impl Iterator<Item = (FixTarget, u64)>) -> Checked<Option<Fix>> {
         let mut best: Option<Fix> = None;
         for (target, end) in fixes {
-            let Some(fix) = self.fix(target, end)? else { continue };
+            let Some(fix) = self.fix(target, end)? else {
+                continue;
+            };
             let change = |f: &Fix| u128::from(f.from.ticks().abs_diff(f.to.ticks()));
             let is_smaller = |b: &Fix| {
                 let (mine, theirs) = (u128::from(fix.from.ticks()), u128::from(b.from.ticks()));
@@ -259,10 +285,20 @@ pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) 
             Subject::Task(task) => system.tasks[task.index()].cpu,
             Subject::Cpu(cpu) => cpu,
         };
-        let Some(mine) = components.iter().position(|c| c.contains(cpu)) else { continue };
+        let Some(mine) = components.iter().position(|c| c.contains(cpu)) else {
+            continue;
+        };
         let component = &components[mine];
-        let others = admitted.iter().enumerate().any(|(index, ok)| index != mine && !ok);
-        let found = Search { system, edges, component }.search(refusal)?;
+        let others = admitted
+            .iter()
+            .enumerate()
+            .any(|(index, ok)| index != mine && !ok);
+        let found = Search {
+            system,
+            edges,
+            component,
+        }
+        .search(refusal)?;
         refusal.advice = match (&found, others) {
             (Some(fix), false) => format!("{fix} mends it"),
             (Some(fix), true) => format!(

@@ -52,7 +52,10 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
             continue;
         }
         match urgency(case.policy, own, other) {
-            Some(urgent) => rivals.push(Rival { contender: other, urgent }),
+            Some(urgent) => rivals.push(Rival {
+                contender: other,
+                urgent,
+            }),
             None if other.section > 1 => blockers.push(Blocker {
                 task: Some(other.task),
                 length: other.section - 1,
@@ -62,7 +65,11 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
         }
     }
     if let Some((task, section)) = case.background {
-        blockers.push(Blocker { task: Some(task), length: section - 1, until: i128::MAX });
+        blockers.push(Blocker {
+            task: Some(task),
+            length: section - 1,
+            until: i128::MAX,
+        });
     }
     let separations = rivals.iter().map(|r| r.contender.flow.separation);
     let separations = separations.chain([own.flow.separation]).flatten();

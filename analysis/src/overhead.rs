@@ -36,7 +36,10 @@ pub(crate) struct Cost {
 impl Cost {
     /// All of it.
     pub(crate) fn total(&self) -> Checked<u64> {
-        in_range(self.computing()?.checked_add(self.suspension), "cost of a job")
+        in_range(
+            self.computing()?.checked_add(self.suspension),
+            "cost of a job",
+        )
     }
 
     /// The part that is spent on the processor without a break.
@@ -46,12 +49,7 @@ impl Cost {
 }
 
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
-pub(crate) fn cost(
-    system: &System,
-    policy: PolicyKind,
-    task: &Task,
-    budget: u64,
-) -> Checked<Cost> {
+pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64) -> Checked<Cost> {
     let machine = &system.machine;
     let in_and_out = machine.switch.ticks().checked_mul(2);
     let episode = in_and_out
@@ -83,7 +81,11 @@ pub(crate) fn cost(
 }
 
 fn suspensions(task: &Task) -> u32 {
-    if task.max_suspension.is_zero() { 0 } else { task.suspensions.max(1) }
+    if task.max_suspension.is_zero() {
+        0
+    } else {
+        task.suspensions.max(1)
+    }
 }
 
 /// Adds to each suspending task what may block it when it resumes: once per suspension the longest
@@ -91,12 +93,18 @@ fn suspensions(task: &Task) -> u32 {
 pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
     for i in 0..case.contenders.len() {
         let own = case.contenders[i].task;
-        let Some(task) = system.tasks.get(own.index()) else { continue };
+        let Some(task) = system.tasks.get(own.index()) else {
+            continue;
+        };
         let resumes = u64::from(suspensions(task));
         if resumes == 0 {
             continue;
         }
-        let others = case.contenders.iter().filter(|c| c.task != own).map(|c| c.section);
+        let others = case
+            .contenders
+            .iter()
+            .filter(|c| c.task != own)
+            .map(|c| c.section);
         let background = case.background.map(|(_, section)| section);
         let section = others.chain(background).max().unwrap_or(0);
         let contender = &mut case.contenders[i];
@@ -139,7 +147,10 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
             cost: reserve.budget.ticks(),
             jitter: 0,
         };
-        takings.push(Taking { name: reserve.name.clone(), flow });
+        takings.push(Taking {
+            name: reserve.name.clone(),
+            flow,
+        });
     }
     Ok(takings)
 }

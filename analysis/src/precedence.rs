@@ -26,6 +26,9 @@ use crate::case::Case;
 use crate::error::{AnalysisError, Checked};
 use crate::utilization::gcd;
 
+/// Waiting longer than this many of the system's longest deadlines or periods is taken to have no
+/// bound: it is refused in any case, and the search for its end would be long.
+const MAX_WAITING: u64 = 64;
 /// Rounds of the iteration over all CPUs; each lengthens some waiting, or ends it.
 const MAX_ROUNDS: usize = 256;
 
@@ -36,7 +39,7 @@ pub(crate) struct Edge {
     pub(crate) to: TaskId,
     /// The jobs waited for go first anyway.
     pub(crate) consistent: bool,
-    /// On the same CPU.
+    /// In the busy window of the same CPU.
     pub(crate) inside: bool,
     /// Least distance of the arrivals.
     pub(crate) distance: u64,
@@ -58,11 +61,11 @@ pub(crate) fn edges(system: &System) -> Vec<Edge> {
 }
 
 fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool) -> Edge {
-    let inside = a.0.cpu == b.0.cpu;
+    // Background work is not part of the busy window, so waiting for it is waiting outside.
+    let inside = a.0.cpu == b.0.cpu && a.0.class.is_real_time();
     let policy = system.cpus.get(b.0.cpu.index()).map(|cpu| cpu.policy);
     let first_in_tie = strictly || a.1 < b.1;
     let consistent = inside
-        && a.0.class.is_real_time()
         && match policy {
             Some(PolicyKind::Fifo) => first_in_tie,
             Some(PolicyKind::FixedPriority { .. }) => {
@@ -75,7 +78,13 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
             None => false,
         };
     let distance = distance(a.0, b.0, strictly);
-    Edge { from: a.1, to: b.1, consistent, inside, distance }
+    Edge {
+        from: a.1,
+        to: b.1,
+        consistent,
+        inside,
+        distance,
+    }
 }
 
 /// No job of `a` that arrives up to the release of one of `b` has a later deadline.
@@ -120,6 +129,15 @@ pub(crate) fn solve(
     let mut known = Waiting::none(system.tasks.len());
     let mut before = known.clone();
     let mut rounds = 0;
+    let times = system.tasks.iter().flat_map(|t| {
+        [t.class.relative_deadline(), t.class.min_separation()]
+            .into_iter()
+            .flatten()
+    });
+    let limit = times
+        .max()
+        .map_or(0, Span::ticks)
+        .saturating_mul(MAX_WAITING);
     loop {
         let found = match one_round(system, edges, &known, &asked) {
             // Jitters that grew until the search found no end have none.
@@ -135,12 +153,16 @@ pub(crate) fn solve(
         let next = known.after_round(edges, &found.1);
         if next == known {
             let (cases, bounds) = found;
-            return Ok(Solution { cases, bounds, waiting: known.all });
+            return Ok(Solution {
+                cases,
+                bounds,
+                waiting: known.all,
+            });
         }
         before = known;
         known = next;
         rounds += 1;
-        if rounds > MAX_ROUNDS {
+        if rounds > MAX_ROUNDS || known.longest() > limit {
             known.give_up_growing(&before);
             before = known.clone();
         }
@@ -158,12 +180,25 @@ struct Waiting {
 
 impl Waiting {
     fn none(tasks: usize) -> Waiting {
-        Waiting { all: vec![Some(0); tasks], outside: vec![Some(0); tasks] }
+        Waiting {
+            all: vec![Some(0); tasks],
+            outside: vec![Some(0); tasks],
+        }
     }
 
     fn give_up_growing(&mut self, before: &Waiting) {
         give_up(&mut self.all, &before.all);
         give_up(&mut self.outside, &before.outside);
+    }
+
+    fn longest(&self) -> u64 {
+        self.all
+            .iter()
+            .chain(&self.outside)
+            .flatten()
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 
     fn after_round(&self, edges: &[Edge], bounds: &[Option<Bound>]) -> Waiting {
@@ -194,7 +229,11 @@ fn next_waiting(
 ) -> Vec<Option<u64>> {
     let mut next = before.to_vec();
     for edge in edges {
-        let until = if waits(edge) { response(edge.from) } else { before[edge.from.index()] };
+        let until = if waits(edge) {
+            response(edge.from)
+        } else {
+            before[edge.from.index()]
+        };
         let longest = until.map(|r| r.saturating_sub(edge.distance));
         let slot = &mut next[edge.to.index()];
         *slot = match (*slot, longest) {
@@ -250,7 +289,9 @@ fn one_round(
 
 fn has_inside_waiting(system: &System, edges: &[Edge], cpu: CpuId) -> bool {
     let here = |task: TaskId| system.tasks.get(task.index()).is_some_and(|t| t.cpu == cpu);
-    edges.iter().any(|e| e.inside && !e.consistent && here(e.to))
+    edges
+        .iter()
+        .any(|e| e.inside && !e.consistent && here(e.to))
 }
 
 fn smaller(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {

@@ -22,12 +22,18 @@ use crate::verdict::{Quick, QuickAnswer, Test};
 const FRACTION_BITS: u32 = 60;
 const ONE: u128 = 1 << FRACTION_BITS;
 
-const LIU_LAYLAND: Test =
-    Test { name: "Liu and Layland's bound", source: "Liu and Layland 1973, Theorem 5" };
-const HYPERBOLIC: Test =
-    Test { name: "hyperbolic bound", source: "Bini, Buttazzo and Buttazzo 2003, Theorem 1" };
-const EDF_UTILIZATION: Test =
-    Test { name: "EDF utilization bound", source: "Liu and Layland 1973, Theorem 7" };
+const LIU_LAYLAND: Test = Test {
+    name: "Liu and Layland's bound",
+    source: "Liu and Layland 1973, Theorem 5",
+};
+const HYPERBOLIC: Test = Test {
+    name: "hyperbolic bound",
+    source: "Bini, Buttazzo and Buttazzo 2003, Theorem 1",
+};
+const EDF_UTILIZATION: Test = Test {
+    name: "EDF utilization bound",
+    source: "Liu and Layland 1973, Theorem 7",
+};
 
 /// The quick answers that belong to the policy of this CPU. O(n), O(n²) to see rate monotonicity.
 pub(crate) fn answers(case: &Case) -> Vec<Quick> {
@@ -35,7 +41,10 @@ pub(crate) fn answers(case: &Case) -> Vec<Quick> {
     match case.policy {
         PolicyKind::EarliestDeadlineFirst => {
             let answer = model.map_or_else(|| admits(fits(case)), QuickAnswer::DoesNotApply);
-            vec![Quick { test: EDF_UTILIZATION, answer }]
+            vec![Quick {
+                test: EDF_UTILIZATION,
+                answer,
+            }]
         }
         PolicyKind::FixedPriority { .. } => {
             let model = model.or_else(|| not_rate_monotonic(case));
@@ -43,14 +52,21 @@ pub(crate) fn answers(case: &Case) -> Vec<Quick> {
                 test,
                 answer: model.map_or_else(|| admits(ok(case)), QuickAnswer::DoesNotApply),
             };
-            vec![answer(LIU_LAYLAND, liu_layland), answer(HYPERBOLIC, hyperbolic)]
+            vec![
+                answer(LIU_LAYLAND, liu_layland),
+                answer(HYPERBOLIC, hyperbolic),
+            ]
         }
         PolicyKind::Fifo | PolicyKind::RoundRobin { .. } => Vec::new(),
     }
 }
 
 fn admits(yes: bool) -> QuickAnswer {
-    if yes { QuickAnswer::Admits } else { QuickAnswer::CannotTell }
+    if yes {
+        QuickAnswer::Admits
+    } else {
+        QuickAnswer::CannotTell
+    }
 }
 
 fn fits(case: &Case) -> bool {
@@ -73,12 +89,19 @@ fn outside_the_model(case: &Case) -> Option<&'static str> {
 }
 
 fn not_rate_monotonic(case: &Case) -> Option<&'static str> {
-    let mut order: Vec<_> =
-        case.contenders.iter().map(|c| (c.priority, c.flow.separation)).collect();
+    let mut order: Vec<_> = case
+        .contenders
+        .iter()
+        .map(|c| (c.priority, c.flow.separation))
+        .collect();
     order.sort_unstable();
-    let falling = order.windows(2).all(|w| w[0].1 >= w[1].1 || w[0].0 == w[1].0);
+    let falling = order
+        .windows(2)
+        .all(|w| w[0].1 >= w[1].1 || w[0].0 == w[1].0);
     // Equal priorities with different periods are first come, first served: not rate-monotonic.
-    let equal = order.windows(2).any(|w| w[0].0 == w[1].0 && w[0].1 != w[1].1);
+    let equal = order
+        .windows(2)
+        .any(|w| w[0].0 == w[1].0 && w[0].1 != w[1].1);
     (!falling || equal).then_some("the priorities are not rate-monotonic")
 }
 
@@ -88,12 +111,17 @@ fn share(demand: u64, separation: u64) -> u128 {
 
 /// Rounded up; saturates far above 2.
 fn times(a: u128, b: u128) -> u128 {
-    a.checked_mul(b).map_or(4 * ONE, |p| p.div_ceil(ONE)).min(4 * ONE)
+    a.checked_mul(b)
+        .map_or(4 * ONE, |p| p.div_ceil(ONE))
+        .min(4 * ONE)
 }
 
 /// Π (Uᵢ + 1) ≤ 2.
 fn hyperbolic(case: &Case) -> bool {
-    let shares = case.ratios().into_iter().map(|r| share(r.demand, r.separation));
+    let shares = case
+        .ratios()
+        .into_iter()
+        .map(|r| share(r.demand, r.separation));
     shares.fold(ONE, |product, u| times(product, (ONE + u).min(4 * ONE))) <= 2 * ONE
 }
 

@@ -32,7 +32,9 @@ pub(crate) fn refusals(
     let mut refusals = Vec::new();
     let overloaded = case.load() == Ordering::Greater;
     let cpu = cpu_refusal(system, case, overloaded, bounds)?;
-    let covers_deadlines = cpu.as_ref().is_some_and(|refusal| refusal.witness.is_some());
+    let covers_deadlines = cpu
+        .as_ref()
+        .is_some_and(|refusal| refusal.witness.is_some());
     let by_deadline = case.policy == PolicyKind::EarliestDeadlineFirst;
     refusals.extend(cpu);
     for (place, contender) in case.contenders.iter().enumerate() {
@@ -42,8 +44,8 @@ pub(crate) fn refusals(
             continue;
         }
         // What the CPU's demand already says: overload without a bound, or an EDF deadline.
-        let told = covers_deadlines
-            && (bound.is_none() || (by_deadline && allowed == contender.deadline));
+        let told =
+            covers_deadlines && (bound.is_none() || (by_deadline && allowed == contender.deadline));
         if !told {
             refusals.push(task_refusal(system, case, place, bound, allowed)?);
         }
@@ -83,7 +85,11 @@ fn cpu_refusal(
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
             Err(other) => return Err(other),
         };
-        return Ok(Some(with_excess(refusal(subject, name, reason), case, excess)));
+        return Ok(Some(with_excess(
+            refusal(subject, name, reason),
+            case,
+            excess,
+        )));
     }
     let waits = case.contenders.iter().any(|c| c.waiting > 0);
     if case.policy == PolicyKind::EarliestDeadlineFirst
@@ -96,7 +102,11 @@ fn cpu_refusal(
             readable(excess.at),
             readable(excess.demand)
         );
-        return Ok(Some(with_excess(refusal(subject, name, reason), case, Some(excess))));
+        return Ok(Some(with_excess(
+            refusal(subject, name, reason),
+            case,
+            Some(excess),
+        )));
     }
     if decide::exceeds_limit(system, case) {
         let limit = u64::from(system.machine.limits.utilization.ppm());
@@ -111,11 +121,18 @@ fn cpu_refusal(
 }
 
 fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String {
-    let late = case.contenders.iter().filter(|c| {
-        bounds[c.task.index()].is_none_or(|bound| bound.response > c.deadline)
-    });
-    let names: Vec<&str> = late.map(|c| system.tasks[c.task.index()].name.as_str()).collect();
-    if names.is_empty() { "some task".to_string() } else { names.join(", ") }
+    let late = case
+        .contenders
+        .iter()
+        .filter(|c| bounds[c.task.index()].is_none_or(|bound| bound.response > c.deadline));
+    let names: Vec<&str> = late
+        .map(|c| system.tasks[c.task.index()].name.as_str())
+        .collect();
+    if names.is_empty() {
+        "some task".to_string()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Refusal {
@@ -129,9 +146,10 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         demand: Work::from_ticks(excess.demand),
         supply: Work::from_ticks(excess.supply),
     });
-    refusal.situation = "all releases fall together at 0, as late as their jitter allows; a section \
+    refusal.situation =
+        "all releases fall together at 0, as late as their jitter allows; a section \
                          with a later deadline began one tick before"
-        .to_string();
+            .to_string();
     refusal
 }
 
@@ -144,11 +162,18 @@ fn task_refusal(
 ) -> Checked<Refusal> {
     let contender = &case.contenders[place];
     let name = &system.tasks[contender.task.index()].name;
-    let what = if allowed < contender.deadline { "required response" } else { "deadline" };
+    let what = if allowed < contender.deadline {
+        "required response"
+    } else {
+        "deadline"
+    };
     let over = readable(allowed);
     let reason = match bound {
         Some(bound) => {
-            format!("{name} may take {}, over its {what} of {over}", readable(bound.response))
+            format!(
+                "{name} may take {}, over its {what} of {over}",
+                readable(bound.response)
+            )
         }
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
     };
@@ -173,8 +198,17 @@ fn missing_job(
     bound: Option<Bound>,
     allowed: u64,
 ) -> Checked<Option<(Question<'_>, Worst)>> {
-    let hidden = case.contenders.iter().any(|c| c.waiting > 0 || c.cost.suspension > 0);
-    let by_window = matches!(bound, Some(Bound { basis: Basis::Window(_) | Basis::Feasible, .. }));
+    let hidden = case
+        .contenders
+        .iter()
+        .any(|c| c.waiting > 0 || c.cost.suspension > 0);
+    let by_window = matches!(
+        bound,
+        Some(Bound {
+            basis: Basis::Window(_) | Basis::Feasible,
+            ..
+        })
+    );
     if hidden || by_window {
         return Ok(None);
     }
@@ -191,9 +225,9 @@ fn missing_job(
         return Ok(None);
     }
     match question.worst(&mut Meter::new(STEPS)) {
-        Ok(worst) => {
-            Ok(worst.filter(|w| w.response > allowed).map(|worst| (question, worst)))
-        }
+        Ok(worst) => Ok(worst
+            .filter(|w| w.response > allowed)
+            .map(|worst| (question, worst))),
         Err(AnalysisError::TooLong { .. }) => Ok(None),
         Err(other) => Err(other),
     }
@@ -202,7 +236,10 @@ fn missing_job(
 fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Worst) -> String {
     let name = |task: TaskId| system.tasks[task.index()].name.as_str();
     let own = question.own;
-    let together = own.flow.separation.map_or(worst.offset == 0, |t| worst.offset % t == 0);
+    let together = own
+        .flow
+        .separation
+        .map_or(worst.offset == 0, |t| worst.offset.is_multiple_of(t));
     let mut words = if question.rivals.is_empty() && case.takings.is_empty() {
         format!("{} alone", name(own.task))
     } else if together {

@@ -27,7 +27,10 @@ fn shift(own: &Contender, other: &Contender) -> i128 {
 
 /// The offsets at which a job with a later deadline may be in a section.
 fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
-    let tasks = case.contenders.iter().filter(|c| c.task != own.task && c.section > 1);
+    let tasks = case
+        .contenders
+        .iter()
+        .filter(|c| c.task != own.task && c.section > 1);
     let mut blockers: Vec<Blocker> = tasks
         .map(|c| Blocker {
             task: Some(c.task),
@@ -36,7 +39,11 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
         })
         .collect();
     if let Some((task, section)) = case.background {
-        blockers.push(Blocker { task: Some(task), length: section - 1, until: i128::MAX });
+        blockers.push(Blocker {
+            task: Some(task),
+            length: section - 1,
+            until: i128::MAX,
+        });
     }
     blockers
 }
@@ -55,7 +62,9 @@ pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
     let others = case.contenders.iter().filter(|c| c.task != own.task);
     let rivals = others.map(|other| Rival {
         contender: other,
-        urgent: Urgent::Deadline { shift: shift(own, other) },
+        urgent: Urgent::Deadline {
+            shift: shift(own, other),
+        },
     });
     Question {
         own,

@@ -29,7 +29,11 @@ pub(crate) fn compare_with_one(ratios: &[Ratio]) -> Ordering {
     }
     if whole >= 1 {
         let more = whole > 1 || rests.iter().any(|&(rest, _)| rest > 0);
-        return if more { Ordering::Greater } else { Ordering::Equal };
+        return if more {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        };
     }
     // What is missing to 1, in units of the current digit.
     let mut missing: u128 = 1;
@@ -47,7 +51,11 @@ pub(crate) fn compare_with_one(ratios: &[Ratio]) -> Ordering {
         }
         missing = wanted - digits;
         if missing >= rests.len() as u128 || exact {
-            return if missing == 0 { Ordering::Equal } else { Ordering::Less };
+            return if missing == 0 {
+                Ordering::Equal
+            } else {
+                Ordering::Less
+            };
         }
     }
     Ordering::Equal
@@ -75,7 +83,9 @@ pub(crate) fn parts_per_million(ratios: &[Ratio]) -> u64 {
 
 /// Least common multiple of the separations; `None` beyond 64 bits.
 pub(crate) fn hyperperiod(separations: impl Iterator<Item = u64>) -> Option<u64> {
-    separations.into_iter().try_fold(1_u64, |lcm, t| (lcm / gcd(lcm, t)).checked_mul(t))
+    separations
+        .into_iter()
+        .try_fold(1_u64, |lcm, t| (lcm / gcd(lcm, t)).checked_mul(t))
 }
 
 /// Greatest common divisor (Euclid).
@@ -91,7 +101,9 @@ mod tests {
     use super::*;
 
     fn ratios(list: &[(u64, u64)]) -> Vec<Ratio> {
-        list.iter().map(|&(demand, separation)| Ratio { demand, separation }).collect()
+        list.iter()
+            .map(|&(demand, separation)| Ratio { demand, separation })
+            .collect()
     }
 
     #[test]
@@ -118,9 +130,9 @@ mod tests {
         let above = [(1, 2), ((p - 1) / 2, p), (1, q)];
         assert_eq!(compare_with_one(&ratios(&above)), Ordering::Greater);
         // Differs from 1 by 1/(p·q): only the second digit shows it.
-        let close = [((p - 1) / 2, p), ((q + 1) / 2, q)];
+        let close = [((p - 1) / 2, p), (q.div_ceil(2), q)];
         assert_eq!(compare_with_one(&ratios(&close)), Ordering::Greater);
-        let close = [((p + 1) / 2, p), ((q - 1) / 2, q)];
+        let close = [(p.div_ceil(2), p), ((q - 1) / 2, q)];
         assert_eq!(compare_with_one(&ratios(&close)), Ordering::Less);
     }
 

@@ -113,7 +113,9 @@ impl Slack {
     /// A wcet that has grown by this much.
     pub fn grown(self, wcet: Work) -> Option<Work> {
         let grown = u128::from(wcet.ticks()) * (1000 + u128::from(self.0));
-        u64::try_from(grown.div_ceil(1000)).ok().map(Work::from_ticks)
+        u64::try_from(grown.div_ceil(1000))
+            .ok()
+            .map(Work::from_ticks)
     }
 }
 

@@ -14,7 +14,10 @@ fn verdict(system: &System) -> Verdict {
 
 /// The file of SEMANTICS §5.
 fn two_tasks() -> System {
-    let mut system = periodic(FP, &[(2 * MS, 10 * MS, 10 * MS), (5 * MS, 20 * MS, 20 * MS)]);
+    let mut system = periodic(
+        FP,
+        &[(2 * MS, 10 * MS, 10 * MS), (5 * MS, 20 * MS, 20 * MS)],
+    );
     system.tasks[0].name = "fast".into();
     system.tasks[1].name = "slow".into();
     system
@@ -31,7 +34,11 @@ fn two_tasks_have_bounds_of_2_and_7_ms_and_the_slack_of_the_semantics() {
     let v = verdict(&system);
     assert!(v.admitted);
     assert_eq!(bounds(&system), [Some(2 * MS), Some(7 * MS)]);
-    assert!(v.tasks.iter().all(|t| t.exactness == Exactness::Exact), "{:?}", v.tasks);
+    assert!(
+        v.tasks.iter().all(|t| t.exactness == Exactness::Exact),
+        "{:?}",
+        v.tasks
+    );
     assert_eq!(v.tasks[1].explanation, "7ms = 5ms (own slow) + 2ms (fast)");
     assert_eq!(slacks(&system), ["275.0 %", "220.0 %"]);
     require_response(&mut system, 1, 8 * MS);
@@ -59,7 +66,11 @@ fn processor_demand_admits_the_one_set_and_refuses_the_other_at_4() {
     assert!(!v.admitted);
     assert_eq!(v.refusals.len(), 1);
     assert_eq!(v.refusals[0].subject, Subject::Cpu(CpuId(0)));
-    let expected = Witness::Demand { at: span(4), demand: work(5), supply: work(4) };
+    let expected = Witness::Demand {
+        at: span(4),
+        demand: work(5),
+        supply: work(4),
+    };
     assert_eq!(v.refusals[0].witness, Some(expected));
 }
 
@@ -84,7 +95,10 @@ fn can_bus_example_is_worst_at_the_second_job_without_preemption() {
     // Davis, Burns, Bril and Lukkien 2007, Table 1, in hundredths of the length of a message: the
     // first job of the third message takes 300, the second 350.
     let set = [(100, 250, 250), (100, 350, 350), (100, 350, 350)];
-    assert_eq!(bounds(&sporadic(NP_FP, &set)), [Some(199), Some(299), Some(350)]);
+    assert_eq!(
+        bounds(&sporadic(NP_FP, &set)),
+        [Some(199), Some(299), Some(350)]
+    );
     let mut tight = set;
     tight[2].2 = 349;
     let v = verdict(&sporadic(NP_FP, &tight));
@@ -132,7 +146,12 @@ fn planner_misses_alone_and_core3_is_overloaded() {
     assert_eq!(v.cpus[1].utilization_ppm, 1_012_600);
     // Two CPUs are refused: each says what would mend it, neither alone mends the system.
     assert!(v.refusals.iter().all(|r| r.fix.is_none()));
-    assert!(v.refusals[0].advice.contains("task.Planner.wcet = \"12ms\""), "{v:?}");
+    assert!(
+        v.refusals[0]
+            .advice
+            .contains("task.Planner.wcet = \"12ms\""),
+        "{v:?}"
+    );
 }
 
 #[test]
@@ -148,7 +167,10 @@ fn reserves_and_missing_time_come_before_everybody() {
     // 3 + 2 + 1 = 6; 5 + 2·3 + 2·2 + 1 = 16.
     assert_eq!(bounds(&system), [Some(6), Some(16)]);
     let explanation = &verdict(&system).tasks[1].explanation;
-    assert!(explanation.contains("2 x 2ns (fair server) + 1ns (missing time)"), "{explanation}");
+    assert!(
+        explanation.contains("2 x 2ns (fair server) + 1ns (missing time)"),
+        "{explanation}"
+    );
 }
 
 #[test]
@@ -171,7 +193,10 @@ fn a_utilization_above_the_limit_is_refused_without_a_witness() {
     let v = verdict(&system);
     assert_eq!(v.refusals.len(), 1);
     assert_eq!(v.refusals[0].witness, None);
-    assert_eq!(v.refusals[0].fix.as_ref().expect("shorter work").to, span(4));
+    assert_eq!(
+        v.refusals[0].fix.as_ref().expect("shorter work").to,
+        span(4)
+    );
     system.machine.limits.utilization = Share::try_from_ppm(500_000).expect("a share");
     assert!(verdict(&system).admitted);
 }
@@ -191,7 +216,12 @@ fn sections_block_for_one_tick_less_than_their_length() {
     let mut system = sporadic(FP, &[(2, 10, 10), (6, 30, 30)]);
     system.tasks[1].non_preemptive = work(4);
     assert_eq!(bounds(&system), [Some(5), Some(8)]);
-    assert!(verdict(&system).tasks.iter().all(|t| t.exactness == Exactness::Exact));
+    assert!(
+        verdict(&system)
+            .tasks
+            .iter()
+            .all(|t| t.exactness == Exactness::Exact)
+    );
     let mut clocked = periodic(FP, &[(2, 10, 10), (6, 30, 30)]);
     clocked.tasks[1].non_preemptive = work(4);
     assert_eq!(verdict(&clocked).tasks[0].exactness, Exactness::Sufficient);
@@ -212,7 +242,11 @@ fn background_work_has_no_bound_and_costs_nothing_but_its_sections() {
 fn different_phases_make_the_bound_sufficient_unless_releases_still_meet() {
     let mut system = periodic(FP, &[(2, 10, 10), (3, 15, 15)]);
     system.tasks[1].phase = span(10);
-    assert_eq!(verdict(&system).tasks[1].exactness, Exactness::Exact, "10 = 10 + 0·15");
+    assert_eq!(
+        verdict(&system).tasks[1].exactness,
+        Exactness::Exact,
+        "10 = 10 + 0·15"
+    );
     system.tasks[1].phase = span(1);
     let v = verdict(&system);
     assert_eq!(v.tasks[0].exactness, Exactness::Exact, "nothing delays it");
@@ -222,23 +256,45 @@ fn different_phases_make_the_bound_sufficient_unless_releases_still_meet() {
 #[test]
 fn quick_answers_inform_and_never_decide() {
     let v = verdict(&periodic(FP, &[(1, 4, 4), (1, 5, 5), (1, 10, 10)]));
-    assert!(v.cpus[0].quick.iter().all(|q| q.answer == QuickAnswer::Admits));
+    assert!(
+        v.cpus[0]
+            .quick
+            .iter()
+            .all(|q| q.answer == QuickAnswer::Admits)
+    );
     // U = 0.953: above both bounds, and yet exactly schedulable.
     let v = verdict(&periodic(FP, &[(3, 7, 7), (3, 12, 12), (5, 20, 20)]));
-    assert!(v.admitted && v.cpus[0].quick.iter().all(|q| q.answer == QuickAnswer::CannotTell));
+    assert!(
+        v.admitted
+            && v.cpus[0]
+                .quick
+                .iter()
+                .all(|q| q.answer == QuickAnswer::CannotTell)
+    );
     // Harmonic, U = 1: exact arithmetic admits.
     assert!(verdict(&periodic(FP, &[(1, 2, 2), (1, 4, 4), (2, 8, 8)])).admitted);
     // Bini's own point: U1 = U2 = √2 − 1 is on the hyperbola; a rational just inside is admitted.
-    let v = verdict(&periodic(FP, &[(41_421, 100_000, 100_000), (41_421, 100_000, 100_000)]));
+    let v = verdict(&periodic(
+        FP,
+        &[(41_421, 100_000, 100_000), (41_421, 100_000, 100_000)],
+    ));
     assert_eq!(v.cpus[0].quick[1].answer, QuickAnswer::Admits);
 }
 
 #[test]
 fn reservations_and_single_jobs_have_bounds() {
     let mut system = empty(EDF, 1);
-    let reservation = Class::Reservation { period: span(10), slice: work(4) };
-    let once = Class::Once { size: work(7), relative_deadline: span(15) };
-    system.tasks.push(Task::new("server", CpuId(0), reservation));
+    let reservation = Class::Reservation {
+        period: span(10),
+        slice: work(4),
+    };
+    let once = Class::Once {
+        size: work(7),
+        relative_deadline: span(15),
+    };
+    system
+        .tasks
+        .push(Task::new("server", CpuId(0), reservation));
     system.tasks.push(Task::new("boot", CpuId(0), once));
     // boot: 7 + 4 (the second slice's deadline, 20, is later than 15).
     assert_eq!(bounds(&system)[1], Some(11));

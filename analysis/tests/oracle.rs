@@ -37,7 +37,13 @@ fn value(result: response_time_analysis::fixed_point::SearchResult) -> Option<u6
 
 /// Longest section of the less urgent, less the tick in which it began.
 fn blocking(rows: &[Row]) -> Service {
-    Service::from(rows.iter().map(|r| r.4).max().unwrap_or(0).saturating_sub(1))
+    Service::from(
+        rows.iter()
+            .map(|r| r.4)
+            .max()
+            .unwrap_or(0)
+            .saturating_sub(1),
+    )
 }
 
 fn their_fixed_priority(rows: &[Row], place: usize, preemptive: bool) -> Option<u64> {
@@ -64,8 +70,10 @@ fn their_fixed_priority(rows: &[Row], place: usize, preemptive: bool) -> Option<
 fn their_edf(rows: &[Row], place: usize) -> Option<u64> {
     use edf::floating_nonpreemptive::{InterferingTask, TaskUnderAnalysis};
     let rbfs: Vec<Rbf> = rows.iter().map(rbf).collect();
-    let own =
-        TaskUnderAnalysis { rbf: &rbfs[place], deadline: Duration::from(rows[place].2) };
+    let own = TaskUnderAnalysis {
+        rbf: &rbfs[place],
+        deadline: Duration::from(rows[place].2),
+    };
     let others: Vec<_> = (0..rows.len())
         .filter(|&other| other != place)
         .map(|other| InterferingTask {
@@ -75,16 +83,25 @@ fn their_edf(rows: &[Row], place: usize) -> Option<u64> {
         })
         .collect();
     let limit = Duration::from(LIMIT);
-    value(edf::floating_nonpreemptive::dedicated_uniproc_rta(&own, &others, limit))
+    value(edf::floating_nonpreemptive::dedicated_uniproc_rta(
+        &own, &others, limit,
+    ))
 }
 
 fn their_preemptive_edf(rows: &[Row], place: usize) -> Option<u64> {
     use edf::fully_preemptive::Task;
     let rbfs: Vec<Rbf> = rows.iter().map(rbf).collect();
-    let task = |index: usize| Task { rbf: &rbfs[index], deadline: Duration::from(rows[index].2) };
+    let task = |index: usize| Task {
+        rbf: &rbfs[index],
+        deadline: Duration::from(rows[index].2),
+    };
     let others: Vec<_> = (0..rows.len()).filter(|&o| o != place).map(task).collect();
     let limit = Duration::from(LIMIT);
-    value(edf::fully_preemptive::dedicated_uniproc_rta(&task(place), &others, limit))
+    value(edf::fully_preemptive::dedicated_uniproc_rta(
+        &task(place),
+        &others,
+        limit,
+    ))
 }
 
 fn system(policy: PolicyKind, rows: &[Row]) -> System {
@@ -122,7 +139,10 @@ fn compare(
             // Jitter on a task's own releases has another meaning there: compare without.
             if row.3 == 0 {
                 let bound = ours.tasks[place].response_bound.map(Span::ticks);
-                assert_eq!(bound, expected, "{name}, seed {seed}, task {place} of {rows:?}");
+                assert_eq!(
+                    bound, expected,
+                    "{name}, seed {seed}, task {place} of {rows:?}"
+                );
             }
         }
         if rows.iter().all(|row| row.3 == 0) {
@@ -132,7 +152,10 @@ fn compare(
     }
     let share = admitted * 100 / sets;
     println!("{name}: {sets} sets, {share} % admitted");
-    assert!((30..=70).contains(&share), "{name}: {share} % of the sets are admitted");
+    assert!(
+        (30..=70).contains(&share),
+        "{name}: {share} % of the sets are admitted"
+    );
 }
 
 fn plain(random: &mut Random, load: (f64, f64), deadlines: Deadlines) -> Vec<Row> {
@@ -173,7 +196,9 @@ fn fixed_priority_with_sections_agrees() {
         let rows = plain(random, (0.5, 0.95), Deadlines::Arbitrary);
         with_sections(random, rows)
     };
-    compare("sections", 2_000, FP, draw, |rows, place| their_fixed_priority(rows, place, true));
+    compare("sections", 2_000, FP, draw, |rows, place| {
+        their_fixed_priority(rows, place, true)
+    });
 }
 
 #[test]
@@ -181,14 +206,20 @@ fn fixed_priority_with_jitter_of_others_agrees() {
     let draw = |random: &mut Random| {
         let mut rows = plain(random, (0.4, 0.9), Deadlines::Arbitrary);
         for row in &mut rows {
-            row.3 = if random.within(0, 1) == 0 { 0 } else { random.within(0, row.1 * 2) };
+            row.3 = if random.within(0, 1) == 0 {
+                0
+            } else {
+                random.within(0, row.1 * 2)
+            };
         }
         if let Some(last) = rows.last_mut() {
             last.3 = 0;
         }
         rows
     };
-    compare("jitter", 2_000, FP, draw, |rows, place| their_fixed_priority(rows, place, true));
+    compare("jitter", 2_000, FP, draw, |rows, place| {
+        their_fixed_priority(rows, place, true)
+    });
 }
 
 #[test]
@@ -206,9 +237,10 @@ fn non_preemptive_fixed_priority_agrees() {
 
 #[test]
 fn edf_agrees() {
-    for (deadlines, load) in
-        [(Deadlines::Constrained, (0.8, 1.08)), (Deadlines::Arbitrary, (0.9, 1.08))]
-    {
+    for (deadlines, load) in [
+        (Deadlines::Constrained, (0.8, 1.08)),
+        (Deadlines::Arbitrary, (0.9, 1.08)),
+    ] {
         let draw = |random: &mut Random| plain(random, load, deadlines);
         compare("edf", 1_500, EDF, draw, their_preemptive_edf);
     }
@@ -233,7 +265,11 @@ fn the_last_in_the_order_has_the_fifo_bound_of_all() {
         let theirs = value(fifo::dedicated_uniproc_rta(&all, Duration::from(LIMIT)));
         let ours = judge(&system(PolicyKind::Fifo, &rows));
         let bounds = ours.tasks.iter().map(|t| t.response_bound.map(Span::ticks));
-        assert_eq!(bounds.clone().next_back(), Some(theirs), "seed {seed}: {rows:?}");
+        assert_eq!(
+            bounds.clone().next_back(),
+            Some(theirs),
+            "seed {seed}: {rows:?}"
+        );
         assert_eq!(bounds.max(), Some(theirs), "seed {seed}: {rows:?}");
     }
 }

@@ -25,7 +25,11 @@ pub(crate) fn work(ticks: u64) -> Work {
 pub(crate) fn empty(policy: PolicyKind, cpus: usize) -> System {
     let mut system = System::default();
     for index in 0..cpus {
-        system.cpus.push(Cpu { name: index.to_string(), host: None, policy });
+        system.cpus.push(Cpu {
+            name: index.to_string(),
+            host: None,
+            policy,
+        });
     }
     system
 }
@@ -34,8 +38,11 @@ pub(crate) fn empty(policy: PolicyKind, cpus: usize) -> System {
 pub(crate) fn periodic(policy: PolicyKind, tasks: &[(u64, u64, u64)]) -> System {
     let mut system = empty(policy, 1);
     for (index, &(c, t, d)) in tasks.iter().enumerate() {
-        let class =
-            Class::Periodic { period: span(t), wcet: work(c), relative_deadline: span(d) };
+        let class = Class::Periodic {
+            period: span(t),
+            wcet: work(c),
+            relative_deadline: span(d),
+        };
         let mut task = Task::new(format!("t{index}"), CpuId(0), class);
         task.priority = Priority::new(u32::try_from(tasks.len() - index).expect("few tasks"));
         system.tasks.push(task);
@@ -58,11 +65,18 @@ pub(crate) fn sporadic(policy: PolicyKind, tasks: &[(u64, u64, u64)]) -> System 
 
 pub(crate) fn require_response(system: &mut System, task: u32, within: u64) {
     let task = TaskId(task);
-    system.requirements.push(Requirement::Response { task, within: span(within) });
+    system.requirements.push(Requirement::Response {
+        task,
+        within: span(within),
+    });
 }
 
 /// All response bounds, in the order of the file.
 pub(crate) fn bounds(system: &System) -> Vec<Option<u64>> {
     let verdict = punctual_analysis::admit(system).expect("analysis ends");
-    verdict.tasks.iter().map(|t| t.response_bound.map(Span::ticks)).collect()
+    verdict
+        .tasks
+        .iter()
+        .map(|t| t.response_bound.map(Span::ticks))
+        .collect()
 }

@@ -34,10 +34,18 @@ struct Progress {
 
 /// Completion instants by task and job; `None`: not by the end.
 pub(crate) fn simulate(system: &System, script: &Script) -> Vec<Vec<Option<i64>>> {
-    let fresh = Progress { completed: 0, known: 0, done: 0, asleep_until: i64::MIN };
+    let fresh = Progress {
+        completed: 0,
+        known: 0,
+        done: 0,
+        asleep_until: i64::MIN,
+    };
     let mut tasks = vec![fresh; system.tasks.len()];
-    let mut completions: Vec<Vec<Option<i64>>> =
-        script.jobs.iter().map(|list| vec![None; list.len()]).collect();
+    let mut completions: Vec<Vec<Option<i64>>> = script
+        .jobs
+        .iter()
+        .map(|list| vec![None; list.len()])
+        .collect();
     let mut running: Vec<Option<usize>> = vec![None; system.cpus.len()];
     let mut taken: Vec<u64> = vec![0; system.machine.reserves.len()];
     let start = script.jobs.iter().flatten().map(|j| j.1).min().unwrap_or(0);
@@ -165,7 +173,10 @@ fn predecessors_done(
 ) -> bool {
     let model = &system.tasks[task];
     let done = |from: &TaskId, until: i64| {
-        let needed = script.jobs[from.index()].iter().take_while(|job| job.0 <= until).count();
+        let needed = script.jobs[from.index()]
+            .iter()
+            .take_while(|job| job.0 <= until)
+            .count();
         tasks[from.index()].known >= needed
     };
     model.after.iter().all(|from| done(from, arrival))
@@ -179,8 +190,12 @@ pub(crate) fn densest(system: &System, task: usize, first: i64, end: i64) -> Vec
     let Some(t) = task.class.min_separation().map(|t| signed(t.ticks())) else {
         return vec![(first - jitter, first)];
     };
-    let arrivals = (0..).map(|k| first - jitter + k * t).take_while(|&a| a < end);
-    arrivals.map(|arrival| (arrival, arrival.max(first))).collect()
+    let arrivals = (0..)
+        .map(|k| first - jitter + k * t)
+        .take_while(|&a| a < end);
+    arrivals
+        .map(|arrival| (arrival, arrival.max(first)))
+        .collect()
 }
 
 /// The longest response of a task's jobs; a job that is not done by the end counts up to there.
@@ -194,15 +209,23 @@ pub(crate) fn longest_response(script: &Script, done: &[Vec<Option<i64>>], task:
 /// Whether a job that is due by the end is late.
 pub(crate) fn misses(system: &System, script: &Script, done: &[Vec<Option<i64>>]) -> bool {
     (0..system.tasks.len()).any(|task| {
-        let Some(deadline) = system.tasks[task].class.relative_deadline() else { return false };
+        let Some(deadline) = system.tasks[task].class.relative_deadline() else {
+            return false;
+        };
         let required = system.requirements.iter().filter_map(|r| match r {
             Requirement::Response { task: t, within } if t.index() == task => Some(*within),
             Requirement::Response { .. } => None,
         });
-        let allowed = required.chain([deadline]).min().map_or(0, |d| signed(d.ticks()));
-        script.jobs[task].iter().zip(&done[task]).any(|(&(arrival, _), done)| {
-            let due = arrival + allowed;
-            due <= script.end && done.is_none_or(|done| done > due)
-        })
+        let allowed = required
+            .chain([deadline])
+            .min()
+            .map_or(0, |d| signed(d.ticks()));
+        script.jobs[task]
+            .iter()
+            .zip(&done[task])
+            .any(|(&(arrival, _), done)| {
+                let due = arrival + allowed;
+                due <= script.end && done.is_none_or(|done| done > due)
+            })
     })
 }
