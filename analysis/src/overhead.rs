@@ -4,7 +4,8 @@
 //! 1. Each job pays two switches, one preemption and one refill of the caches, whether it needs
 //!    them or not; under round robin each of its turns does, and the timer entry that ends it.
 //! 2. Each release pays one timer entry, above all tasks of its CPU, in the order of releases.
-//! 3. A reserve or missing time takes at most its budget in any window of its period, above all.
+//! 3. A reserve or missing time takes at most its budget in any window of its period, above all, on
+//!    every CPU.
 //! 4. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
 //!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
 //!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again

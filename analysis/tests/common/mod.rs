@@ -2,6 +2,7 @@
 // Each test binary uses its own part of these helpers.
 #![allow(dead_code)]
 
+pub(crate) mod draw;
 pub(crate) mod random;
 pub(crate) mod simulator;
 
