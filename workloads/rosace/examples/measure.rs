@@ -1,4 +1,4 @@
-//! Measures how long each step takes: the figures behind the wcets of `examples/rosace.toml`.
+//! Measures each step: the figures behind the wcets of `examples/rosace.toml`.
 //!
 //! ```text
 //! cargo run --release -p punctual-rosace --example measure

@@ -27,7 +27,7 @@
 //!
 //! Inside one step of 5 ms the order is: elevator, engine, dynamics, the filters that are due, the
 //! controllers that are due. Any schedule that keeps the rates and the precedence of
-//! `examples/rosace.toml` reproduces [`reference`] bit for bit, whatever is delayed, preempted or
+//! `examples/rosace.toml` reproduces [`reference()`] bit for bit, whatever is delayed, preempted or
 //! moved to another CPU; [`RosaceWorkload`]'s `check` says whether it did.
 //!
 //! What this crate does not know: when its steps run, on which CPU, and who calls them.

@@ -1,4 +1,4 @@
-//! The precedence of `examples/rosace.toml` alone fixes the trajectory: no schedule can change it.
+//! The precedence of `examples/rosace.toml` alone fixes the trajectory.
 //!
 //! Jobs are executed in random order, bound by nothing but `after` and `follows` as SEMANTICS §1
 //! defines them: not by time, priority or CPU. What holds here holds under every delay.

@@ -1,4 +1,4 @@
-//! The example in virtual time: other placements, policies and faults, always the same flight.
+//! The example in virtual time: any placement, policy and fault, the same flight.
 
 use punctual_kern::{NoSink, Plan};
 use punctual_model::{Cpu, CpuId, Frequency, PolicyKind, Span, System, TaskId, WorkSource};

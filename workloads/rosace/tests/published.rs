@@ -1,4 +1,4 @@
-//! The sequential reference against the published trajectory, and the mode that it leaves out.
+//! The reference against the published trajectory, and the mode that it leaves out.
 
 use punctual_rosace::{Mode, Targets, csv, reference};
 
