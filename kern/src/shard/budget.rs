@@ -141,8 +141,10 @@ impl<P: Policy> Shard<P> {
         arrival: Instant,
         sink: &mut S,
     ) {
-        if let Some(job) = &self.threads[thread].job {
-            let wanted_more = !job.gave_up && self.threads[thread].queued;
+        let t = &self.threads[thread];
+        if let Some(job) = &t.job {
+            // A slice that ends with its period is whole.
+            let wanted_more = !job.gave_up && t.queued && !t.budget.is_zero();
             let outcome = if wanted_more {
                 Outcome::Short
             } else {
