@@ -20,6 +20,7 @@ mod check;
 mod code;
 pub mod export;
 mod form;
+pub mod html;
 mod log;
 mod record;
 mod recorder;

@@ -49,7 +49,7 @@ impl Random {
     }
 
     fn thread(&mut self) -> ThreadId {
-        let generation = if self.next() % 4 == 0 {
+        let generation = if self.next().is_multiple_of(4) {
             self.small()
         } else {
             0
@@ -63,7 +63,7 @@ impl Random {
 
     fn event(&mut self, log: &Log) -> Event {
         let constraint = log.plan.cpus[0].threads[self.below(6)].1;
-        let until = (self.next() % 2 == 0).then(|| self.instant());
+        let until = (self.next().is_multiple_of(2)).then(|| self.instant());
         let cause = self.pick(&[MissingCause::Stolen, MissingCause::GivenBack]);
         let (thread, arrival, span) = (self.thread(), self.instant(), self.number());
         let span = Span::from_ticks(span);
@@ -94,7 +94,10 @@ impl Random {
         use TraceEvent as T;
         let (thread, job, arrival) = (self.thread(), self.number(), self.instant());
         let (deadline, work) = (self.instant(), Work::from_ticks(self.number()));
-        let (budget, flag) = ((self.next() % 2 == 0).then_some(work), self.next() % 2 == 0);
+        let (budget, flag) = (
+            (self.next().is_multiple_of(2)).then_some(work),
+            self.next().is_multiple_of(2),
+        );
         let from = flag.then(|| self.thread());
         let outcomes = [
             Outcome::Done,
@@ -163,7 +166,7 @@ impl Random {
         let (thread, slot) = (self.thread(), self.small());
         Decision {
             next: self.pick(&[Next::Idle, Next::Thread(thread)]),
-            arm: (self.next() % 2 == 0).then(|| self.instant()),
+            arm: (self.next().is_multiple_of(2)).then(|| self.instant()),
             refused: self.pick(&[
                 None,
                 Some(Refusal::StaleThread(thread)),

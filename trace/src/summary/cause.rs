@@ -14,7 +14,7 @@ use punctual_model::{Instant, PolicyKind, readable};
 use serde::Serialize;
 
 use super::{MAX_LISTED_MISSES, Miss};
-use crate::behavior::{Behavior, JobRecord};
+use crate::behavior::{Behavior, JobRecord, WaitReason, Waiting};
 use crate::log::Log;
 
 /// How many jobs a busy window is followed back over, and how many segments are added up. A window
@@ -107,6 +107,8 @@ struct Delays {
     less_urgent: u64,
     late_release: u64,
     overran: bool,
+    /// Without budget, by this job and those of its thread before it.
+    unfunded: u64,
 }
 
 impl<'a> Inquiry<'a> {
@@ -205,9 +207,24 @@ impl<'a> Inquiry<'a> {
                     .ticks();
             }
         }
+        delays.unfunded = self.unfunded(job, from, to);
         let most = shares.iter().enumerate().max_by_key(|(_, ticks)| **ticks);
         delays.worst = most.map(|(thread, ticks)| (thread, *ticks));
         delays
+    }
+
+    /// How long the thread of `job` had no budget, or ran demoted, within the window.
+    fn unfunded(&self, job: &JobRecord, from: Instant, to: Instant) -> u64 {
+        let waits = &self.behavior.waits;
+        let first = waits.partition_point(|wait| wait.end <= from);
+        let own = |wait: &&Waiting| {
+            let of = &self.behavior.jobs[wait.job];
+            wait.reason == WaitReason::Budget && of.thread == job.thread
+        };
+        let waits = waits[first..].iter().take(MAX_WINDOW).filter(own);
+        let throttled = waits.map(|w| w.end.min(to).since(w.start.max(from)).ticks());
+        let demoted = job.demoted.map_or(0, |at| to.since(at).ticks());
+        throttled.sum::<u64>() + demoted
     }
 
     fn explain(&self, at: usize) -> Miss {
@@ -265,7 +282,7 @@ impl<'a> Inquiry<'a> {
             Cause::LateTimer
         };
         let overrun = if delays.overran {
-            delays.own.max(job.throttled.ticks())
+            delays.own.max(delays.unfunded)
         } else {
             0
         };
@@ -325,7 +342,7 @@ impl<'a> Inquiry<'a> {
             ("more urgent work", delays.urgent),
             ("less urgent work", delays.less_urgent),
             ("given back", delays.given_back),
-            ("without budget", job.throttled.ticks()),
+            ("without budget", delays.unfunded),
             ("suspended", job.suspended.ticks()),
             ("waiting for predecessors", job.held_back.ticks()),
             ("released late by", delays.late_release),

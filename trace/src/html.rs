@@ -1,0 +1,205 @@
+//! A run as one self-contained HTML page: verdict, timeline, distributions against bounds, misses.
+//!
+//! Nothing is loaded from anywhere and nothing is executed: styles and drawings are inside, light or
+//! dark as the reader's system asks. Everything is capped ([`MAX_TASKS`] and its neighbours), so the
+//! page stays well below a megabyte however long the log; what is left out is said.
+
+mod distribution;
+mod svg;
+mod tables;
+mod timeline;
+
+use std::fmt::Write;
+
+use crate::behavior::Behavior;
+use crate::log::Log;
+use crate::short::{Count, Short};
+use crate::summary::{RunReport, RunVerdict};
+use svg::{Escaped, clip};
+
+/// Most tasks in the table.
+pub const MAX_TASKS: usize = 400;
+/// Most tasks with a drawn distribution.
+pub const MAX_DISTRIBUTIONS: usize = 60;
+/// Most misses listed.
+pub const MAX_MISSES: usize = 200;
+/// Most CPUs, and most lines of the machine's fingerprint.
+pub const MAX_LINES: usize = 300;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The page of a log. O(records · log records).
+pub fn page(log: &Log) -> String {
+    let behaviors: Vec<Behavior> = (0..log.cpus.len())
+        .map(|cpu| Behavior::new(log, cpu))
+        .collect();
+    let report = RunReport::of_behaviors(log, &behaviors);
+    let mut out = String::with_capacity(1 << 17);
+    // Writing to a string cannot fail.
+    let _ = write_page(&mut out, log, &behaviors, &report);
+    out
+}
+
+fn write_page(
+    out: &mut String,
+    log: &Log,
+    behaviors: &[Behavior],
+    report: &RunReport,
+) -> std::fmt::Result {
+    let source = clip(&report.source, 120);
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}: {}</title>\n<style>\n{STYLE}</style></head><body><main>",
+        Escaped(&source),
+        report.verdict.name()
+    )?;
+    head(out, report)?;
+    remarks(out, report)?;
+    section(
+        out,
+        "Tasks",
+        "Responses from arrival to completion, beside their bounds.",
+    )?;
+    tables::tasks(out, report)?;
+    out.push_str("</section>\n");
+    timeline::write(out, log, behaviors)?;
+    section(
+        out,
+        "Response times",
+        "Every completed job; counts on a logarithmic scale, so that single outliers show.",
+    )?;
+    distribution::write(out, log, behaviors, report)?;
+    out.push_str("</section>\n");
+    if !report.misses.is_empty() {
+        section(
+            out,
+            "Misses",
+            "Each late job with what delayed it in its busy window.",
+        )?;
+        tables::misses(out, report)?;
+        out.push_str("</section>\n");
+    }
+    section(
+        out,
+        "CPUs",
+        "What was decided, what was missing, and how that was measured.",
+    )?;
+    tables::cpus(out, report)?;
+    out.push_str("</section>\n");
+    if !report.machine.is_empty() {
+        section(out, "Machine", "")?;
+        tables::machine(out, report)?;
+        out.push_str("</section>\n");
+    }
+    writeln!(
+        out,
+        "<footer>{}</footer></main></body></html>",
+        Escaped(&clip(&report.tool, 120))
+    )
+}
+
+fn section(out: &mut String, title: &str, remark: &str) -> std::fmt::Result {
+    write!(out, "<section><h2>{title}</h2>")?;
+    if !remark.is_empty() {
+        write!(out, "<p class=\"remark\">{remark}</p>")?;
+    }
+    out.push('\n');
+    Ok(())
+}
+
+fn head(out: &mut String, report: &RunReport) -> std::fmt::Result {
+    let jobs: u64 = report.tasks.iter().map(|t| t.jobs).sum();
+    let misses: u64 = report.tasks.iter().map(|t| t.misses).sum();
+    let missing: u64 = report.cpus.iter().map(|c| c.missing_time_ns).sum();
+    let verdict = match report.verdict {
+        RunVerdict::Met => "Every deadline was met",
+        RunVerdict::Missed => "Deadlines were missed",
+        RunVerdict::Excused => "Late only by missing time",
+    };
+    let mode = match report.mode {
+        "real-time" => "real time",
+        "virtual" => "virtual time",
+        other => other,
+    };
+    writeln!(
+        out,
+        "<header class=\"{}\"><p class=\"source\">{}</p><h1><span class=\"verdict\">{}</span> \
+         {verdict}</h1>",
+        report.verdict.name(),
+        Escaped(&clip(&report.source, 120)),
+        report.verdict.name()
+    )?;
+    let facts = [
+        (Count(jobs).to_string(), "jobs (N)"),
+        (Count(misses).to_string(), "missed"),
+        (Short(report.duration_ns).to_string(), "covered"),
+        (Short(missing).to_string(), "missing time"),
+        (mode.to_string(), "mode"),
+        (clip(&report.platform, 20), "platform"),
+    ];
+    out.push_str("<dl class=\"facts\">");
+    for (value, name) in facts {
+        write!(
+            out,
+            "<div><dt>{name}</dt><dd>{}</dd></div>",
+            Escaped(&value)
+        )?;
+    }
+    out.push_str("</dl></header>\n");
+    Ok(())
+}
+
+/// What a reader must know before trusting a figure.
+fn remarks(out: &mut String, report: &RunReport) -> std::fmt::Result {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    if report.mode == "best-effort" {
+        let what = "Best effort: without the privileges below, figures are observations only.";
+        all.push(("warn", what.into()));
+    }
+    let lost = report.lost_capabilities.iter().take(MAX_LINES);
+    all.extend(lost.map(|lost| ("warn", format!("Not guaranteed: {}", clip(lost, 300)))));
+    if let Some(why) = &report.stopped {
+        let after = Short(report.elapsed_ns);
+        all.push(("warn", format!("Stopped after {after}: {}", clip(why, 300))));
+    }
+    for cpu in report.cpus.iter().take(MAX_LINES) {
+        if let Some(at) = cpu.lost_from_ns {
+            let what = format!(
+                "CPU {}: the recorder was full; nothing is known after {}",
+                cpu.id,
+                Short(at)
+            );
+            all.push(("bad", what));
+        }
+    }
+    let faults = report.faults.iter().take(MAX_LINES);
+    all.extend(faults.map(|fault| ("bad", format!("Fault: {}", clip(fault, 300)))));
+    if let Some(oracle) = report.oracle {
+        let steps = Count(oracle.steps);
+        all.push(match oracle.mismatches {
+            0 => (
+                "good",
+                format!("Results: {steps} steps equal to the reference."),
+            ),
+            n => (
+                "bad",
+                format!(
+                    "Results: {} of {steps} steps differ from the reference.",
+                    Count(n)
+                ),
+            ),
+        });
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    out.push_str("<ul class=\"remarks\">");
+    for (class, text) in all {
+        write!(out, "<li class=\"{class}\">{}</li>", Escaped(&text))?;
+    }
+    out.push_str("</ul>\n");
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! The timeline: who executed when, in the stretch of the run that matters most.
+//!
+//! That is the stretch around the first miss that missing time does not excuse, else around the
+//! first miss, else the start. One row per task, one band per CPU:
+//!
+//! ```text
+//!   task  ^-----####-------#####|        ^ release, - pending, # executing, | deadline
+//! ```
+
+use std::fmt::{self, Write};
+
+use punctual_kern::MissingCause;
+use punctual_model::Instant;
+
+use super::svg::{Escaped, Scale, clip, time_axis};
+use crate::behavior::{Behavior, JobRecord};
+use crate::log::Log;
+use crate::short::{Count, Short};
+
+/// Size of the drawing, in units of its view box.
+const WIDTH: f64 = 1_100.0;
+const LABELS: f64 = 150.0;
+const ROW: f64 = 26.0;
+const BAND: f64 = 28.0;
+/// Most rows, most jobs that the window aims at, and most shapes in all.
+const MAX_ROWS: usize = 48;
+const MAX_JOBS: usize = 140;
+const MAX_SHAPES: usize = 4_000;
+
+/// The stretch that is drawn, in ticks, and why this one.
+struct Window {
+    start: Instant,
+    end: Instant,
+    why: String,
+}
+
+/// Writes the section.
+pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior]) -> fmt::Result {
+    let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
+    if behaviors.iter().all(|b| b.jobs.is_empty()) || end == Instant::ZERO {
+        return Ok(());
+    }
+    let window = choose(log, behaviors, end);
+    let length = log.ns(window.end.since(window.start).ticks());
+    writeln!(
+        out,
+        "<section><h2>Timeline</h2><p class=\"remark\">{}, {} from {} on.</p>{LEGEND}",
+        Escaped(&window.why),
+        Short(length),
+        Short(log.ns(window.start.ticks()))
+    )?;
+    let mut drawing = Drawing {
+        log,
+        window: &window,
+        scale: Scale::linear((0, length), (LABELS, WIDTH - LABELS - 24.0)),
+        shapes: 0,
+        body: String::new(),
+    };
+    let (height, hidden) = drawing.bands(behaviors)?;
+    let sign = if window.start > Instant::ZERO {
+        "+"
+    } else {
+        ""
+    };
+    write!(
+        out,
+        "<div class=\"wide\"><svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
+         aria-label=\"Timeline of the schedule\">",
+        height + 24.0
+    )?;
+    time_axis(out, &drawing.scale, (4.0, height), sign)?;
+    out.push_str(&drawing.body);
+    out.push_str("</svg></div>");
+    if hidden > 0 {
+        let hidden = Count(hidden as u64);
+        write!(
+            out,
+            "<p class=\"remark\">… and {hidden} more tasks, not drawn.</p>"
+        )?;
+    }
+    if drawing.shapes >= MAX_SHAPES {
+        out.push_str("<p class=\"remark\">Too much happens here to draw all of it.</p>");
+    }
+    out.push_str("</section>\n");
+    Ok(())
+}
+
+const LEGEND: &str = "<p class=\"legend\">\
+    <svg width=\"14\" height=\"14\"><path class=\"release\" d=\"M7 13V3M4 6l3-3 3 3\"/></svg> release \
+    <svg width=\"14\" height=\"14\"><path class=\"deadline\" d=\"M7 1v10M4 8l3 3 3-3\"/></svg> deadline \
+    <svg width=\"22\" height=\"14\"><rect class=\"run\" y=\"1\" width=\"22\" height=\"12\" rx=\"2\"/></svg> \
+    executing <svg width=\"22\" height=\"14\"><rect class=\"pending\" y=\"5\" width=\"22\" height=\"4\"/></svg> \
+    pending <svg width=\"22\" height=\"14\"><rect class=\"run late\" y=\"1\" width=\"22\" height=\"12\" rx=\"2\"/>\
+    </svg> late job <svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> \
+    missing time <svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</p>\n";
+
+/// Whether missing time since its arrival explains a miss (the verdict looks farther back).
+fn is_excused(b: &Behavior, job: &JobRecord) -> bool {
+    let end = job.ended.unwrap_or(b.end);
+    let late = end.since(job.absolute_deadline);
+    late <= b.missing_during(job.arrival, end, MissingCause::Stolen)
+}
+
+fn choose(log: &Log, behaviors: &[Behavior], end: Instant) -> Window {
+    let all = behaviors.iter().enumerate();
+    let misses = all.flat_map(|(cpu, b)| {
+        let late = b.jobs.iter().filter(|job| job.missed(b.end));
+        late.map(move |job| (is_excused(b, job), job.arrival, cpu, job))
+    });
+    let first = misses.min_by_key(|(excused, arrival, ..)| (*excused, *arrival));
+    let Some((excused, arrival, cpu, job)) = first else {
+        let length = length_from(log, behaviors, Instant::ZERO, end);
+        return Window {
+            start: Instant::ZERO,
+            end: Instant::from_ticks(length),
+            why: "The start of the run".into(),
+        };
+    };
+    let length = length_from(log, behaviors, arrival, end);
+    let over = job.ended.unwrap_or(end).max(job.absolute_deadline);
+    let spare = length.saturating_sub(over.since(arrival).ticks());
+    let start = arrival.ticks().saturating_sub((spare / 2).max(length / 10));
+    let task = log.task_name(cpu, job.thread.index());
+    let which = if excused {
+        "first miss"
+    } else {
+        "first miss that is not excused"
+    };
+    Window {
+        start: Instant::from_ticks(start),
+        end: Instant::from_ticks(start.saturating_add(length)),
+        why: format!(
+            "Around the {which}, job {} of {}",
+            Count(job.index),
+            clip(task, 60)
+        ),
+    }
+}
+
+/// A length of window that shows the slowest task twice, unless that is too much to see.
+fn length_from(log: &Log, behaviors: &[Behavior], from: Instant, end: Instant) -> u64 {
+    let threads = log.plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+    let periods = threads.filter_map(|(_, c)| c.class.min_separation());
+    let longest = periods.map(|p| p.ticks()).max().unwrap_or(end.ticks());
+    let mut length = longest.saturating_mul(2).clamp(1, end.ticks().max(1));
+    loop {
+        let to = Instant::from_ticks(from.ticks().saturating_add(length));
+        let inside = |b: &Behavior| {
+            let first = b.jobs.partition_point(|j| j.released < from);
+            b.jobs.partition_point(|j| j.released < to) - first
+        };
+        if behaviors.iter().map(inside).sum::<usize>() <= MAX_JOBS || length < 1_000 {
+            return length;
+        }
+        length = length / 4 * 3;
+    }
+}
+
+struct Drawing<'a> {
+    log: &'a Log,
+    window: &'a Window,
+    scale: Scale,
+    shapes: usize,
+    body: String,
+}
+
+impl Drawing<'_> {
+    fn x(&self, at: Instant) -> f64 {
+        let since = at.since(self.window.start);
+        self.scale.place(self.log.ns(since.ticks()))
+    }
+
+    /// All CPUs; returns the height and how many tasks found no room.
+    fn bands(&mut self, behaviors: &[Behavior]) -> Result<(f64, usize), fmt::Error> {
+        let (mut y, mut rows, mut hidden) = (0.0, 0, 0);
+        for (cpu, behavior) in behaviors.iter().enumerate() {
+            let threads = self
+                .log
+                .plan
+                .cpus
+                .get(cpu)
+                .map_or(0, |plan| plan.threads.len());
+            let shown = threads.min(MAX_ROWS - rows);
+            hidden += threads - shown;
+            if shown == 0 {
+                continue;
+            }
+            rows += shown;
+            self.band(cpu, behavior, (y, shown))?;
+            y += BAND + ROW * super::svg::float(shown as u64) + 8.0;
+        }
+        Ok((y, hidden))
+    }
+
+    fn band(&mut self, cpu: usize, b: &Behavior, (y, rows): (f64, usize)) -> fmt::Result {
+        let name = clip(&self.log.cpus[cpu].name, 30);
+        let policy = self.log.plan.cpus[cpu].policy.name();
+        let top = y + BAND;
+        let row = |thread: usize| top + ROW * super::svg::float(thread as u64);
+        write!(
+            self.body,
+            "<text class=\"cpu\" x=\"0\" y=\"{:.1}\">CPU {}, {policy}</text>",
+            y + 19.0,
+            Escaped(&name)
+        )?;
+        for thread in 0..rows {
+            let task = self.log.task_name(cpu, thread);
+            let y = row(thread) + ROW - 4.0;
+            write!(
+                self.body,
+                "<line class=\"row\" x1=\"{LABELS}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text class=\"task\" x=\"{:.1}\" y=\"{:.1}\"><title>{}</title>{}</text>",
+                LABELS - 8.0,
+                y - 4.0,
+                Escaped(task),
+                Escaped(&clip(task, 20))
+            )?;
+        }
+        self.gaps(b, (top, row(rows)))?;
+        let shown = |j: &&JobRecord| {
+            let end = j.ended.unwrap_or(b.end);
+            j.thread.index() < rows && j.arrival < self.window.end && end >= self.window.start
+        };
+        // Jobs are in order of release; those before the window are skipped by their ends.
+        let jobs: Vec<JobRecord> = b.jobs.iter().filter(shown).copied().collect();
+        for job in &jobs {
+            self.job(job, b.end, row(job.thread.index()))?;
+        }
+        for segment in b.segments_in(self.window.start, self.window.end) {
+            let thread = segment.thread.index();
+            if thread < rows {
+                let late = segment.job.is_some_and(|at| b.jobs[at].missed(b.end));
+                let job = segment.job.map(|at| b.jobs[at].index);
+                self.run((segment.start, segment.end), row(thread), late, job)?;
+            }
+        }
+        for job in &jobs {
+            self.marks(job, b.end, row(job.thread.index()))?;
+        }
+        Ok(())
+    }
+
+    fn counted(&mut self) -> bool {
+        self.shapes += 1;
+        self.shapes <= MAX_SHAPES
+    }
+
+    fn gaps(&mut self, b: &Behavior, (top, bottom): (f64, f64)) -> fmt::Result {
+        let first = b.missing.partition_point(|m| m.end <= self.window.start);
+        for gap in b.missing[first..]
+            .iter()
+            .take_while(|m| m.start < self.window.end)
+        {
+            if !self.counted() {
+                return Ok(());
+            }
+            let (x, end) = (self.x(gap.start), self.x(gap.end));
+            let (class, what) = match gap.cause {
+                MissingCause::Stolen => ("missing", "missing"),
+                MissingCause::GivenBack => ("given", "given back"),
+            };
+            let length = Short(self.log.ns(gap.end.since(gap.start).ticks()));
+            write!(
+                self.body,
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
+                 height=\"{:.1}\"><title>{length} {what}</title></rect>",
+                (end - x).max(0.8),
+                bottom - top
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The stretch from arrival to completion.
+    fn job(&mut self, job: &JobRecord, end: Instant, y: f64) -> fmt::Result {
+        if job.absolute_deadline == Instant::MAX || !self.counted() {
+            return Ok(());
+        }
+        let (x, end) = (self.x(job.arrival), self.x(job.ended.unwrap_or(end)));
+        write!(
+            self.body,
+            "<rect class=\"pending\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"4\"/>",
+            y + ROW - 12.0,
+            (end - x).max(0.5)
+        )
+    }
+
+    fn run(
+        &mut self,
+        (from, to): (Instant, Instant),
+        y: f64,
+        late: bool,
+        job: Option<u64>,
+    ) -> fmt::Result {
+        if !self.counted() {
+            return Ok(());
+        }
+        let (x, end) = (self.x(from), self.x(to));
+        let class = if late { "run late" } else { "run" };
+        let length = Short(self.log.ns(to.since(from).ticks()));
+        let job = job.map_or_else(String::new, |job| format!("job {}: ", Count(job)));
+        write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"13\" rx=\"1.5\">\
+             <title>{job}{length}</title></rect>",
+            y + ROW - 17.0,
+            (end - x).max(0.8)
+        )
+    }
+
+    /// Release and deadline.
+    fn marks(&mut self, job: &JobRecord, end: Instant, y: f64) -> fmt::Result {
+        let (start, to) = (self.window.start, self.window.end);
+        let inside = |at: Instant| start <= at && at <= to;
+        let (top, bottom) = (y + 2.0, y + ROW - 4.0);
+        if inside(job.arrival) && self.counted() {
+            let x = self.x(job.arrival);
+            write!(
+                self.body,
+                "<path class=\"release\" d=\"M{x:.1} {bottom:.1}V{top:.1}m-2.5 3.5l2.5-3.5 2.5 3.5\"/>"
+            )?;
+        }
+        if inside(job.absolute_deadline) && self.counted() {
+            let x = self.x(job.absolute_deadline);
+            let class = if job.missed(end) {
+                "deadline missed"
+            } else {
+                "deadline"
+            };
+            write!(
+                self.body,
+                "<path class=\"{class}\" d=\"M{x:.1} {top:.1}V{bottom:.1}m-2.5-3.5l2.5 3.5 2.5-3.5\"/>"
+            )?;
+        }
+        Ok(())
+    }
+}
