@@ -4,6 +4,7 @@
 //! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod ending;
 mod export;
@@ -11,6 +12,7 @@ mod faults;
 mod flags;
 mod input;
 mod interrupt;
+mod machine;
 mod outcome;
 mod output;
 mod progress;
@@ -50,6 +52,7 @@ struct Cli {
 enum Command {
     Check(check::Args),
     Sim(sim::Args),
+    Bench(bench::Args),
     Schema(schema::Args),
 }
 
@@ -58,6 +61,7 @@ impl Command {
         match self {
             Command::Check(args) => check::execute(args),
             Command::Sim(args) => sim::execute(args),
+            Command::Bench(args) => bench::execute(args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -67,6 +71,7 @@ impl Command {
         match self {
             Command::Check(args) => args.json,
             Command::Sim(args) => args.flags.json,
+            Command::Bench(args) => args.json,
             Command::Schema(_) => false,
         }
     }

@@ -32,6 +32,8 @@ enum Subject {
     Run,
     /// What `report` prints of a log; the same as of `run`
     Report,
+    /// The figures of `bench`
+    Bench,
     /// What any command prints when it fails (exit codes 2 and 3)
     Error,
 }
@@ -46,6 +48,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::File => return Ok(punctual_spec::schema()),
         Subject::Check => include_str!("../schema/check.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
+        Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     serde_json::from_str(text)

@@ -1,0 +1,104 @@
+//! What one event of the scheduler core costs, against the number of threads.
+
+use punctual_kern::{Capacity, Constraint, Event, NoSink, Policy, Shard};
+use punctual_model::{Class, CpuId, Instant, PolicyKind, Priority, Span, Task, Work};
+use punctual_policy::AnyPolicy;
+
+use super::figure::{Bench, time};
+
+/// Threads on one CPU. The checks of a debug build cost O(threads) per event.
+const THREADS: &[u32] = if cfg!(debug_assertions) {
+    &[2, 100]
+} else {
+    &[2, 10, 100, 1_000, 10_000, 100_000]
+};
+
+/// Fewest events of one sample.
+const EVENTS_PER_SAMPLE: u32 = 1_000;
+
+/// Samples per figure; the largest numbers of threads get fewer.
+const SAMPLES: u32 = if cfg!(debug_assertions) { 3 } else { 1_000 };
+
+/// Most events of one figure.
+const MAX_EVENTS: u32 = 10_000_000;
+
+/// An event is half a job: its release or its completion, with the choice of who runs next.
+pub(super) fn benches() -> Vec<Bench> {
+    let policies = [
+        PolicyKind::FixedPriority { preemptive: true },
+        PolicyKind::EarliestDeadlineFirst,
+    ];
+    let pairs = policies
+        .iter()
+        .flat_map(|kind| THREADS.iter().map(move |&n| (*kind, n)));
+    let bench = |(kind, n): (PolicyKind, u32)| {
+        let name = format!("kern event, {}, {n} threads", kind.name());
+        Bench::new(name, move || measure(kind, n))
+    };
+    pairs.map(bench).collect()
+}
+
+fn measure(kind: PolicyKind, threads: u32) -> Result<Vec<f64>, String> {
+    let capacity = Capacity::for_threads(threads as usize);
+    let mut shard = Shard::new(capacity, AnyPolicy::new(kind, threads as usize, |ns| ns));
+    let period = u64::from(threads) * 4 + 1_000;
+    for index in 0..threads {
+        shard
+            .attach(constraint(index, threads, period))
+            .map_err(|error| error.to_string())?;
+    }
+    let rounds = EVENTS_PER_SAMPLE.div_ceil(2 * threads);
+    let events = rounds * 2 * threads;
+    let samples = SAMPLES.min(MAX_EVENTS / events).max(3);
+    let mut start = 0;
+    // The first samples touch the memory for the first time.
+    let warm_up = (samples / 10).max(1);
+    let mut all = Vec::new();
+    for sample in 0..warm_up + samples {
+        let mut completed = 0;
+        let each = time(events, || {
+            for _ in 0..rounds {
+                completed += round(&mut shard, threads, Instant::from_ticks(start));
+                start += period;
+            }
+        });
+        if completed != rounds * threads {
+            return Err(format!(
+                "{completed} jobs of {} completed",
+                rounds * threads
+            ));
+        }
+        if sample >= warm_up {
+            all.push(each);
+        }
+    }
+    Ok(all)
+}
+
+/// Everybody is released at `start`, then one after the other completes. Returns how many did.
+fn round<P: Policy>(shard: &mut Shard<P>, threads: u32, start: Instant) -> u32 {
+    let mut decision = shard.handle(start, Event::Tick, &mut NoSink);
+    while decision.arm == Some(start) {
+        decision = shard.handle(start, Event::Tick, &mut NoSink);
+    }
+    let mut completed = 0;
+    for tick in 1..=u64::from(threads) {
+        let now = start.saturating_add(Span::from_ticks(tick));
+        let decision = shard.handle(now, Event::Complete, &mut NoSink);
+        completed += u32::from(decision.refused.is_none());
+    }
+    completed
+}
+
+/// Priorities and deadlines in no particular order, so that the queues have work to do.
+fn constraint(index: u32, threads: u32, period: u64) -> Constraint {
+    let shuffled = index.wrapping_mul(2_654_435_761) % threads;
+    let class = Class::Periodic {
+        period: Span::from_ticks(period),
+        wcet: Work::from_ticks(2),
+        relative_deadline: Span::from_ticks(period - u64::from(shuffled)),
+    };
+    let mut task = Task::new("", CpuId(0), class);
+    task.priority = Priority::new(shuffled);
+    Constraint::of_task(&task, index)
+}

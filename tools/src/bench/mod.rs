@@ -1,0 +1,92 @@
+//! `punctual bench`: what every primitive costs here, beside its rival in the same run.
+//!
+//! Absolute times on a shared machine mean little; a ratio against a rival of the same run outlives
+//! them. Samples are means of batches, so that reading the clock does not show.
+
+mod analysis;
+mod figure;
+mod kern;
+mod light;
+mod rivals;
+mod sim;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::interrupt::Interrupt;
+use crate::{machine, output};
+use figure::{Bench, Figure};
+
+/// Measures every primitive and its rivals on this machine
+///
+/// Of each: the median, the 99th percentile and the largest of n samples, and how many times longer
+/// its rival takes in the same run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    punctual bench                 # all figures, a minute or two\n  \
+    punctual bench kern            # those with `kern` in their name\n  \
+    punctual bench --json > here.json")]
+pub(crate) struct Args {
+    /// Only the figures whose name contains this
+    filter: Option<String>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no remarks
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let filter = args.filter.as_deref().unwrap_or("");
+    let mut benches = all();
+    let names: Vec<&str> = benches.iter().map(|bench| bench.name.as_str()).collect();
+    if !names.iter().any(|name| name.contains(filter)) {
+        return Err(
+            Failure::input(format!("no figure has `{filter}` in its name"))
+                .with_help(format!("the figures are {}", names.join(", "))),
+        );
+    }
+    if cfg!(debug_assertions) && !args.quiet {
+        output::remark("remark: this build is not optimised, and its figures mean nothing");
+    }
+    benches.retain(|bench| bench.name.contains(filter));
+    let interrupt = Interrupt::listen()?;
+    let mut figures = Vec::new();
+    let count = benches.len();
+    for (index, bench) in benches.into_iter().enumerate() {
+        if interrupt.is_wanted() {
+            output::remark(format!(
+                "stopped by request after {index} of {count} figures"
+            ));
+            break;
+        }
+        if !args.quiet {
+            output::remark(format!("[{}/{count}] {}", index + 1, bench.name));
+        }
+        match bench.measure() {
+            Ok(figure) => figures.push(figure),
+            Err(reason) => output::remark(format!("remark: not measured here: {reason}")),
+        }
+    }
+    tell(&figures, args.json)
+}
+
+/// Everything that is measured, in the order of the layers.
+fn all() -> Vec<Bench> {
+    let parts = [
+        kern::benches(),
+        sim::benches(),
+        analysis::benches(),
+        light::benches(),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+fn tell(figures: &[Figure], json: bool) -> Ended {
+    let facts = machine::facts();
+    if json {
+        output::print_json(&figure::Report::new(&facts, figures))?;
+    } else {
+        output::print(figure::render(&facts, figures))?;
+    }
+    Ok(Ending::Good)
+}

@@ -1,0 +1,86 @@
+//! How fast virtual time is, per job.
+
+use punctual_kern::{NoSink, Plan, Sink};
+use punctual_model::{
+    Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Span, System, Task, Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_sim::{CpuInput, Options};
+use punctual_trace::Recorder;
+
+use super::figure::{Bench, time};
+
+const TASKS: u32 = 10;
+const SAMPLES: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
+/// Jobs of one sample.
+const JOBS: u32 = if cfg!(debug_assertions) {
+    1_000
+} else {
+    200_000
+};
+/// Each task is released once in this.
+const PERIOD: Span = Span::from_ms(1);
+/// More than a job writes down.
+const RECORDED_BYTES_PER_JOB: usize = 256;
+
+pub(super) fn benches() -> Vec<Bench> {
+    vec![
+        Bench::new("sim job, 10 tasks, not recorded", || measure(|| NoSink)),
+        Bench::new("sim job, 10 tasks, recorded", || {
+            measure(|| Recorder::with_capacity(JOBS as usize * RECORDED_BYTES_PER_JOB))
+        }),
+    ]
+}
+
+fn measure<S: Sink>(recorder: impl Fn() -> S) -> Result<Vec<f64>, String> {
+    let system = system();
+    let duration = Span::from_ticks(PERIOD.ticks() * u64::from(JOBS / TASKS));
+    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    plan.set_duration(&system, duration);
+    let options = Options {
+        duration,
+        seed: 0,
+        faults: punctual::Faults::default(),
+    };
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES {
+        let inputs = plan.cpus.iter().map(|cpu| CpuInput {
+            policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
+            sink: recorder(),
+        });
+        let inputs = inputs.collect();
+        let mut outcome = None;
+        samples.push(time(JOBS, || {
+            outcome = Some(punctual_sim::run(&system, &plan, inputs, &options, &mut ()));
+        }));
+        if let Some(Err(error)) = outcome {
+            return Err(error.to_string());
+        }
+    }
+    Ok(samples)
+}
+
+fn system() -> System {
+    let cpu = Cpu {
+        name: "0".into(),
+        host: None,
+        policy: PolicyKind::FixedPriority { preemptive: true },
+    };
+    let task = |index: u32| {
+        let class = Class::Periodic {
+            period: PERIOD,
+            wcet: Work::from_us(50),
+            relative_deadline: PERIOD,
+        };
+        let mut task = Task::new(format!("task{index}"), CpuId(0), class);
+        task.priority = Priority::new(index);
+        // Spread, so that every release is an entry of its own.
+        task.phase = Span::from_us(u64::from(index) * 70);
+        task
+    };
+    System {
+        cpus: vec![cpu],
+        tasks: (0..TASKS).map(task).collect(),
+        ..System::default()
+    }
+}
