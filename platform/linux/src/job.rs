@@ -39,6 +39,12 @@ pub fn now_ns() -> Option<u64> {
     Some(clock.frequency().ns_down(clock.now().ticks()))
 }
 
+/// Ticks of the run's clock since its start, for measurements of this platform.
+pub(crate) fn now_ticks() -> u64 {
+    // SAFETY: the host outlives its threads.
+    current_light().map_or(0, |light| unsafe { (*light.host()).clock().now().ticks() })
+}
+
 /// Whether the job has used its budget at least once (the rule `on-overrun = "signal"` tells a body
 /// this way). False outside of a run.
 pub fn has_overrun() -> bool {
@@ -147,4 +153,13 @@ fn spin_until(light: &Light, end: u64) {
         }
         (last, entries) = (now, entered);
     }
+}
+
+/// How often the scheduler of the calling light thread's CPU has been entered; 0 outside of a run.
+/// Two equal readings around a stretch of code say that nobody interrupted it.
+pub fn entries() -> u64 {
+    current_light().map_or(0, |light| {
+        // SAFETY: the host outlives its threads.
+        unsafe { (*light.host()).entries.load(Ordering::Relaxed) }
+    })
 }

@@ -27,12 +27,10 @@ impl MemoryLock {
         }
         // With a limit on locked memory, later mappings fail: try one.
         if sys::lockable_bytes().is_some() {
-            let usable = sys::reserve(ROOM).and_then(|area| {
-                // SAFETY: the area was just reserved with this size.
-                let opened = unsafe { sys::open_memory(area, ROOM) };
-                // SAFETY: nobody has used it.
+            // The kernel counts a mapping when it is made, before anything is touched.
+            let usable = sys::reserve(ROOM).map(|area| {
+                // SAFETY: the area was just reserved with this size, and nobody has used it.
                 unsafe { sys::release(area, ROOM) };
-                opened
             });
             if let Err(error) = usable {
                 sys::unlock_memory();

@@ -56,6 +56,7 @@ where
     S: Sink + Send + 'static,
 {
     let (index, shared) = (plan.index, Arc::clone(&plan.shared));
+    let gives_back = plan.options.give_back;
     let (said, mut cpu, lights) = match prepare(plan) {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -75,7 +76,7 @@ where
     let start = start.recv().ok().filter(|_| sent);
     if let Some(start) = start {
         cpu.core_mut()
-            .begin(start.mode == Mode::RealTime, start.clock);
+            .begin(gives_back && start.mode == Mode::RealTime, start.clock);
         cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
@@ -200,10 +201,10 @@ fn take_class(options: &RunOptions) -> Ready {
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// The run gets its origin.
-    fn begin(&mut self, real_time: bool, clock: Clock) {
+    fn begin(&mut self, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));
         self.missing = MissingTime::starting_at(Instant::ZERO);
-        self.give_back = real_time.then(|| GiveBack {
+        self.give_back = gives_back.then(|| GiveBack {
             due: Instant::ZERO.saturating_add(ticks(SLICE_PERIOD_NS)),
             distance: ticks(SLICE_PERIOD_NS - SLICE_NS),
             slice: ticks(SLICE_NS),

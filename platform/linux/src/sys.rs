@@ -108,20 +108,6 @@ impl HostClass {
     }
 }
 
-/// The class of the calling thread.
-pub(crate) fn host_class() -> io::Result<HostClass> {
-    // SAFETY: no memory is involved.
-    let policy = unsafe { libc::sched_getscheduler(0) };
-    errno_check(policy)?;
-    let mut param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the structure is ours.
-    errno_check(unsafe { libc::sched_getparam(0, &mut param) })?;
-    Ok(HostClass {
-        policy,
-        priority: param.sched_priority,
-    })
-}
-
 /// Sets the class of a thread (`None`: the caller).
 pub(crate) fn set_host_class(thread: Option<Tid>, class: HostClass) -> io::Result<()> {
     let param = libc::sched_param {
@@ -706,4 +692,20 @@ pub(crate) unsafe fn is_in_system_call(instruction: u64, result: i64) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let interrupted = i64::from(-libc::EINTR);
     (before == SYSCALL && result == interrupted) || here == SYSCALL
+}
+
+/// Whether the kernel would count executed cycles of the calling thread (the counter is closed
+/// again). The structure of `perf_event_open(2)` is passed as its first words; the rest is zero.
+pub(crate) fn try_cycle_counter() -> io::Result<()> {
+    const SIZE: u64 = 64; // PERF_ATTR_SIZE_VER0
+    const EXCLUDE_KERNEL_AND_HYPERVISOR: u64 = 1 << 5 | 1 << 6;
+    // type (hardware) and size; config (cycles); period; sample type; read format; flags; the rest.
+    let attributes: [u64; 8] = [SIZE << 32, 0, 0, 0, 0, EXCLUDE_KERNEL_AND_HYPERVISOR, 0, 0];
+    let anywhere = word(-1_i64);
+    let arguments = [address(attributes.as_ptr()), 0, anywhere, anywhere, 0, 0];
+    // SAFETY: the kernel reads SIZE bytes, which is the size of the array.
+    let descriptor = check(unsafe { system_call(libc::SYS_perf_event_open, arguments) })?;
+    // SAFETY: the descriptor was just opened by us.
+    unsafe { system_call(libc::SYS_close, [word(descriptor), 0, 0, 0, 0, 0]) };
+    Ok(())
 }

@@ -1,0 +1,330 @@
+//! What this machine takes for switching, timers and preemption, measured just before a run.
+//!
+//! Short runs of this very platform on the CPU in question, with threads that do nothing but look
+//! at the clock. Each figure is the 99th percentile of its samples, rounded up to nanoseconds: the
+//! maximum belongs to the host and its neighbours (missing time), not to the mechanism.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use punctual_kern::{
+    Attributes, Capacity, Constraint, Decision, Event, NoSink, Pick, Policy, Shard, Sink,
+};
+use punctual_model::{
+    Class, CpuId, Frequency, Instant, Late, Machine, Reserve, Span, Task, ThreadId, Work,
+};
+
+use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS};
+use crate::clock::{Clock, clock_rate};
+use crate::job::{self, Body};
+use crate::outcome::Mode;
+use crate::run::{CpuPlan, RunError, RunOptions, ThreadPlan, run};
+use crate::sys::{self, HostClass};
+
+/// Each of the short runs lasts this long.
+const RUN_NS: u64 = 40_000_000;
+/// A turn of the spinning threads.
+const TURN_NS: u64 = 150_000;
+/// Switches per sample, which hides the steps of the clock.
+const BATCH: u64 = 20;
+const SAMPLES: usize = 4_096;
+
+/// Measured terms of one CPU, in nanoseconds, rounded up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Overheads {
+    /// From one thread to another by a scheduling point: decision, accounting, switch.
+    pub switch_ns: u64,
+    /// A timer signal that changes nothing: what it takes from the thread it interrupts.
+    pub timer_ns: u64,
+    /// From the instant at which a preemption was due to the first instruction of the successor:
+    /// the lateness of the timer, the signal, the decision and the switch.
+    pub preemption_ns: u64,
+    /// How late a thread wakes up that gave its CPU away.
+    pub wake_late_ns: u64,
+    /// Samples behind the three figures above, in this order, and behind the wake-up.
+    pub samples: [usize; 4],
+    /// Under which class this was measured.
+    pub mode: Mode,
+}
+
+impl Overheads {
+    /// The terms as an analysis wants them; under SCHED_FIFO with the slices that a run gives back.
+    /// A release pays for two timers: its own, and one that had been armed for the end of a budget
+    /// and was no longer needed (setting it anew would cost about as much as letting it fire).
+    pub fn machine(&self) -> Machine {
+        let mut machine = Machine {
+            switch: Work::from_ns(self.switch_ns),
+            timer: Work::from_ns(self.timer_ns * 2),
+            preemption: Work::from_ns(self.preemption_ns),
+            ..Machine::default()
+        };
+        if self.mode == Mode::RealTime {
+            machine.reserves.push(self.fair_server_reserve());
+        }
+        machine
+    }
+
+    /// The slices given back to Linux' fair server. A slice starts at least a period after the one
+    /// before; it lasts its 600 us, the wake-up, and the switches around it.
+    pub fn fair_server_reserve(&self) -> Reserve {
+        let around = 2 * self.switch_ns + self.preemption_ns;
+        Reserve {
+            name: "fair-server slices".to_owned(),
+            budget: Work::from_ns(SLICE_NS + self.wake_late_ns + around),
+            period: Span::from_ns(SLICE_PERIOD_NS),
+        }
+    }
+}
+
+/// Measures on one host CPU, in less than 300 ms, under the class that a run would have.
+///
+/// # Errors
+/// As for [`run()`].
+pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, RunError> {
+    let (switches, mode) = measure_switch(host, options)?;
+    let timers = measure_timer(host, options)?;
+    let preemptions = measure_preemption(host, options)?;
+    let wakes = measure_wake(host, options, mode)?;
+    let samples = [switches.len(), timers.len(), preemptions.len(), wakes.len()];
+    let longest = wakes.iter().copied().max().unwrap_or(0);
+    let rate = clock_rate().frequency;
+    Ok(Overheads {
+        switch_ns: rate.ns_up(percentile_99(switches)),
+        timer_ns: rate.ns_up(percentile_99(timers)),
+        preemption_ns: rate.ns_up(percentile_99(preemptions)),
+        wake_late_ns: rate.ns_up(longest),
+        samples,
+        mode,
+    })
+}
+
+fn percentile_99(mut samples: Vec<u64>) -> u64 {
+    samples.sort_unstable();
+    let rank = (samples.len() * 99).div_ceil(100).saturating_sub(1);
+    samples.get(rank).copied().unwrap_or(0)
+}
+
+/// The threads measured here have no deadline, so the core orders them itself.
+struct NoPolicy;
+
+impl Policy for NoPolicy {
+    fn wake(&mut self, _thread: ThreadId, _attributes: &Attributes) {}
+    fn block(&mut self, _thread: ThreadId) {}
+    fn pick(&mut self, _now: Instant) -> Option<Pick> {
+        None
+    }
+}
+
+fn short_run<S: Sink + Send + 'static>(
+    host: u32,
+    options: &RunOptions,
+    (bodies, turn_ns): (Vec<Body>, u64),
+    arrivals: u64,
+    sink: S,
+) -> Result<(S, Mode), RunError> {
+    let rate = clock_rate().frequency;
+    let mut shard = Shard::new(
+        Capacity {
+            threads: bodies.len() + 1,
+            pending: 4,
+            background_turn: Span::from_ticks(rate.ticks_up(turn_ns)),
+        },
+        NoPolicy,
+    );
+    let task = Task::new("measure", CpuId(0), Class::Aperiodic);
+    let mut threads = Vec::new();
+    for body in bodies {
+        let attached = shard.attach(Constraint::of_task(&task, 0));
+        // The shard was made for exactly these threads.
+        let Ok(id) = attached else { continue };
+        threads.push(ThreadPlan { id, name: task.name.clone(), body });
+    }
+    // A thread that is released and never picked: its arrivals are timers that change nothing.
+    let turn = Span::from_ticks(rate.ticks_up(TURN_NS));
+    let class = Class::Sporadic {
+        min_separation: turn,
+        wcet: turn.as_work(),
+        relative_deadline: turn,
+    };
+    let mut idle = Task::new("arrive", CpuId(0), class);
+    idle.late = Late::Skip;
+    let mut fed = Vec::new();
+    if let Ok(id) = shard.attach(Constraint::of_task(&idle, 1)) {
+        let at = |n: u64| Instant::from_ticks(turn.ticks() * n);
+        fed.extend((1..=arrivals).map(|n| (at(n), id)));
+    }
+    let name = "measure".to_owned();
+    let plan = CpuPlan { host, name, shard, sink, threads, arrivals: fed };
+    let options = RunOptions {
+        duration_ns: Some(RUN_NS),
+        grace_ns: 0,
+        give_back: false,
+        stop: Arc::new(AtomicBool::new(false)),
+        ..options.clone()
+    };
+    let mut outcome = run(vec![plan], &options)?;
+    match outcome.cpus.pop() {
+        Some(cpu) => Ok((cpu.sink, outcome.mode)),
+        None => Err(RunError::Stuck { cpu: 0 }),
+    }
+}
+
+/// Samples that threads of one CPU share, without a lock and without allocation.
+#[derive(Clone)]
+struct Samples {
+    next: Arc<AtomicU64>,
+    values: Arc<[AtomicU64]>,
+}
+
+impl Samples {
+    fn new() -> Samples {
+        Samples {
+            next: Arc::new(AtomicU64::new(0)),
+            values: (0..SAMPLES).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn push(&self, value: u64) {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(place) = usize::try_from(index).ok().and_then(|i| self.values.get(i)) {
+            place.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn into_vec(self) -> Vec<u64> {
+        let taken = usize::try_from(self.next.load(Ordering::Relaxed)).unwrap_or(SAMPLES);
+        self.values.iter().take(taken).map(|v| v.load(Ordering::Relaxed)).collect()
+    }
+}
+
+fn measure_switch(host: u32, options: &RunOptions) -> Result<(Vec<u64>, Mode), RunError> {
+    let (samples, clock) = (Samples::new(), clock());
+    let timed = samples.clone();
+    let first: Body = Box::new(move |_| {
+        loop {
+            let start = clock.now();
+            for _ in 0..BATCH / 2 {
+                job::yield_now();
+            }
+            timed.push(clock.now().since(start).ticks().div_ceil(BATCH));
+        }
+    });
+    let second: Body = Box::new(|_| {
+        loop {
+            job::yield_now();
+        }
+    });
+    let (_, mode) = short_run(host, options, (vec![first, second], RUN_NS), 0, NoSink)?;
+    Ok((samples.into_vec(), mode))
+}
+
+/// A gap between two readings of the clock that holds an entry of the scheduler is the price of it.
+fn measure_timer(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> {
+    let (samples, clock) = (Samples::new(), clock());
+    let timed = samples.clone();
+    let body: Body = Box::new(move |_| {
+        let (mut entries, mut last) = (job::entries(), clock.now());
+        loop {
+            // The counter first: an entry between the two is then in the time but not in the count,
+            // and is seen in the next round.
+            let entered = job::entries();
+            let now = clock.now();
+            if entered != entries {
+                timed.push(now.since(last).ticks());
+                entries = entered;
+            } else if job::entries() != entered {
+                continue;
+            }
+            last = now;
+        }
+    });
+    short_run(host, options, (vec![body], RUN_NS), RUN_NS / TURN_NS, NoSink)?;
+    Ok(samples.into_vec())
+}
+
+/// Tells the threads when the tick that came last had been due.
+struct Due {
+    next: Option<Instant>,
+    came: Arc<AtomicU64>,
+}
+
+impl Sink for Due {
+    fn event(&mut self, now: Instant, event: &Event) {
+        if let (Event::Tick, Some(due)) = (event, self.next)
+            && now >= due
+        {
+            self.came.store(due.ticks(), Ordering::Relaxed);
+        }
+    }
+
+    fn decision(&mut self, _now: Instant, decision: &Decision) {
+        self.next = decision.arm;
+    }
+}
+
+fn measure_preemption(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> {
+    let samples = Samples::new();
+    let came = Arc::new(AtomicU64::new(0));
+    let body = || -> Body {
+        let (came, timed) = (Arc::clone(&came), samples.clone());
+        Box::new(move |_| {
+            let mut entries = job::entries();
+            loop {
+                let entered = job::entries();
+                let now = job::now_ticks();
+                // An entry that was due less than a turn ago brought this thread here.
+                if entered != entries && job::entries() == entered {
+                    timed.push(now.saturating_sub(came.load(Ordering::Relaxed)));
+                }
+                entries = entered;
+            }
+        })
+    };
+    let sink = Due { next: None, came: Arc::clone(&came) };
+    short_run(host, options, (vec![body(), body()], TURN_NS), 0, sink)?;
+    Ok(samples.into_vec())
+}
+
+fn clock() -> Clock {
+    Clock::starting_in(clock_rate(), 0)
+}
+
+fn measure_wake(host: u32, options: &RunOptions, mode: Mode) -> Result<Vec<u64>, RunError> {
+    const SLEEPS: usize = 30;
+    let priority = options.priority;
+    let sleeper = move || {
+        // Measured where and as it will be; a refusal shows in the figure.
+        let _ = sys::pin(None, &[host]);
+        sys::sharpen_sleep();
+        if mode == Mode::RealTime {
+            let _ = sys::set_host_class(None, HostClass::fifo(priority));
+        }
+        let (clock, nobody) = (clock(), core::sync::atomic::AtomicU32::new(0));
+        let frequency: Frequency = clock.frequency();
+        let one = |_| {
+            let start = clock.now();
+            sys::futex_wait(&nobody, 0, SLICE_NS);
+            let slept = clock.now().since(start).ticks();
+            slept.saturating_sub(frequency.ticks_up(SLICE_NS))
+        };
+        (0..SLEEPS).map(one).collect::<Vec<u64>>()
+    };
+    let thread = std::thread::Builder::new()
+        .name("punctual/wake".to_owned())
+        .spawn(sleeper)
+        .map_err(|error| RunError::System { what: "start a helper thread", error })?;
+    Ok(thread.join().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_99th_percentile_leaves_out_one_in_a_hundred() {
+        assert_eq!(percentile_99((1..=100).rev().collect()), 99);
+        assert_eq!(percentile_99(vec![7]), 7);
+        assert_eq!(percentile_99(Vec::new()), 0);
+    }
+}

@@ -1,0 +1,298 @@
+//! What this machine can promise, found by trying: findings for `punctual doctor`, as data.
+
+use std::fs;
+
+use crate::clock::{Clock, ClockSource, clock_rate, has_invariant_counter};
+use crate::mode::MemoryLock;
+use crate::sys::{self, HostClass};
+use crate::tls::Library;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Works, with a loss that the finding names.
+    Warn,
+    /// A guarantee is impossible until it is mended.
+    Fail,
+}
+
+/// One finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probe {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it is.
+    pub status: Status,
+    /// What was found.
+    pub value: String,
+    /// What it means for a run.
+    pub why: &'static str,
+    /// The command that mends it, for a shell with the rights to do so.
+    pub fix: Option<String>,
+}
+
+impl Probe {
+    fn new(name: &'static str, why: &'static str, status: Status, value: String) -> Probe {
+        Probe { name, status, value, why, fix: None }
+    }
+
+    fn with_fix(mut self, fix: impl Into<String>) -> Probe {
+        if self.status != Status::Ok {
+            self.fix = Some(fix.into());
+        }
+        self
+    }
+}
+
+/// Looks at everything that a run depends on. About 0.4 s, of which `host` (the CPU to look at) is
+/// busy for 0.2 s. Changes nothing.
+pub fn probe(host: u32) -> Vec<Probe> {
+    vec![
+        kernel(),
+        cpus(),
+        scheduling_class(),
+        throttling(),
+        fair_server(host),
+        memory_lock(),
+        clock(),
+        thread_pointer(),
+        library(),
+        cycle_counter(),
+        protection_keys(),
+        governor(host),
+        missing_time(host),
+    ]
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn kernel() -> Probe {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    let tick = read("/sys/devices/system/cpu/nohz_full").filter(|l| !l.is_empty() && l != "(null)");
+    let value = match tick {
+        Some(list) => format!("Linux {release}, no tick on CPUs {list}"),
+        None => format!("Linux {release}, periodic tick on every CPU"),
+    };
+    Probe::new("kernel", "a tick interrupts every few milliseconds", Status::Ok, value)
+}
+
+fn cpus() -> Probe {
+    let allowed = sys::allowed_cpus().unwrap_or_default();
+    let status = if allowed.len() > 1 { Status::Ok } else { Status::Warn };
+    let why = "one CPU should stay free of SCHED_FIFO, for the watchdog and the rest of the system";
+    Probe::new("cpus", why, status, format!("{} allowed: {allowed:?}", allowed.len()))
+}
+
+fn scheduling_class() -> Probe {
+    let tried = std::thread::Builder::new()
+        .name("punctual/probe".to_owned())
+        .spawn(|| sys::set_host_class(None, HostClass::fifo(1)))
+        .map(|thread| thread.join());
+    let why = "without SCHED_FIFO other threads come in between, and a run is best-effort";
+    let (status, value) = match tried {
+        Ok(Ok(Ok(()))) => (Status::Ok, "SCHED_FIFO granted".to_owned()),
+        Ok(Ok(Err(error))) => (Status::Fail, format!("SCHED_FIFO refused: {error}")),
+        _ => (Status::Fail, "no helper thread could be started".to_owned()),
+    };
+    let user = std::env::var("USER").unwrap_or_else(|_| "USER".to_owned());
+    let fix = format!("echo '{user} - rtprio 60' >> /etc/security/limits.conf  # then log in again");
+    Probe::new("scheduling-class", why, status, value).with_fix(fix)
+}
+
+fn throttling() -> Probe {
+    let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
+    let period = read("/proc/sys/kernel/sched_rt_period_us");
+    let why = "the kernel may stop SCHED_FIFO for the rest of each period";
+    let value = format!(
+        "{} of {} us",
+        runtime.as_deref().unwrap_or("unknown"),
+        period.as_deref().unwrap_or("unknown")
+    );
+    let status = if runtime.as_deref() == Some("-1") { Status::Ok } else { Status::Warn };
+    Probe::new("rt-throttling", why, status, value)
+        .with_fix("sysctl -w kernel.sched_rt_runtime_us=-1")
+}
+
+fn fair_server(host: u32) -> Probe {
+    let path = format!("/sys/kernel/debug/sched/fair_server/cpu{host}/runtime");
+    let why = "a waiting ordinary thread may take 50 ms of every second from SCHED_FIFO; a run \
+               gives back slices of 600 us every 10 ms instead";
+    match read(&path) {
+        Some(ns) if ns == "0" => Probe::new("fair-server", why, Status::Ok, "off".to_owned()),
+        Some(ns) => {
+            Probe::new("fair-server", why, Status::Warn, format!("{ns} ns per period"))
+                .with_fix(format!("echo 0 > {path}"))
+        }
+        None => {
+            let value = "cannot be read (no debugfs, or an older kernel)".to_owned();
+            Probe::new("fair-server", why, Status::Warn, value)
+        }
+    }
+}
+
+fn memory_lock() -> Probe {
+    let mut lost = Vec::new();
+    drop(MemoryLock::take(&mut lost));
+    let limit = match sys::lockable_bytes() {
+        None => "no limit".to_owned(),
+        Some(bytes) => format!("limit {} KiB", bytes / 1024),
+    };
+    let why = "without mlockall a page fault may delay a job by milliseconds";
+    match lost.pop() {
+        None => Probe::new("memory-lock", why, Status::Ok, format!("mlockall granted, {limit}")),
+        Some(loss) => {
+            Probe::new("memory-lock", why, Status::Warn, format!("{}, {limit}", loss.detail))
+                .with_fix("echo '* - memlock unlimited' >> /etc/security/limits.conf  # log in again")
+        }
+    }
+}
+
+fn clock() -> Probe {
+    let rate = clock_rate();
+    let why = "every deadline is compared with this clock";
+    let hertz = rate.frequency.hertz();
+    match rate.source {
+        ClockSource::TimeStampCounter => {
+            let status = if rate.error_ppm <= 10 { Status::Ok } else { Status::Warn };
+            let value = format!("time-stamp counter, {hertz} Hz +- {} ppm", rate.error_ppm);
+            Probe::new("clock", why, status, value)
+        }
+        ClockSource::KernelClock => {
+            let invariant = has_invariant_counter();
+            let value = format!("CLOCK_MONOTONIC_RAW (invariant time-stamp counter: {invariant})");
+            Probe::new("clock", why, Status::Warn, value)
+        }
+    }
+}
+
+fn thread_pointer() -> Probe {
+    let why = "without WRFSBASE every switch makes a system call";
+    let (status, value) = if sys::can_write_thread_pointer() {
+        (Status::Ok, "WRFSBASE available")
+    } else {
+        (Status::Warn, "WRFSBASE not available, arch_prctl is used")
+    };
+    Probe::new("fsgsbase", why, status, value.to_owned())
+}
+
+fn library() -> Probe {
+    let why = "light threads have thread-local storage of their own from the C library";
+    match Library::find() {
+        Ok(_) => Probe::new("c-library", why, Status::Ok, "glibc with what is needed".to_owned()),
+        Err(symbol) => Probe::new("c-library", why, Status::Fail, format!("no {symbol}")),
+    }
+}
+
+fn cycle_counter() -> Probe {
+    let why = "without a counter of executed cycles, time taken by a hypervisor is seen by gaps only";
+    match sys::try_cycle_counter() {
+        Ok(()) => Probe::new(
+            "cycle-counter",
+            why,
+            Status::Ok,
+            "offered (this version measures by gaps and processor time)".to_owned(),
+        ),
+        Err(error) => Probe::new("cycle-counter", why, Status::Warn, format!("refused: {error}"))
+            .with_fix("sysctl -w kernel.perf_event_paranoid=1"),
+    }
+}
+
+fn protection_keys() -> Probe {
+    let features = core::arch::x86_64::__cpuid_count(7, 0).ecx;
+    let why = "protection domains of later versions use them; nothing needs them yet";
+    let (status, value) = match (features & (1 << 3) != 0, features & (1 << 4) != 0) {
+        (true, true) => (Status::Ok, "available"),
+        (true, false) => (Status::Warn, "the processor has them, the kernel does not use them"),
+        _ => (Status::Warn, "not offered by the processor"),
+    };
+    Probe::new("protection-keys", why, status, value.to_owned())
+}
+
+fn governor(host: u32) -> Probe {
+    let path = format!("/sys/devices/system/cpu/cpu{host}/cpufreq/scaling_governor");
+    let why = "a changing frequency changes execution times";
+    match read(&path) {
+        None => Probe::new("governor", why, Status::Ok, "no frequency control here".to_owned()),
+        Some(name) => {
+            let status = if name == "performance" { Status::Ok } else { Status::Warn };
+            Probe::new("governor", why, status, name).with_fix(format!("echo performance > {path}"))
+        }
+    }
+}
+
+/// How long the scan for gaps lasts.
+const SCAN_NS: u64 = 200_000_000;
+/// Shorter gaps are interrupts of the kernel's own.
+const GAP_NS: u64 = 10_000;
+
+/// Gaps in the execution of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Gaps {
+    /// How many were longer than 10 us.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub total_ns: u64,
+    /// The longest in nanoseconds.
+    pub longest_ns: u64,
+    /// How long was looked, in nanoseconds.
+    pub observed_ns: u64,
+}
+
+/// Spins on a host CPU for `ns` nanoseconds, under SCHED_FIFO where granted, and reports the gaps.
+pub fn scan_gaps(host: u32, ns: u64) -> Gaps {
+    let scan = move || {
+        // A refusal shows in the figure.
+        let _ = sys::pin(None, &[host]);
+        // Not longer than the kernel tolerates: the scan must not freeze a machine of one CPU.
+        if ns < 1_000_000_000 {
+            let _ = sys::set_host_class(None, HostClass::fifo(1));
+        }
+        let clock = Clock::starting_in(clock_rate(), 0);
+        let (end, least) = (clock.ticks(ns), clock.ticks(GAP_NS));
+        let (mut gaps, mut last) = (Gaps::default(), clock.now());
+        while last.ticks() < end {
+            let now = clock.now();
+            let gap = now.since(last).ticks();
+            if gap > least {
+                gaps.count += 1;
+                gaps.total_ns += clock.ns(gap);
+                gaps.longest_ns = gaps.longest_ns.max(clock.ns(gap));
+            }
+            last = now;
+        }
+        gaps.observed_ns = clock.ns(last.ticks());
+        gaps
+    };
+    let thread = std::thread::Builder::new().name("punctual/scan".to_owned()).spawn(scan);
+    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_default()
+}
+
+fn missing_time(host: u32) -> Probe {
+    let gaps = scan_gaps(host, SCAN_NS);
+    let why = "time taken from below makes jobs late whatever the schedule; a run reports it";
+    let status = if gaps.longest_ns < 100_000 { Status::Ok } else { Status::Warn };
+    let value = format!(
+        "{} gaps over 10 us, longest {} us, {} us in total, in {} ms on CPU {host}",
+        gaps.count,
+        gaps.longest_ns.div_ceil(1_000),
+        gaps.total_ns.div_ceil(1_000),
+        gaps.observed_ns / 1_000_000
+    );
+    Probe::new("missing-time", why, status, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_that_can_be_mended_says_how_and_others_do_not() {
+        let finding = |status| Probe::new("x", "y", status, String::new()).with_fix("z");
+        assert_eq!(finding(Status::Ok).fix, None);
+        assert_eq!(finding(Status::Fail).fix.as_deref(), Some("z"));
+    }
+}
