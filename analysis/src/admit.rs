@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
-use punctual_model::{Span, System, Task, TaskId};
+use punctual_model::{PolicyKind, Span, System, Task, TaskId};
 
 use crate::bounds::{Basis, Bound};
 use crate::case::Case;
@@ -13,8 +14,9 @@ use crate::decide::{self, Component};
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
 use crate::precedence::{self, Edge, Solution};
+use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
-use crate::{explain, fix, quick, refuse, slack};
+use crate::{explain, fix, fixed_priority, quick, refuse, slack};
 
 /// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
 /// analyses.
@@ -69,7 +71,7 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
         verdict.cpus.push(CpuVerdict {
             cpu: case.cpu,
             name: cpu.name.clone(),
-            utilization_ppm: crate::utilization::parts_per_million(&case.ratios()),
+            utilization_ppm: parts_per_million(&case.ratios()),
             quick: quick::answers(case),
         });
         verdict
@@ -202,11 +204,25 @@ fn fill(
             }
             explain::bound(case, place, &bound, &row.terms)
         }
-        None => "no bound: this task and what goes before it need more than the processor has, or \
-                 its busy window does not end within the steps of the analysis"
-            .to_string(),
+        None => no_bound(case, place),
     };
     Ok(())
+}
+
+/// Why nothing bounds a response.
+fn no_bound(case: &Case, place: usize) -> String {
+    let ratios = match case.policy {
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
+            fixed_priority::question(case, place, None).ratios()
+        }
+        _ => case.ratios(),
+    };
+    if compare_with_one(&ratios) == Ordering::Greater {
+        let needed = explain::percent(parts_per_million(&ratios));
+        format!("no bound: with everything that may go before it, it needs {needed} of the CPU")
+    } else {
+        "no bound: its busy window does not end within the steps of the analysis".to_string()
+    }
 }
 
 fn add_slack(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<()> {

@@ -19,9 +19,13 @@
 //! Spuri 1996 (non-preemptive: the fixed point is that of the start); Bril, Lukkien and Verhaegh
 //! 2009 (every job of the window counts).
 
+use alloc::vec::Vec;
+
 use crate::case::{Case, Contender, Taking};
+use crate::demand::Flow;
 use crate::error::{Checked, in_range};
 use crate::fixed_point::{Meter, least_fixed_point};
+use crate::utilization::Ratio;
 
 const WHAT: &str = "busy window";
 
@@ -67,9 +71,9 @@ pub(crate) enum Until {
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) own: &'a Contender,
-    pub(crate) rivals: alloc::vec::Vec<Rival<'a>>,
+    pub(crate) rivals: Vec<Rival<'a>>,
     pub(crate) takings: &'a [Taking],
-    pub(crate) blockers: alloc::vec::Vec<Blocker>,
+    pub(crate) blockers: Vec<Blocker>,
     /// Once started, a job of `own` is not preempted.
     pub(crate) runs_through: bool,
     pub(crate) until: Until,
@@ -137,6 +141,14 @@ impl Rival<'_> {
 }
 
 impl Question<'_> {
+    /// The shares of the task, of its rivals and of the takings.
+    pub(crate) fn ratios(&self) -> Vec<Ratio> {
+        let rivals = self.rivals.iter().map(|r| &r.contender.flow);
+        let takings = self.takings.iter().map(|t| &t.flow);
+        let flows = rivals.chain(takings).chain([&self.own.flow]);
+        flows.filter_map(Flow::ratio).collect()
+    }
+
     fn own_jobs(&self, offset: u64) -> u64 {
         self.own.flow.separation.map_or(1, |t| offset / t + 1)
     }

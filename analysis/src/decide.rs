@@ -105,7 +105,7 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
             .get(task.index())
             .is_some_and(|task| component.contains(task.cpu))
     };
-    if edges.iter().any(|e| !e.consistent && here(e.to)) {
+    if edges.iter().any(|e| e.can_delay() && here(e.to)) {
         return admits_with_waiting(system, edges, component);
     }
     for cpu in component.cpus() {

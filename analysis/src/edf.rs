@@ -43,7 +43,7 @@ pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
 
 /// The longest section whose task can have a later deadline than `at`, less one tick. Under other
 /// policies nothing is claimed of blocking: there the demand is only asked about overload.
-fn blocking(case: &Case, at: u64) -> u64 {
+pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
     if case.policy != PolicyKind::EarliestDeadlineFirst {
         return 0;
     }

@@ -23,7 +23,7 @@ use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst};
 use crate::case::{Case, Contender};
 use crate::error::Checked;
 use crate::fixed_point::Meter;
-use crate::utilization::{Ratio, compare_with_one, hyperperiod};
+use crate::utilization::{compare_with_one, hyperperiod};
 
 /// Whether `other` goes before a job of `own`, and which of its jobs do.
 fn urgency(policy: PolicyKind, own: &Contender, other: &Contender) -> Option<Urgent> {
@@ -74,7 +74,9 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     let separations = rivals.iter().map(|r| r.contender.flow.separation);
     let separations = separations.chain([own.flow.separation]).flatten();
     let takings = case.takings.iter().filter_map(|t| t.flow.separation);
-    let or = hyperperiod(separations.chain(takings)).unwrap_or(u64::MAX);
+    // A single job adds no more than one step, at 0 or just after it; from there on all repeats.
+    let or = hyperperiod(separations.chain(takings)).and_then(|h| h.checked_add(2));
+    let or = or.unwrap_or(u64::MAX);
     Question {
         own,
         rivals,
@@ -88,11 +90,7 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
 
 /// Whether the task, everything that goes before it and the takings fit into the processor.
 pub(crate) fn fits(question: &Question<'_>) -> bool {
-    let rivals = question.rivals.iter().map(|r| &r.contender.flow);
-    let takings = question.takings.iter().map(|t| &t.flow);
-    let flows = rivals.chain(takings).chain([&question.own.flow]);
-    let ratios: Vec<Ratio> = flows.filter_map(crate::demand::Flow::ratio).collect();
-    compare_with_one(&ratios) != Ordering::Greater
+    compare_with_one(&question.ratios()) != Ordering::Greater
 }
 
 /// The worst response of the contender at `place`; `None` when nothing bounds it.

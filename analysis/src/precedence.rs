@@ -9,6 +9,7 @@
 //!    is later than b's (Chetto, Silly and Bouchentouf 1990, the condition under which their
 //!    modified deadlines are the given ones; for all pairs of jobs of different rates as in
 //!    Forget et al., RTAS 2010).
+//!    A predecessor that is released late by its own jitter keeps its successor waiting as long.
 //! 3. Any other precedence is release jitter: b is ready R(a) − δ after its arrival, where δ is the
 //!    least distance from the arrival of a job of a to that of a job of b that waits for it. R and
 //!    the jitters are the least solution of their equations (holistic analysis: Tindell and Clark
@@ -43,6 +44,15 @@ pub(crate) struct Edge {
     pub(crate) inside: bool,
     /// Least distance of the arrivals.
     pub(crate) distance: u64,
+    /// Release jitter of `from`.
+    pub(crate) jitter: u64,
+}
+
+impl Edge {
+    /// Whether anybody can wait because of it, given that nobody waits otherwise.
+    pub(crate) fn can_delay(&self) -> bool {
+        !self.consistent || self.jitter > 0
+    }
 }
 
 /// All edges of a system. O(tasks + edges).
@@ -84,6 +94,7 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
         consistent,
         inside,
         distance,
+        jitter: a.0.jitter.ticks(),
     }
 }
 
@@ -219,8 +230,8 @@ fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
     }
 }
 
-/// The waiting of each task: R(a) − δ over edges that make it `wait`, a's own waiting − δ over the
-/// others. Never less than before, so that the iteration ends.
+/// The waiting of each task: R(a) − δ over edges that make it `wait`; over the others until a is
+/// ready to go first, its own jitter and waiting − δ. Never less than before, so that the iteration ends.
 fn next_waiting(
     edges: &[Edge],
     before: &[Option<u64>],
@@ -232,7 +243,7 @@ fn next_waiting(
         let until = if waits(edge) {
             response(edge.from)
         } else {
-            before[edge.from.index()]
+            before[edge.from.index()].and_then(|wait| wait.checked_add(edge.jitter))
         };
         let longest = until.map(|r| r.saturating_sub(edge.distance));
         let slot = &mut next[edge.to.index()];

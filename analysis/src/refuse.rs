@@ -146,10 +146,13 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         demand: Work::from_ticks(excess.demand),
         supply: Work::from_ticks(excess.supply),
     });
-    refusal.situation =
-        "all releases fall together at 0, as late as their jitter allows; a section \
-                         with a later deadline began one tick before"
-            .to_string();
+    refusal.situation = "all releases fall together at 0".to_string();
+    if case.contenders.iter().any(|c| c.flow.jitter > 0) {
+        refusal.situation += ", as late as their jitter allows";
+    }
+    if edf::blocking(case, excess.at) > 0 {
+        refusal.situation += "; a section with a later deadline began one tick before";
+    }
     refusal
 }
 

@@ -51,7 +51,17 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
 /// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
 pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
-    let hyper = case.hyperperiod();
+    // Single jobs become urgent enough once, at a difference of deadlines.
+    let once = case.contenders.iter().any(|c| c.flow.separation.is_none());
+    let latest = |c: &Contender| c.deadline.saturating_add(c.flow.jitter);
+    let first = if once {
+        case.contenders.iter().map(latest).max().unwrap_or(0)
+    } else {
+        0
+    };
+    let hyper = case
+        .hyperperiod()
+        .and_then(|h| h.checked_add(first)?.checked_add(1));
     let found = longest(case, hyper.unwrap_or(u64::MAX), meter)?;
     Ok(found.or(hyper))
 }

@@ -7,7 +7,7 @@ use common::random::Random;
 use common::simulator::{Script, densest, longest_response, misses, simulate};
 use common::{EDF, FP, NP_FP, periodic, span, sporadic, work};
 use punctual_analysis::{Exactness, Verdict, admit, is_admitted};
-use punctual_model::{Class, CpuId, PolicyKind, Priority, Span, System, TaskId};
+use punctual_model::{Class, CpuId, PolicyKind, Priority, Reserve, Span, System, TaskId};
 
 fn judge(system: &System) -> Verdict {
     admit(system).expect("small numbers")
@@ -176,6 +176,15 @@ fn draw_with_precedence(random: &mut Random, policy: PolicyKind) -> System {
             model.max_suspension = span(random.within(1, 3));
             model.suspensions = 1;
         }
+        if random.within(0, 3) == 0 {
+            model.jitter = span(random.within(1, 6));
+        }
+        if random.within(0, 9) == 0 {
+            model.class = Class::Once {
+                size: work(c),
+                relative_deadline: span(period * 2),
+            };
+        }
         if random.within(0, 2) == 0 && task > 0 {
             let from = TaskId(u32::try_from(random.within(0, task as u64 - 1)).expect("small"));
             model.after.push(from);
@@ -188,7 +197,28 @@ fn draw_with_precedence(random: &mut Random, policy: PolicyKind) -> System {
             }
         }
     }
+    if random.within(0, 3) == 0 {
+        system.machine.reserves.push(Reserve {
+            name: "r".into(),
+            budget: work(1),
+            period: span(15),
+        });
+    }
     system
+}
+
+/// The jobs of a task by the clock, each released at random within its jitter.
+fn jittery(random: &mut Random, system: &System, task: usize, end: i64) -> Vec<(i64, i64)> {
+    let model = &system.tasks[task];
+    let jitter = model.jitter.ticks();
+    let first = signed(model.phase.ticks() + jitter);
+    let mut latest = 0;
+    let mut release = |(arrival, _): (i64, i64)| {
+        latest = latest.max(arrival + signed(random.within(0, jitter)));
+        (arrival, latest)
+    };
+    let jobs = densest(system, task, first, end);
+    jobs.into_iter().map(&mut release).collect()
 }
 
 #[test]
@@ -211,9 +241,8 @@ fn no_job_exceeds_its_bound_with_precedence_suspension_and_sections() {
             ..Script::default()
         };
         for (task, model) in system.tasks.iter().enumerate() {
-            script
-                .jobs
-                .push(densest(&system, task, signed(model.phase.ticks()), end));
+            let jobs = jittery(&mut random, &system, task, end);
+            script.jobs.push(jobs);
             let budget = wcet(&system, task);
             let section = model.non_preemptive.ticks().min(budget);
             script.section_at.push(random.within(0, budget - section));
