@@ -21,6 +21,14 @@ pub enum Error {
     UnknownFunction(UnknownFunction),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
+    /// A CPU without a host can only be simulated (mend the file).
+    NoHost(String),
+    /// A shared object or its function could not be had (mend the file, or build it).
+    Foreign(punctual_linux::ForeignError),
+    /// The core refused the plan.
+    Config(punctual_kern::ConfigError),
+    /// The machine refused something that a run cannot do without.
+    Run(punctual_linux::RunError),
     /// Virtual time refused.
     Sim(SimError),
 }
@@ -47,6 +55,13 @@ impl fmt::Display for Error {
                     "how long? Say `for = \"10s\"` in [run], or give a duration"
                 )
             }
+            Error::NoHost(name) => write!(
+                f,
+                "CPU `{name}` has no host CPU: add `host = 0` to [cpu.{name}], or simulate"
+            ),
+            Error::Foreign(error) => write!(f, "{error}"),
+            Error::Config(error) => write!(f, "{error}"),
+            Error::Run(error) => write!(f, "{error}"),
             Error::Sim(error) => write!(f, "{error}"),
         }
     }
@@ -69,5 +84,11 @@ impl From<UnknownFunction> for Error {
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         Error::Sim(error)
+    }
+}
+
+impl From<punctual_linux::RunError> for Error {
+    fn from(error: punctual_linux::RunError) -> Self {
+        Error::Run(error)
     }
 }

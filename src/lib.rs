@@ -3,12 +3,20 @@
 //! This crate is where the parts meet: a [`System`] (written by hand or read from a file) is
 //! admitted ([`admit`]), run in virtual time ([`simulate`]) or for real, and what happened comes
 //! back as a [`Log`], from which a report with the promised bound beside every observation is made.
+//! A program that writes its tasks in Rust starts at [`Program`].
+
+#![forbid(unsafe_code)]
 
 mod assemble;
+mod bodies;
 mod error;
+mod live;
+mod program;
 mod simulate;
 
 pub use error::Error;
+pub use live::{Admitted, LiveOptions, admit_here, run};
+pub use program::{Periodic, Program};
 pub use punctual_analysis::{Exactness, Verdict};
 pub use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
@@ -16,7 +24,7 @@ pub use punctual_model::{
 };
 pub use punctual_sim::{Crash, Faults, MissingTime, Overrun};
 pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
-pub use punctual_trace::Log;
+pub use punctual_trace::{Log, RunReport};
 pub use simulate::{SimOptions, simulate};
 
 /// How far a run is.

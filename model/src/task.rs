@@ -185,6 +185,11 @@ impl Class {
         matches!(self, Class::Periodic { .. } | Class::Reservation { .. })
     }
 
+    /// Whether the body is called once per job; else it is one body for the thread's whole life.
+    pub const fn runs_per_job(&self) -> bool {
+        matches!(self, Class::Periodic { .. } | Class::Sporadic { .. })
+    }
+
     /// Whether jobs of this class have a deadline.
     pub const fn is_real_time(&self) -> bool {
         !matches!(self, Class::Aperiodic)

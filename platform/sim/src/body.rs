@@ -117,7 +117,7 @@ impl Program {
     fn next_section(&self, body: &mut Body) {
         let sections = u64::from(self.suspensions - body.step.min(self.suspensions)) + 1;
         let part = Work::from_ticks(body.rest.ticks() / sections);
-        if sections == 1 {
+        if sections == 1 || body.rest.is_zero() {
             body.left = Some(body.rest);
             body.then = Then::Complete;
             return;

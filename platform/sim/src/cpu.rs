@@ -1,9 +1,9 @@
 //! One virtual CPU: its shard, what its threads execute, and the next thing that happens to it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use punctual_kern::{CpuPlan, Decision, Event, MissingCause, Next, Policy, Shard, Sink};
+use punctual_kern::{CpuPlan, Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink};
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId};
 
 use crate::body::{Body, Program};
@@ -38,6 +38,7 @@ pub(crate) struct Cpu<'a, P, S> {
     section_end: Option<Instant>,
     timer: Option<Instant>,
     feeds: Vec<Feed<'a>>,
+    inbox: VecDeque<(Instant, Message)>,
     /// Next arrivals: release, order of the thread, feed, arrival.
     arrivals: BinaryHeap<Reverse<(Instant, u32, usize, Instant)>>,
     standstills: Vec<Standstill>,
@@ -75,6 +76,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             section_end: None,
             timer: Some(Instant::ZERO),
             feeds: feeds(system, plan, seed),
+            inbox: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
             unreported: Span::ZERO,
@@ -135,7 +137,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     #[inline]
     pub(crate) fn next_instant(&self) -> Option<Instant> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
-        let due = [self.section_end, self.timer, arrival]
+        let message = self.inbox.front().map(|(at, _)| *at);
+        let due = [self.section_end, self.timer, arrival, message]
             .into_iter()
             .flatten()
             .min()?;
@@ -180,6 +183,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         }
         if self.section_end.is_some_and(|end| end <= now) {
             return self.end_section(now);
+        }
+        // After a job that ends at this instant: it ended in time.
+        if let Some((_, message)) = self.inbox.pop_front_if(|(at, _)| *at <= now) {
+            self.enter(now, Event::Remote(message));
+            return None;
         }
         if let Some(&Reverse((release, _, feed, arrival))) = self.arrivals.peek()
             && release <= now
@@ -271,24 +279,13 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         body.left.map(|left| now.saturating_add(left.as_span()))
     }
 
-    pub(crate) fn take_message(&mut self) -> Option<punctual_kern::Message> {
+    pub(crate) fn take_message(&mut self) -> Option<Message> {
         self.shard.take_message()
     }
 
-    /// Messages are seen when the processor sees anything again.
-    pub(crate) fn hear(&mut self, now: Instant, message: punctual_kern::Message) {
-        let now = now.max(self.asleep_until);
-        if !self.unreported.is_zero() {
-            let span = self.unreported;
-            self.unreported = Span::ZERO;
-            self.counters.missing(span);
-            let event = Event::Missing {
-                span,
-                cause: MissingCause::Stolen,
-            };
-            let _ = self.shard.handle(now, event, &mut self.sink);
-        }
-        self.enter(now, Event::Remote(message));
+    /// A message of another CPU, seen when this processor sees anything again.
+    pub(crate) fn hear(&mut self, now: Instant, message: Message) {
+        self.inbox.push_back((now, message));
     }
 }
 

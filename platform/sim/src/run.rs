@@ -278,16 +278,14 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
     }
 
     fn deliver_messages(&mut self, from: usize, now: Instant) {
-        let mut sender = from;
-        // A message can end a wait there, but completes no job: one round is enough.
-        while let Some(message) = self.members[sender].1.take_message() {
+        while let Some(message) = self.members[from].1.take_message() {
             let to = self
                 .members
                 .iter()
                 .position(|(cpu, _)| *cpu == message.to.index());
-            let Some(to) = to else { continue };
-            self.members[to].1.hear(now, message);
-            sender = from;
+            if let Some(to) = to {
+                self.members[to].1.hear(now, message);
+            }
         }
     }
 }

@@ -1,0 +1,348 @@
+//! A system for real, on the CPUs of this machine, recorded.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant as Wall};
+
+use punctual_analysis::Verdict;
+use punctual_kern::{Constraint, CpuPlan, Plan};
+use punctual_linux::{Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
+use punctual_model::{
+    ArrivalTimes, Class, Frequency, Instant, Machine, Span, System, Task, ThreadId, Work,
+};
+use punctual_policy::AnyPolicy;
+use punctual_thread::Workloads;
+use punctual_trace::{Counters, Log, Mode, Recorder};
+
+use crate::assemble::{Assembly, recorder_bytes};
+use crate::bodies::body_of;
+use crate::{Error, Progress, admit};
+
+/// How to run for real.
+#[derive(Clone, Debug, Default)]
+pub struct LiveOptions {
+    /// Releases in [0, this) are covered; `None`: as the system says.
+    pub duration: Option<Span>,
+    /// Seed of random arrivals; `None`: as the system says, else 0.
+    pub seed: Option<u64>,
+    /// Run even what is not admitted.
+    pub force: bool,
+    /// Ends the run early when it becomes true (Ctrl-C).
+    pub stop: Arc<AtomicBool>,
+    /// Name of the file or program, for the log.
+    pub source: String,
+    /// Where relative paths of shared objects begin.
+    pub base: PathBuf,
+    /// The machine, as (name, value), for the log.
+    pub fingerprint: Vec<(String, String)>,
+}
+
+/// A system that this machine has admitted (or that was forced), ready to run.
+#[derive(Debug)]
+pub struct Admitted {
+    /// With the terms of the system alone.
+    pub file: Verdict,
+    /// With this machine's measured overheads and reserves added.
+    pub machine: Verdict,
+    /// What was measured.
+    pub overheads: Overheads,
+    terms: Machine,
+}
+
+/// Measures this machine and asks for admission with its terms: the system's own, plus overheads
+/// and the slices given back under real-time priority. Takes less than half a second.
+///
+/// # Errors
+/// A meaningless system, a CPU without a host, a machine that refuses to be measured.
+pub fn admit_here(system: &System) -> Result<Admitted, Error> {
+    let file = admit(system)?;
+    let hosts = hosts(system)?;
+    let first = hosts.first().copied().unwrap_or(0);
+    let overheads = punctual_linux::measure_overheads(first, &PlatformOptions::default())?;
+    let terms = add(&system.machine, overheads.machine());
+    let machine = admit(&System {
+        machine: terms.clone(),
+        ..system.clone()
+    })?;
+    Ok(Admitted {
+        file,
+        machine,
+        overheads,
+        terms,
+    })
+}
+
+/// Runs a system on this machine, under real-time priority if that is permitted, else labelled
+/// best-effort. Refuses what is not admitted here, unless forced.
+///
+/// `progress` is called about ten times a second from a thread of its own; when it returns `false`
+/// the run ends early, cleanly.
+///
+/// # Errors
+/// As [`admit_here`]; [`Error::Refused`]; unknown functions and shared objects; what the platform
+/// cannot do without.
+pub fn run(
+    system: &System,
+    options: &LiveOptions,
+    workloads: &mut Workloads,
+    progress: &mut (dyn FnMut(Progress) -> bool + Send),
+) -> Result<Log, Error> {
+    let duration = options
+        .duration
+        .or(system.run.duration)
+        .ok_or(Error::NoDuration)?;
+    let seed = options.seed.or(system.run.seed).unwrap_or(0);
+    let admitted = admit_here(system)?;
+    if !admitted.machine.admitted && !options.force {
+        return Err(Error::Refused(Box::new(admitted.machine)));
+    }
+    let frequency = punctual_linux::clock_rate().frequency;
+    let mut plan = Plan::new(system, frequency);
+    plan.set_duration(system, duration);
+    fund_overheads(&mut plan, &admitted.terms, frequency);
+    let mut assembly = Assembly::new(system, plan.clone(), "linux", Mode::RealTime);
+    assembly.header.source = options.source.clone();
+    assembly.header.machine = options.fingerprint.clone();
+    assembly
+        .header
+        .machine
+        .extend(overhead_facts(&admitted.overheads));
+    assembly.header.seed = seed;
+    assembly.header.duration = duration;
+    assembly.bounds(&admitted.file, Some(&admitted.machine));
+
+    let cpus = platform_plans(system, &plan, options, workloads, duration, seed)?;
+    let platform = PlatformOptions {
+        duration_ns: Some(duration.as_ns()),
+        grace_ns: longest_deadline(system).as_ns(),
+        stop: Arc::clone(&options.stop),
+        ..PlatformOptions::default()
+    };
+    let outcome = while_watched(&platform, duration, progress, || {
+        punctual_linux::run(cpus, &platform)
+    })?;
+    Ok(log_of(assembly, outcome, &hosts(system)?, workloads))
+}
+
+/// The host CPU of each CPU.
+fn hosts(system: &System) -> Result<Vec<u32>, Error> {
+    let host = |cpu: &punctual_model::Cpu| cpu.host.ok_or_else(|| Error::NoHost(cpu.name.clone()));
+    system.cpus.iter().map(host).collect()
+}
+
+/// The file's terms and the machine's, term by term.
+fn add(file: &Machine, here: Machine) -> Machine {
+    let mut sum = file.clone();
+    sum.switch = sum.switch.saturating_add(here.switch);
+    sum.timer = sum.timer.saturating_add(here.timer);
+    sum.preemption = sum.preemption.saturating_add(here.preemption);
+    sum.cache_delay = sum.cache_delay.saturating_add(here.cache_delay);
+    sum.reserves.extend(here.reserves);
+    sum
+}
+
+/// A job is charged what the scheduler costs on its behalf: its budget covers that too.
+fn fund_overheads(plan: &mut Plan, terms: &Machine, frequency: Frequency) {
+    let per_job = [
+        terms.switch,
+        terms.switch,
+        terms.preemption,
+        terms.cache_delay,
+        terms.timer,
+    ]
+    .into_iter()
+    .fold(Work::ZERO, Work::saturating_add);
+    let per_job = Work::from_ticks(frequency.ticks_up(per_job.ticks()));
+    for (_, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+        let jobs = matches!(
+            constraint.class,
+            Class::Periodic { .. } | Class::Sporadic { .. }
+        );
+        if let (true, Some(budget)) = (jobs, constraint.class.budget()) {
+            *constraint = constraint.with_budget(budget.saturating_add(per_job));
+        }
+    }
+}
+
+type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
+
+fn platform_plans(
+    system: &System,
+    plan: &Plan,
+    options: &LiveOptions,
+    workloads: &mut Workloads,
+    duration: Span,
+    seed: u64,
+) -> Result<Vec<LinuxPlan>, Error> {
+    let frequency = plan.frequency;
+    let hosts = hosts(system)?;
+    let mut cpus = Vec::new();
+    for (cpu, host) in plan.cpus.iter().zip(hosts) {
+        let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks);
+        let mut threads = Vec::new();
+        for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
+            let task = &system.tasks[id.index()];
+            let body = body_of(task, &options.base, workloads)?;
+            threads.push(ThreadPlan {
+                id: ThreadId::new(index, 0),
+                name: task.name.clone(),
+                body,
+            });
+        }
+        cpus.push(LinuxPlan {
+            host,
+            name: system.cpus[cpu.cpu.index()].name.clone(),
+            shard: cpu.build(policy).map_err(Error::Config)?,
+            sink: Recorder::with_capacity(recorder_bytes(cpu, frequency, duration)),
+            threads,
+            arrivals: arrivals(system, cpu, frequency, seed),
+        });
+    }
+    Ok(cpus)
+}
+
+/// All arrivals of the sporadic threads of one CPU, in order of time.
+fn arrivals(
+    system: &System,
+    cpu: &CpuPlan,
+    frequency: Frequency,
+    seed: u64,
+) -> Vec<(Instant, ThreadId)> {
+    let mut list = Vec::new();
+    for (index, (id, constraint)) in (0_u32..).zip(&cpu.threads) {
+        let task = &system.tasks[id.index()];
+        let times = sporadic_times(task, seed.wrapping_add(u64::from(id.0) << 32));
+        let ticks = times
+            .into_iter()
+            .flatten()
+            .map(|at| frequency.ticks_up(at.ticks()));
+        let until = end_of(constraint);
+        let instants = ticks.map(Instant::from_ticks).take_while(|at| *at < until);
+        list.extend(instants.map(|at| (at, ThreadId::new(index, 0))));
+    }
+    list.sort_by_key(|(at, thread)| (*at, thread.index()));
+    list
+}
+
+fn end_of(constraint: &Constraint) -> Instant {
+    constraint.until
+}
+
+fn sporadic_times(task: &Task, seed: u64) -> Option<ArrivalTimes<'_>> {
+    match task.class {
+        Class::Sporadic { min_separation, .. } => Some(ArrivalTimes::new(
+            &task.arrivals,
+            task.phase,
+            min_separation,
+            seed,
+        )),
+        _ => None,
+    }
+}
+
+fn longest_deadline(system: &System) -> Span {
+    let deadlines = system
+        .tasks
+        .iter()
+        .filter_map(|task| task.class.relative_deadline());
+    deadlines.max().unwrap_or(Span::ZERO)
+}
+
+/// Runs `work` while another thread reports its progress and passes on a wish to stop.
+fn while_watched<T>(
+    platform: &PlatformOptions,
+    total: Span,
+    progress: &mut (dyn FnMut(Progress) -> bool + Send),
+    work: impl FnOnce() -> T,
+) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = thread::Builder::new().name("punctual/progress".into());
+        let watcher = watcher.spawn_scoped(scope, || {
+            let start = Wall::now();
+            while !over.load(Ordering::Relaxed) {
+                thread::park_timeout(Duration::from_millis(100));
+                let passed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let passed = Span::from_ns(passed.min(total.as_ns()));
+                if !progress(Progress { passed, total }) {
+                    platform.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        let result = work();
+        over.store(true, Ordering::Relaxed);
+        if let Ok(watcher) = watcher {
+            watcher.thread().unpark();
+        }
+        result
+    })
+}
+
+fn log_of(
+    mut assembly: Assembly,
+    outcome: punctual_linux::Outcome<Recorder>,
+    hosts: &[u32],
+    workloads: &mut Workloads,
+) -> Log {
+    let header = &mut assembly.header;
+    header.mode = match outcome.mode {
+        punctual_linux::Mode::RealTime => Mode::RealTime,
+        punctual_linux::Mode::BestEffort => Mode::BestEffort,
+    };
+    let lost = outcome
+        .lost
+        .iter()
+        .map(|loss| format!("{}: {}", loss.what, loss.detail));
+    header.lost = lost.collect();
+    header.stopped = match outcome.ending {
+        Ending::Complete => None,
+        Ending::Stopped => Some("stopped by request".to_string()),
+        Ending::Watchdog => Some("the watchdog ended it: it exceeded its time".to_string()),
+    };
+    let panics = outcome
+        .panics
+        .iter()
+        .map(|p| format!("{} panicked: {}", p.name, p.message));
+    header.faults = panics.collect();
+    let mut end = Instant::ZERO;
+    for (cpu, host) in outcome.cpus.into_iter().zip(hosts) {
+        end = end.max(cpu.sink.last_entry());
+        let counters = counters(&cpu.counters, outcome.missing);
+        assembly.cpu(cpu.sink, Some(*host), counters);
+    }
+    assembly.header.end = end;
+    assembly.finish(workloads.check())
+}
+
+fn counters(c: &punctual_linux::CpuCounters, missing: punctual_linux::MissingMethod) -> Counters {
+    Counters {
+        deferrals: c.deferrals,
+        deferred_max_ns: c.deferred_max_ns,
+        late_max_ns: c.wake_late_max_ns,
+        missing_method: missing.method.to_string(),
+        missing_error_ns: missing.error_ns,
+        others: vec![
+            ("slices given back".to_string(), c.given_back),
+            ("given back, ns".to_string(), c.given_back_ns),
+            ("longest slice, ns".to_string(), c.given_back_max_ns),
+            ("timer settings".to_string(), c.timer_settings),
+        ],
+    }
+}
+
+fn overhead_facts(overheads: &Overheads) -> Vec<(String, String)> {
+    let fact = |name: &str, ns: u64, n: usize| {
+        (
+            name.to_string(),
+            format!("{} (p99 of {n})", punctual_model::readable(ns)),
+        )
+    };
+    let [switches, timers, preemptions, _] = overheads.samples;
+    vec![
+        fact("switch", overheads.switch_ns, switches),
+        fact("timer entry", overheads.timer_ns, timers),
+        fact("preemption", overheads.preemption_ns, preemptions),
+    ]
+}

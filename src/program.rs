@@ -1,0 +1,150 @@
+//! Systems written in Rust: tasks with closures, admitted and run like those of a file.
+
+use punctual_model::{
+    Class, Cpu, CpuId, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
+};
+use punctual_thread::{JobContext, Workloads};
+use punctual_trace::RunReport;
+
+use crate::{Error, LiveOptions, run};
+
+/// A system in the making, with the closures that its tasks execute.
+///
+/// ```no_run
+/// use punctual::{Periodic, PolicyKind, Program, Span};
+///
+/// let mut program = Program::new();
+/// let cpu = program.cpu(0, PolicyKind::EarliestDeadlineFirst);
+/// program.periodic(cpu, "tick", Periodic::every(Span::from_ms(10)).wcet_us(100), |job| {
+///     println!("job {}", job.job);
+/// });
+/// println!("{}", program.run_for(Span::from_ms(1_000))?);
+/// # Ok::<(), punctual::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Program {
+    system: System,
+    workloads: Workloads,
+}
+
+/// The timing of a periodic thread; see [`punctual_model::Class::Periodic`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Periodic {
+    period: Span,
+    wcet: Work,
+    relative_deadline: Option<Span>,
+    priority: Priority,
+}
+
+impl Periodic {
+    /// One job every `period`; until told otherwise it may execute a tenth of that, and must
+    /// complete within the period.
+    pub fn every(period: Span) -> Periodic {
+        let wcet = Work::from_ns(period.as_ns() / 10);
+        Periodic {
+            period,
+            wcet,
+            relative_deadline: None,
+            priority: Priority::LOWEST,
+        }
+    }
+
+    /// The longest that a job executes, in microseconds; also its budget, which is enforced.
+    #[must_use]
+    pub fn wcet_us(self, us: u64) -> Periodic {
+        Periodic {
+            wcet: Work::from_us(us),
+            ..self
+        }
+    }
+
+    /// From arrival to deadline.
+    #[must_use]
+    pub fn deadline(self, deadline: Span) -> Periodic {
+        Periodic {
+            relative_deadline: Some(deadline),
+            ..self
+        }
+    }
+
+    /// Urgency under fixed priority; a larger number is more urgent.
+    #[must_use]
+    pub fn priority(self, number: u32) -> Periodic {
+        Periodic {
+            priority: Priority::new(number),
+            ..self
+        }
+    }
+}
+
+impl Program {
+    /// No CPUs, no tasks.
+    pub fn new() -> Program {
+        Program::default()
+    }
+
+    /// Adds host CPU `host` under a policy.
+    pub fn cpu(&mut self, host: u32, policy: PolicyKind) -> CpuId {
+        let id = CpuId(u16::try_from(self.system.cpus.len()).unwrap_or(u16::MAX));
+        self.system.cpus.push(Cpu {
+            name: host.to_string(),
+            host: Some(host),
+            policy,
+        });
+        id
+    }
+
+    /// Adds a periodic thread that calls `body` once per job, on its own light thread. Names must
+    /// differ; admission happens in [`Program::run_for`].
+    pub fn periodic(
+        &mut self,
+        cpu: CpuId,
+        name: &str,
+        timing: Periodic,
+        body: impl FnMut(JobContext) + Send + 'static,
+    ) -> &mut Program {
+        let class = Class::Periodic {
+            period: timing.period,
+            wcet: timing.wcet,
+            relative_deadline: timing.relative_deadline.unwrap_or(timing.period),
+        };
+        let mut task = Task::new(name, cpu, class);
+        task.priority = timing.priority;
+        task.work = Some(WorkSource::Function(name.to_string()));
+        self.system.tasks.push(task);
+        let workloads = std::mem::take(&mut self.workloads);
+        self.workloads = workloads.with_function(name, Box::new(body));
+        self
+    }
+
+    /// The system so far, to be refined or asked about with [`crate::admit`].
+    pub fn system_mut(&mut self) -> &mut System {
+        &mut self.system
+    }
+
+    /// Admits the system on this machine, runs it for `duration`, and reports.
+    ///
+    /// # Errors
+    /// As [`crate::run`]; [`Error::Refused`] carries the verdict with its reasons.
+    pub fn run_for(mut self, duration: Span) -> Result<RunReport, Error> {
+        self.system.run = RunOptions {
+            duration: Some(duration),
+            ..self.system.run
+        };
+        let options = LiveOptions {
+            source: program_name(),
+            ..LiveOptions::default()
+        };
+        let log = run(&self.system, &options, &mut self.workloads, &mut |_| true)?;
+        Ok(RunReport::new(&log))
+    }
+}
+
+fn program_name() -> String {
+    let path = std::env::args_os().next().map(std::path::PathBuf::from);
+    let name = path.as_deref().and_then(std::path::Path::file_name);
+    name.map_or_else(
+        || "program".to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
