@@ -59,7 +59,7 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
-    let solution = precedence::solve(system, &edges, |_| true)?;
+    let solution = precedence::solve(system, &edges, |_| true, |_, _| false)?;
     let mut verdict = Verdict {
         admitted: true,
         tasks: rows(system, &edges, &solution)?,

@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 
 use punctual_model::{CpuId, PolicyKind, Requirement, System, TaskId};
 
-use crate::bounds::STEPS;
+use crate::bounds::{Bound, STEPS};
 use crate::case::Case;
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::Meter;
@@ -118,20 +118,16 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
 }
 
 fn admits_with_waiting(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
-    let solution = precedence::solve(system, edges, |cpu| component.contains(cpu))?;
-    for case in solution.cases.iter().flatten() {
-        if exceeds_limit(system, case) {
-            return Ok(false);
-        }
-        for contender in &case.contenders {
-            let bound = solution.bounds[contender.task.index()];
+    let late = |case: &Case, bounds: &[Option<Bound>]| {
+        case.contenders.iter().any(|contender| {
             let allowed = allowed(system, contender.task, contender.deadline);
-            if bound.is_none_or(|b| b.response > allowed) {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
+            bounds[contender.task.index()].is_none_or(|b| b.response > allowed)
+        })
+    };
+    let here = |cpu| component.contains(cpu);
+    let solution = precedence::solve(system, edges, here, late)?;
+    let refused = |case: &Case| exceeds_limit(system, case) || late(case, &solution.bounds);
+    Ok(!solution.cases.iter().flatten().any(refused))
 }
 
 fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {

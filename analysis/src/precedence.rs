@@ -131,11 +131,13 @@ pub(crate) struct Solution {
 }
 
 /// Bounds all tasks of the CPUs for which `asked` holds; these must be closed under precedence.
-/// O(rounds · cost of the tests); one round when all precedence is consistent.
+/// The bounds grow from round to round: as soon as they are `hopeless` they are returned as they
+/// are. O(rounds · cost of the tests); one round when all precedence is consistent.
 pub(crate) fn solve(
     system: &System,
     edges: &[Edge],
     asked: impl Fn(CpuId) -> bool,
+    hopeless: impl Fn(&Case, &[Option<Bound>]) -> bool,
 ) -> Checked<Solution> {
     let mut known = Waiting::none(system.tasks.len());
     let mut before = known.clone();
@@ -162,7 +164,12 @@ pub(crate) fn solve(
             found => found?,
         };
         let next = known.after_round(edges, &found.1);
-        if next == known {
+        let lost = found
+            .0
+            .iter()
+            .flatten()
+            .any(|case| hopeless(case, &found.1));
+        if next == known || lost {
             let (cases, bounds) = found;
             return Ok(Solution {
                 cases,
