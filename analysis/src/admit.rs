@@ -44,7 +44,8 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 /// system.cpus.push(Cpu { name: "0".into(), host: Some(0), policy });
 /// for (name, period, wcet, priority) in [("fast", 10, 2, 2), ("slow", 20, 5, 1)] {
 ///     let period = Span::from_ms(period);
-///     let class = Class::Periodic { period, wcet: Work::from_ms(wcet), relative_deadline: period };
+///     let wcet = Work::from_ms(wcet);
+///     let class = Class::Periodic { period, wcet, relative_deadline: period };
 ///     let mut task = Task::new(name, CpuId(0), class);
 ///     task.priority = Priority::new(priority);
 ///     system.tasks.push(task);

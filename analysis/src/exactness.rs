@@ -4,8 +4,8 @@
 //! that legal arrivals miss it). Each doubt found here makes it *sufficient*, and is told.
 //!
 //! # Assumptions
-//! 1. Sporadic tasks may arrive at any time; tasks by the clock arrive at phase + k·period for ever,
-//!    with any jitter up to the largest.
+//! 1. Sporadic tasks may arrive at any time; tasks by the clock arrive at phase + k·period for
+//!    ever, with any jitter up to the largest.
 //! 2. Releases of tasks by the clock fall together at some instant exactly when each two do
 //!    (Chinese remainder theorem, for moduli that need not be coprime).
 //! 3. Overheads and suspension are counted at their most, which no run may show.

@@ -8,8 +8,8 @@
 //!   test's name, its terms in words, and what it takes for granted.
 //! * [`Exactness`]: whether a *no* is certain. [`Exactness::Exact`] means that what is refused can
 //!   miss; [`Exactness::Sufficient`] says in the assumptions why it might not.
-//! * [`Slack`]: how far one wcet may grow. [`Refusal`]: a [`Witness`] that a simulation confirms, and
-//!   a [`Fix`], one parameter with the value from which on the system is admitted.
+//! * [`Slack`]: how far one wcet may grow. [`Refusal`]: a [`Witness`] that a simulation confirms,
+//!   and a [`Fix`], one parameter with the value from which on the system is admitted.
 //!
 //! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:

@@ -12,7 +12,8 @@
 //!    and may meet one non-preemptive section of another task.
 //!
 //! Takings above all tasks begin a busy window together with it: in a window of length t there are
-//! at most ⌈t/period⌉ of them, whole, because one that had begun before would have begun the window.
+//! at most ⌈t/period⌉ of them, whole, because one that had begun before would have begun the
+//! window.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -238,7 +238,8 @@ fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
 }
 
 /// The waiting of each task: R(a) − δ over edges that make it `wait`; over the others until a is
-/// ready to go first, its own jitter and waiting − δ. Never less than before, so that the iteration ends.
+/// ready to go first, its own jitter and waiting − δ. Never less than before, so that the iteration
+/// ends.
 fn next_waiting(
     edges: &[Edge],
     before: &[Option<u64>],

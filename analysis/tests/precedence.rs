@@ -33,7 +33,8 @@ fn a_less_urgent_successor_waits_for_nothing_it_would_not_wait_for_anyway() {
 
 #[test]
 fn a_fast_task_that_follows_a_slow_one_does_not_wait_when_it_is_done_by_then() {
-    // A controller every 20 that is done after 5, and an actuator every 5 that uses its last output.
+    // A controller every 20 that is done after 5, and an actuator every 5 that uses its last
+    // output.
     let mut system = periodic(FP, &[(1, 5, 5), (4, 20, 20)]);
     system.tasks[0].follows.push(TaskId(1));
     assert_eq!(bounds(&system), [Some(1), Some(5)]);

@@ -82,8 +82,8 @@ impl Constraint {
         self
     }
 
-    /// When the job with this index arrives by the clock; saturates. For work that arrives once, the
-    /// instant just after its arrival for every index but 0.
+    /// When the job with this index arrives by the clock; saturates. For work that arrives once,
+    /// the instant just after its arrival for every index but 0.
     pub(crate) fn nominal_arrival(&self, index: u64) -> Instant {
         let first = Instant::ZERO.saturating_add(self.phase);
         let after_first = match self.class.min_separation() {

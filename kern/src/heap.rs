@@ -42,7 +42,8 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
     }
 
-    /// Inserts `id`, or moves it to its new key. An id beyond the capacity is ignored (debug: caught).
+    /// Inserts `id`, or moves it to its new key. An id beyond the capacity is ignored (debug:
+    /// caught).
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: K) {
         debug_assert!(

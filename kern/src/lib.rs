@@ -21,8 +21,9 @@
 //! 5. **Simple algorithms.** Indexed heaps and counters; no unsafe code.
 //!
 //! Map: [`Event`] and [`Decision`] (the seam to platforms), [`Policy`] (the seam to policies),
-//! [`Constraint`] (what a thread asks for), [`Plan`] (from a system to its shards), [`Sink`] and [`TraceEvent`] (what happened), [`Shard`]
-//! (the machine itself, in parts: releases, budgets, blocking, precedence).
+//! [`Constraint`] (what a thread asks for), [`Plan`] (from a system to its shards), [`Sink`] and
+//! [`TraceEvent`] (what happened), [`Shard`] (the machine itself, in parts: releases, budgets,
+//! blocking, precedence).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,8 @@ pub struct Attributes {
 pub struct Pick {
     /// The thread to run.
     pub thread: ThreadId,
-    /// Ask again at this instant at the latest (the end of a turn); `None`: until something happens.
+    /// Ask again at this instant at the latest (the end of a turn); `None`: until something
+    /// happens.
     pub until: Option<Instant>,
 }
 

@@ -38,7 +38,8 @@ pub(crate) struct Job {
     pub(crate) index: u64,
     pub(crate) arrival: Instant,
     pub(crate) absolute_deadline: Instant,
-    /// The deadline by which a policy orders it: later than its own while it lives on a later budget.
+    /// The deadline by which a policy orders it: later than its own while it lives on a later
+    /// budget.
     pub(crate) scheduling_deadline: Instant,
     pub(crate) received: Work,
     pub(crate) overran: bool,

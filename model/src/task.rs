@@ -110,7 +110,8 @@ pub enum OnOverrun {
     Throttle,
     /// The rest of the job continues below all real-time work.
     Demote,
-    /// The job ends at its next scheduling point; until there it continues below all real-time work.
+    /// The job ends at its next scheduling point; until there it continues below all real-time
+    /// work.
     Stop,
     /// The body is told, then as `Throttle`.
     Signal,

@@ -37,13 +37,15 @@ macro_rules! quantity {
                 $name(ns)
             }
 
-            /// `us` microseconds on a timeline that counts nanoseconds; saturates at the largest value.
+            /// `us` microseconds on a timeline that counts nanoseconds; saturates at the largest
+            /// value.
             #[inline]
             pub const fn from_us(us: u64) -> Self {
                 $name(us.saturating_mul(1_000))
             }
 
-            /// `ms` milliseconds on a timeline that counts nanoseconds; saturates at the largest value.
+            /// `ms` milliseconds on a timeline that counts nanoseconds; saturates at the largest
+            /// value.
             #[inline]
             pub const fn from_ms(ms: u64) -> Self {
                 $name(ms.saturating_mul(1_000_000))
@@ -229,7 +231,8 @@ impl Frequency {
         self.hertz
     }
 
-    /// Nanoseconds to ticks, rounded up (for demand and for instants before which nothing may happen).
+    /// Nanoseconds to ticks, rounded up (for demand and for instants before which nothing may
+    /// happen).
     #[inline]
     pub fn ticks_up(self, ns: u64) -> u64 {
         saturate((u128::from(ns) * u128::from(self.hertz)).div_ceil(NS_PER_SECOND))

@@ -13,8 +13,8 @@
 //! saved stack pointer), and the rules of `doc/design/0004-preemption-inside-the-handler.md`.
 //!
 //! * **INV-1** A context's saved stack pointer is zero exactly while its thread has the processor
-//!   (or has not been prepared). It is set by the thread that leaves, and cleared by the switch that
-//!   resumes it.
+//!   (or has not been prepared). It is set by the thread that leaves, and cleared by the switch
+//!   that resumes it.
 //! * **INV-2** A non-zero saved stack pointer points at a complete frame of the layout in
 //!   [`Context`]: it is stored after everything else has been pushed.
 //! * **INV-3** A switch happens only while the gate of the processor is closed ([`Gate`]): a signal

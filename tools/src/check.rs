@@ -10,8 +10,8 @@ use crate::{input, output, verdict_text};
 
 /// Says whether a system will be on time, and why
 ///
-/// Uses only what the file states: overheads, reserves and missing time that are absent are 0. `run`
-/// adds this machine's measured terms.
+/// Uses only what the file states: overheads, reserves and missing time that are absent are 0.
+/// `run` adds this machine's measured terms.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 admitted; 1 refused; 2 the file has mistakes.\n\n\

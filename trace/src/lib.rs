@@ -10,9 +10,9 @@
 //!     replay       check         RunReport     CSV, Perfetto, HTML
 //! ```
 //!
-//! What this crate decides: how a run is written down, when it was on time, why a job was late. What
-//! it does not know: how the run was made. A log from virtual time and one from a live machine go
-//! through the same functions; what a live machine does late is read from the log itself.
+//! What this crate decides: how a run is written down, when it was on time, why a job was late.
+//! What it does not know: how the run was made. A log from virtual time and one from a live machine
+//! go through the same functions; what a live machine does late is read from the log itself.
 #![forbid(unsafe_code)]
 
 mod behavior;

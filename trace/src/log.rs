@@ -116,7 +116,8 @@ pub struct Counters {
     pub deferrals: u64,
     /// The longest such wait, in nanoseconds.
     pub deferred_max_ns: u64,
-    /// The longest delay from an armed instant to the entry, in nanoseconds, as the platform saw it.
+    /// The longest delay from an armed instant to the entry, in nanoseconds, as the platform saw
+    /// it.
     pub late_max_ns: u64,
     /// How missing time was measured (`rdpmc`, `gap-sampling`, ...); empty: not at all.
     pub missing_method: String,

@@ -1,7 +1,8 @@
 //! Light threads: a body on a stack of its own, with thread-local storage of its own.
 //!
 //! ```text
-//!   New --carrier starts it--> Between --job--> Inside --done--> Between ... --run ends--> Finished
+//!   New --carrier starts it--> Between --job--> Inside --done--> Between ... --run ends-->
+//!   Finished
 //!                                                  |  (a panic ends the thread: Finished)
 //!                                                  +--run ends in the middle of a job: abandoned
 //! ```
@@ -57,6 +58,8 @@ pub(crate) struct Light {
     pub(crate) job: Cell<Option<JobView>>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
+    /// How often in a row it was found waiting for a lock inside the C library.
+    pub(crate) lock_looks: Cell<u32>,
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
 
@@ -94,6 +97,7 @@ impl Light {
             phase: Cell::new(Phase::New),
             job: Cell::new(None),
             quit: Cell::new(false),
+            lock_looks: Cell::new(0),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
             stop: AtomicBool::new(false),

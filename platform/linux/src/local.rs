@@ -18,8 +18,8 @@ pub(crate) struct Local {
     pub(crate) light: Cell<*const Light>,
     /// How deep the thread is in code that must not be preempted. Changed by the thread alone.
     pub(crate) foreign: Cell<u32>,
-    /// A preemption waits for the depth to return to zero. Set by the signal, which reads the depth:
-    /// two words, because one that both change would need an atomic addition.
+    /// A preemption waits for the depth to return to zero. Set by the signal, which reads the
+    /// depth: two words, because one that both change would need an atomic addition.
     pub(crate) wanted: Cell<bool>,
 }
 

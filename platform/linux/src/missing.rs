@@ -1,7 +1,8 @@
 //! Missing time: which part of an interval was executed by nobody of ours.
 //!
 //! Three witnesses, of which the one that saw most counts:
-//! * gaps between two readings of the clock in loops of a few instructions (burning, idle spinning);
+//! * gaps between two readings of the clock in loops of a few instructions (burning, idle
+//!   spinning);
 //! * timers that interrupted user code much later than they were due: a processor that executes
 //!   takes its interrupts at once (`signal`);
 //! * the kernel's account of this thread's processor time, read when an interval is long: it tells

@@ -35,7 +35,8 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A job starts with `budget`: a fresh allotment, or what the job before it left of a later one.
+    /// A job starts with `budget`: a fresh allotment, or what the job before it left of a later
+    /// one.
     pub(super) fn funded(&mut self, thread: usize, budget: Option<Work>) {
         let t = &mut self.threads[thread];
         let budget = match (budget, t.is_budgeted()) {
