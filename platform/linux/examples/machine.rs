@@ -3,9 +3,15 @@
 use punctual_linux::{RunOptions, measure_overheads, probe};
 
 fn main() {
-    let host = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let host = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     for finding in probe(host) {
-        println!("{:<18} {:?}: {}", finding.name, finding.status, finding.value);
+        println!(
+            "{:<18} {:?}: {}",
+            finding.name, finding.status, finding.value
+        );
     }
     let start = std::time::Instant::now();
     match measure_overheads(host, &RunOptions::default()) {

@@ -23,7 +23,7 @@ const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
 /// A thread that runs without anything due is looked at this often all the same (stop flag).
-const LOOK_NS: u64 = 20_000_000;
+pub(crate) const LOOK_NS: u64 = 20_000_000;
 /// News that did not fit into a ring is sent again after this.
 const RESEND_NS: u64 = 50_000;
 

@@ -17,6 +17,7 @@ use punctual_model::{
 
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS};
 use crate::clock::{Clock, clock_rate};
+use crate::cpu::LOOK_NS;
 use crate::job::{self, Body};
 use crate::outcome::Mode;
 use crate::run::{CpuPlan, RunError, RunOptions, ThreadPlan, run};
@@ -59,6 +60,12 @@ impl Overheads {
             preemption: Work::from_ns(self.preemption_ns),
             ..Machine::default()
         };
+        // A thread that runs on is interrupted now and then to look at the stop flag.
+        machine.reserves.push(Reserve {
+            name: "looks at the stop flag".to_owned(),
+            budget: Work::from_ns(self.timer_ns),
+            period: Span::from_ns(LOOK_NS),
+        });
         if self.mode == Mode::RealTime {
             machine.reserves.push(self.fair_server_reserve());
         }
@@ -70,7 +77,7 @@ impl Overheads {
     pub fn fair_server_reserve(&self) -> Reserve {
         let around = 2 * self.switch_ns + self.preemption_ns;
         Reserve {
-            name: "fair-server slices".to_owned(),
+            name: "fair-server-slices".to_owned(),
             budget: Work::from_ns(SLICE_NS + self.wake_late_ns + around),
             period: Span::from_ns(SLICE_PERIOD_NS),
         }
@@ -138,7 +145,11 @@ fn short_run<S: Sink + Send + 'static>(
         let attached = shard.attach(Constraint::of_task(&task, 0));
         // The shard was made for exactly these threads.
         let Ok(id) = attached else { continue };
-        threads.push(ThreadPlan { id, name: task.name.clone(), body });
+        threads.push(ThreadPlan {
+            id,
+            name: task.name.clone(),
+            body,
+        });
     }
     // A thread that is released and never picked: its arrivals are timers that change nothing.
     let turn = Span::from_ticks(rate.ticks_up(TURN_NS));
@@ -155,7 +166,14 @@ fn short_run<S: Sink + Send + 'static>(
         fed.extend((1..=arrivals).map(|n| (at(n), id)));
     }
     let name = "measure".to_owned();
-    let plan = CpuPlan { host, name, shard, sink, threads, arrivals: fed };
+    let plan = CpuPlan {
+        host,
+        name,
+        shard,
+        sink,
+        threads,
+        arrivals: fed,
+    };
     let options = RunOptions {
         duration_ns: Some(RUN_NS),
         grace_ns: 0,
@@ -194,7 +212,11 @@ impl Samples {
 
     fn into_vec(self) -> Vec<u64> {
         let taken = usize::try_from(self.next.load(Ordering::Relaxed)).unwrap_or(SAMPLES);
-        self.values.iter().take(taken).map(|v| v.load(Ordering::Relaxed)).collect()
+        self.values
+            .iter()
+            .take(taken)
+            .map(|v| v.load(Ordering::Relaxed))
+            .collect()
     }
 }
 
@@ -239,7 +261,13 @@ fn measure_timer(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> 
             last = now;
         }
     });
-    short_run(host, options, (vec![body], RUN_NS), RUN_NS / TURN_NS, NoSink)?;
+    short_run(
+        host,
+        options,
+        (vec![body], RUN_NS),
+        RUN_NS / TURN_NS,
+        NoSink,
+    )?;
     Ok(samples.into_vec())
 }
 
@@ -281,7 +309,10 @@ fn measure_preemption(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunEr
             }
         })
     };
-    let sink = Due { next: None, came: Arc::clone(&came) };
+    let sink = Due {
+        next: None,
+        came: Arc::clone(&came),
+    };
     short_run(host, options, (vec![body(), body()], TURN_NS), 0, sink)?;
     Ok(samples.into_vec())
 }
@@ -313,7 +344,10 @@ fn measure_wake(host: u32, options: &RunOptions, mode: Mode) -> Result<Vec<u64>,
     let thread = std::thread::Builder::new()
         .name("punctual/wake".to_owned())
         .spawn(sleeper)
-        .map_err(|error| RunError::System { what: "start a helper thread", error })?;
+        .map_err(|error| RunError::System {
+            what: "start a helper thread",
+            error,
+        })?;
     Ok(thread.join().unwrap_or_default())
 }
 

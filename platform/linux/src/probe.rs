@@ -35,7 +35,13 @@ pub struct Probe {
 
 impl Probe {
     fn new(name: &'static str, why: &'static str, status: Status, value: String) -> Probe {
-        Probe { name, status, value, why, fix: None }
+        Probe {
+            name,
+            status,
+            value,
+            why,
+            fix: None,
+        }
     }
 
     fn with_fix(mut self, fix: impl Into<String>) -> Probe {
@@ -67,7 +73,9 @@ pub fn probe(host: u32) -> Vec<Probe> {
 }
 
 fn read(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn kernel() -> Probe {
@@ -77,14 +85,28 @@ fn kernel() -> Probe {
         Some(list) => format!("Linux {release}, no tick on CPUs {list}"),
         None => format!("Linux {release}, periodic tick on every CPU"),
     };
-    Probe::new("kernel", "a tick interrupts every few milliseconds", Status::Ok, value)
+    Probe::new(
+        "kernel",
+        "a tick interrupts every few milliseconds",
+        Status::Ok,
+        value,
+    )
 }
 
 fn cpus() -> Probe {
     let allowed = sys::allowed_cpus().unwrap_or_default();
-    let status = if allowed.len() > 1 { Status::Ok } else { Status::Warn };
+    let status = if allowed.len() > 1 {
+        Status::Ok
+    } else {
+        Status::Warn
+    };
     let why = "one CPU should stay free of SCHED_FIFO, for the watchdog and the rest of the system";
-    Probe::new("cpus", why, status, format!("{} allowed: {allowed:?}", allowed.len()))
+    Probe::new(
+        "cpus",
+        why,
+        status,
+        format!("{} allowed: {allowed:?}", allowed.len()),
+    )
 }
 
 fn scheduling_class() -> Probe {
@@ -99,7 +121,8 @@ fn scheduling_class() -> Probe {
         _ => (Status::Fail, "no helper thread could be started".to_owned()),
     };
     let user = std::env::var("USER").unwrap_or_else(|_| "USER".to_owned());
-    let fix = format!("echo '{user} - rtprio 60' >> /etc/security/limits.conf  # then log in again");
+    let fix =
+        format!("echo '{user} - rtprio 60' >> /etc/security/limits.conf  # then log in again");
     Probe::new("scheduling-class", why, status, value).with_fix(fix)
 }
 
@@ -112,7 +135,11 @@ fn throttling() -> Probe {
         runtime.as_deref().unwrap_or("unknown"),
         period.as_deref().unwrap_or("unknown")
     );
-    let status = if runtime.as_deref() == Some("-1") { Status::Ok } else { Status::Warn };
+    let status = if runtime.as_deref() == Some("-1") {
+        Status::Ok
+    } else {
+        Status::Warn
+    };
     Probe::new("rt-throttling", why, status, value)
         .with_fix("sysctl -w kernel.sched_rt_runtime_us=-1")
 }
@@ -123,10 +150,13 @@ fn fair_server(host: u32) -> Probe {
                gives back slices of 600 us every 10 ms instead";
     match read(&path) {
         Some(ns) if ns == "0" => Probe::new("fair-server", why, Status::Ok, "off".to_owned()),
-        Some(ns) => {
-            Probe::new("fair-server", why, Status::Warn, format!("{ns} ns per period"))
-                .with_fix(format!("echo 0 > {path}"))
-        }
+        Some(ns) => Probe::new(
+            "fair-server",
+            why,
+            Status::Warn,
+            format!("{ns} ns per period"),
+        )
+        .with_fix(format!("echo 0 > {path}")),
         None => {
             let value = "cannot be read (no debugfs, or an older kernel)".to_owned();
             Probe::new("fair-server", why, Status::Warn, value)
@@ -143,11 +173,19 @@ fn memory_lock() -> Probe {
     };
     let why = "without mlockall a page fault may delay a job by milliseconds";
     match lost.pop() {
-        None => Probe::new("memory-lock", why, Status::Ok, format!("mlockall granted, {limit}")),
-        Some(loss) => {
-            Probe::new("memory-lock", why, Status::Warn, format!("{}, {limit}", loss.detail))
-                .with_fix("echo '* - memlock unlimited' >> /etc/security/limits.conf  # log in again")
-        }
+        None => Probe::new(
+            "memory-lock",
+            why,
+            Status::Ok,
+            format!("mlockall granted, {limit}"),
+        ),
+        Some(loss) => Probe::new(
+            "memory-lock",
+            why,
+            Status::Warn,
+            format!("{}, {limit}", loss.detail),
+        )
+        .with_fix("echo '* - memlock unlimited' >> /etc/security/limits.conf  # log in again"),
     }
 }
 
@@ -157,7 +195,11 @@ fn clock() -> Probe {
     let hertz = rate.frequency.hertz();
     match rate.source {
         ClockSource::TimeStampCounter => {
-            let status = if rate.error_ppm <= 10 { Status::Ok } else { Status::Warn };
+            let status = if rate.error_ppm <= 10 {
+                Status::Ok
+            } else {
+                Status::Warn
+            };
             let value = format!("time-stamp counter, {hertz} Hz +- {} ppm", rate.error_ppm);
             Probe::new("clock", why, status, value)
         }
@@ -182,13 +224,19 @@ fn thread_pointer() -> Probe {
 fn library() -> Probe {
     let why = "light threads have thread-local storage of their own from the C library";
     match Library::find() {
-        Ok(_) => Probe::new("c-library", why, Status::Ok, "glibc with what is needed".to_owned()),
+        Ok(_) => Probe::new(
+            "c-library",
+            why,
+            Status::Ok,
+            "glibc with what is needed".to_owned(),
+        ),
         Err(symbol) => Probe::new("c-library", why, Status::Fail, format!("no {symbol}")),
     }
 }
 
 fn cycle_counter() -> Probe {
-    let why = "without a counter of executed cycles, time taken by a hypervisor is seen by gaps only";
+    let why =
+        "without a counter of executed cycles, time taken by a hypervisor is seen by gaps only";
     match sys::try_cycle_counter() {
         Ok(()) => Probe::new(
             "cycle-counter",
@@ -196,8 +244,13 @@ fn cycle_counter() -> Probe {
             Status::Ok,
             "offered (this version measures by gaps and processor time)".to_owned(),
         ),
-        Err(error) => Probe::new("cycle-counter", why, Status::Warn, format!("refused: {error}"))
-            .with_fix("sysctl -w kernel.perf_event_paranoid=1"),
+        Err(error) => Probe::new(
+            "cycle-counter",
+            why,
+            Status::Warn,
+            format!("refused: {error}"),
+        )
+        .with_fix("sysctl -w kernel.perf_event_paranoid=1"),
     }
 }
 
@@ -206,7 +259,10 @@ fn protection_keys() -> Probe {
     let why = "protection domains of later versions use them; nothing needs them yet";
     let (status, value) = match (features & (1 << 3) != 0, features & (1 << 4) != 0) {
         (true, true) => (Status::Ok, "available"),
-        (true, false) => (Status::Warn, "the processor has them, the kernel does not use them"),
+        (true, false) => (
+            Status::Warn,
+            "the processor has them, the kernel does not use them",
+        ),
         _ => (Status::Warn, "not offered by the processor"),
     };
     Probe::new("protection-keys", why, status, value.to_owned())
@@ -216,9 +272,18 @@ fn governor(host: u32) -> Probe {
     let path = format!("/sys/devices/system/cpu/cpu{host}/cpufreq/scaling_governor");
     let why = "a changing frequency changes execution times";
     match read(&path) {
-        None => Probe::new("governor", why, Status::Ok, "no frequency control here".to_owned()),
+        None => Probe::new(
+            "governor",
+            why,
+            Status::Ok,
+            "no frequency control here".to_owned(),
+        ),
         Some(name) => {
-            let status = if name == "performance" { Status::Ok } else { Status::Warn };
+            let status = if name == "performance" {
+                Status::Ok
+            } else {
+                Status::Warn
+            };
             Probe::new("governor", why, status, name).with_fix(format!("echo performance > {path}"))
         }
     }
@@ -267,14 +332,23 @@ pub fn scan_gaps(host: u32, ns: u64) -> Gaps {
         gaps.observed_ns = clock.ns(last.ticks());
         gaps
     };
-    let thread = std::thread::Builder::new().name("punctual/scan".to_owned()).spawn(scan);
-    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    let thread = std::thread::Builder::new()
+        .name("punctual/scan".to_owned())
+        .spawn(scan);
+    thread
+        .ok()
+        .and_then(|thread| thread.join().ok())
+        .unwrap_or_default()
 }
 
 fn missing_time(host: u32) -> Probe {
     let gaps = scan_gaps(host, SCAN_NS);
     let why = "time taken from below makes jobs late whatever the schedule; a run reports it";
-    let status = if gaps.longest_ns < 100_000 { Status::Ok } else { Status::Warn };
+    let status = if gaps.longest_ns < 100_000 {
+        Status::Ok
+    } else {
+        Status::Warn
+    };
     let value = format!(
         "{} gaps over 10 us, longest {} us, {} us in total, in {} ms on CPU {host}",
         gaps.count,

@@ -7,17 +7,24 @@
 //!     in the tail of an earlier signal           -> ask again soon, return (no frames pile up)
 //!     inside a counted entry of the C library    -> note it, return; taken when it is left
 //!     in other text of the C library             -> ask again soon, return
+//!     waiting for a lock inside the C library    -> block the light thread for a while
 //!     else                                       -> enter the scheduler; it may switch, here
 //! ```
 
 use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
+use punctual_model::Instant;
 use punctual_switch::{Gate, in_signal_tail};
 
 use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host, LATE_LIMIT_NS};
-use crate::local::local;
+use crate::local::{current_light, local};
 use crate::sys;
+
+/// A light thread that waits for a lock inside the C library tries again after this, then after
+/// twice the time, and so on.
+const FIRST_LOOK_NS: u64 = 100_000;
+const LOOK_DOUBLINGS: u32 = 4;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
 pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut u8) -> *const Gate {
@@ -31,7 +38,7 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
     if number == 0 {
         // The tail found a pending signal and has closed the gate again.
         // SAFETY: the gate is closed and this is the host's kernel thread.
-        unsafe { tick(host) };
+        unsafe { take(host, Event::Tick) };
     } else {
         // SAFETY: the host is alive; the reference ends here.
         let entered = unsafe { arrive(&*host, context) };
@@ -39,7 +46,14 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
             Arrival::GateWasClosed => return sys::NO_GATE,
             Arrival::Later => {}
             // SAFETY: `arrive` has closed the gate; no reference into the host is alive.
-            Arrival::Now => unsafe { tick(host) },
+            Arrival::Now => unsafe { take(host, Event::Tick) },
+            Arrival::Waits(until) => {
+                // SAFETY: as above.
+                unsafe { take(host, Event::Block { until: Some(until) }) };
+                // The thread goes back into its call and stops the CPU there: look again soon.
+                // SAFETY: the host is alive; the gate is closed.
+                unsafe { (*host).retry() };
+            }
         }
     }
     // SAFETY: as above; the thread may have been away in between, its `errno` is its own.
@@ -51,6 +65,8 @@ enum Arrival {
     GateWasClosed,
     Later,
     Now,
+    /// The thread waits on a lock of the C library: it blocks until this instant, then looks again.
+    Waits(Instant),
 }
 
 /// Decides whether the preemption can be taken here and now; closes the gate unless it was closed.
@@ -66,18 +82,16 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     host.entries.fetch_add(1, Ordering::Relaxed);
     let armed = host.timer_fired();
     // SAFETY: as the caller vouches.
-    let (instruction, result) = unsafe { sys::interrupted(context) };
-    if in_signal_tail(instruction) {
+    let found = unsafe { sys::interrupted(context) };
+    if in_signal_tail(found.instruction) {
         host.count(|c| c.nested += 1);
         host.retry();
         return Arrival::Later;
     }
     let now = host.clock().now();
-    // SAFETY: the thread was executing at this address.
-    let in_call = unsafe { sys::is_in_system_call(instruction, result) };
     if let Some(armed) = armed {
         let late = now.since(armed).ticks();
-        if late > host.clock().ticks(LATE_LIMIT_NS) && !in_call {
+        if late > host.clock().ticks(LATE_LIMIT_NS) && !found.in_call {
             // User code would have been interrupted at once, had the processor executed any.
             host.note_missing(late);
         }
@@ -87,9 +101,23 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         local(|l| l.wanted.set(true));
         return Arrival::Later;
     }
-    if !in_call && host.text.contains(instruction) && host.defer(now) < DEFERRAL_LIMIT_NS {
+    let library = !found.in_call && host.text.contains(found.instruction);
+    if library && host.defer(now) < DEFERRAL_LIMIT_NS {
         host.retry();
         return Arrival::Later;
+    }
+    if let Some(light) = current_light() {
+        let looks = if found.awaits_futex {
+            light.lock_looks.get() + 1
+        } else {
+            0
+        };
+        light.lock_looks.set(looks);
+        if looks > 0 {
+            let ns = FIRST_LOOK_NS << (looks - 1).min(LOOK_DOUBLINGS);
+            let until = now.ticks().saturating_add(host.clock().ticks(ns));
+            return Arrival::Waits(Instant::from_ticks(until));
+        }
     }
     if let Some(armed) = armed {
         // Two clocks differ a little: better wait here than come back for it (rule 2).
@@ -103,10 +131,10 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
 
 /// # Safety
 /// The gate of `host` is closed by the caller, on the host's kernel thread.
-unsafe fn tick(host: *const Host) {
+unsafe fn take(host: *const Host, event: Event) {
     local(|l| l.wanted.set(false));
     // SAFETY: the host is alive.
     let enter = unsafe { (*host).enter };
     // SAFETY: gate closed, no reference into scheduler state is alive.
-    unsafe { enter(host, Event::Tick) };
+    unsafe { enter(host, event) };
 }

@@ -429,16 +429,67 @@ pub(crate) fn signal_thread(thread: Tid, signal: i32) {
     };
 }
 
-/// The instruction at which a signal arrived, and the value of rax there.
+/// Where a signal found its thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interrupted {
+    /// The instruction it goes on with.
+    pub(crate) instruction: u64,
+    /// It was in a system call, or about to make one.
+    pub(crate) in_call: bool,
+    /// It was waiting on a futex, inside the C library, and will wait again.
+    pub(crate) awaits_futex: bool,
+}
+
+const SYSCALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
+
+/// Where a signal found its thread. A thread in a system call goes on behind the instruction (with
+/// a result), or on it again when the call is to be restarted.
 ///
 /// # Safety
 /// `context` is the third argument of a `SA_SIGINFO` handler that has not returned.
-pub(crate) unsafe fn interrupted(context: *const u8) -> (u64, i64) {
+pub(crate) unsafe fn interrupted(context: *const u8) -> Interrupted {
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel built the structure; the indices are those of x86-64.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
-    let instruction = registers[libc::REG_RIP as usize].cast_unsigned();
-    (instruction, registers[libc::REG_RAX as usize])
+    let register = |index: c_int| registers[usize::try_from(index).unwrap_or(0)];
+    let instruction = register(libc::REG_RIP).cast_unsigned();
+    let result = register(libc::REG_RAX);
+    // SAFETY: the thread was executing at this address.
+    let (before, here) = unsafe { text_around(instruction) };
+    let on_call = here == SYSCALL_INSTRUCTION;
+    let behind = before == SYSCALL_INSTRUCTION && result == i64::from(-libc::EINTR);
+    let operation = i32::try_from(register(libc::REG_RSI) & 0x7f).unwrap_or(0);
+    let waits = matches!(operation, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET);
+    let awaits_futex = on_call && result == libc::SYS_futex && waits;
+    Interrupted {
+        instruction,
+        in_call: on_call || behind,
+        awaits_futex,
+    }
+}
+
+/// The two bytes before an instruction and the two at it, as far as they are on its page.
+///
+/// # Safety
+/// The instruction is being executed, so its page is mapped.
+unsafe fn text_around(instruction: u64) -> ([u8; 2], [u8; 2]) {
+    let Ok(at) = usize::try_from(instruction) else {
+        return ([0; 2], [0; 2]);
+    };
+    let text = core::ptr::with_exposed_provenance::<[u8; 2]>(at);
+    // SAFETY: on the page of the instruction; text that is executed can be read.
+    let before = if at % 4_096 >= 2 {
+        unsafe { text.sub(1).read() }
+    } else {
+        [0; 2]
+    };
+    // SAFETY: as above.
+    let here = if at % 4_096 <= 4_094 {
+        unsafe { text.read() }
+    } else {
+        [0; 2]
+    };
+    (before, here)
 }
 
 /// The address that a fault was about.
@@ -660,38 +711,6 @@ pub(crate) unsafe fn futex_request(a: [u64; 6]) -> Option<FutexRequest> {
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Some(FutexRequest::Wake { word }),
         _ => None,
     }
-}
-
-/// Whether a thread that was interrupted at `instruction` with this rax was in a system call: the
-/// kernel puts it behind the instruction (with a result) or back on it (to be restarted).
-///
-/// # Safety
-/// The thread was executing at this address, so the two bytes there and before are mapped text.
-pub(crate) unsafe fn is_in_system_call(instruction: u64, result: i64) -> bool {
-    let Ok(at) = usize::try_from(instruction) else {
-        return false;
-    };
-    let text = core::ptr::with_exposed_provenance::<[u8; 2]>(at);
-    // SAFETY: text that is being executed can be read. An instruction at the very start of a page
-    // follows nothing that was executed; the check below reads backwards inside the page only.
-    let (before, here) = unsafe {
-        let before = if at % 4_096 >= 2 {
-            text.sub(1).read()
-        } else {
-            [0, 0]
-        };
-        (
-            before,
-            if at % 4_096 <= 4_094 {
-                text.read()
-            } else {
-                [0, 0]
-            },
-        )
-    };
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    let interrupted = i64::from(-libc::EINTR);
-    (before == SYSCALL && result == interrupted) || here == SYSCALL
 }
 
 /// Whether the kernel would count executed cycles of the calling thread (the counter is closed

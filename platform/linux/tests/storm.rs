@@ -37,7 +37,11 @@ thread_local! {
 }
 
 fn options() -> RunOptions {
-    RunOptions { duration_ns: Some(60_000_000_000), patience_ns: 1_000_000_000, ..for_ms(1) }
+    RunOptions {
+        duration_ns: Some(60_000_000_000),
+        patience_ns: 1_000_000_000,
+        ..for_ms(1)
+    }
 }
 
 /// Runs `round(thread, n)` on four light threads in turns of 100 us until all are done.
@@ -59,7 +63,11 @@ fn storm(round: impl Fn(u64, u64) + Send + Sync + 'static) -> punctual_linux::Ou
         .collect();
     let outcome = run(vec![plan(specs, 100, Log::default())], &options).expect("a run");
     assert_eq!(outcome.panics, []);
-    assert_eq!(outcome.ending, Ending::Stopped, "every thread has done its rounds");
+    assert_eq!(
+        outcome.ending,
+        Ending::Stopped,
+        "every thread has done its rounds"
+    );
     let counters = outcome.cpus[0].counters;
     assert!(counters.preemptions > 0, "{counters:?}");
     outcome
@@ -81,13 +89,19 @@ fn allocations_of_preempted_threads_stay_intact() {
         assert_eq!(*Box::new(n), n);
     });
     let counters = outcome.cpus[0].counters;
-    assert!(counters.deferrals > 0, "some preemptions hit the allocator: {counters:?}");
+    assert!(
+        counters.deferrals > 0,
+        "some preemptions hit the allocator: {counters:?}"
+    );
     assert!(counters.deferred_max_ns > 0);
 }
 
 #[test]
 fn locks_of_the_standard_library_stop_the_waiter_and_not_the_cpu() {
-    let null = std::fs::OpenOptions::new().write(true).open("/dev/null").expect("a null device");
+    let null = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .expect("a null device");
     let shared = Mutex::new((std::io::BufWriter::with_capacity(64, null), 0_u64));
     let total = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&total);
@@ -109,7 +123,11 @@ fn thread_locals_belong_to_their_light_thread_and_are_destroyed_with_it() {
     let before = DROPPED.load(Ordering::Relaxed);
     storm(|thread, n| {
         PLAIN.with(|p| {
-            assert_eq!(p.get(), n, "somebody else counted in thread {thread}'s cell");
+            assert_eq!(
+                p.get(),
+                n,
+                "somebody else counted in thread {thread}'s cell"
+            );
             p.set(n + 1);
         });
         OWNED.with_borrow_mut(|owned| match owned {
