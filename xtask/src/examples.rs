@@ -11,11 +11,13 @@ use crate::workspace::Workspace;
 /// Examples that exist to be refused; all others are admitted, and met in virtual time.
 const REFUSED: [&str; 2] = ["avionics-one-cpu.toml", "waters2019.toml"];
 
-/// Checks every description in `examples/`, and simulates the admitted ones.
+/// Checks every description in `examples/`, simulates the admitted ones, and runs the programs.
 pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
     let folder = workspace.root.join("examples");
-    let names = match descriptions(&folder) {
-        Ok(names) => names,
+    let found =
+        files(&folder, ".toml").and_then(|descriptions| Ok((descriptions, files(&folder, ".rs")?)));
+    let (names, programs) = match found {
+        Ok(found) => found,
         Err(error) => {
             let message = format!("{}: {error}", folder.display());
             return tally.run("examples", |_| Outcome::Failed(message));
@@ -28,35 +30,58 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
         run_logged(log_folder(workspace), "examples-build", command, tests)
     });
     for name in names {
-        let refused = REFUSED.contains(&name.as_str());
-        let promise = if refused {
-            "refused"
-        } else {
-            "admitted, met in sim"
-        };
-        tally.run(&format!("examples/{name}: {promise}"), |tests| {
-            let path = folder.join(&name);
-            let checked = punctual(
-                workspace,
-                "check",
-                &path,
-                if refused { 1 } else { 0 },
-                tests,
-            );
-            match checked {
-                Outcome::Passed(_) if !refused => punctual(workspace, "sim", &path, 0, tests),
-                other => other,
-            }
-        });
+        check_description(tally, workspace, &folder, &name);
+    }
+    for program in programs {
+        run_program(tally, workspace, program.trim_end_matches(".rs"));
     }
 }
 
-/// The names of the `.toml` files in `folder`, in order.
-fn descriptions(folder: &Path) -> std::io::Result<Vec<String>> {
+/// One description: its verdict, and if it is admitted its run in virtual time.
+fn check_description(tally: &mut Tally, workspace: &Workspace, folder: &Path, name: &str) {
+    let path = folder.join(name);
+    if REFUSED.contains(&name) {
+        return tally.run(&format!("examples/{name}: refused"), |tests| {
+            punctual(workspace, "check", &path, 1, tests)
+        });
+    }
+    tally.run(
+        &format!("examples/{name}: admitted, met in sim"),
+        |tests| match punctual(workspace, "check", &path, 0, tests) {
+            Outcome::Passed(_) => punctual(workspace, "sim", &path, 0, tests),
+            other => other,
+        },
+    );
+}
+
+/// One program that uses the library, for real.
+fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str) {
+    tally.run(&format!("examples/{name}.rs: runs here"), |tests| {
+        let mut command = workspace.cargo();
+        command.args([
+            "run",
+            "--profile",
+            "test",
+            "--package",
+            "punctual",
+            "--example",
+            name,
+        ]);
+        run_logged(
+            log_folder(workspace),
+            &format!("example-{name}"),
+            command,
+            tests,
+        )
+    });
+}
+
+/// The names of the files in `folder` with this ending, in order.
+fn files(folder: &Path, ending: &str) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".toml") {
+        if name.ends_with(ending) {
             names.push(name);
         }
     }
@@ -95,7 +120,7 @@ mod tests {
     #[test]
     fn every_example_that_must_be_refused_is_there() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-        let names = descriptions(&folder).expect("the examples folder can be read");
+        let names = files(&folder, ".toml").expect("the examples folder can be read");
         for name in REFUSED {
             assert!(names.iter().any(|found| found == name), "{name} is gone");
         }
