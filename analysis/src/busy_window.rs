@@ -217,21 +217,26 @@ impl Question<'_> {
     }
 
     /// Whether everything released before `next` is done by then, hence the window over; a job
-    /// released at `offset`, just before, is preceded by work until `busy`. Rivals released at
-    /// `offset` itself may go after that job, and still be in the window.
+    /// released at `offset`, the last one of this task, is preceded by work until `busy`. Rivals
+    /// released since then, or with it, go after that job and are still in the window.
     fn idle_by(&self, next: u64, offset: u64, busy: u64, meter: &mut Meter) -> Checked<bool> {
-        let after = |r: &Rival<'_>| r.urgent == Urgent::Earlier { ties: false };
-        if busy > next || !self.rivals.iter().any(after) {
+        let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
+        if busy > next || !self.rivals.iter().any(ordered) {
             return Ok(busy <= next);
         }
         let own = self.own.flow.work_of(self.own_jobs(offset))?;
         let blocking = self.blocker(offset).map_or(0, |b| b.length);
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
-        // At offset + 1 exactly those released up to offset count as earlier.
         let idle = least_fixed_point(busy, next, |t| {
             meter.spend(step, WHAT)?;
-            self.delayed(fixed, t, offset + 1)
+            let mut sum = fixed;
+            for rival in &self.rivals {
+                // Up to `t`, which is at most `next`.
+                let work = rival.contender.flow.request_bound(t)?;
+                sum = in_range(sum.checked_add(work), WHAT)?;
+            }
+            add_takings(self.takings, sum, t)
         })?;
         Ok(idle.is_some())
     }

@@ -16,7 +16,7 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window;
-use crate::case::Case;
+use crate::case::{Case, Contender};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::{Meter, least_fixed_point};
 
@@ -41,6 +41,12 @@ pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
     })
 }
 
+/// Up to which deadlines a section of this task can block. A job in its section at -1 has completed
+/// all earlier ones of its task, so none of its task is due by then: it would be demand instead.
+fn blocks_until(contender: &Contender) -> u64 {
+    contender.deadline.saturating_sub(contender.flow.jitter)
+}
+
 /// The longest section whose task can have a later deadline than `at`, less one tick. Under other
 /// policies nothing is claimed of blocking: there the demand is only asked about overload.
 pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
@@ -50,7 +56,7 @@ pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
     let sections = case
         .contenders
         .iter()
-        .filter(|c| c.deadline > at)
+        .filter(|c| blocks_until(c) > at)
         .map(|c| c.section);
     let background = case.background.map(|(_, section)| section);
     sections
@@ -127,7 +133,7 @@ pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Exce
         case.contenders
             .iter()
             .filter(|c| c.section > 1)
-            .map(|c| c.deadline),
+            .map(blocks_until),
     );
     steps.retain(|&d| d < horizon);
     steps.sort_unstable();

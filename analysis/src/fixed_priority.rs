@@ -88,9 +88,14 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     }
 }
 
-/// Whether the task, everything that goes before it and the takings fit into the processor.
+/// Whether the task, everything that goes before it and the takings fit into the processor. A single
+/// job has no share, and needs one that is left over.
 pub(crate) fn fits(question: &Question<'_>) -> bool {
-    compare_with_one(&question.ratios()) != Ordering::Greater
+    match compare_with_one(&question.ratios()) {
+        Ordering::Less => true,
+        Ordering::Equal => question.own.flow.separation.is_some(),
+        Ordering::Greater => false,
+    }
 }
 
 /// The worst response of the contender at `place`; `None` when nothing bounds it.

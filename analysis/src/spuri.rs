@@ -35,7 +35,8 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
         .map(|c| Blocker {
             task: Some(c.task),
             length: c.section - 1,
-            until: i128::from(c.deadline) + i128::from(own.flow.jitter) - i128::from(own.deadline),
+            // From there on a job of that task counts as a rival.
+            until: -shift(own, c),
         })
         .collect();
     if let Some((task, section)) = case.background {

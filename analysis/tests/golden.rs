@@ -300,3 +300,23 @@ fn reservations_and_single_jobs_have_bounds() {
     assert_eq!(bounds(&system)[1], Some(11));
     assert!(verdict(&system).admitted);
 }
+
+#[test]
+fn a_single_job_below_a_full_processor_is_never_done() {
+    let mut system = periodic(FP, &[(5, 10, 10), (5, 10, 10)]);
+    let once = Class::Once {
+        size: work(1),
+        relative_deadline: span(1_000),
+    };
+    system.tasks.push(Task::new("boot", CpuId(0), once));
+    assert_eq!(bounds(&system), [Some(5), Some(10), None]);
+    assert!(!verdict(&system).admitted);
+}
+
+#[test]
+fn an_equal_released_late_in_the_window_keeps_it_open() {
+    // The second has its worst job only in a window that the third, later in the file, keeps open.
+    let mut system = sporadic(FP, &[(2, 5, 4), (1, 4, 8), (1, 3, 6)]);
+    system.tasks[1].priority = system.tasks[2].priority;
+    assert_eq!(bounds(&system), [Some(2), Some(4), Some(4)]);
+}
