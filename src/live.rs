@@ -139,7 +139,12 @@ fn add(file: &Machine, here: Machine) -> Machine {
     sum.timer = sum.timer.saturating_add(here.timer);
     sum.preemption = sum.preemption.saturating_add(here.preemption);
     sum.cache_delay = sum.cache_delay.saturating_add(here.cache_delay);
-    sum.reserves.extend(here.reserves);
+    // A machine that is taken altogether is refused by the analysis, not called meaningless.
+    sum.reserves
+        .extend(here.reserves.into_iter().filter_map(|mut reserve| {
+            reserve.budget = reserve.budget.min(reserve.period.as_work());
+            (!reserve.budget.is_zero()).then_some(reserve)
+        }));
     sum
 }
 

@@ -62,7 +62,7 @@ impl Overheads {
         };
         // A thread that runs on is interrupted now and then to look at the stop flag.
         machine.reserves.push(Reserve {
-            name: "looks at the stop flag".to_owned(),
+            name: "stop-flag-looks".to_owned(),
             budget: Work::from_ns(self.timer_ns),
             period: Span::from_ns(LOOK_NS),
         });
