@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
-use punctual_trace::{Log, export, text};
+use punctual_trace::{Log, export, html, text};
 
 /// A written form of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub(crate) enum Format {
     Csv,
     /// A Perfetto trace.
     Perfetto,
+    /// An HTML page.
+    Page,
 }
 
 impl Format {
@@ -33,6 +35,7 @@ pub(crate) fn write(format: Format, log: &Log, mut out: &mut dyn Write) -> io::R
     match format {
         Format::Log => text::write(log, &mut out),
         Format::Csv => export::csv::write(log, &mut out),
+        Format::Page => out.write_all(html::page(log).as_bytes()),
         Format::Perfetto => export::perfetto::write(log, &mut out),
     }
 }

@@ -28,6 +28,9 @@ pub(crate) struct Flags {
     /// Write the log, for `punctual report`
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
     /// No progress and no remarks, and the verdict alone
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -38,24 +41,22 @@ pub(crate) struct Flags {
 pub(crate) struct Promised(Vec<(Format, PromisedFile)>);
 
 impl Flags {
-    /// Opens the files, so that a wrong path costs no run. `input` is not overwritten.
-    pub(crate) fn promise(&self, input: &Path) -> Result<Promised, Failure> {
+    /// Opens the files, so that a wrong path costs no run. `source` is not overwritten.
+    pub(crate) fn promise(&self, source: &Path) -> Result<Promised, Failure> {
         let traces = self
             .trace
             .iter()
             .map(|path| (Format::by_ending(path), path));
         let log = self.record.iter().map(|path| (Format::Log, path));
 
-        let wanted: Vec<(Format, &PathBuf)> = traces.chain(log).collect();
+        let page = self.report.iter().map(|path| (Format::Page, path));
+        let wanted: Vec<(Format, &PathBuf)> = traces.chain(log).chain(page).collect();
         for (index, (_, path)) in wanted.iter().enumerate() {
             if wanted.iter().take(index).any(|(_, other)| other == path) {
                 let twice = format!("{} is to be written twice", path.display());
                 return Err(Failure::input(twice).with_help("name two files"));
             }
-            if is_same_file(path, input) {
-                let lost = format!("{} would overwrite the system file", path.display());
-                return Err(Failure::input(lost).with_help("name another file"));
-            }
+            input::refuse_overwriting(path, source)?;
         }
         let files = wanted.into_iter().map(|(format, path)| {
             let file = PromisedFile::open(path)?;
@@ -72,12 +73,5 @@ impl Promised {
             file.fill(|out| export::write(format, log, out))?;
         }
         Ok(())
-    }
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b && a.is_file(),
-        _ => false,
     }
 }

@@ -42,3 +42,17 @@ pub(crate) fn missing_time(text: &str) -> Result<Reserve, String> {
         period,
     })
 }
+
+/// A command never replaces its own input.
+pub(crate) fn refuse_overwriting(output: &Path, input: &Path) -> Result<(), Failure> {
+    match (output.canonicalize(), input.canonicalize()) {
+        (Ok(a), Ok(b)) if a == b && a.is_file() => {
+            let lost = format!(
+                "{} would be overwritten, and it is the input",
+                output.display()
+            );
+            Err(Failure::input(lost).with_help("name another file"))
+        }
+        _ => Ok(()),
+    }
+}

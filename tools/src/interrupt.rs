@@ -30,6 +30,11 @@ impl Interrupt {
         }
     }
 
+    /// The flag itself, for those who look at it from elsewhere.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether it has come.
     pub(crate) fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)

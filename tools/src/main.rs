@@ -6,6 +6,7 @@
 
 mod bench;
 mod check;
+mod doctor;
 mod ending;
 mod export;
 mod faults;
@@ -16,10 +17,13 @@ mod machine;
 mod outcome;
 mod output;
 mod progress;
+mod report;
+mod run;
 mod schema;
 mod sim;
 mod table;
 mod verdict_json;
+mod verdict_page;
 mod verdict_text;
 mod workloads;
 
@@ -52,6 +56,9 @@ struct Cli {
 enum Command {
     Check(check::Args),
     Sim(sim::Args),
+    Run(run::Args),
+    Report(report::Args),
+    Doctor(doctor::Args),
     Bench(bench::Args),
     Schema(schema::Args),
 }
@@ -61,6 +68,9 @@ impl Command {
         match self {
             Command::Check(args) => check::execute(args),
             Command::Sim(args) => sim::execute(args),
+            Command::Run(args) => run::execute(args),
+            Command::Report(args) => report::execute(args),
+            Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => bench::execute(args),
             Command::Schema(args) => schema::execute(args),
         }
@@ -71,6 +81,9 @@ impl Command {
         match self {
             Command::Check(args) => args.json,
             Command::Sim(args) => args.flags.json,
+            Command::Run(args) => args.flags.json,
+            Command::Report(args) => args.json,
+            Command::Doctor(args) => args.json,
             Command::Bench(args) => args.json,
             Command::Schema(_) => false,
         }

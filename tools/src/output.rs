@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -66,26 +66,33 @@ pub(crate) fn styled(text: &str, style: anstyle::Style, coloured: bool) -> Strin
 }
 
 /// A file that a command promises to write: opened before the work starts, so that a wrong path is
-/// told in the first second and not after an hour.
+/// told in the first second and not after an hour. A file that was made in vain disappears.
 #[derive(Debug)]
 pub(crate) struct PromisedFile {
-    path: std::path::PathBuf,
+    path: PathBuf,
     file: BufWriter<File>,
+    /// Made by this command, and nothing was written yet.
+    in_vain: bool,
 }
 
 impl PromisedFile {
     /// Opens `path` for writing. What the file held stays until the first byte is written.
     pub(crate) fn open(path: &Path) -> Result<PromisedFile, Failure> {
-        let opened = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let (opened, in_vain) = match options.clone().create_new(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => (options.open(path), false),
+            opened => (opened, true),
+        };
         match opened {
-            Ok(file) => Ok(PromisedFile {
-                path: path.to_owned(),
-                file: BufWriter::with_capacity(1 << 16, file),
-            }),
+            Ok(file) => {
+                let file = BufWriter::with_capacity(1 << 16, file);
+                Ok(PromisedFile {
+                    path: path.to_owned(),
+                    file,
+                    in_vain,
+                })
+            }
             Err(error) => Err(cannot_write(path, &error)
                 .with_help("nothing was run; name a file in a folder that you may write to")),
         }
@@ -93,16 +100,28 @@ impl PromisedFile {
 
     /// Replaces the content by what `write` writes.
     pub(crate) fn fill(
-        self,
+        mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let PromisedFile { path, mut file } = self;
+        self.in_vain = false;
+        let file = &mut self.file;
         let done = empty(file.get_ref())
-            .and_then(|()| write(&mut file))
+            .and_then(|()| write(file))
             .and_then(|()| file.flush());
         match done {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&path, &error)),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(cannot_write(&self.path, &error))
+            }
             _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for PromisedFile {
+    fn drop(&mut self) {
+        if self.in_vain {
+            // A file that cannot be removed is empty, and harms nobody.
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }

@@ -32,6 +32,8 @@ enum Subject {
     Run,
     /// What `report` prints of a log; the same as of `run`
     Report,
+    /// The findings of `doctor`
+    Doctor,
     /// The figures of `bench`
     Bench,
     /// What any command prints when it fails (exit codes 2 and 3)
@@ -49,6 +51,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Check => include_str!("../schema/check.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Bench => include_str!("../schema/bench.json"),
+        Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     serde_json::from_str(text)

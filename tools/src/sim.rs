@@ -45,8 +45,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         faults: faults::resolve(&args.faults, &description.system)?,
         source: description.origin().into(),
     };
-    let promised = flags.promise(&args.file)?;
     let interrupt = Interrupt::listen()?;
+    let promised = flags.promise(&args.file)?;
     let bar = Bar::new("sim", flags.quiet);
     let log = punctual::simulate(
         &description.system,

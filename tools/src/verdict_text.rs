@@ -104,16 +104,21 @@ fn witness_text(system: &System, witness: Witness) -> String {
             offset,
             response,
             deadline,
-        } => format!(
-            "job {job} of {}, released {} after the common release, takes {} where {} is allowed",
-            system
+        } => {
+            let name = system
                 .tasks
                 .get(task.index())
-                .map_or("?", |task| task.name.as_str()),
-            readable(offset.as_ns()),
-            readable(response.as_ns()),
-            readable(deadline.as_ns())
-        ),
+                .map_or("?", |task| task.name.as_str());
+            let released = match offset {
+                Span::ZERO => String::new(),
+                offset => format!(
+                    ", released {} later than the others",
+                    readable(offset.as_ns())
+                ),
+            };
+            let (response, deadline) = (readable(response.as_ns()), readable(deadline.as_ns()));
+            format!("job {job} of {name}{released} takes {response} where {deadline} is allowed")
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ending::{Ended, Ending, Failure};
 use crate::interrupt::Interrupt;
 use crate::{machine, output};
 use figure::{Bench, Figure};
+pub(crate) use rivals::quiet_cpu;
 
 /// Measures every primitive and its rivals on this machine
 ///

@@ -13,7 +13,7 @@ const ROUNDS: u32 = 100;
 const SAMPLES: u32 = if cfg!(debug_assertions) { 20 } else { 500 };
 
 /// The last CPU that this process may use: the first ones have more of everybody's work.
-pub(super) fn quiet_cpu() -> Result<u32, String> {
+pub(crate) fn quiet_cpu() -> Result<u32, String> {
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu));
     last.and_then(|cpu| u32::try_from(cpu).ok())

@@ -3,5 +3,8 @@
 mod bench;
 mod check;
 mod common;
+mod doctor;
 mod help;
+mod report;
+mod run;
 mod sim;

@@ -1,0 +1,130 @@
+//! `punctual report`: a recorded run, or the verdict on a system, as one page.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use punctual_trace::{Log, RunReport, text};
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::export::{self, Format};
+use crate::output::PromisedFile;
+use crate::verdict_json::VerdictJson;
+use crate::{input, outcome, output, verdict_page, verdict_text};
+
+/// Makes one self-contained HTML page of a log, or of the verdict on a system file
+///
+/// The page goes to standard output, unless that is a terminal: there the report is shown as text.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: as of the run or the verdict that is reported.\n\n\
+    Examples:\n  \
+    punctual run examples/rosace.toml --for 10s --record flight.log\n  \
+    punctual report flight.log --out flight.html\n  \
+    punctual report flight.log > flight.html\n  \
+    punctual report flight.log --trace flight.pftrace   # for ui.perfetto.dev\n  \
+    punctual report examples/waters2019.toml --out verdict.html"
+)]
+pub(crate) struct Args {
+    /// A log (of `run --record`) or a system file
+    file: PathBuf,
+    /// Write the page to this file, and the report as text to standard output
+    #[arg(long, value_name = "OUT.html", visible_alias = "report")]
+    out: Option<PathBuf>,
+    /// Write a trace of the log; by ending: .pftrace Perfetto, .csv one line per job, else text
+    #[arg(long, value_name = "OUT")]
+    trace: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// With --out: print the verdict alone
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    for file in args.out.iter().chain(&args.trace) {
+        input::refuse_overwriting(file, &args.file)?;
+    }
+    match open_log(&args.file)? {
+        Some(mut source) => {
+            let log = text::read(&mut source).map_err(|error| {
+                let place = args.file.display();
+                Failure::input(format!("{place} is not a whole log: {error}"))
+                    .with_help("record the run again with `punctual run FILE --record LOG`")
+            })?;
+            report_log(args, &log)
+        }
+        None if args.trace.is_some() => {
+            let message = format!("{} is not a log", args.file.display());
+            Err(Failure::input(message).with_help("a system file has no trace; `sim` makes one"))
+        }
+        None => report_verdict(args),
+    }
+}
+
+/// The file from its beginning, when it is a log.
+fn open_log(path: &Path) -> Result<Option<impl BufRead>, Failure> {
+    // What cannot be read is told by the reader of system files, which knows all the ways.
+    let Ok(file) = File::open(path) else {
+        return Ok(None);
+    };
+    let mut source = BufReader::with_capacity(1 << 16, file);
+    let is_log = source
+        .fill_buf()
+        .is_ok_and(|start| start.starts_with(b"punctual-log"));
+    Ok(is_log.then_some(source))
+}
+
+fn report_log(args: &Args, log: &Log) -> Ended {
+    let report = RunReport::new(log);
+    for (format, path) in [
+        args.trace
+            .as_deref()
+            .map(|path| (Format::by_ending(path), path)),
+        args.out.as_deref().map(|path| (Format::Page, path)),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        PromisedFile::open(path)?.fill(|out| export::write(format, log, out))?;
+    }
+    if args.json || args.out.is_some() || args.trace.is_some() || is_terminal() {
+        outcome::print(&report, args.json, args.quiet)?;
+    } else {
+        output::print(punctual_trace::html::page(log))?;
+    }
+    Ok(Ending::of_report(&report))
+}
+
+fn report_verdict(args: &Args) -> Ended {
+    let description = input::load(&args.file)?;
+    let system = &description.system;
+    let verdict = input::admit(system)?;
+    let page = || verdict_page::page(description.origin(), system, &verdict);
+    if let Some(path) = &args.out {
+        PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))?;
+    }
+    if args.json {
+        output::print_json(&VerdictJson::new(system, &verdict))?;
+    } else if args.quiet && args.out.is_some() {
+        output::print(verdict_text::headline(
+            system,
+            &verdict,
+            output::colour_stdout(),
+        ))?;
+    } else if args.out.is_some() || is_terminal() {
+        output::print(verdict_text::render(
+            system,
+            &verdict,
+            output::colour_stdout(),
+        ))?;
+    } else {
+        output::print(page())?;
+    }
+    Ok(Ending::of(verdict.admitted))
+}
+
+fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}

@@ -1,0 +1,117 @@
+//! `punctual run`: for real, on the CPUs of this machine, and the bound beside what was observed.
+
+use std::path::PathBuf;
+
+use punctual::{Error, LiveOptions, Verdict};
+use punctual_model::{Reserve, System};
+use punctual_trace::RunReport;
+
+use crate::ending::{Ended, Ending};
+use crate::flags::Flags;
+use crate::interrupt::Interrupt;
+use crate::progress::Bar;
+use crate::verdict_json::VerdictJson;
+use crate::{input, machine, outcome, output, verdict_text, workloads};
+
+/// Runs a system on this machine, if it is admitted here
+///
+/// Admission uses the file's terms and this machine's measured overheads and reserves. With the
+/// permission for SCHED_FIFO and locked memory the run is in real time; without, it is labelled
+/// best-effort and says what it lost (`punctual doctor` mends it). Ctrl-C ends it early with its
+/// report.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 met or excused; 1 refused or missed; 2 bad input; 3 failure of \
+    the run.\n\n\
+    Examples:\n  \
+    punctual run examples/rosace.toml --for 10s\n  \
+    punctual run examples/two-tasks.toml --for 10s --json\n  \
+    punctual run plant.toml --report plant.html --trace plant.pftrace --record plant.log\n  \
+    punctual run plant.toml --missing-time 500us/10ms   # count on what this machine takes"
+)]
+pub(crate) struct Args {
+    /// The system file
+    file: PathBuf,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// Run even what is not admitted
+    #[arg(long)]
+    force: bool,
+    /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
+    #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
+    missing_time: Option<Reserve>,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let flags = &args.flags;
+    let mut description = input::load(&args.file)?;
+    if let Some(missing) = &args.missing_time {
+        description.system.machine.missing_time = Some(missing.clone());
+    }
+    let system = &description.system;
+    let verdict = input::admit(system)?;
+    if !verdict.admitted {
+        if !args.force {
+            return refuse(system, &verdict, flags, "");
+        }
+        output::remark(format!(
+            "remark: {}; forced",
+            verdict_text::headline(system, &verdict, false)
+        ));
+    }
+    let interrupt = Interrupt::listen()?;
+    let promised = flags.promise(&args.file)?;
+    let options = LiveOptions {
+        duration: flags.duration,
+        seed: flags.seed,
+        force: args.force,
+        stop: interrupt.flag(),
+        source: description.origin().into(),
+        base: description.base.clone(),
+        fingerprint: machine::facts()
+            .into_iter()
+            .map(|f| (f.name.into(), f.value))
+            .collect(),
+    };
+    let bar = Bar::new("run", flags.quiet);
+    let log = punctual::run(
+        system,
+        &options,
+        &mut workloads::shipped(),
+        &mut |progress| {
+            bar.show(progress);
+            true
+        },
+    );
+    bar.clear();
+    let log = match log {
+        Err(Error::Refused(verdict)) => {
+            return refuse(
+                system,
+                &verdict,
+                flags,
+                " with the overheads measured on this machine",
+            );
+        }
+        log => log.map_err(|error| outcome::failure(&error, &description))?,
+    };
+    outcome::tell(&log, &RunReport::new(&log), flags, promised)
+}
+
+/// The same explanation as of `check`, and nothing runs.
+fn refuse(system: &System, verdict: &Verdict, flags: &Flags, with: &str) -> Ended {
+    let coloured = output::colour_stdout();
+    if flags.json {
+        output::print_json(&VerdictJson::new(system, verdict))?;
+    } else if flags.quiet {
+        output::print(verdict_text::headline(system, verdict, coloured))?;
+    } else {
+        output::print(verdict_text::render(system, verdict, coloured))?;
+    }
+    if !flags.quiet {
+        output::remark(format!(
+            "not run: refused{with}; --force runs it all the same"
+        ));
+    }
+    Ok(Ending::Bad)
+}

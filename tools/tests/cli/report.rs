@@ -1,0 +1,80 @@
+//! `punctual report`: pages of verdicts, and logs that are none.
+
+use crate::common::{Folder, assert_obeys, code, example, json, output, stdout};
+
+#[test]
+fn a_system_file_becomes_a_page_with_its_verdict() {
+    let folder = Folder::new("report-verdict");
+    let page = folder.path("page.html");
+    let file = example("waters2019.toml");
+    let told = output(&["report", &file, "--out", &page]);
+    assert_eq!(code(&told), 1);
+    assert!(stdout(&told).starts_with("refused"));
+    let html = std::fs::read_to_string(&page).expect("written");
+    assert!(html.starts_with("<!doctype html>") && html.contains("Planner may take 12.437ms"));
+    assert!(!html.contains("http"), "it loads nothing");
+    assert_eq!(
+        stdout(&output(&["report", &file])).trim_end(),
+        html.trim_end()
+    );
+}
+
+#[test]
+fn a_log_that_is_cut_or_changed_is_bad_input() {
+    let folder = Folder::new("report-cut");
+    let log = folder.path("log");
+    let file = example("two-tasks.toml");
+    assert_eq!(
+        code(&output(&[
+            "sim", &file, "--for", "50ms", "-q", "--record", &log
+        ])),
+        0
+    );
+    let text = std::fs::read_to_string(&log).expect("written");
+    for (name, content) in [
+        ("cut", text[..text.len() / 2].to_owned()),
+        ("first", "punctual-log 1\n".to_owned()),
+        (
+            "version",
+            text.replacen("punctual-log 1", "punctual-log 99", 1),
+        ),
+        ("noise", text.replacen("end-of-log", "\u{1}\nend-of-log", 1)),
+    ] {
+        let told = output(&["report", &folder.write(name, &content), "--json"]);
+        assert_eq!(code(&told), 2, "{name}");
+        assert_obeys(&json(&told), "error");
+    }
+    assert_eq!(
+        code(&output(&["report", &log, "--out", &log])),
+        2,
+        "it overwrites its input"
+    );
+    assert_eq!(std::fs::read_to_string(&log).expect("there"), text);
+    assert_eq!(
+        code(&output(&["report", &folder.path("missing"), "--json"])),
+        2
+    );
+    assert_eq!(
+        code(&output(&[
+            "report",
+            &file,
+            "--trace",
+            &folder.path("t.csv")
+        ])),
+        2
+    );
+}
+
+#[test]
+fn a_log_becomes_a_trace_afterwards() {
+    let folder = Folder::new("report-trace");
+    let [log, now, later] = ["log", "now.csv", "later.csv"].map(|name| folder.path(name));
+    let file = example("two-tasks.toml");
+    let done = output(&[
+        "sim", &file, "--for", "1s", "-q", "--record", &log, "--trace", &now,
+    ]);
+    assert_eq!(code(&done), 0);
+    assert_eq!(code(&output(&["report", &log, "--trace", &later])), 0);
+    let read = |path: &str| std::fs::read_to_string(path).expect("written");
+    assert_eq!(read(&now), read(&later));
+}

@@ -1,0 +1,191 @@
+//! `punctual run`: order, counts and files on this machine, whatever else it is doing.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+
+/// Two tasks that nearly any machine admits, loaded or not, on a CPU that is there.
+const EASY: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "fixed-priority"
+[task.fast]
+class = "periodic"
+on = "cpu.c"
+period = "50ms"
+wcet = "1ms"
+priority = 2
+work = { burn = "100us" }
+[task.slow]
+class = "periodic"
+on = "cpu.c"
+period = "100ms"
+wcet = "2ms"
+priority = 1
+after = ["fast"]
+work = { burn = "200us" }
+[run]
+for = "500ms"
+"#;
+
+/// 0 or 1: on a machine of others, a deadline can be missed for reasons of theirs.
+fn assert_ran(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(code(output) <= 1, "{}{said}", stdout(output));
+}
+
+#[test]
+fn a_run_covers_the_releases_of_its_time_and_reports_as_documented() {
+    let folder = Folder::new("run-easy");
+    let file = folder.write("easy.toml", EASY);
+    let done = output(&["run", &file, "--force", "--json"]);
+    assert_ran(&done);
+    let report = json(&done);
+    assert_obeys(&report, "run");
+    assert!(["real-time", "best-effort"].contains(&report["mode"].as_str().expect("text")));
+    assert_eq!(report["duration_ns"], 500_000_000);
+    assert_eq!(report["tasks"][0]["jobs"], 10);
+    assert_eq!(report["tasks"][1]["jobs"], 5);
+    assert!(
+        report["tasks"][0]["bound_ns"].as_u64() < report["tasks"][0]["machine_bound_ns"].as_u64()
+    );
+    let virtually = json(&output(&["sim", &file, "--json"]));
+    for task in [0, 1] {
+        assert_eq!(
+            report["tasks"][task]["jobs"],
+            virtually["tasks"][task]["jobs"]
+        );
+    }
+}
+
+#[test]
+fn the_flight_equals_its_reference_for_real() {
+    let file = example("rosace.toml");
+    let done = output(&["run", &file, "--for", "500ms", "--force", "--json"]);
+    assert_ran(&done);
+    let report = json(&done);
+    assert_obeys(&report, "run");
+    assert_eq!(report["oracle"]["steps"], 100);
+    assert_eq!(report["oracle"]["mismatches"], 0);
+}
+
+#[test]
+fn a_recorded_run_can_be_reported_later() {
+    let folder = Folder::new("run-record");
+    let file = folder.write("easy.toml", EASY);
+    let [log, page, again] = ["easy.log", "a.html", "b.html"].map(|name| folder.path(name));
+    let flags = ["--record", &log, "--report", &page, "--json", "--force"];
+    let done = punctual(&["run", &file])
+        .args(flags)
+        .output()
+        .expect("starts");
+    assert_ran(&done);
+    let reported = output(&["report", &log, "--json", "--out", &again]);
+    assert_eq!(code(&reported), code(&done));
+    assert_eq!(json(&reported), json(&done));
+    let read = |path: &str| std::fs::read_to_string(path).expect("written");
+    assert_eq!(read(&page), read(&again));
+    assert_eq!(
+        stdout(&output(&["report", &log])).trim_end(),
+        read(&page).trim_end()
+    );
+}
+
+#[test]
+fn what_is_not_admitted_does_not_run_and_leaves_no_files() {
+    let folder = Folder::new("run-refused");
+    let file = folder.write(
+        "hard.toml",
+        &EASY.replace("wcet = \"1ms\"", "wcet = \"49.9ms\""),
+    );
+    let trace = folder.path("trace.txt");
+    let refused = output(&["run", &file, "--json", "--trace", &trace]);
+    assert_eq!(code(&refused), 1);
+    let verdict = json(&refused);
+    assert_obeys(&verdict, "check");
+    assert_eq!(verdict["verdict"], "refused");
+    assert_eq!(verdict, json(&output(&["check", &file, "--json"])));
+    assert!(!Path::new(&trace).exists());
+    let forced = output(&["run", &file, "--json", "--force", "--for", "100ms"]);
+    assert_ran(&forced);
+    assert_eq!(json(&forced)["tasks"][0]["jobs"], 2);
+}
+
+#[test]
+fn a_cpu_without_a_host_cannot_run_for_real() {
+    let folder = Folder::new("run-host");
+    let file = folder.write("virtual.toml", &EASY.replace("host = 0\n", ""));
+    let told = output(&["run", &file, "--json"]);
+    assert_eq!(code(&told), 2);
+    assert_obeys(&json(&told), "error");
+    let file = folder.write("far.toml", &EASY.replace("host = 0", "host = 9999"));
+    let told = output(&["run", &file, "--json"]);
+    assert_eq!(code(&told), 3);
+    assert_obeys(&json(&told), "error");
+}
+
+#[test]
+fn without_a_duration_there_is_nothing_to_run() {
+    let folder = Folder::new("run-duration");
+    let file = folder.write("endless.toml", &EASY.replace("for = \"500ms\"\n", ""));
+    for command in ["run", "sim"] {
+        let told = output(&[command, &file, "--json"]);
+        assert_eq!(code(&told), 2);
+        assert!(
+            json(&told)["help"]
+                .as_str()
+                .is_some_and(|help| help.contains("--for"))
+        );
+    }
+}
+
+/// Starts the command, waits until it has opened its log, and interrupts it.
+fn interrupted(command: &str, flags: &[&str]) -> (Output, String) {
+    let folder = Folder::new(&format!("{command}-interrupt"));
+    let file = folder.write("easy.toml", EASY);
+    let log = folder.path("log");
+    let mut started = punctual(&[command, &file, "--json", "--record", &log]);
+    started
+        .args(flags)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = started.spawn().expect("starts");
+    while !Path::new(&log).exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Long enough to be under way, on most machines; the test holds in any case.
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let output = child.wait_with_output().expect("ends");
+    (output, std::fs::read_to_string(&log).expect("recorded"))
+}
+
+#[test]
+fn ctrl_c_ends_a_run_early_with_its_report_and_files() {
+    let (output, log) = interrupted("run", &["--for", "600s", "--force"]);
+    assert_ran(&output);
+    let report = json(&output);
+    assert_obeys(&report, "run");
+    assert_eq!(report["stopped"], "stopped by request");
+    assert!(report["tasks"][0]["jobs"].as_u64() < Some(12_000));
+    assert!(
+        log.ends_with("end-of-log\n"),
+        "{}",
+        log.lines().last().unwrap_or("")
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_simulation_early_with_its_report() {
+    let (output, _) = interrupted("sim", &["--for", "10000000s"]);
+    let report = json(&output);
+    assert_obeys(&report, "sim");
+    assert_eq!(report["stopped"], "stopped by request");
+}
