@@ -102,6 +102,7 @@ pub(crate) struct Thread {
     pub(crate) taken: u64,
 
     // Blocking.
+    pub(crate) in_section: bool,
     pub(crate) wake_pending: bool,
     pub(crate) unsatisfied: u32,
 }
@@ -136,6 +137,7 @@ impl Thread {
             debt: Work::ZERO,
             granted: 0,
             taken: 0,
+            in_section: false,
             wake_pending: false,
             unsatisfied: 0,
         }

@@ -4,12 +4,13 @@
 //! exchange the longest wait is the same for all and easily bounded.
 
 use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, ThreadId, Work};
 
 /// Ready threads by release, then order in the file; the first runs until it blocks or completes.
 #[derive(Debug)]
 pub struct Fifo {
     ready: ReadyQueue<(Instant, u32)>,
+    /// Who has begun to execute.
     holder: Option<ThreadId>,
 }
 
@@ -35,12 +36,15 @@ impl Policy for Fifo {
         }
     }
 
+    fn charge(&mut self, thread: ThreadId, _: Work) {
+        self.holder = Some(thread);
+    }
+
     fn pick(&mut self, _now: Instant) -> Option<Pick> {
         let thread = match self.holder {
             Some(holder) => holder,
             None => self.ready.first()?.0,
         };
-        self.holder = Some(thread);
         Some(Pick {
             thread,
             until: None,

@@ -7,14 +7,14 @@
 use core::cmp::Reverse;
 
 use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, ThreadId, Work};
 
 /// Ready threads by priority, then release, then order in the file.
 #[derive(Debug)]
 pub struct FixedPriority {
     ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,
     preemptive: bool,
-    /// Without preemption: who runs until it blocks or completes.
+    /// Without preemption: who has begun to execute, and runs until it blocks or completes.
     holder: Option<ThreadId>,
 }
 
@@ -59,14 +59,18 @@ impl Policy for FixedPriority {
     }
 
     #[inline]
+    fn charge(&mut self, thread: ThreadId, _: Work) {
+        if !self.preemptive {
+            self.holder = Some(thread);
+        }
+    }
+
+    #[inline]
     fn pick(&mut self, _now: Instant) -> Option<Pick> {
         let thread = match self.holder {
             Some(holder) => holder,
             None => self.ready.first()?.0,
         };
-        if !self.preemptive {
-            self.holder = Some(thread);
-        }
         Some(Pick {
             thread,
             until: None,

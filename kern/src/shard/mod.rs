@@ -53,7 +53,9 @@ pub struct Shard<P> {
     now: Instant,
     /// Part of the interval since `now` that is charged to nobody.
     uncharged: Span,
-    /// The running thread is in a non-preemptive section.
+    /// The running thread has executed inside a non-preemptive section: nobody preempts it. (A
+    /// section begins with its first executed tick, so that what happens at one instant does not
+    /// depend on the order in which a platform tells it.)
     protected: bool,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
@@ -165,8 +167,8 @@ impl<P: Policy> Shard<P> {
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
             Event::Yield => self.give_way(running?, sink, now),
-            Event::Protect => self.protected = running.is_ok(),
-            Event::Unprotect => self.protected = false,
+            Event::Protect => self.threads[running?].in_section = true,
+            Event::Unprotect => self.leave_section(running?),
             Event::Exit => self.end(now, running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
@@ -203,6 +205,7 @@ impl<P: Policy> Shard<P> {
             return;
         }
         let t = &mut self.threads[id.index()];
+        self.protected = t.in_section;
         if let Some(job) = &mut t.job {
             job.received = job.received.saturating_add(executed);
         }
@@ -337,14 +340,20 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    fn leave_section(&mut self, thread: usize) {
+        self.threads[thread].in_section = false;
+        self.protected = false;
+    }
+
     fn dequeue(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         if !t.queued {
             return;
         }
-        if t.state == State::Running {
-            self.protected = false;
+        if t.in_section {
+            self.leave_section(thread);
         }
+        let t = &mut self.threads[thread];
         t.queued = false;
         let id = t.id(thread);
         match t.band {

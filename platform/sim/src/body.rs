@@ -100,6 +100,11 @@ impl Program {
                 body.then = Then::Unprotect;
                 Event::Protect
             }
+            // A section that ends the job ends with it: nothing comes between.
+            Then::Unprotect if body.rest.is_zero() => {
+                body.then = Then::Complete;
+                Event::Complete
+            }
             Then::Unprotect => {
                 self.next_section(body);
                 Event::Unprotect
