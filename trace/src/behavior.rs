@@ -66,6 +66,10 @@ pub struct Missing {
     pub end: Instant,
     /// Who took it.
     pub cause: MissingCause,
+    /// Whose execution it interrupted, as an index into [`Behavior::jobs`]; `None`: nobody's.
+    pub during: Option<usize>,
+    /// The entry that it was reported with, and that ended the interval.
+    pub entry: Instant,
 }
 
 /// A stretch in which a job waited.

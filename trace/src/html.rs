@@ -65,7 +65,7 @@ fn write_page(
     )?;
     tables::tasks(out, report)?;
     out.push_str("</section>\n");
-    timeline::write(out, log, behaviors)?;
+    timeline::write(out, log, behaviors, &report.misses)?;
     section(
         out,
         "Response times",

@@ -46,6 +46,11 @@ impl Recorder {
         self.lost_from
     }
 
+    /// The instant of the last entry, recorded or not.
+    pub fn last_entry(&self) -> Instant {
+        self.now
+    }
+
     /// What was recorded, and from when on it is missing.
     pub fn finish(self) -> (Records, Option<Instant>) {
         (Records::from_words(self.words), self.lost_from)

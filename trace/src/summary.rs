@@ -5,6 +5,7 @@
 
 mod cause;
 mod display;
+mod excuse;
 mod figures;
 
 use punctual_model::TaskId;

@@ -109,6 +109,53 @@ fn a_miss_that_missing_time_explains_is_excused_with_its_arithmetic() {
 }
 
 #[test]
+fn a_gap_that_lets_a_job_meet_the_next_release_excuses_more_than_its_length() {
+    // Alone, `slow` is done at 4 + 5.5 = 9.5 ms; a gap of 1 ms makes it meet `fast` again at 10 ms.
+    let mut system = two_tasks();
+    system.tasks[0] = periodic("fast", 0, 10, 4_000, 2);
+    system.tasks[1].class = Class::Periodic {
+        period: Span::from_ms(20),
+        wcet: Work::from_us(5_500),
+        relative_deadline: Span::from_ms(12),
+    };
+    let run = report(&system, 2_000, missing(1_000, 50));
+    assert_eq!(run.verdict, RunVerdict::Excused, "{run}");
+    let late: Vec<_> = run
+        .misses
+        .iter()
+        .map(|m| (m.lateness_ns, &m.detail))
+        .collect();
+    assert!(late.iter().all(|(ns, _)| *ns == 2_500_000), "{late:?}");
+    assert!(
+        late[0]
+            .1
+            .ends_with("done 2.5ms before the deadline: excused"),
+        "{late:?}"
+    );
+    // A deadline that the work does not meet by itself is not excused by the same gap.
+    system.tasks[0] = periodic("fast", 0, 10, 5_000, 2);
+    let run = report(&system, 2_000, missing(1_000, 50));
+    assert_eq!(run.verdict, RunVerdict::Missed);
+}
+
+#[test]
+fn a_gap_while_nobody_urgent_wants_to_run_excuses_nothing() {
+    // `slow` overruns and is late by itself; the gaps hit the idle processor before and after.
+    let mut system = two_tasks();
+    system.tasks[0].class = Class::Aperiodic;
+    system.tasks[1].phase = Span::from_ms(3);
+    let (system, mut faults) = overrunning(&system, "slow", OnOverrun::Demote);
+    faults.missing = missing(2_000, 500).missing;
+    let run = report(&system, 400, faults);
+    let excused: u64 = run.tasks.iter().map(|t| t.excused).sum();
+    assert_eq!(
+        (run.verdict == RunVerdict::Met, excused),
+        (false, 0),
+        "{run}"
+    );
+}
+
+#[test]
 fn missing_time_excuses_nothing_that_would_be_late_anyway() {
     let mut system = two_tasks();
     system.tasks[1] = periodic("slow", 0, 20, 19_000, 1);
@@ -230,4 +277,65 @@ fn a_crash_is_a_miss_of_its_own_task_alone() {
     assert_eq!(misses(&report), [1, 0]);
     assert!(report.misses[0].detail.starts_with("its thread ended"));
     assert_eq!(report.tasks[0].jobs, 4);
+}
+
+#[test]
+fn a_schedulable_system_is_late_by_missing_time_only() {
+    // Harmonic periods, rate-monotonic priorities, U <= 1: schedulable (Liu and Layland 1973), by
+    // EDF too. So every miss is due to the gaps, and the summary must find that out.
+    let mut late = 0;
+    for seed in 0..60_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % n
+        };
+        let mut system = two_tasks();
+        if seed % 2 == 1 {
+            system.cpus[0].policy = PolicyKind::EarliestDeadlineFirst;
+        }
+        system.tasks.clear();
+        let mut left = 1_000;
+        for (index, period_ms) in [5, 10, 20, 40, 80].into_iter().enumerate() {
+            // The last one takes nearly all that is left.
+            let rest = if index == 4 {
+                left * 19 / 20
+            } else {
+                below(left / 2)
+            };
+            let share = rest.max(20);
+            left = left.saturating_sub(share);
+            let priority = 9 - u32::try_from(index).unwrap();
+            let name = format!("t{index}");
+            system
+                .tasks
+                .push(periodic(&name, 0, period_ms, period_ms * share, priority));
+        }
+        let faults = missing(300 + below(1_000), 12 + below(20));
+        let run = report(&system, 1_000, faults);
+        late += run.misses.len();
+        let unexcused = run.misses.iter().find(|m| !m.excused);
+        assert_eq!(unexcused, None, "seed {seed}");
+    }
+    assert!(late > 300, "only {late} misses to explain");
+}
+
+#[test]
+fn an_overloaded_system_is_not_excused_by_a_little_missing_time() {
+    // U = 1.1: `slow` falls behind by itself. Gaps of 10 us do not change whose fault that is.
+    for policy in [FIXED, PolicyKind::EarliestDeadlineFirst] {
+        let mut system = two_tasks();
+        system.cpus[0].policy = policy;
+        system.tasks[0] = periodic("fast", 0, 10, 6_000, 2);
+        system.tasks[1] = periodic("slow", 0, 20, 10_000, 1);
+        let run = report(&system, 2_000, missing(10, 7));
+        let late = run.misses.len();
+        let excused = run.misses.iter().filter(|m| m.excused).count();
+        assert!(
+            late > 90 && excused * 20 <= late,
+            "{excused} of {late} are excused"
+        );
+    }
 }

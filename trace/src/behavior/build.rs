@@ -77,11 +77,11 @@ impl Builder {
     fn account(&mut self, now: Instant) {
         let total = self.announced.iter().map(|(span, _)| span.ticks()).sum();
         let mut at = now.saturating_sub(Span::from_ticks(total)).max(self.last);
+        let current = |thread: ThreadId| self.threads.get(thread.index())?.current;
+        let job = self.running.and_then(current);
         if let Some(thread) = self.running
             && at > self.last
         {
-            let state = self.threads.get(thread.index());
-            let job = state.and_then(|s| s.current);
             self.execute(thread, job, self.last, at);
         }
         for (span, cause) in self.announced.drain(..) {
@@ -91,6 +91,8 @@ impl Builder {
                     start: at,
                     end,
                     cause,
+                    during: job,
+                    entry: now,
                 });
             }
             at = end;

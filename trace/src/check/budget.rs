@@ -4,6 +4,7 @@
 //! the core armed for the end of the budget and the entry that then came. What it executes there is
 //! its debt, taken from the next allotment.
 
+use punctual_kern::Event;
 use punctual_model::{Instant, Work};
 
 use super::Rule;
@@ -16,6 +17,9 @@ impl CpuCheck<'_> {
         let (now, armed) = (self.now, self.armed);
         let Some(thread) = self.find(id) else { return };
         let t = &mut self.threads[thread];
+        if executed > 0 {
+            self.protected = t.in_section;
+        }
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
         }
@@ -98,7 +102,9 @@ impl CpuCheck<'_> {
     }
 
     /// Who runs on a budget has some left, and the core wants to be back when it ends.
-    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
+    /// (A thread that begins or ends a section with its last tick may still complete with it: it
+    /// runs on for no time.)
+    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>, event: Event) {
         let t = &self.threads[thread];
         if !t.is_budgeted() {
             return;
@@ -106,7 +112,8 @@ impl CpuCheck<'_> {
         let end = self
             .now
             .saturating_add(Work::from_ticks(t.budget).as_span());
-        let what = if t.budget == 0 {
+        let section = matches!(event, Event::Protect | Event::Unprotect);
+        let what = if t.budget == 0 && !section {
             format!("{} runs without budget", self.name(thread))
         } else if arm.is_none_or(|arm| arm > end) {
             format!(

@@ -128,8 +128,12 @@ impl<'a> CpuCheck<'a> {
         self.last = now;
         self.missing = Span::ZERO;
         match event {
-            Event::Protect => self.protected = self.running.is_some(),
-            Event::Unprotect => self.protected = false,
+            Event::Protect | Event::Unprotect => {
+                if let Some(thread) = self.running.and_then(|id| self.find(id)) {
+                    self.threads[thread].in_section = event == Event::Protect;
+                    self.protected &= event == Event::Protect;
+                }
+            }
             Event::Yield => {
                 let running = self.running.and_then(|id| self.find(id));
                 if let Some(thread) = running.filter(|&t| self.threads[t].is_budgeted()) {
@@ -181,7 +185,7 @@ impl<'a> CpuCheck<'a> {
             self.choice(chosen);
         }
         if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
-            self.running_is_funded(thread, decision.arm);
+            self.running_is_funded(thread, decision.arm, event);
         }
         self.armed = decision.arm;
     }
@@ -374,7 +378,7 @@ impl<'a> CpuCheck<'a> {
         }
         t.ready = false;
         self.order.leave(t.id);
-        if self.running == Some(t.id) {
+        if std::mem::take(&mut t.in_section) {
             self.protected = false;
         }
     }

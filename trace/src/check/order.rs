@@ -13,7 +13,7 @@ use super::thread::Thread;
 #[derive(Debug)]
 pub(super) struct Order {
     policy: PolicyKind,
-    /// Without preemption: who was chosen last and has not left the ready set since.
+    /// Without preemption: who executed last and has not left the ready set since.
     holder: Option<ThreadId>,
     /// Round robin: ready threads by turn, and what the first has left of its turn.
     turns: VecDeque<ThreadId>,
@@ -56,6 +56,9 @@ impl Order {
     }
 
     pub(super) fn charge(&mut self, thread: ThreadId, executed: u64) {
+        if executed > 0 && self.is_sticky() {
+            self.holder = Some(thread);
+        }
         if self.turns.front() != Some(&thread) {
             return;
         }
@@ -130,7 +133,6 @@ impl CpuCheck<'_> {
             return;
         }
         self.protected = false;
-        let id = t.id;
         let better = if t.background {
             self.threads
                 .iter()
@@ -146,9 +148,6 @@ impl CpuCheck<'_> {
             let (is, should) = (self.name(chosen), self.name(better.index()));
             let what = format!("{is} runs while {should} is ready and comes first");
             self.violation(Rule::PolicyOrder, what);
-        }
-        if !self.threads[chosen].background && self.order.is_sticky() {
-            self.order.holder = Some(id);
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Thread {
     pub(super) throttled: bool,
     /// Below all real-time work.
     pub(super) background: bool,
+    /// In a non-preemptive section; it counts from its first executed tick on.
+    pub(super) in_section: bool,
     pub(super) open: VecDeque<OpenJob>,
     pub(super) current: Option<CurrentJob>,
 
@@ -67,6 +69,7 @@ impl Thread {
             blocked: false,
             throttled: false,
             background: matches!(constraint.class, Class::Aperiodic),
+            in_section: false,
             open: VecDeque::new(),
             current: None,
             first: Some(from.saturating_add(constraint.phase)),

@@ -16,6 +16,7 @@ use super::svg::{Escaped, Scale, clip, time_axis};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 use crate::short::{Count, Short};
+use crate::summary::Miss;
 
 /// Size of the drawing, in units of its view box.
 const WIDTH: f64 = 1_100.0;
@@ -35,12 +36,17 @@ struct Window {
 }
 
 /// Writes the section.
-pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior]) -> fmt::Result {
+pub(super) fn write(
+    out: &mut String,
+    log: &Log,
+    behaviors: &[Behavior],
+    misses: &[Miss],
+) -> fmt::Result {
     let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
     if behaviors.iter().all(|b| b.jobs.is_empty()) || end == Instant::ZERO {
         return Ok(());
     }
-    let window = choose(log, behaviors, end);
+    let window = choose(log, behaviors, misses, end);
     let length = log.ns(window.end.since(window.start).ticks());
     writeln!(
         out,
@@ -94,21 +100,24 @@ const LEGEND: &str = "<p class=\"legend\">\
     </svg> late job <svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> \
     missing time <svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</p>\n";
 
-/// Whether missing time since its arrival explains a miss (the verdict looks farther back).
-fn is_excused(b: &Behavior, job: &JobRecord) -> bool {
-    let end = job.ended.unwrap_or(b.end);
-    let late = end.since(job.absolute_deadline);
-    late <= b.missing_during(job.arrival, end, MissingCause::Stolen)
+/// The job of a miss, and its CPU.
+fn find<'a>(log: &Log, behaviors: &'a [Behavior], miss: &Miss) -> Option<(usize, &'a JobRecord)> {
+    let cpu = log.cpus.iter().position(|cpu| cpu.name == miss.cpu)?;
+    let threads = &log.plan.cpus.get(cpu)?.threads;
+    let thread = threads
+        .iter()
+        .position(|(task, _)| Some(*task) == miss.task_index)?;
+    let mut jobs = behaviors.get(cpu)?.jobs.iter();
+    let job = jobs.find(|job| job.thread.index() == thread && job.index == miss.job)?;
+    Some((cpu, job))
 }
 
-fn choose(log: &Log, behaviors: &[Behavior], end: Instant) -> Window {
-    let all = behaviors.iter().enumerate();
-    let misses = all.flat_map(|(cpu, b)| {
-        let late = b.jobs.iter().filter(|job| job.missed(b.end));
-        late.map(move |job| (is_excused(b, job), job.arrival, cpu, job))
-    });
-    let first = misses.min_by_key(|(excused, arrival, ..)| (*excused, *arrival));
-    let Some((excused, arrival, cpu, job)) = first else {
+fn choose(log: &Log, behaviors: &[Behavior], misses: &[Miss], end: Instant) -> Window {
+    let first = misses
+        .iter()
+        .min_by_key(|miss| (miss.excused, miss.release_ns));
+    let job = first.and_then(|miss| find(log, behaviors, miss));
+    let Some((cpu, job)) = job else {
         let length = length_from(log, behaviors, Instant::ZERO, end);
         return Window {
             start: Instant::ZERO,
@@ -116,6 +125,7 @@ fn choose(log: &Log, behaviors: &[Behavior], end: Instant) -> Window {
             why: "The start of the run".into(),
         };
     };
+    let (arrival, excused) = (job.arrival, first.is_some_and(|miss| miss.excused));
     let length = length_from(log, behaviors, arrival, end);
     let over = job.ended.unwrap_or(end).max(job.absolute_deadline);
     let spare = length.saturating_sub(over.since(arrival).ticks());

@@ -2,10 +2,10 @@
 //!
 //! The *busy window* of a job reaches back from its completion to the last instant at which no job
 //! of its urgency or a higher one was pending (Lehoczky 1990); what happened before cannot have
-//! delayed it. Missing time in the window is taken out first: if the lateness disappears with it,
-//! the miss is excused. Else the cause is the first of the list below that alone would make the
-//! lateness disappear, or else the largest of them. Given-back time is the system's own choice and
-//! excuses nothing.
+//! delayed it. Missing time that delayed the job there (`excuse`) is taken out first: if the
+//! lateness disappears with it, the miss is excused. Else the cause is the first of the list below
+//! that alone would make the lateness disappear, or else the largest of them. Given-back time is
+//! the system's own choice and excuses nothing.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use crate::log::Log;
 
 /// How many jobs a busy window is followed back over, and how many segments are added up. A window
 /// cut off here is shorter than the true one, so it excuses less, never more.
-const MAX_WINDOW: usize = 20_000;
+pub(super) const MAX_WINDOW: usize = 20_000;
 
 /// Why a job was late (SEMANTICS §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -77,7 +77,7 @@ pub(super) fn misses(log: &Log, behaviors: &[Behavior]) -> (Vec<Miss>, u64) {
                 more += 1;
                 continue;
             }
-            let inquiry = windows.get_or_insert_with(|| Inquiry::new(log, cpu, behavior));
+            let inquiry = windows.get_or_insert_with(|| Inquiry::new(log, behaviors, cpu));
             all.push(inquiry.explain(at));
         }
     }
@@ -85,10 +85,11 @@ pub(super) fn misses(log: &Log, behaviors: &[Behavior]) -> (Vec<Miss>, u64) {
 }
 
 /// One CPU with what is needed to find busy windows.
-struct Inquiry<'a> {
-    log: &'a Log,
-    cpu: usize,
-    behavior: &'a Behavior,
+pub(super) struct Inquiry<'a> {
+    pub(super) log: &'a Log,
+    pub(super) all: &'a [Behavior],
+    pub(super) cpu: usize,
+    pub(super) behavior: &'a Behavior,
     policy: PolicyKind,
     /// Jobs by arrival, and the latest completion among those up to each.
     by_arrival: Vec<usize>,
@@ -109,10 +110,13 @@ struct Delays {
     overran: bool,
     /// Without budget, by this job and those of its thread before it.
     unfunded: u64,
+    /// In time by this much once missing time is taken out; `None`: still late.
+    without: Option<u64>,
 }
 
 impl<'a> Inquiry<'a> {
-    fn new(log: &'a Log, cpu: usize, behavior: &'a Behavior) -> Self {
+    fn new(log: &'a Log, all: &'a [Behavior], cpu: usize) -> Self {
+        let behavior = &all[cpu];
         let mut by_arrival: Vec<usize> = (0..behavior.jobs.len()).collect();
         by_arrival.sort_by_key(|&at| behavior.jobs[at].arrival);
         let mut latest = Vec::with_capacity(by_arrival.len());
@@ -124,6 +128,7 @@ impl<'a> Inquiry<'a> {
         let policy = log.plan.cpus.get(cpu).map(|plan| plan.policy);
         Inquiry {
             log,
+            all,
             cpu,
             behavior,
             policy: policy.unwrap_or(PolicyKind::Fifo),
@@ -133,7 +138,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// Whether `other` is at least as urgent as `job`, so that it can delay it.
-    fn is_urgent(&self, other: &JobRecord, job: &JobRecord) -> bool {
+    pub(super) fn is_urgent(&self, other: &JobRecord, job: &JobRecord) -> bool {
         if other.thread == job.thread {
             return other.index <= job.index;
         }
@@ -153,7 +158,7 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// Start of the busy window of `job`.
+    /// Start of the busy window of `job`, as far as pending jobs reach.
     fn window_start(&self, job: &JobRecord) -> Instant {
         let jobs = &self.behavior.jobs;
         let mut start = job.arrival;
@@ -174,10 +179,9 @@ impl<'a> Inquiry<'a> {
     }
 
     fn delays(&self, job: &JobRecord, from: Instant, to: Instant) -> Delays {
-        let missing = |cause| self.behavior.missing_during(from, to, cause).ticks();
+        let given_back = MissingCause::GivenBack;
         let mut delays = Delays {
-            missing: missing(MissingCause::Stolen),
-            given_back: missing(MissingCause::GivenBack),
+            given_back: self.behavior.missing_during(from, to, given_back).ticks(),
             late_release: job.released.since(job.arrival).ticks(),
             overran: job.overran,
             ..Delays::default()
@@ -230,16 +234,23 @@ impl<'a> Inquiry<'a> {
     fn explain(&self, at: usize) -> Miss {
         let job = &self.behavior.jobs[at];
         let end = job.ended.unwrap_or(self.behavior.end);
-        let start = self.window_start(job);
-        let delays = self.delays(job, start, end);
+        let start = self.stretch_start(job);
+        let mut delays = self.delays(job, self.window_start(job).min(start), end);
+        delays.missing = self.excuse(job, start, end);
         let lateness = end.signed_since(job.absolute_deadline);
         let late = u64::try_from(lateness).unwrap_or(0);
         let short = job.outcome == Some(Outcome::Short);
         let excused = match job.outcome {
             Some(Outcome::Short) => delays.missing >= self.shortfall(job),
-            Some(Outcome::Done | Outcome::Stopped) => late <= delays.missing,
-            // How late it would have been without the missing time, nobody knows.
-            Some(Outcome::Aborted) | None => false,
+            Some(Outcome::Done | Outcome::Stopped) => {
+                delays.without = self.early_without_missing(job, &delays, (start, end));
+                late <= delays.missing || delays.without.is_some()
+            }
+            None => {
+                delays.without = self.early_without_missing(job, &delays, (start, end));
+                delays.without.is_some()
+            }
+            Some(Outcome::Aborted) => false,
         };
         let needed = if short { self.shortfall(job) } else { late };
         let cause = if excused {
@@ -263,15 +274,49 @@ impl<'a> Inquiry<'a> {
         }
     }
 
+    /// By how much `job` would have been in time without the missing time of its busy window.
+    fn early_without_missing(
+        &self,
+        job: &JobRecord,
+        delays: &Delays,
+        window: (Instant, Instant),
+    ) -> Option<u64> {
+        if delays.missing == 0 || delays.overran {
+            return None;
+        }
+        let mut others = delays.less_urgent + delays.given_back + job.suspended.ticks();
+        if job.ended.is_none() {
+            others = others.saturating_add(self.unfinished_work(job));
+        }
+        let over = self.without_missing(job, window, others)?;
+        let early = job.absolute_deadline.checked_since(over)?;
+        Some(early.ticks())
+    }
+
+    /// The most that jobs at least as urgent as `job`, itself included, still want at the end of the
+    /// run: what they have not had of their budgets.
+    fn unfinished_work(&self, job: &JobRecord) -> u64 {
+        let b = self.behavior;
+        let jobs = b.jobs.iter().enumerate();
+        let open = jobs.filter(|(_, j)| j.ended.is_none() && self.is_urgent(j, job));
+        let wanted = open.map(|(at, j)| {
+            let had = b.job_service_during(at, j.released, b.end);
+            self.budget(j).saturating_sub(had.ticks())
+        });
+        wanted.fold(0, u64::saturating_add)
+    }
+
     /// What a reservation did not get of its slice.
     fn shortfall(&self, job: &JobRecord) -> u64 {
+        self.budget(job).saturating_sub(job.received.ticks())
+    }
+
+    /// One allotment of the thread of `job`, in ticks.
+    fn budget(&self, job: &JobRecord) -> u64 {
         let plan = self.log.plan.cpus.get(self.cpu);
         let thread = plan.and_then(|plan| plan.threads.get(job.thread.index()));
-        let slice = thread.and_then(|(_, constraint)| constraint.class.budget());
-        slice
-            .unwrap_or_default()
-            .saturating_sub(job.received)
-            .ticks()
+        let budget = thread.and_then(|(_, constraint)| constraint.class.budget());
+        budget.unwrap_or_default().ticks()
     }
 
     fn cause(&self, job: &JobRecord, delays: &Delays, late: u64) -> Cause {
@@ -329,6 +374,16 @@ impl<'a> Inquiry<'a> {
             ns(start.ticks()),
             ns(missing)
         );
+        let subtracted = late <= missing && job.ended.is_some();
+        if let Some(early) = delays.without.filter(|_| !subtracted) {
+            let window = "without it the same work is done";
+            let _ = write!(
+                text,
+                "; {window} {} before the deadline: excused",
+                ns(early)
+            );
+            return text;
+        }
         if excused {
             let _ = write!(text, "; {} - {} <= 0: excused", ns(late), ns(missing));
             return text;
