@@ -2,8 +2,9 @@
 
 use core::fmt::Write;
 
+use crate::action::KernelAction;
 use crate::local::current_light;
-use crate::sys::{self, KernelAction};
+use crate::sys;
 
 /// A line of fixed size: nothing may be allocated where this is written.
 struct Line {

@@ -226,10 +226,8 @@ pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
         (context(current), context(target), host.switch)
     };
     // SAFETY: a look at our own data, with the gate closed.
-    debug_assert!(
-        unsafe { (*to).is_resumable() },
-        "INV-1: the target is suspended"
-    );
+    let resumable = unsafe { (*to).is_resumable() };
+    debug_assert!(resumable, "INV-1: the target is suspended");
     // SAFETY: (1) gate closed, `from` is the running context (INV-3, by the caller); (2) `to` is
     // suspended with a complete frame (INV-1, INV-2), and belongs to this CPU; (3) only raw
     // pointers are alive here; (4) the function was chosen by what the kernel allows.

@@ -20,13 +20,16 @@
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod action;
 mod carrier;
 mod clock;
 mod cpu;
 mod fault;
 mod foreign;
+mod futex;
 mod host;
 mod interpose;
+mod interrupted;
 pub mod job;
 mod light;
 mod local;

@@ -1,9 +1,10 @@
 //! What a run changes in its process, each with its way back.
 
+use crate::action::KernelAction;
 use crate::outcome::Loss;
 use crate::run::RunError;
 use crate::signal;
-use crate::sys::{self, FAULTS, KernelAction};
+use crate::sys::{self, FAULTS};
 
 /// All pages locked, until dropped.
 #[derive(Debug)]

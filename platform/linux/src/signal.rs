@@ -18,6 +18,7 @@ use punctual_model::Instant;
 use punctual_switch::{Gate, in_signal_tail};
 
 use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host, LATE_LIMIT_NS};
+use crate::interrupted::Interrupted;
 use crate::local::{current_light, local};
 use crate::sys;
 
@@ -82,7 +83,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     host.entries.fetch_add(1, Ordering::Relaxed);
     let armed = host.timer_fired();
     // SAFETY: as the caller vouches.
-    let found = unsafe { sys::interrupted(context) };
+    let found = unsafe { Interrupted::read(context) };
     if in_signal_tail(found.instruction) {
         host.count(|c| c.nested += 1);
         host.retry();

@@ -8,9 +8,9 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use core::sync::atomic::AtomicU32;
 use std::io;
 
-use punctual_switch::{
-    Gate, SignalBody, install_bodies, signal_entry, signal_restorer, system_call,
-};
+use punctual_switch::{Gate, system_call};
+
+use crate::action::KernelAction;
 
 /// An address as an argument of a system call.
 fn address<T>(pointer: *const T) -> u64 {
@@ -20,6 +20,19 @@ fn address<T>(pointer: *const T) -> u64 {
 /// A signed argument as the register that the kernel reads.
 fn word(value: impl Into<i64>) -> u64 {
     value.into().cast_unsigned()
+}
+
+/// Makes a system call with as many arguments as it has.
+///
+/// # Safety
+/// As for the call.
+unsafe fn call<const N: usize>(number: c_long, arguments: [u64; N]) -> i64 {
+    let mut all = [0; 6];
+    for (place, argument) in all.iter_mut().zip(arguments) {
+        *place = argument;
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { system_call(number, all) }
 }
 
 fn check(result: i64) -> io::Result<i64> {
@@ -49,7 +62,7 @@ pub(crate) struct Tid(i32);
 /// The calling kernel thread.
 pub(crate) fn current_thread() -> Tid {
     // SAFETY: no arguments, no effect.
-    let tid = unsafe { system_call(libc::SYS_gettid, [0; 6]) };
+    let tid = unsafe { call(libc::SYS_gettid, []) };
     Tid(i32::try_from(tid).unwrap_or(0))
 }
 
@@ -241,12 +254,9 @@ impl Timer {
             word(libc::CLOCK_MONOTONIC),
             address(&raw const event),
             address(&raw mut id),
-            0,
-            0,
-            0,
         ];
         // SAFETY: both structures outlive the call and have the kernel's layout.
-        check(unsafe { system_call(libc::SYS_timer_create, arguments) })?;
+        check(unsafe { call(libc::SYS_timer_create, arguments) })?;
         Ok(Timer { id })
     }
 
@@ -265,16 +275,16 @@ impl Timer {
             it_interval: timespec(0),
             it_value: timespec(ns),
         };
-        let arguments = [word(self.id), 0, address(&raw const value), 0, 0, 0];
+        let arguments = [word(self.id), 0, address(&raw const value)];
         // SAFETY: the structure outlives the call. It cannot fail for a timer that exists.
-        unsafe { system_call(libc::SYS_timer_settime, arguments) };
+        unsafe { call(libc::SYS_timer_settime, arguments) };
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
         // SAFETY: the timer exists; nobody uses it after this.
-        unsafe { system_call(libc::SYS_timer_delete, [word(self.id), 0, 0, 0, 0, 0]) };
+        unsafe { call(libc::SYS_timer_delete, [word(self.id)]) };
     }
 }
 
@@ -289,11 +299,9 @@ pub(crate) fn futex_wait(futex: &AtomicU32, value: u32, ns: u64) {
         operation,
         u64::from(value),
         address(&raw const time),
-        0,
-        0,
     ];
     // SAFETY: the word and the time outlive the call.
-    unsafe { system_call(libc::SYS_futex, arguments) };
+    unsafe { call(libc::SYS_futex, arguments) };
 }
 
 /// Wakes everybody who sleeps on `futex`.
@@ -302,77 +310,28 @@ pub(crate) fn futex_wake(futex: &AtomicU32) {
     let everybody = u64::from(i32::MAX.cast_unsigned());
     // SAFETY: the word outlives the call.
     unsafe {
-        system_call(
+        call(
             libc::SYS_futex,
-            [address(futex.as_ptr()), operation, everybody, 0, 0, 0],
+            [address(futex.as_ptr()), operation, everybody],
         )
     };
 }
 
 // --- Signals ---------------------------------------------------------------------------------
 
-/// The kernel's own `struct sigaction` (the C library's has another layout and its own restorer).
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KernelAction {
-    handler: u64,
-    flags: u64,
-    restorer: u64,
-    mask: u64,
-}
-
-const SA_RESTORER: u64 = 0x0400_0000;
-
-impl KernelAction {
-    const EMPTY: KernelAction = KernelAction {
-        handler: 0,
-        flags: 0,
-        restorer: 0,
-        mask: 0,
-    };
-    /// The default action.
-    pub(crate) const DEFAULT: KernelAction = KernelAction::EMPTY;
-
-    /// Enters through the assembly of `switch`; nothing is masked inside, the frame lies on the
-    /// stack of the interrupted thread, and interrupted system calls go on.
-    pub(crate) fn preemption(body: SignalBody) -> KernelAction {
-        install_bodies(body);
-        KernelAction {
-            handler: signal_entry as *const () as u64,
-            flags: SA_RESTORER | flags(libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART),
-            restorer: signal_restorer as *const () as u64,
-            mask: 0,
-        }
-    }
-
-    /// A handler for faults, on the alternate stack.
-    pub(crate) fn fault(handler: unsafe extern "C" fn(i32, *mut u8, *mut u8)) -> KernelAction {
-        KernelAction {
-            handler: handler as *const () as u64,
-            flags: SA_RESTORER | flags(libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER),
-            restorer: signal_restorer as *const () as u64,
-            mask: 0,
-        }
-    }
-
-    /// Nobody has claimed the signal.
-    pub(crate) fn is_default(&self) -> bool {
-        self.handler == 0
-    }
-}
-
-fn flags(flags: c_int) -> u64 {
-    u64::from(flags.cast_unsigned())
-}
+/// Flags of an action: three arguments, nothing masked inside; interrupted calls go on.
+pub(crate) const PREEMPTION_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
+/// As above, on the alternate stack.
+pub(crate) const FAULT_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
 
 /// Replaces the action of a signal and returns the one before; `None` only reads it.
 pub(crate) fn set_action(signal: i32, new: Option<&KernelAction>) -> io::Result<KernelAction> {
-    let mut old = KernelAction::EMPTY;
+    let mut old = KernelAction::DEFAULT;
     let new = new.map_or(core::ptr::null(), core::ptr::from_ref);
-    let arguments = [word(signal), address(new), address(&raw mut old), 8, 0, 0];
+    let arguments = [word(signal), address(new), address(&raw mut old), 8];
     // SAFETY: both structures outlive the call; the handlers are functions of this program that
     // follow the rules for signal handlers.
-    check(unsafe { system_call(libc::SYS_rt_sigaction, arguments) })?;
+    check(unsafe { call(libc::SYS_rt_sigaction, arguments) })?;
     Ok(old)
 }
 
@@ -409,11 +368,9 @@ pub(crate) fn set_mask(mask: u64) -> u64 {
         address(&raw const mask),
         address(&raw mut old),
         8,
-        0,
-        0,
     ];
     // SAFETY: both words outlive the call.
-    unsafe { system_call(libc::SYS_rt_sigprocmask, arguments) };
+    unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
     old
 }
 
@@ -421,75 +378,19 @@ pub(crate) fn set_mask(mask: u64) -> u64 {
 pub(crate) fn signal_thread(thread: Tid, signal: i32) {
     let process = u64::from(std::process::id());
     // SAFETY: no memory is involved. A thread that has ended meanwhile is an error without effect.
-    unsafe {
-        system_call(
-            libc::SYS_tgkill,
-            [process, word(thread.0), word(signal), 0, 0, 0],
-        )
-    };
+    unsafe { call(libc::SYS_tgkill, [process, word(thread.0), word(signal)]) };
 }
 
-/// Where a signal found its thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Interrupted {
-    /// The instruction it goes on with.
-    pub(crate) instruction: u64,
-    /// It was in a system call, or about to make one.
-    pub(crate) in_call: bool,
-    /// It was waiting on a futex, inside the C library, and will wait again.
-    pub(crate) awaits_futex: bool,
-}
-
-const SYSCALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
-
-/// Where a signal found its thread. A thread in a system call goes on behind the instruction (with
-/// a result), or on it again when the call is to be restarted.
+/// The registers that say where a signal found its thread: rip, rax, rsi.
 ///
 /// # Safety
 /// `context` is the third argument of a `SA_SIGINFO` handler that has not returned.
-pub(crate) unsafe fn interrupted(context: *const u8) -> Interrupted {
+pub(crate) unsafe fn registers(context: *const u8) -> [i64; 3] {
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel built the structure; the indices are those of x86-64.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
-    let register = |index: c_int| registers[usize::try_from(index).unwrap_or(0)];
-    let instruction = register(libc::REG_RIP).cast_unsigned();
-    let result = register(libc::REG_RAX);
-    // SAFETY: the thread was executing at this address.
-    let (before, here) = unsafe { text_around(instruction) };
-    let on_call = here == SYSCALL_INSTRUCTION;
-    let behind = before == SYSCALL_INSTRUCTION && result == i64::from(-libc::EINTR);
-    let operation = i32::try_from(register(libc::REG_RSI) & 0x7f).unwrap_or(0);
-    let waits = matches!(operation, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET);
-    let awaits_futex = on_call && result == libc::SYS_futex && waits;
-    Interrupted {
-        instruction,
-        in_call: on_call || behind,
-        awaits_futex,
-    }
-}
-
-/// The two bytes before an instruction and the two at it, as far as they are on its page.
-///
-/// # Safety
-/// The instruction is being executed, so its page is mapped.
-unsafe fn text_around(instruction: u64) -> ([u8; 2], [u8; 2]) {
-    let Ok(at) = usize::try_from(instruction) else {
-        return ([0; 2], [0; 2]);
-    };
-    let text = core::ptr::with_exposed_provenance::<[u8; 2]>(at);
-    // SAFETY: on the page of the instruction; text that is executed can be read.
-    let before = if at % 4_096 >= 2 {
-        unsafe { text.sub(1).read() }
-    } else {
-        [0; 2]
-    };
-    // SAFETY: as above.
-    let here = if at % 4_096 <= 4_094 {
-        unsafe { text.read() }
-    } else {
-        [0; 2]
-    };
-    (before, here)
+    [libc::REG_RIP, libc::REG_RAX, libc::REG_RSI]
+        .map(|index| registers[usize::try_from(index).unwrap_or(0)])
 }
 
 /// The address that a fault was about.
@@ -544,9 +445,9 @@ pub(crate) fn can_write_thread_pointer() -> bool {
 pub(crate) fn write_error(text: &[u8]) {
     // SAFETY: the text outlives the call. What cannot be written is lost.
     unsafe {
-        system_call(
+        call(
             libc::SYS_write,
-            [2, address(text.as_ptr()), text.len() as u64, 0, 0, 0],
+            [2, address(text.as_ptr()), text.len() as u64],
         )
     };
 }
@@ -650,67 +551,34 @@ pub(crate) fn fail(error: c_int) -> c_long {
 /// The gate as the signal handler returns it.
 pub(crate) const NO_GATE: *const Gate = core::ptr::null();
 
-/// Numbers that the interposed entries speak.
+/// Numbers that the interposed entries and the signal speak.
 pub(crate) const EINVAL: c_int = libc::EINVAL;
 pub(crate) const ENOMEM: c_int = libc::ENOMEM;
 pub(crate) const EAGAIN: c_int = libc::EAGAIN;
+pub(crate) const EINTR: c_int = libc::EINTR;
 pub(crate) const ETIMEDOUT: c_int = libc::ETIMEDOUT;
 pub(crate) const FUTEX_CALL: c_long = libc::SYS_futex;
 
-/// What a program asked of `futex(2)`, as far as light threads treat it specially.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FutexRequest {
-    /// Wait while the word has this value; until an instant of `CLOCK_MONOTONIC`, or for ever.
-    Wait {
-        /// The word.
-        word: *const AtomicU32,
-        /// Its expected value.
-        value: u32,
-        /// When to give up.
-        until_ns: Option<u64>,
-    },
-    /// Wake waiters of this word.
-    Wake {
-        /// The word.
-        word: *const AtomicU32,
-    },
+/// Operations of `futex(2)` that light threads treat specially, and what may be added to them.
+pub(crate) mod futex {
+    pub(crate) const WAIT: i32 = libc::FUTEX_WAIT;
+    pub(crate) const WAIT_BITSET: i32 = libc::FUTEX_WAIT_BITSET;
+    pub(crate) const WAKE: i32 = libc::FUTEX_WAKE;
+    pub(crate) const WAKE_BITSET: i32 = libc::FUTEX_WAKE_BITSET;
+    pub(crate) const PRIVATE: i32 = libc::FUTEX_PRIVATE_FLAG;
+    pub(crate) const WALL_CLOCK: i32 = libc::FUTEX_CLOCK_REALTIME;
 }
 
-/// Understands the arguments of `futex(2)`; `None`: nothing special.
+/// The nanoseconds of a `struct timespec`; `None` for a null pointer.
 ///
 /// # Safety
-/// The caller keeps the contract of futex(2): the timeout is null or points at one.
-pub(crate) unsafe fn futex_request(a: [u64; 6]) -> Option<FutexRequest> {
-    let flags = u64::from((libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned());
-    let operation = i32::try_from(a[1] & !flags).ok()?;
-    let word: *const AtomicU32 = core::ptr::with_exposed_provenance(usize::try_from(a[0]).ok()?);
-    let value = u32::try_from(a[2] & 0xffff_ffff).ok()?;
-    // Only waits have a timeout: for other operations the argument is whatever the register held.
-    let time = || {
-        let timeout: *const libc::timespec =
-            core::ptr::with_exposed_provenance(usize::try_from(a[3]).unwrap_or(0));
-        // SAFETY: as the caller vouches.
-        let time = unsafe { timeout.as_ref() };
-        time.map(|t| t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned())
-    };
-    let on_wall_clock = a[1] & u64::from(libc::FUTEX_CLOCK_REALTIME.cast_unsigned()) != 0;
-    match operation {
-        libc::FUTEX_WAIT => {
-            let until_ns = time().map(|ns| read_clock(KernelClock::Monotonic).saturating_add(ns));
-            Some(FutexRequest::Wait {
-                word,
-                value,
-                until_ns,
-            })
-        }
-        libc::FUTEX_WAIT_BITSET if !on_wall_clock => Some(FutexRequest::Wait {
-            word,
-            value,
-            until_ns: time(),
-        }),
-        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Some(FutexRequest::Wake { word }),
-        _ => None,
-    }
+/// The address is zero or that of a valid structure.
+pub(crate) unsafe fn timespec_at(address: u64) -> Option<u64> {
+    let time = usize::try_from(address).ok()?;
+    let time: *const libc::timespec = core::ptr::with_exposed_provenance(time);
+    // SAFETY: as the caller vouches.
+    let time = unsafe { time.as_ref() }?;
+    Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
 /// Whether the kernel would count executed cycles of the calling thread (the counter is closed
@@ -721,10 +589,10 @@ pub(crate) fn try_cycle_counter() -> io::Result<()> {
     // type (hardware) and size; config (cycles); period; sample type; read format; flags; the rest.
     let attributes: [u64; 8] = [SIZE << 32, 0, 0, 0, 0, EXCLUDE_KERNEL_AND_HYPERVISOR, 0, 0];
     let anywhere = word(-1_i64);
-    let arguments = [address(attributes.as_ptr()), 0, anywhere, anywhere, 0, 0];
+    let arguments = [address(attributes.as_ptr()), 0, anywhere, anywhere];
     // SAFETY: the kernel reads SIZE bytes, which is the size of the array.
-    let descriptor = check(unsafe { system_call(libc::SYS_perf_event_open, arguments) })?;
+    let descriptor = check(unsafe { call(libc::SYS_perf_event_open, arguments) })?;
     // SAFETY: the descriptor was just opened by us.
-    unsafe { system_call(libc::SYS_close, [word(descriptor), 0, 0, 0, 0, 0]) };
+    unsafe { call(libc::SYS_close, [word(descriptor)]) };
     Ok(())
 }

@@ -116,12 +116,11 @@ unsafe fn function<F: Copy>(
 /// Where the restartable-sequence area lies from the thread pointer; `None` before glibc 2.35.
 fn rseq_offset() -> Option<isize> {
     let offset = sys::symbol(c"__rseq_offset").cast::<isize>();
-    // SAFETY: the symbol is a `ptrdiff_t` of the C library.
     if offset.is_null() {
-        None
-    } else {
-        Some(unsafe { *offset })
+        return None;
     }
+    // SAFETY: the symbol is a `ptrdiff_t` of the C library.
+    Some(unsafe { *offset })
 }
 
 /// One light thread's storage; given back when dropped.

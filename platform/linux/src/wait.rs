@@ -11,9 +11,10 @@ use core::sync::atomic::Ordering;
 use punctual_kern::Event;
 use punctual_model::Instant;
 
+use crate::futex::FutexRequest;
 use crate::light::{Light, request};
 use crate::local::current_light;
-use crate::sys::{self, FutexRequest, KernelClock};
+use crate::sys::{self, KernelClock};
 
 /// Looking again costs an entry, so the distance doubles from the first to the last value.
 const FIRST_LOOK_NS: u64 = 20_000;
@@ -31,7 +32,7 @@ pub(crate) unsafe fn futex(arguments: [u64; 6]) -> Option<c_long> {
         return None;
     }
     // SAFETY: as the caller vouches.
-    match unsafe { sys::futex_request(arguments) }? {
+    match unsafe { FutexRequest::read(arguments) }? {
         FutexRequest::Wait {
             word,
             value,

@@ -49,11 +49,10 @@ fn a_loop_without_calls_is_preempted() {
     );
     let outcome = outcome.expect("a run");
     assert!(count.load(Ordering::Relaxed) >= 100);
-    assert!(
-        outcome.cpus[0].counters.preemptions >= 90,
-        "{:?}",
-        outcome.cpus[0].counters
-    );
+    // Releases that fall into missing time come together, in one preemption.
+    let counters = outcome.cpus[0].counters;
+    let together = counters.missing_ns.div_ceil(1_000_000) + 10;
+    assert!(counters.preemptions + together >= 100, "{counters:?}");
 }
 
 #[test]

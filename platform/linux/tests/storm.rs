@@ -77,8 +77,8 @@ fn storm(round: impl Fn(u64, u64) + Send + Sync + 'static) -> punctual_linux::Ou
 fn allocations_of_preempted_threads_stay_intact() {
     let outcome = storm(|thread, n| {
         let mut blocks: Vec<Vec<u64>> = Vec::new();
-        for size in 0..32 {
-            blocks.push(vec![thread << 32 | n; 1 + (size * 37 + n as usize) % 400]);
+        for size in 0..32_usize {
+            blocks.push(vec![thread << 32 | n; 1 + size * 37 % 400]);
             if size % 3 == 0 {
                 blocks.swap_remove(size / 2);
             }
@@ -185,16 +185,17 @@ fn printing_from_preempted_threads_neither_tears_nor_deadlocks() {
 #[test]
 fn floating_point_and_vector_state_survives_preemption() {
     storm(|thread, n| {
-        // Kept in vector registers across many preemptions by the optimiser; checked by integers.
-        let seed = (thread * 7_919 + n) as f64;
-        let mut lanes = [seed, seed + 1.0, seed + 2.0, seed + 3.0];
-        let mut plain = lanes.map(|lane| lane as u64);
-        for step in 0..500_u64 {
-            for (lane, whole) in lanes.iter_mut().zip(&mut plain) {
-                *lane += (step % 17) as f64;
+        // Kept in vector registers across many preemptions by the optimiser. Small whole numbers
+        // are exact in floating point, so integers must agree to the last bit.
+        let seed = u32::try_from(thread * 7_919 + n).expect("small");
+        let mut lanes = [seed, seed + 1, seed + 2, seed + 3].map(f64::from);
+        let mut whole = [seed, seed + 1, seed + 2, seed + 3];
+        for step in 0..500_u32 {
+            for (lane, whole) in lanes.iter_mut().zip(&mut whole) {
+                *lane += f64::from(step % 17);
                 *whole += step % 17;
             }
         }
-        assert_eq!(lanes.map(|lane| lane as u64), plain);
+        assert_eq!(lanes, whole.map(f64::from));
     });
 }

@@ -1,0 +1,54 @@
+//! What the kernel does with a signal, in the kernel's own words.
+
+use punctual_switch::{SignalBody, install_bodies, signal_entry, signal_restorer};
+
+use crate::sys;
+
+/// The kernel's own `struct sigaction` (the C library's has another layout and its own restorer).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelAction {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+/// "The restorer is given": x86-64 demands it, and C libraries hide it.
+const SA_RESTORER: u64 = 0x0400_0000;
+
+impl KernelAction {
+    /// The default action.
+    pub(crate) const DEFAULT: KernelAction = KernelAction {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+
+    /// Enters through the assembly of `switch`; nothing is masked inside, the frame lies on the
+    /// stack of the interrupted thread, and interrupted system calls go on.
+    pub(crate) fn preemption(body: SignalBody) -> KernelAction {
+        install_bodies(body);
+        KernelAction::new(signal_entry as *const (), sys::PREEMPTION_FLAGS)
+    }
+
+    /// A handler for faults, on the alternate stack.
+    pub(crate) fn fault(handler: unsafe extern "C" fn(i32, *mut u8, *mut u8)) -> KernelAction {
+        KernelAction::new(handler as *const (), sys::FAULT_FLAGS)
+    }
+
+    fn new(handler: *const (), flags: i32) -> KernelAction {
+        KernelAction {
+            handler: handler as u64,
+            flags: SA_RESTORER | u64::from(flags.cast_unsigned()),
+            restorer: signal_restorer as *const () as u64,
+            mask: 0,
+        }
+    }
+
+    /// Nobody has claimed the signal.
+    pub(crate) fn is_default(&self) -> bool {
+        self.handler == 0
+    }
+}
