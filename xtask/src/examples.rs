@@ -1,7 +1,9 @@
 //! The examples as steps: each gets the verdict that the guide promises.
+//!
+//! They use what the tests before them have built.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::step::{Outcome, Tally, Tests, run_logged};
@@ -23,12 +25,6 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
             return tally.run("examples", |_| Outcome::Failed(message));
         }
     };
-    tally.run("build the command for the examples", |tests| {
-        let mut command = workspace.cargo();
-        // The profile of the tests: nothing is built twice.
-        command.args(["build", "--profile", "test", "--package", "punctual-tools"]);
-        run_logged(log_folder(workspace), "examples-build", command, tests)
-    });
     for name in names {
         check_description(tally, workspace, &folder, &name);
     }
@@ -57,16 +53,7 @@ fn check_description(tally: &mut Tally, workspace: &Workspace, folder: &Path, na
 /// One program that uses the library, for real.
 fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str) {
     tally.run(&format!("examples/{name}.rs: runs here"), |tests| {
-        let mut command = workspace.cargo();
-        command.args([
-            "run",
-            "--profile",
-            "test",
-            "--package",
-            "punctual",
-            "--example",
-            name,
-        ]);
+        let command = Command::new(built(workspace).join("examples").join(name));
         run_logged(
             log_folder(workspace),
             &format!("example-{name}"),
@@ -74,6 +61,11 @@ fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str) {
             tests,
         )
     });
+}
+
+/// Where `cargo test` has left the command and the example programs: built once is enough.
+fn built(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("debug")
 }
 
 /// The names of the files in `folder` with this ending, in order.
@@ -97,7 +89,7 @@ fn punctual(
     expected: i32,
     tests: &mut Tests,
 ) -> Outcome {
-    let binary = workspace.target.join("debug").join("punctual");
+    let binary = built(workspace).join("punctual");
     let mut command = Command::new("sh");
     // The shell turns the expected exit code into success and names any other.
     command.arg("-c").arg(format!(
