@@ -88,8 +88,8 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     }
 }
 
-/// Whether the task, everything that goes before it and the takings fit into the processor. A single
-/// job has no share, and needs one that is left over.
+/// Whether the task, everything that goes before it and the takings fit into the processor. A
+/// single job has no share, and needs one that is left over.
 pub(crate) fn fits(question: &Question<'_>) -> bool {
     match compare_with_one(&question.ratios()) {
         Ordering::Less => true,

@@ -1,4 +1,4 @@
-//! What waiting for predecessors costs: nothing where it is consistent, a term of the bound elsewhere
+//! What waiting for predecessors costs: nothing where it is consistent, else a term of the bound
 
 mod common;
 

@@ -13,7 +13,8 @@ pub(crate) fn load(path: &Path) -> Result<Description, Failure> {
     punctual_spec::load(path).map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))
 }
 
-/// Asks the analysis. No verdict is a property of the input: its numbers are too large or too close.
+/// Asks the analysis. No verdict is a property of the input: its numbers are too large or too
+/// close.
 pub(crate) fn admit(system: &System) -> Result<Verdict, Failure> {
     punctual_analysis::admit(system)
         .map_err(|error: AnalysisError| Failure::input(format!("no verdict: {error}")))

@@ -1,8 +1,8 @@
 //! A run as one self-contained HTML page: verdict, timeline, distributions against bounds, misses.
 //!
-//! Nothing is loaded from anywhere and nothing is executed: styles and drawings are inside, light or
-//! dark as the reader's system asks. Everything is capped ([`MAX_TASKS`] and its neighbours), so the
-//! page stays well below a megabyte however long the log; what is left out is said.
+//! Nothing is loaded from anywhere and nothing is executed: styles and drawings are inside, light
+//! or dark as the reader's system asks. Everything is capped ([`MAX_TASKS`] and its neighbours), so
+//! the page stays well below a megabyte however long the log; what is left out is said.
 
 mod distribution;
 mod svg;

@@ -1,10 +1,11 @@
 //! How much missing time delayed a job: what its excuse is worth.
 //!
 //! Only gaps that can have delayed it count: those that hit while it or more urgent work executed,
-//! in the unbroken stretch of such work that reaches back from its arrival and until its completion;
-//! those that hit while it was ready behind work that could not be preempted; and those during
-//! which it arrived, as far as they reach beyond its arrival. While it waits for predecessors, what
-//! counts is what hit their CPUs. Everything else passed it by, and excuses nothing.
+//! in the unbroken stretch of such work that reaches back from its arrival and until its
+//! completion; those that hit while it was ready behind work that could not be preempted; and those
+//! during which it arrived, as far as they reach beyond its arrival. While it waits for
+//! predecessors, what counts is what hit their CPUs. Everything else passed it by, and excuses
+//! nothing.
 //!
 //! A gap can delay a job by more than its own length: it then meets the next release of more urgent
 //! work. So where plain subtraction does not do, the work of the busy window is laid out again
