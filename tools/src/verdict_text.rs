@@ -227,7 +227,7 @@ fn grounds(tasks: &[TaskVerdict]) -> String {
     }
     for task in tasks {
         for assumption in &task.assumptions {
-            say(format!("given that {assumption}"), task.name.as_str());
+            say(assumption.clone(), task.name.as_str());
         }
     }
     let mut text = String::new();

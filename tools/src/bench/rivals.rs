@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Builder, Thread};
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -71,6 +72,29 @@ pub(super) fn futex() -> Result<Vec<f64>, String> {
     })?;
     let samples = ours.join().map_err(|_| "the measuring thread ended early");
     other.join().map_err(|_| "the other thread ended early")?;
+    Ok(samples?)
+}
+
+/// Nanoseconds that a kernel thread sleeps too long, while another one computes on its CPU.
+pub(super) fn nanosleep() -> Result<Vec<f64>, String> {
+    let done = Arc::new(AtomicBool::new(false));
+    let finished = Arc::clone(&done);
+    let busy = pinned(move || {
+        while !finished.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    })?;
+    let sleeper = pinned(move || {
+        let asleep = Duration::from_millis(1);
+        let late = |_| time(1, || thread::sleep(asleep)) - asleep.as_secs_f64() * 1e9;
+        let samples = (0..SAMPLES).map(late).collect();
+        done.store(true, Ordering::Relaxed);
+        samples
+    })?;
+    let samples = sleeper
+        .join()
+        .map_err(|_| "the measuring thread ended early");
+    busy.join().map_err(|_| "the other thread ended early")?;
     Ok(samples?)
 }
 
