@@ -19,7 +19,7 @@ use crate::log::Log;
 
 /// How many jobs a busy window is followed back over, and how many segments are added up. A window
 /// cut off here is shorter than the true one, so it excuses less, never more.
-pub(super) const MAX_WINDOW: usize = 20_000;
+pub(super) const MAX_WINDOW: usize = 4_096;
 
 /// Why a job was late (SEMANTICS §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -94,6 +94,8 @@ pub(super) struct Inquiry<'a> {
     /// Jobs by arrival, and the latest completion among those up to each.
     by_arrival: Vec<usize>,
     latest: Vec<Instant>,
+    /// Jobs that are not over, and what they have not had of their budgets.
+    unfinished: Vec<(usize, u64)>,
 }
 
 /// What delayed a job, in ticks.
@@ -126,7 +128,7 @@ impl<'a> Inquiry<'a> {
             latest.push(last);
         }
         let policy = log.plan.cpus.get(cpu).map(|plan| plan.policy);
-        Inquiry {
+        let mut inquiry = Inquiry {
             log,
             all,
             cpu,
@@ -134,7 +136,23 @@ impl<'a> Inquiry<'a> {
             policy: policy.unwrap_or(PolicyKind::Fifo),
             by_arrival,
             latest,
+            unfinished: Vec::new(),
+        };
+        inquiry.unfinished = inquiry.find_unfinished();
+        inquiry
+    }
+
+    fn find_unfinished(&self) -> Vec<(usize, u64)> {
+        let b = self.behavior;
+        let mut executed = vec![0_u64; b.jobs.len()];
+        for segment in &b.segments {
+            if let Some(executed) = segment.job.and_then(|at| executed.get_mut(at)) {
+                *executed += segment.end.since(segment.start).ticks();
+            }
         }
+        let open = (0..b.jobs.len()).filter(|&at| b.jobs[at].ended.is_none());
+        let wanted = |at: usize| self.budget(&b.jobs[at]).saturating_sub(executed[at]);
+        open.map(|at| (at, wanted(at))).collect()
     }
 
     /// Whether `other` is at least as urgent as `job`, so that it can delay it.
@@ -286,6 +304,9 @@ impl<'a> Inquiry<'a> {
         }
         let mut others = delays.less_urgent + delays.given_back + job.suspended.ticks();
         if job.ended.is_none() {
+            if self.unfinished.len() > MAX_WINDOW {
+                return None;
+            }
             others = others.saturating_add(self.unfinished_work(job));
         }
         let over = self.without_missing(job, window, others)?;
@@ -296,14 +317,11 @@ impl<'a> Inquiry<'a> {
     /// The most that jobs at least as urgent as `job`, itself included, still want at the end of the
     /// run: what they have not had of their budgets.
     fn unfinished_work(&self, job: &JobRecord) -> u64 {
-        let b = self.behavior;
-        let jobs = b.jobs.iter().enumerate();
-        let open = jobs.filter(|(_, j)| j.ended.is_none() && self.is_urgent(j, job));
-        let wanted = open.map(|(at, j)| {
-            let had = b.job_service_during(at, j.released, b.end);
-            self.budget(j).saturating_sub(had.ticks())
-        });
-        wanted.fold(0, u64::saturating_add)
+        let open = self.unfinished.iter();
+        let urgent = open.filter(|(at, _)| self.is_urgent(&self.behavior.jobs[*at], job));
+        urgent
+            .map(|(_, wanted)| *wanted)
+            .fold(0, u64::saturating_add)
     }
 
     /// What a reservation did not get of its slice.
