@@ -13,10 +13,10 @@ use crate::output::PromisedFile;
 /// What to cover, and where to write it down.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
-    /// Cover the releases of this long, e.g. 10s; overrides [run] of the file
+    /// Cover the releases of this long, e.g. 10s; overrides the file
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration)]
     pub(crate) duration: Option<Span>,
-    /// Seed of everything drawn at random; overrides [run] of the file
+    /// Seed of everything drawn at random; overrides the file
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Print the report as JSON

@@ -30,8 +30,8 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// Inject a fault: missing-time=500us/10ms[@CPU], late-timer=100us, jitter, overrun=TASK:1.5,
-    /// crash=TASK@JOB; may be given several times
+    /// Inject a fault: missing-time=500us/10ms (or 500us/10ms@CPU), late-timer=100us, jitter,
+    /// overrun=TASK:1.5, crash=TASK@JOB; may be given several times
     #[arg(long = "fault", value_name = "KIND")]
     faults: Vec<Fault>,
 }

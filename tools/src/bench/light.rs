@@ -141,7 +141,7 @@ fn run_tasks(
         arrivals: Vec::new(),
     };
     let options = RunOptions {
-        real_time: false,
+        real_time,
         stop,
         ..RunOptions::default()
     };
