@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-use crate::light::{Light, Phase, executed_now, request};
+use crate::light::{Light, Phase, executed_at, executed_now, request};
 use crate::local::current_light;
 
 /// The body of a task: called once per job on its light thread (once at all for endless classes).
@@ -136,22 +136,33 @@ fn burn_on(light: &Light, ns: u64) {
     }
 }
 
+/// One reading of the clock per round serves both questions, whether the thread was away since the
+/// last round and whether it has executed enough: a gap between two readings would be nobody's in
+/// one of them and work in the other.
 fn spin_until(light: &Light, end: u64) {
     // SAFETY: the host outlives its threads.
     let host = unsafe { &*light.host() };
     let clock = host.clock();
     let gap = clock.ticks(GAP_NS);
-    let mut last = clock.now();
     let mut entries = host.entries.load(Ordering::Relaxed);
-    while executed_now(light) < end {
+    let mut last = clock.now();
+    loop {
         checkpoint();
         let now = clock.now();
         let entered = host.entries.load(Ordering::Relaxed);
+        if entered != entries {
+            // Others ran, or the scheduler did: that interval has been booked.
+            (last, entries) = (clock.now(), entered);
+            continue;
+        }
         let pause = now.since(last).ticks();
-        if pause > gap && entered == entries {
+        if pause > gap {
             host.note_missing(pause);
         }
-        (last, entries) = (now, entered);
+        last = now;
+        if executed_at(light, now).is_some_and(|executed| executed >= end) {
+            return;
+        }
     }
 }
 

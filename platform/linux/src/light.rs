@@ -274,19 +274,28 @@ pub(crate) fn take_wanted_preemption() {
     }
 }
 
-/// Ticks that the running thread has executed so far, less what is known to have been nobody's.
-/// Between two entries this is one subtraction; an entry in between makes it look again.
-pub(crate) fn executed_now(light: &Light) -> u64 {
+/// Ticks that the running thread had executed at `now`, a reading of its own, less what is known to
+/// have been nobody's. One subtraction; `None` when an entry came in between.
+pub(crate) fn executed_at(light: &Light, now: Instant) -> Option<u64> {
     // SAFETY: the host outlives its threads.
     let host = unsafe { &*light.host };
+    let entries = host.entries.load(Ordering::Relaxed);
+    let before = light.executed.load(Ordering::Relaxed);
+    let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
+    let missing = host.known_missing.load(Ordering::Relaxed);
+    if last > now || host.entries.load(Ordering::Relaxed) != entries {
+        return None;
+    }
+    Some(before + now.since(last).ticks().saturating_sub(missing))
+}
+
+/// [`executed_at`] this moment.
+pub(crate) fn executed_now(light: &Light) -> u64 {
     loop {
-        let entries = host.entries.load(Ordering::Relaxed);
-        let before = light.executed.load(Ordering::Relaxed);
-        let since = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
-        let missing = host.known_missing.load(Ordering::Relaxed);
-        let running = host.clock().now().since(since).ticks();
-        if host.entries.load(Ordering::Relaxed) == entries {
-            return before + running.saturating_sub(missing);
+        // SAFETY: the host outlives its threads.
+        let now = unsafe { (*light.host).clock().now() };
+        if let Some(executed) = executed_at(light, now) {
+            return executed;
         }
     }
 }

@@ -70,7 +70,9 @@ impl MissingTime {
             missing = missing.max(self.by_account(host, now).min(interval));
             self.rebase(now);
         } else {
-            self.booked = self.booked.saturating_add(missing);
+            // Only what lies in this stretch: a late wake-up lies before it.
+            let inside = missing.min(now.since(self.since));
+            self.booked = self.booked.saturating_add(inside);
         }
         missing
     }

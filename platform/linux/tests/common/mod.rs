@@ -141,7 +141,7 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority
 pub fn for_ms(ms: u64) -> RunOptions {
     RunOptions {
         duration_ns: Some(ms * 1_000_000),
-        grace_ns: 200_000_000,
+        grace_ns: 2_000_000_000,
         ..RunOptions::default()
     }
 }
