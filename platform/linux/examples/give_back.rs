@@ -1,5 +1,6 @@
-//! Shows what the slices given back to the rest of the system are worth: a busy thread under
-//! SCHED_FIFO beside an ordinary thread that wants the same CPU all the time.
+//! What the slices given back to the rest of the system are worth.
+//!
+//! A busy thread under SCHED_FIFO runs beside an ordinary thread that always wants the same CPU.
 //!
 //! `cargo run --release -p punctual-linux --example give_back -- CPU`
 
