@@ -341,7 +341,10 @@ fn overhead_facts(overheads: &Overheads) -> Vec<(String, String)> {
     let fact = |name: &str, ns: u64, n: usize| {
         (
             name.to_string(),
-            format!("{} (p99 of {n})", punctual_model::readable(ns)),
+            format!(
+                "{} (p90 of the quietest quarter of {n} samples)",
+                punctual_model::readable(ns)
+            ),
         )
     };
     let [switches, timers, preemptions, _] = overheads.samples;
