@@ -8,6 +8,7 @@ mod distribution;
 mod svg;
 mod tables;
 mod timeline;
+mod window;
 
 use std::fmt::Write;
 

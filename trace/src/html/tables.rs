@@ -87,7 +87,7 @@ fn remarks(t: &TaskReport) -> String {
         .map(|(what, n)| format!("{} {what}", Count(*n)))
         .collect();
     if t.exceeds_bound() {
-        parts.push("above its bound".into());
+        parts.push("max above its bound".into());
     }
     parts.join(", ")
 }

@@ -1,7 +1,6 @@
 //! The timeline: who executed when, in the stretch of the run that matters most.
 //!
-//! That is the stretch around the first miss that missing time does not excuse, else around the
-//! first miss, else the start. One row per task, one band per CPU:
+//! One row per task, one band per CPU:
 //!
 //! ```text
 //!   task  ^-----####-------#####|        ^ release, - pending, # executing, | deadline
@@ -13,6 +12,7 @@ use punctual_kern::MissingCause;
 use punctual_model::Instant;
 
 use super::svg::{Escaped, Scale, clip, time_axis};
+use super::window::{Window, windows};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 use crate::short::{Count, Short};
@@ -23,17 +23,9 @@ const WIDTH: f64 = 1_100.0;
 const LABELS: f64 = 150.0;
 const ROW: f64 = 26.0;
 const BAND: f64 = 28.0;
-/// Most rows, most jobs that the window aims at, and most shapes in all.
+/// Most rows, and most shapes in one drawing.
 const MAX_ROWS: usize = 48;
-const MAX_JOBS: usize = 140;
 const MAX_SHAPES: usize = 4_000;
-
-/// The stretch that is drawn, in ticks, and why this one.
-struct Window {
-    start: Instant,
-    end: Instant,
-    why: String,
-}
 
 /// Writes the section.
 pub(super) fn write(
@@ -46,18 +38,27 @@ pub(super) fn write(
     if behaviors.iter().all(|b| b.jobs.is_empty()) || end == Instant::ZERO {
         return Ok(());
     }
-    let window = choose(log, behaviors, misses, end);
+    write!(out, "<section><h2>Timeline</h2>{LEGEND}")?;
+    for window in windows(log, behaviors, misses, end) {
+        draw(out, log, behaviors, &window)?;
+    }
+    out.push_str("</section>\n");
+    Ok(())
+}
+
+/// Draws one stretch.
+fn draw(out: &mut String, log: &Log, behaviors: &[Behavior], window: &Window) -> fmt::Result {
     let length = log.ns(window.end.since(window.start).ticks());
     writeln!(
         out,
-        "<section><h2>Timeline</h2><p class=\"remark\">{}, {} from {} on.</p>{LEGEND}",
+        "<p class=\"remark\">{}: {} from {} on.</p>",
         Escaped(&window.why),
         Short(length),
         Short(log.ns(window.start.ticks()))
     )?;
     let mut drawing = Drawing {
         log,
-        window: &window,
+        window,
         scale: Scale::linear((0, length), (LABELS, WIDTH - LABELS - 24.0)),
         shapes: 0,
         body: String::new(),
@@ -87,7 +88,6 @@ pub(super) fn write(
     if drawing.shapes >= MAX_SHAPES {
         out.push_str("<p class=\"remark\">Too much happens here to draw all of it.</p>");
     }
-    out.push_str("</section>\n");
     Ok(())
 }
 
@@ -99,72 +99,6 @@ const LEGEND: &str = "<p class=\"legend\">\
     pending <svg width=\"22\" height=\"14\"><rect class=\"run late\" y=\"1\" width=\"22\" height=\"12\" rx=\"2\"/>\
     </svg> late job <svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> \
     missing time <svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</p>\n";
-
-/// The job of a miss, and its CPU.
-fn find<'a>(log: &Log, behaviors: &'a [Behavior], miss: &Miss) -> Option<(usize, &'a JobRecord)> {
-    let cpu = log.cpus.iter().position(|cpu| cpu.name == miss.cpu)?;
-    let threads = &log.plan.cpus.get(cpu)?.threads;
-    let thread = threads
-        .iter()
-        .position(|(task, _)| Some(*task) == miss.task_index)?;
-    let mut jobs = behaviors.get(cpu)?.jobs.iter();
-    let job = jobs.find(|job| job.thread.index() == thread && job.index == miss.job)?;
-    Some((cpu, job))
-}
-
-fn choose(log: &Log, behaviors: &[Behavior], misses: &[Miss], end: Instant) -> Window {
-    let first = misses
-        .iter()
-        .min_by_key(|miss| (miss.excused, miss.release_ns));
-    let job = first.and_then(|miss| find(log, behaviors, miss));
-    let Some((cpu, job)) = job else {
-        let length = length_from(log, behaviors, Instant::ZERO, end);
-        return Window {
-            start: Instant::ZERO,
-            end: Instant::from_ticks(length),
-            why: "The start of the run".into(),
-        };
-    };
-    let (arrival, excused) = (job.arrival, first.is_some_and(|miss| miss.excused));
-    let length = length_from(log, behaviors, arrival, end);
-    let over = job.ended.unwrap_or(end).max(job.absolute_deadline);
-    let spare = length.saturating_sub(over.since(arrival).ticks());
-    let start = arrival.ticks().saturating_sub((spare / 2).max(length / 10));
-    let task = log.task_name(cpu, job.thread.index());
-    let which = if excused {
-        "first miss"
-    } else {
-        "first miss that is not excused"
-    };
-    Window {
-        start: Instant::from_ticks(start),
-        end: Instant::from_ticks(start.saturating_add(length)),
-        why: format!(
-            "Around the {which}, job {} of {}",
-            Count(job.index),
-            clip(task, 60)
-        ),
-    }
-}
-
-/// A length of window that shows the slowest task twice, unless that is too much to see.
-fn length_from(log: &Log, behaviors: &[Behavior], from: Instant, end: Instant) -> u64 {
-    let threads = log.plan.cpus.iter().flat_map(|cpu| &cpu.threads);
-    let periods = threads.filter_map(|(_, c)| c.class.min_separation());
-    let longest = periods.map(|p| p.ticks()).max().unwrap_or(end.ticks());
-    let mut length = longest.saturating_mul(2).clamp(1, end.ticks().max(1));
-    loop {
-        let to = Instant::from_ticks(from.ticks().saturating_add(length));
-        let inside = |b: &Behavior| {
-            let first = b.jobs.partition_point(|j| j.released < from);
-            b.jobs.partition_point(|j| j.released < to) - first
-        };
-        if behaviors.iter().map(inside).sum::<usize>() <= MAX_JOBS || length < 1_000 {
-            return length;
-        }
-        length = length / 4 * 3;
-    }
-}
 
 struct Drawing<'a> {
     log: &'a Log,
@@ -236,6 +170,10 @@ impl Drawing<'_> {
         for job in &jobs {
             self.job(job, b.end, row(job.thread.index()))?;
         }
+        // Executions stand above the arrows, so that a microsecond beside a release shows.
+        for job in &jobs {
+            self.marks(job, b.end, row(job.thread.index()))?;
+        }
         for segment in b.segments_in(self.window.start, self.window.end) {
             let thread = segment.thread.index();
             if thread < rows {
@@ -243,9 +181,6 @@ impl Drawing<'_> {
                 let job = segment.job.map(|at| b.jobs[at].index);
                 self.run((segment.start, segment.end), row(thread), late, job)?;
             }
-        }
-        for job in &jobs {
-            self.marks(job, b.end, row(job.thread.index()))?;
         }
         Ok(())
     }
@@ -314,7 +249,7 @@ impl Drawing<'_> {
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"13\" rx=\"1.5\">\
              <title>{job}{length}</title></rect>",
             y + ROW - 17.0,
-            (end - x).max(0.8)
+            (end - x).max(2.0)
         )
     }
 

@@ -134,9 +134,13 @@ fn remarks(t: &TaskReport) -> String {
         ("excused", t.excused),
     ];
     let shown = counts.iter().filter(|(_, n)| *n > 0);
-    shown
+    let mut remarks: String = shown
         .map(|(what, n)| format!("  {} {what}", Count(*n)))
-        .collect()
+        .collect();
+    if t.exceeds_bound() {
+        remarks.push_str("  max above its bound");
+    }
+    remarks
 }
 
 fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fmt::Result {
