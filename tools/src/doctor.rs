@@ -205,7 +205,7 @@ impl Measured {
         let missing_ppm =
             u128::from(self.gaps_total_ns) * 1_000_000 / u128::from(self.observed_ns.max(1));
         format!(
-            "  switch {}, timer entry {}, preemption {}, sleep late by {} (99th percentiles)\n  \
+            "  switch {}, timer entry {}, preemption {}, sleep late by {} (90th percentile of the quietest round)\n  \
              missing time: {} in {} gaps, {} ppm of {}; the longest {}\n",
             readable(self.switch_ns),
             readable(self.timer_ns),
