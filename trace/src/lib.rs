@@ -17,7 +17,8 @@
 
 mod behavior;
 mod check;
-mod code;
+mod decode;
+mod encode;
 pub mod export;
 mod form;
 pub mod html;

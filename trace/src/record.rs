@@ -14,7 +14,7 @@
 use punctual_kern::{Decision, Event, TraceEvent};
 use punctual_model::Instant;
 
-use crate::code;
+use crate::{decode, encode};
 
 /// One thing that a shard was told, changed or decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,7 @@ impl Records {
 
     /// Appends a record. O(1) amortized.
     pub fn push(&mut self, record: &Record) {
-        code::record(record, |words| self.words.extend_from_slice(words));
+        encode::record(record, |words| self.words.extend_from_slice(words));
     }
 
     /// The records in order, each with the instant of its entry. O(1) per step.
@@ -97,7 +97,7 @@ impl Iterator for Iter<'_> {
     type Item = (Instant, Record);
 
     fn next(&mut self) -> Option<(Instant, Record)> {
-        let (record, length) = code::decode(self.words)?;
+        let (record, length) = decode::decode(self.words)?;
         self.words = self.words.get(length..)?;
         if let Record::Event { now, .. } = record {
             self.now = now;

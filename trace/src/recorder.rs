@@ -3,7 +3,7 @@
 use punctual_kern::{Decision, Event, Sink, TraceEvent};
 use punctual_model::Instant;
 
-use crate::code;
+use crate::encode;
 use crate::record::Records;
 
 /// Records everything that a shard reports, until its buffer is full; then it stops and says from
@@ -81,17 +81,17 @@ impl Sink for Recorder {
     fn event(&mut self, now: Instant, event: &Event) {
         self.entry = self.words.len();
         self.now = now;
-        code::event(now, event, |words| self.put(words));
+        encode::event(now, event, |words| self.put(words));
     }
 
     #[inline]
     fn trace(&mut self, _: Instant, event: TraceEvent) {
-        code::trace(&event, |words| self.put(words));
+        encode::trace(&event, |words| self.put(words));
     }
 
     #[inline]
     fn decision(&mut self, _: Instant, decision: &Decision) {
-        code::decision(decision, |words| self.put(words));
+        encode::decision(decision, |words| self.put(words));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One form serves `--record`, `--trace` and tests that compare runs byte for byte. It is made to
 //! be read by people and by line-oriented tools: one record per line, the columns separated by one
-//! space, free text last on its line. Writing and reading go through the table of [`crate::form`],
+//! space, free text last on its line. Writing and reading go through the table of `form`,
 //! so a record that can be written can be read.
 
 mod read;

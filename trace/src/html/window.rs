@@ -1,8 +1,8 @@
 //! Which stretches of a run are worth drawing.
 //!
-//! The one around the first miss that missing time does not excuse, else around the first miss, else
-//! the start; and, closer, the longest response that no missing time touched: there the schedule
-//! itself can be read.
+//! The one around the first miss that missing time does not excuse, else around the first miss,
+//! else the start; and, closer, the longest response that no missing time touched: there the
+//! schedule itself can be read.
 
 use punctual_kern::MissingCause;
 use punctual_model::Instant;

@@ -314,8 +314,8 @@ impl<'a> Inquiry<'a> {
         Some(early.ticks())
     }
 
-    /// The most that jobs at least as urgent as `job`, itself included, still want at the end of the
-    /// run: what they have not had of their budgets.
+    /// The most that jobs at least as urgent as `job`, itself included, still want at the end of
+    /// the run: what they have not had of their budgets.
     fn unfinished_work(&self, job: &JobRecord) -> u64 {
         let open = self.unfinished.iter();
         let urgent = open.filter(|(at, _)| self.is_urgent(&self.behavior.jobs[*at], job));

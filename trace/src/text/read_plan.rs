@@ -4,7 +4,7 @@ use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
 use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId};
 
 use super::words::{clip, number, read_field};
-use crate::code::{Fields, thread_of};
+use crate::decode::{Fields, thread_of};
 use crate::form::{self, Form};
 
 /// Most threads that a log may plan: what it says is allocated when it is run again.

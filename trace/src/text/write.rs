@@ -8,7 +8,7 @@ use punctual_model::{PolicyKind, Span};
 
 use super::FIRST_LINE;
 use super::words::{escape, write_fields};
-use crate::code;
+use crate::encode;
 use crate::form;
 use crate::log::{Bound, CpuLog, Log};
 use crate::record::Records;
@@ -122,7 +122,7 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
     let _ = writeln!(text, "capacity {} {} {turn}", room.threads, room.pending);
     for (task, constraint) in &plan.threads {
         let before = [u64::from(form::PLAN_THREAD), u64::from(task.0)];
-        code::with_constraint(constraint, &before, |words| put(text, words));
+        encode::with_constraint(constraint, &before, |words| put(text, words));
     }
     for (first, period) in &plan.remotes {
         let absent = u64::from(period.is_none()) << 9;
@@ -134,8 +134,8 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
     }
     for (successor, edge) in &plan.edges {
         let (kind, from) = match (edge.from, edge.strict) {
-            (Source::Local(thread), false) => (form::PLAN_AFTER, code::thread_word(thread)),
-            (Source::Local(thread), true) => (form::PLAN_FOLLOWS, code::thread_word(thread)),
+            (Source::Local(thread), false) => (form::PLAN_AFTER, encode::thread_word(thread)),
+            (Source::Local(thread), true) => (form::PLAN_FOLLOWS, encode::thread_word(thread)),
             (Source::Remote { slot }, false) => (form::PLAN_AFTER_REMOTE, u64::from(slot)),
             (Source::Remote { slot }, true) => (form::PLAN_FOLLOWS_REMOTE, u64::from(slot)),
         };
@@ -154,7 +154,7 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
 
 fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Result<()> {
     for (_, record) in records {
-        code::record(&record, |words| put(text, words));
+        encode::record(&record, |words| put(text, words));
         if text.len() >= CHUNK {
             out.write_all(text.as_bytes())?;
             text.clear();
