@@ -15,6 +15,7 @@ use punctual_kern::Event;
 use punctual_model::Instant;
 use punctual_switch::{Context, Gate};
 
+use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
 use crate::light::Light;
 use crate::outcome::CpuCounters;
@@ -78,6 +79,8 @@ pub(crate) struct Host {
     pub(crate) timer: sys::Timer,
     armed: Cell<Option<Instant>>,
     deferred_since: Cell<Option<Instant>>,
+    /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
+    pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
     /// The light threads of this CPU, for a look at who waits; set once before the run.
     pub(crate) lights: UnsafeCell<Vec<*const Light>>,
@@ -121,6 +124,7 @@ impl Host {
             timer,
             armed: Cell::new(None),
             deferred_since: Cell::new(None),
+            wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             lights: UnsafeCell::new(Vec::new()),
             entries: AtomicU64::new(0),

@@ -15,8 +15,10 @@ use common::{Log, alone, background, for_ms, plan};
 use punctual_linux::{Ending, JobInfo, RunOptions, run};
 
 const THREADS: u64 = 4;
-/// Rounds per thread: bounded work, not bounded time.
+/// Rounds per thread: bounded work, not bounded time. Enough for many turns of 100 us.
 const ROUNDS: u64 = 3_000;
+/// The same for rounds that are much shorter.
+const SHORT_ROUNDS: u64 = 200_000;
 
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
@@ -45,7 +47,10 @@ fn options() -> RunOptions {
 }
 
 /// Runs `round(thread, n)` on four light threads in turns of 100 us until all are done.
-fn storm(round: impl Fn(u64, u64) + Send + Sync + 'static) -> punctual_linux::Outcome<Log> {
+fn storm(
+    rounds: u64,
+    round: impl Fn(u64, u64) + Send + Sync + 'static,
+) -> punctual_linux::Outcome<Log> {
     let _alone = alone();
     let options = options();
     let (round, done) = (Arc::new(round), Arc::new(AtomicU64::new(0)));
@@ -54,7 +59,7 @@ fn storm(round: impl Fn(u64, u64) + Send + Sync + 'static) -> punctual_linux::Ou
             let (round, done) = (Arc::clone(&round), Arc::clone(&done));
             let stop = Arc::clone(&options.stop);
             background(&format!("storm-{thread}"), 0, move |_: &JobInfo| {
-                (0..ROUNDS).for_each(|n| round(thread, n));
+                (0..rounds).for_each(|n| round(thread, n));
                 if done.fetch_add(1, Ordering::Relaxed) + 1 == THREADS {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -75,7 +80,7 @@ fn storm(round: impl Fn(u64, u64) + Send + Sync + 'static) -> punctual_linux::Ou
 
 #[test]
 fn allocations_of_preempted_threads_stay_intact() {
-    let outcome = storm(|thread, n| {
+    let outcome = storm(ROUNDS, |thread, n| {
         let mut blocks: Vec<Vec<u64>> = Vec::new();
         for size in 0..32_usize {
             blocks.push(vec![thread << 32 | n; 1 + size * 37 % 400]);
@@ -105,7 +110,7 @@ fn locks_of_the_standard_library_stop_the_waiter_and_not_the_cpu() {
     let shared = Mutex::new((std::io::BufWriter::with_capacity(64, null), 0_u64));
     let total = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&total);
-    storm(move |thread, n| {
+    storm(ROUNDS, move |thread, n| {
         let mut shared = shared.lock().expect("nobody panics with the lock");
         writeln!(shared.0, "thread {thread} writes line {n}").expect("the null device takes all");
         // Long enough to be preempted with the lock held.
@@ -121,7 +126,7 @@ fn locks_of_the_standard_library_stop_the_waiter_and_not_the_cpu() {
 #[test]
 fn thread_locals_belong_to_their_light_thread_and_are_destroyed_with_it() {
     let before = DROPPED.load(Ordering::Relaxed);
-    storm(|thread, n| {
+    storm(SHORT_ROUNDS, |thread, n| {
         PLAIN.with(|p| {
             assert_eq!(
                 p.get(),
@@ -133,7 +138,7 @@ fn thread_locals_belong_to_their_light_thread_and_are_destroyed_with_it() {
         OWNED.with_borrow_mut(|owned| match owned {
             Some(witness) => {
                 assert!(witness.0.iter().all(|&v| v == thread));
-                if n % 64 == 0 {
+                if n % 4_096 == 0 {
                     witness.0 = vec![thread; 100];
                 }
             }
@@ -147,7 +152,7 @@ fn thread_locals_belong_to_their_light_thread_and_are_destroyed_with_it() {
 #[test]
 fn panics_unwind_on_the_stack_they_happen_on() {
     // Raised without the hook, which would print thousands of messages; one in a hundred with it.
-    storm(|thread, n| {
+    storm(ROUNDS, |thread, n| {
         let guard = vec![thread; 50];
         let caught = catch_unwind(AssertUnwindSafe(|| {
             let kept = guard.clone();
@@ -172,7 +177,7 @@ fn panics_unwind_on_the_stack_they_happen_on() {
 
 #[test]
 fn printing_from_preempted_threads_neither_tears_nor_deadlocks() {
-    storm(|thread, n| {
+    storm(ROUNDS, |thread, n| {
         // Captured or not, this takes the lock of standard output and formats under it.
         if n % 50 == 0 {
             println!("storm {thread} line {n}");
@@ -184,7 +189,7 @@ fn printing_from_preempted_threads_neither_tears_nor_deadlocks() {
 
 #[test]
 fn floating_point_and_vector_state_survives_preemption() {
-    storm(|thread, n| {
+    storm(ROUNDS, |thread, n| {
         // Kept in vector registers across many preemptions by the optimiser. Small whole numbers
         // are exact in floating point, so integers must agree to the last bit.
         let seed = u32::try_from(thread * 7_919 + n).expect("small");
