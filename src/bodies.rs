@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use punctual_linux::{Body, foreign_body, job};
-use punctual_model::{Task, WorkSource};
+use punctual_model::{Task, TaskId, WorkSource};
 use punctual_thread::{JobContext, Workloads};
 
 use crate::Error;
@@ -13,7 +13,11 @@ use crate::Error;
 const PIECE_NS: u64 = 1_000_000;
 
 /// The body of one task.
-pub(crate) fn body_of(task: &Task, base: &Path, workloads: &mut Workloads) -> Result<Body, Error> {
+pub(crate) fn body_of(
+    (id, task): (TaskId, &Task),
+    base: &Path,
+    workloads: &mut Workloads,
+) -> Result<Body, Error> {
     match (&task.work, task.class.budget()) {
         (Some(WorkSource::Burn(work)), _) => Ok(burner(work.as_ns())),
         (Some(WorkSource::Function(name)), _) => {
@@ -26,7 +30,8 @@ pub(crate) fn body_of(task: &Task, base: &Path, workloads: &mut Workloads) -> Re
             }))
         }
         (Some(WorkSource::Call { symbol, library }), _) => {
-            foreign_body(&base.join(library), symbol).map_err(Error::Foreign)
+            let body = foreign_body(&base.join(library), symbol);
+            body.map_err(|error| Error::Foreign { task: id, error })
         }
         (None, Some(work)) if task.class.runs_per_job() => Ok(burner(work.as_ns())),
         (None, _) => Ok(Box::new(|_| {

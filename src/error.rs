@@ -3,7 +3,7 @@
 use std::fmt;
 
 use punctual_analysis::{AnalysisError, Verdict};
-use punctual_model::ModelError;
+use punctual_model::{ModelError, TaskId};
 use punctual_sim::SimError;
 use punctual_thread::UnknownFunction;
 
@@ -24,7 +24,12 @@ pub enum Error {
     /// A CPU without a host can only be simulated (mend the file).
     NoHost(String),
     /// A shared object or its function could not be had (mend the file, or build it).
-    Foreign(punctual_linux::ForeignError),
+    Foreign {
+        /// The task whose work it is.
+        task: TaskId,
+        /// What went wrong.
+        error: punctual_linux::ForeignError,
+    },
     /// The core refused the plan.
     Config(punctual_kern::ConfigError),
     /// The machine refused something that a run cannot do without.
@@ -59,7 +64,7 @@ impl fmt::Display for Error {
                 f,
                 "CPU `{name}` has no host CPU: add `host = 0` to [cpu.{name}], or simulate"
             ),
-            Error::Foreign(error) => write!(f, "{error}"),
+            Error::Foreign { error, .. } => write!(f, "{error}"),
             Error::Config(error) => write!(f, "{error}"),
             Error::Run(error) => write!(f, "{error}"),
             Error::Sim(error) => write!(f, "{error}"),

@@ -18,6 +18,7 @@ pub use error::Error;
 pub use live::{Admitted, LiveOptions, admit_here, run};
 pub use program::{Periodic, Program};
 pub use punctual_analysis::{Exactness, Verdict};
+pub use punctual_linux::job;
 pub use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
     WorkSource,

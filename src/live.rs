@@ -189,7 +189,7 @@ fn platform_plans(
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
-            let body = body_of(task, &options.base, workloads)?;
+            let body = body_of((*id, task), &options.base, workloads)?;
             threads.push(ThreadPlan {
                 id: ThreadId::new(index, 0),
                 name: task.name.clone(),

@@ -48,10 +48,16 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
             let place = task.map_or(Fault::System, |task| Fault::Task(task, "work"));
             Failure::diagnostics(vec![description.diagnostic(&place, message, help)])
         }
+        Error::Foreign { task, error } => {
+            let help = "build it, or name it relative to the file (doc/guide/05-c-functions.md)";
+            let place = Fault::Task(*task, "work");
+            let diagnostic = description.diagnostic(&place, error.to_string(), help.into());
+            Failure::diagnostics(vec![diagnostic])
+        }
         Error::NoDuration => Failure::input("neither the file nor the command says how long")
             .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),
         Error::Analysis(_) | Error::Refused(_) | Error::Sim(_) => Failure::input(error.to_string()),
-        Error::NoHost(_) | Error::Foreign(_) => Failure::input(error.to_string()),
+        Error::NoHost(_) => Failure::input(error.to_string()),
         Error::Run(_) => Failure::run(error.to_string())
             .with_help("`punctual doctor` says what this machine lacks"),
         _ => Failure::run(error.to_string()),
