@@ -100,12 +100,16 @@ fn system(seed: u64, plain: bool) -> System {
         host: None,
         policy: policy(dice),
     };
-    let mut system = System::default();
-    system.cpus = (0..cpus).map(|i| cpu(&mut dice, i)).collect();
-    let tasks = 2 + dice.below(4);
-    system.tasks = (0..tasks)
-        .map(|i| task(&mut dice, i, if plain { tasks } else { 3 * tasks }))
+    let cpus = (0..cpus).map(|i| cpu(&mut dice, i)).collect();
+    let count = 2 + dice.below(4);
+    let tasks = (0..count)
+        .map(|i| task(&mut dice, i, if plain { count } else { 3 * count }))
         .collect();
+    let mut system = System {
+        cpus,
+        tasks,
+        ..System::default()
+    };
     if !plain {
         complicate(&mut dice, &mut system);
     }

@@ -71,7 +71,12 @@ impl Workloads {
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.functions.keys().cloned().collect();
         for (workload, _) in &self.workloads {
-            names.extend(workload.steps().iter().map(|s| format!("{}::{s}", workload.name())));
+            names.extend(
+                workload
+                    .steps()
+                    .iter()
+                    .map(|s| format!("{}::{s}", workload.name())),
+            );
         }
         names.sort();
         names
@@ -113,7 +118,11 @@ impl Workloads {
     }
 
     fn unknown(&self, name: &str, reason: &str) -> UnknownFunction {
-        UnknownFunction { name: name.into(), reason: reason.into(), known: self.names() }
+        UnknownFunction {
+            name: name.into(),
+            reason: reason.into(),
+            known: self.names(),
+        }
     }
 }
 
@@ -135,21 +144,40 @@ mod tests {
             (name == "one").then(|| Box::new(|_: JobContext| ()) as Step)
         }
         fn check(&mut self) -> Option<Oracle> {
-            Some(Oracle { steps: 3, mismatches: 1 })
+            Some(Oracle {
+                steps: 3,
+                mismatches: 1,
+            })
         }
     }
 
     #[test]
     fn names_lead_to_bodies_and_wrong_names_to_a_list() {
-        let mut w = Workloads::new().with(Counting).with_function("f", Box::new(|_| ()));
+        let mut w = Workloads::new()
+            .with(Counting)
+            .with_function("f", Box::new(|_| ()));
         assert_eq!(w.names(), ["counting::one", "f"]);
         assert_eq!(w.check(), None, "nothing was used yet");
         assert!(w.resolve("counting::one").is_ok());
-        assert_eq!(w.check(), Some(Oracle { steps: 3, mismatches: 1 }));
+        assert_eq!(
+            w.check(),
+            Some(Oracle {
+                steps: 3,
+                mismatches: 1
+            })
+        );
         assert!(w.resolve("f").is_ok());
-        let again = w.resolve("f").err().map(|e| e.to_string()).unwrap_or_default();
+        let again = w
+            .resolve("f")
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default();
         assert!(again.contains("already run by another task"), "{again}");
-        let wrong = w.resolve("counting::two").err().map(|e| e.to_string()).unwrap_or_default();
+        let wrong = w
+            .resolve("counting::two")
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default();
         assert!(wrong.ends_with("registered: counting::one, f"), "{wrong}");
     }
 }
