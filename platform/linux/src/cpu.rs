@@ -370,9 +370,9 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
         })
     }
 
-    /// The core, for its carrier before and after the run.
-    pub(crate) fn core_mut(&mut self) -> &mut Core<P, S> {
-        self.core.get_mut()
+    /// The core. To be borrowed with the gate closed only, and never across a switch.
+    pub(crate) fn core(&self) -> *mut Core<P, S> {
+        self.core.get()
     }
 
     /// Takes the CPU apart after the run: its recorder and counters.
@@ -381,8 +381,9 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
     }
 
     /// Adds the core's tally to the host's counters, at the end of a run.
-    pub(crate) fn finish_counters(&mut self) {
-        let tally = self.core.get_mut().tally;
+    pub(crate) fn finish_counters(&self) {
+        // SAFETY: the run is over, so nobody borrows the core.
+        let tally = unsafe { (*self.core.get()).tally };
         self.host.count(|c| {
             c.decisions = tally.decisions;
             c.switches = tally.switches;

@@ -16,7 +16,7 @@ use crate::light::{Light, Phase};
 use crate::local::local;
 use crate::missing::MissingTime;
 use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
-use crate::run::{CpuPlan, RunError, RunOptions};
+use crate::run::{CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::stack::{AlternateStack, Stack};
 use crate::sys::{self, HostClass};
 use crate::text::LibraryText;
@@ -57,7 +57,7 @@ where
 {
     let (index, shared) = (plan.index, Arc::clone(&plan.shared));
     let gives_back = plan.options.give_back;
-    let (said, mut cpu, lights) = match prepare(plan) {
+    let Prepared { said, cpu, lights } = match prepare(plan) {
         Ok(prepared) => prepared,
         Err(error) => {
             // The caller waits for this; when it does not any more, there is nobody to tell.
@@ -65,9 +65,12 @@ where
             return None;
         }
     };
-    let host = &raw const cpu.host;
+    let host = cpu.cast::<Host>().cast_const();
+    // SAFETY: the CPU is alive until it is taken apart below. This reference is shared with light
+    // threads and signals: only cells and atomics of the host are used through it.
+    let shared_cpu = unsafe { &*cpu };
     let threads: Vec<*const Light> = lights.iter().map(|l| &raw const **l).collect();
-    cpu.host.gate.close();
+    shared_cpu.host.gate.close();
     local(|l| l.host.set(host));
     let alternate = AlternateStack::install();
     // SAFETY: this is the carrier, with the gate closed; the threads are new.
@@ -75,33 +78,31 @@ where
     let sent = ready.send(Ok(said)).is_ok();
     let start = start.recv().ok().filter(|_| sent);
     if let Some(start) = start {
-        cpu.core_mut()
-            .begin(gives_back && start.mode == Mode::RealTime, start.clock);
-        cpu.host.set_clock(start.clock);
+        let gives_back = gives_back && start.mode == Mode::RealTime;
+        // SAFETY: gate closed, and nobody else borrows the core before the first entry.
+        unsafe { (*shared_cpu.core()).begin(gives_back, start.clock) };
+        shared_cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
         unsafe { carry::<P, S>(host) };
     }
-    cpu.host.timer.disarm();
+    shared_cpu.host.timer.disarm();
     // SAFETY: as above; the run is over.
     let abandoned = unsafe { end_threads(host, &threads) };
     // From here on a late timer signal finds no host and returns (rule 4 of design note 0004).
     local(|l| l.host.set(core::ptr::null()));
     drop(alternate);
-    cpu.finish_counters();
-    let counters = cpu.host.counters.get();
+    shared_cpu.finish_counters();
+    let counters = shared_cpu.host.counters.get();
     let panics = bury(index, lights);
-    let sink = cpu.into_sink();
-    start.map(|_| {
-        (
-            CpuOutcome {
-                sink,
-                counters,
-                abandoned,
-            },
-            panics,
-        )
-    })
+    // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
+    let sink = unsafe { Box::from_raw(cpu) }.into_sink();
+    let outcome = CpuOutcome {
+        sink,
+        counters,
+        abandoned,
+    };
+    start.map(|_| (outcome, panics))
 }
 
 /// Frees what has finished and leaks what has not (INV-L1 of `light`).
@@ -124,7 +125,14 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
     panics
 }
 
-type Prepared<P, S> = (Ready, Box<Cpu<P, S>>, Vec<Box<Light>>);
+/// A carrier's CPU and threads. The CPU is behind a raw pointer, from a box: light threads and
+/// signals reach it by address, which a box would claim for itself.
+#[allow(clippy::vec_box)] // As for `bury`.
+struct Prepared<P, S> {
+    said: Ready,
+    cpu: *mut Cpu<P, S>,
+    lights: Vec<Box<Light>>,
+}
 
 /// Everything that can fail, before the run starts.
 fn prepare<P, S>(plan: CarrierPlan<P, S>) -> Result<Prepared<P, S>, RunError>
@@ -163,26 +171,50 @@ where
         Context::running(read_thread_pointer()),
     );
     let core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
-    let mut cpu = Cpu::new(host, core);
-    let address = &raw const cpu.host;
-    let mut lights = Vec::with_capacity(plan.threads.len());
-    for thread in plan.threads {
-        let stack = Stack::try_new(options.stack_bytes).map_err(system("map a stack"))?;
-        let storage = Storage::try_new(library).ok_or_else(|| {
-            let error = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
-            RunError::System {
-                what: "allocate thread-local storage",
-                error,
+    let cpu = Box::into_raw(Cpu::new(host, core));
+    match make_threads(
+        cpu.cast::<Host>(),
+        plan.threads,
+        options.stack_bytes,
+        library,
+    ) {
+        Ok(lights) => {
+            // SAFETY: alive, and nobody else knows it yet.
+            let shared_cpu = unsafe { &*cpu };
+            for light in &lights {
+                // SAFETY: nobody borrows the core before the run.
+                unsafe { (*shared_cpu.core()).set_thread(light) };
             }
-        })?;
-        let (id, name, body) = (thread.id, thread.name, thread.body);
-        lights.push(Light::new(address, id, name, body, stack, storage, library));
+            let addresses = lights.iter().map(|l| &raw const **l).collect();
+            // SAFETY: nobody looks at the list before the run.
+            unsafe { *shared_cpu.host.lights.get() = addresses };
+            Ok(Prepared { said, cpu, lights })
+        }
+        Err(error) => {
+            // SAFETY: it came from a box, and nobody uses it.
+            drop(unsafe { Box::from_raw(cpu) });
+            Err(error)
+        }
     }
-    for light in &lights {
-        cpu.core_mut().set_thread(light);
+}
+
+#[allow(clippy::vec_box)] // As for `bury`.
+fn make_threads(
+    host: *const Host,
+    plans: Vec<ThreadPlan>,
+    stack_bytes: usize,
+    library: Library,
+) -> Result<Vec<Box<Light>>, RunError> {
+    let refused = |what| move |error| RunError::System { what, error };
+    let mut lights = Vec::with_capacity(plans.len());
+    for ThreadPlan { id, name, body } in plans {
+        let stack = Stack::try_new(stack_bytes).map_err(refused("map a stack"))?;
+        let storage = Storage::try_new(library)
+            .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))
+            .map_err(refused("allocate thread-local storage"))?;
+        lights.push(Light::new(host, id, name, body, stack, storage, library));
     }
-    *cpu.host.lights.get_mut() = lights.iter().map(|l| &raw const **l).collect();
-    Ok((said, cpu, lights))
+    Ok(lights)
 }
 
 fn take_class(options: &RunOptions) -> Ready {
