@@ -34,8 +34,8 @@ pub struct CpuCounters {
     pub nested: u64,
     /// Sleeps of the idle CPU.
     pub sleeps: u64,
-    /// The latest wake-up from such a sleep, after the instant at which it was to end. (Sleeps end a
-    /// margin before something is due; the margin follows the wake-ups.)
+    /// The latest wake-up from such a sleep, after the instant at which the sleep was to end. It is
+    /// to end a margin before something is due, and the margin follows the wake-ups.
     pub wake_late_max_ns: u64,
 }
 
