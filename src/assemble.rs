@@ -1,5 +1,6 @@
 //! From what a platform gives back to a log.
 
+use crate::Error;
 use punctual_analysis::Verdict;
 use punctual_kern::{CpuPlan, Plan};
 use punctual_model::{Frequency, Instant, Span, System};
@@ -10,7 +11,7 @@ use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, Recorde
 const MAX_RECORDER_BYTES: u64 = 1 << 30;
 
 /// Room for the records of a run: what its jobs make, half as much again, and a floor.
-pub(crate) fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize {
+fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize {
     let ticks = frequency.ticks_up(duration.ticks());
     let jobs = cpu.threads.iter().map(|(_, constraint)| {
         let separation = constraint.class.min_separation();
@@ -22,6 +23,16 @@ pub(crate) fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span
         .saturating_mul(3)
         / 2;
     usize::try_from(bytes.saturating_add(1 << 20).min(MAX_RECORDER_BYTES)).unwrap_or(usize::MAX)
+}
+
+/// A recorder for one CPU of a run.
+pub(crate) fn recorder(
+    cpu: &CpuPlan,
+    frequency: Frequency,
+    duration: Span,
+) -> Result<Recorder, Error> {
+    let bytes = recorder_bytes(cpu, frequency, duration);
+    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// A log in the making.

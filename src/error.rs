@@ -34,6 +34,11 @@ pub enum Error {
     Config(punctual_kern::ConfigError),
     /// The machine refused something that a run cannot do without.
     Run(punctual_linux::RunError),
+    /// Not enough memory to record a run of this length (shorten it).
+    OutOfMemory {
+        /// What one CPU's recorder needs.
+        bytes: usize,
+    },
     /// Virtual time refused.
     Sim(SimError),
 }
@@ -67,6 +72,13 @@ impl fmt::Display for Error {
             Error::Foreign { error, .. } => write!(f, "{error}"),
             Error::Config(error) => write!(f, "{error}"),
             Error::Run(error) => write!(f, "{error}"),
+            Error::OutOfMemory { bytes } => {
+                write!(
+                    f,
+                    "no memory to record the run: {} MiB needed per CPU",
+                    bytes >> 20
+                )
+            }
             Error::Sim(error) => write!(f, "{error}"),
         }
     }

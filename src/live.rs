@@ -16,7 +16,7 @@ use punctual_policy::AnyPolicy;
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
-use crate::assemble::{Assembly, recorder_bytes};
+use crate::assemble::{Assembly, recorder};
 use crate::bodies::body_of;
 use crate::{Error, Progress, admit};
 
@@ -200,7 +200,7 @@ fn platform_plans(
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build(policy).map_err(Error::Config)?,
-            sink: Recorder::with_capacity(recorder_bytes(cpu, frequency, duration)),
+            sink: recorder(cpu, frequency, duration)?,
             threads,
             arrivals: arrivals(system, cpu, frequency, seed),
         });

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use punctual_kern::{CpuPlan, Plan};
+use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
-use crate::assemble::{Assembly, recorder_bytes};
+use crate::assemble::{Assembly, recorder};
 use crate::{Error, Progress, admit};
 
 /// How to simulate.
@@ -54,11 +54,14 @@ pub fn simulate(
         duration,
         progress,
     };
-    let input = |cpu: &CpuPlan| CpuInput {
-        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
-        sink: Recorder::with_capacity(recorder_bytes(cpu, plan.frequency, duration)),
-    };
-    let inputs = plan.cpus.iter().map(input).collect();
+    let mut inputs = Vec::with_capacity(plan.cpus.len());
+    for cpu in &plan.cpus {
+        let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns);
+        inputs.push(CpuInput {
+            policy,
+            sink: recorder(cpu, plan.frequency, duration)?,
+        });
+    }
     let sim_options = punctual_sim::Options {
         duration,
         seed,

@@ -1,5 +1,7 @@
 //! The recorder of one CPU: a [`Sink`] with a fixed buffer that never allocates.
 
+use std::collections::TryReserveError;
+
 use punctual_kern::{Decision, Event, Sink, TraceEvent};
 use punctual_model::Instant;
 
@@ -27,18 +29,23 @@ impl Recorder {
     pub const TYPICAL_BYTES_PER_JOB: usize = 512;
 
     /// A recorder that holds `bytes` bytes of records.
-    pub fn with_capacity(bytes: usize) -> Recorder {
+    ///
+    /// # Errors
+    /// When there is not that much memory.
+    pub fn with_capacity(bytes: usize) -> Result<Recorder, TryReserveError> {
         let capacity = bytes / size_of::<u64>();
+        let mut words = Vec::new();
+        words.try_reserve_exact(capacity)?;
         // Written once, so that the pages exist before the run.
-        let mut words = vec![1; capacity];
+        words.resize(capacity, 1);
         words.clear();
-        Recorder {
+        Ok(Recorder {
             words,
             capacity,
             entry: 0,
             now: Instant::ZERO,
             lost_from: None,
-        }
+        })
     }
 
     /// From when on entries are missing; `None`: everything is there.
@@ -115,7 +122,7 @@ mod tests {
     #[test]
     fn a_full_recorder_keeps_whole_entries_and_says_from_when_it_lost() {
         // An idle tick takes four words: two and a half of them fit.
-        let mut recorder = Recorder::with_capacity(10 * 8);
+        let mut recorder = Recorder::with_capacity(10 * 8).expect("80 bytes");
         let allocated = recorder.words.capacity();
         for at in [5, 6, 7, 8] {
             entry(&mut recorder, at);

@@ -25,14 +25,15 @@ const RECORDED_BYTES_PER_JOB: usize = 256;
 
 pub(super) fn benches() -> Vec<Bench> {
     vec![
-        Bench::new("sim job, 10 tasks, not recorded", || measure(|| NoSink)),
+        Bench::new("sim job, 10 tasks, not recorded", || measure(|| Ok(NoSink))),
         Bench::new("sim job, 10 tasks, recorded", || {
-            measure(|| Recorder::with_capacity(JOBS as usize * RECORDED_BYTES_PER_JOB))
+            let bytes = JOBS as usize * RECORDED_BYTES_PER_JOB;
+            measure(|| Recorder::with_capacity(bytes).map_err(|e| e.to_string()))
         }),
     ]
 }
 
-fn measure<S: Sink>(recorder: impl Fn() -> S) -> Result<Vec<f64>, String> {
+fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>, String> {
     let system = system();
     let duration = Span::from_ticks(PERIOD.ticks() * u64::from(JOBS / TASKS));
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
@@ -44,11 +45,12 @@ fn measure<S: Sink>(recorder: impl Fn() -> S) -> Result<Vec<f64>, String> {
     };
     let mut samples = Vec::new();
     for _ in 0..SAMPLES {
-        let inputs = plan.cpus.iter().map(|cpu| CpuInput {
-            policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
-            sink: recorder(),
-        });
-        let inputs = inputs.collect();
+        let mut inputs = Vec::new();
+        for cpu in &plan.cpus {
+            let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns);
+            let sink = recorder()?;
+            inputs.push(CpuInput { policy, sink });
+        }
         let mut outcome = None;
         samples.push(time(JOBS, || {
             outcome = Some(punctual_sim::run(&system, &plan, inputs, &options, &mut ()));

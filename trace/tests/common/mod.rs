@@ -103,7 +103,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
     prepare(system, &mut plan, &faults);
     let inputs = plan.cpus.iter().map(|cpu| CpuInput {
         policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
-        sink: Recorder::with_capacity(4 << 20),
+        sink: Recorder::with_capacity(4 << 20).expect("4 MiB"),
     });
     let options = Options {
         duration,
