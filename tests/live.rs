@@ -5,11 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::{LiveOptions, Log, RunReport, SimOptions, Span, Workloads, run, simulate};
+use punctual::{LiveOptions, Log, Progress, RunReport, SimOptions, Span, Workloads, run, simulate};
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_spec::Description;
@@ -30,6 +30,11 @@ fn example(name: &str) -> Description {
 }
 
 fn fly(description: &Description, ms: u64) -> Log {
+    fly_watched(description, ms, |_| ())
+}
+
+/// As `fly`; `watch` is told the progress about ten times a second.
+fn fly_watched(description: &Description, ms: u64, mut watch: impl FnMut(Progress) + Send) -> Log {
     let options = LiveOptions {
         duration: Some(Span::from_ms(ms)),
         // A loaded machine may measure overheads with which nothing fits.
@@ -38,7 +43,11 @@ fn fly(description: &Description, ms: u64) -> Log {
         ..LiveOptions::default()
     };
     let mut workloads = Workloads::new().with(RosaceWorkload::new());
-    run(&description.system, &options, &mut workloads, &mut |_| true).unwrap()
+    let mut on = |progress| {
+        watch(progress);
+        true
+    };
+    run(&description.system, &options, &mut workloads, &mut on).unwrap()
 }
 
 fn replays(log: &Log) {
@@ -94,8 +103,8 @@ fn the_same_file_has_the_same_jobs_for_real_and_in_virtual_time() {
 }
 
 /// Stops this very process for 200 ms, from outside, while it flies.
-fn stop_in_the_middle() -> std::process::Child {
-    let script = "sleep 0.5; kill -STOP $0; sleep 0.2; kill -CONT $0";
+fn stop_for_200_ms() -> Child {
+    let script = "kill -STOP $0; sleep 0.2; kill -CONT $0";
     let me = std::process::id().to_string();
     Command::new("sh")
         .args(["-c", script, &me])
@@ -106,9 +115,13 @@ fn stop_in_the_middle() -> std::process::Child {
 #[test]
 fn a_flight_that_is_stopped_in_the_middle_still_equals_its_reference() {
     let _turn = turn();
-    let mut stopper = stop_in_the_middle();
-    let log = fly(&example("rosace.toml"), 2_000);
-    assert!(stopper.wait().unwrap().success());
+    let mut stopper = None;
+    let log = fly_watched(&example("rosace.toml"), 2_000, |progress| {
+        if progress.passed >= Span::from_ms(500) && stopper.is_none() {
+            stopper = Some(stop_for_200_ms());
+        }
+    });
+    assert!(stopper.unwrap().wait().unwrap().success());
     let oracle = log.oracle.unwrap();
     assert_eq!((oracle.steps, oracle.mismatches), (400, 0));
     replays(&log);
