@@ -157,11 +157,11 @@ impl CpuPlan {
             .iter()
             .map(|(_, constraint)| match constraint.late {
                 // Waiting jobs, and arrivals that came too early.
-                Late::Queue { backlog } => 2 * backlog as usize,
+                Late::Queue { backlog } => (backlog as usize).saturating_mul(2),
                 Late::Skip => 1,
             });
         self.capacity.threads = self.threads.len();
-        self.capacity.pending = backlogs.sum::<usize>().min(MAX_PENDING);
+        self.capacity.pending = backlogs.fold(0, usize::saturating_add).min(MAX_PENDING);
     }
 
     /// Builds the shard. Thread i has index i and generation 0.

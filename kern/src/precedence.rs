@@ -186,9 +186,10 @@ impl Precedences {
         unsatisfied
     }
 
-    /// Forgets what `successor` waits for (its job is gone).
-    pub(crate) fn cancel(&mut self, successor: usize) {
-        let mut at = self.head_in[successor];
+    /// Forgets what `successor` waits for and waited for: it has ended, and the next thread of its
+    /// place has precedences of its own.
+    pub(crate) fn forget(&mut self, successor: usize) {
+        let mut at = core::mem::replace(&mut self.head_in[successor], END);
         while at != END {
             let state = &mut self.edges[at as usize];
             state.waiting = false;

@@ -166,6 +166,18 @@ impl Thread {
         self.band == Band::RealTime
     }
 
+    /// Whether a pending change keeps further jobs from being released. (A reservation goes on to
+    /// the end of its period.)
+    pub(crate) fn is_closed(&self) -> bool {
+        self.change.is_some() && !matches!(self.constraint.class, Class::Reservation { .. })
+    }
+
+    /// Whether it is an endless body that nothing is promised to (any more): such a body can
+    /// change at once, where a job is to be completed first.
+    pub(crate) fn is_endless_background(&self) -> bool {
+        self.band == Band::Background && !self.constraint.class.runs_per_job()
+    }
+
     /// The absolute deadline of a job that arrives at `arrival`.
     pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
         match self.constraint.class.relative_deadline() {

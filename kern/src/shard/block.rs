@@ -76,7 +76,7 @@ impl<P: Policy> Shard<P> {
                 cause,
             },
         );
-        if t.band == Band::Background && t.change.is_some() {
+        if t.is_endless_background() && t.change.is_some() {
             self.finish(now, thread, Outcome::Done, sink);
         } else {
             self.make_ready(now, thread, sink);

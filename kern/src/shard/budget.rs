@@ -5,7 +5,8 @@
 //! and lives on that allotment, with that release's deadline as its urgency; the job released there
 //! gets what is left. So in any window a thread receives at most one allotment per release, and the
 //! analysis' bounds for the others hold whatever it does. A backlog that missing time piled up
-//! keeps its allotments: it may catch up.
+//! keeps its allotments: it may catch up. A backlog behind a demoted job is of the owner's making:
+//! its allotments lapse, and it runs in the background until none is left.
 
 use punctual_model::{Class, Instant, OnOverrun};
 
@@ -56,7 +57,8 @@ impl<P: Policy> Shard<P> {
                 }
             }
             rule @ (OnOverrun::Demote | OnOverrun::Stop) => {
-                job.stop = rule == OnOverrun::Stop;
+                // A job whose allotment lapsed has not begun: it may run, but in the background.
+                job.stop = rule == OnOverrun::Stop && job.overran;
                 sink.trace(
                     now,
                     TraceEvent::Demoted {
@@ -133,6 +135,20 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// A period of a reservation is over: what became of its slice.
+    pub(super) fn end_period<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &self.threads[thread];
+        let Some(job) = &t.job else { return };
+        // A slice that ends with its period is whole.
+        let wanted_more = !job.gave_up && t.queued && !t.budget.is_zero();
+        let outcome = if wanted_more {
+            Outcome::Short
+        } else {
+            Outcome::Done
+        };
+        self.settle(now, thread, outcome, sink);
+    }
+
     /// A new period of a reservation: settle the old one, grant the slice.
     pub(super) fn renew<S: Sink>(
         &mut self,
@@ -141,26 +157,25 @@ impl<P: Policy> Shard<P> {
         arrival: Instant,
         sink: &mut S,
     ) {
-        let t = &self.threads[thread];
-        if let Some(job) = &t.job {
-            // A slice that ends with its period is whole.
-            let wanted_more = !job.gave_up && t.queued && !t.budget.is_zero();
-            let outcome = if wanted_more {
-                Outcome::Short
-            } else {
-                Outcome::Done
-            };
-            self.settle(now, thread, outcome, sink);
-        }
-        if self.threads[thread].change.is_some() {
+        self.end_period(now, thread, sink);
+        let blocked = self.threads[thread].state == State::Blocked;
+        // A body that waits goes on waiting: it changes with the first period that it is ready in.
+        if self.threads[thread].change.is_some() && !blocked {
             self.dequeue(thread);
             self.threads[thread].job = None;
             self.threads[thread].state = State::Idle;
             self.commit_change(now, thread, sink);
             return;
         }
-        let blocked = self.threads[thread].state == State::Blocked;
+        let t = &self.threads[thread];
+        let in_section = t.in_section && t.queued && !t.budget.is_zero();
+        let protected = self.protected;
         self.dequeue(thread);
+        if in_section {
+            // The policy hears of a new deadline; the section lasts as long as there is budget.
+            self.protected = protected;
+            self.threads[thread].in_section = true;
+        }
         let t = &mut self.threads[thread];
         let (id, index) = (t.id(thread), t.next_index);
         t.next_index += 1;

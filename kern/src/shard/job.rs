@@ -209,7 +209,7 @@ impl<P: Policy> Shard<P> {
         self.dequeue(thread);
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
-        self.precedences.cancel(thread);
+        self.precedences.forget(thread);
         let t = &mut self.threads[thread];
         for mut list in [t.backlog, t.early] {
             while self.pool.pop(&mut list).is_some() {}
@@ -234,7 +234,12 @@ impl<P: Policy> Shard<P> {
 /// How many jobs of a predecessor must be done before a job that arrives at `arrival` starts.
 fn needed(t: &Thread, pool: &Pool, arrival: Instant, strict: bool) -> u64 {
     if let Some(n) = t.arrivals_until(arrival, strict) {
-        return n;
+        // A pending change ends the releases before the clock does.
+        return if t.is_closed() {
+            n.min(t.next_index)
+        } else {
+            n
+        };
     }
     // Arrivals that only history knows: up to the first unfinished one that came later, if any.
     let counts = |at: Instant| at < arrival || (!strict && at == arrival);

@@ -341,8 +341,11 @@ impl<P: Policy> Shard<P> {
     }
 
     fn leave_section(&mut self, thread: usize) {
-        self.threads[thread].in_section = false;
-        self.protected = false;
+        let t = &mut self.threads[thread];
+        t.in_section = false;
+        if self.running == Some(t.id(thread)) {
+            self.protected = false;
+        }
     }
 
     fn dequeue(&mut self, thread: usize) {

@@ -56,6 +56,26 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.
+    fn take_over_arrivals<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        if t.early.is_empty() {
+            return;
+        }
+        if matches!(t.constraint.class, Class::Sporadic { .. }) {
+            let (at, order) = (t.next_release, t.constraint.order);
+            self.timeline.set(thread, Timer::Release, at, order);
+            return;
+        }
+        let id = t.id(thread);
+        while self.pool.pop(&mut t.early).is_some() {
+            let job = t.next_index;
+            t.next_index += 1;
+            t.first_index = t.next_index;
+            sink.trace(now, TraceEvent::Lost { thread: id, job });
+        }
+    }
+
     pub(super) fn change<S: Sink>(
         &mut self,
         now: Instant,
@@ -67,13 +87,10 @@ impl<P: Policy> Shard<P> {
             return Err(Refusal::InvalidConstraint);
         }
         let t = &mut self.threads[thread];
+        // From now on a reservation's period runs to its zero-lag instant, and everything else
+        // releases no more ([`Thread::is_closed`]); a throttled job still gets its budgets.
         t.change = Some(constraint);
-        // A reservation's period runs on to its zero-lag instant; everything else releases no more.
-        if !matches!(t.constraint.class, Class::Reservation { .. }) {
-            self.timeline.cancel(thread, Timer::Release);
-        }
-        let background = t.band == Band::Background && t.queued;
-        if background {
+        if t.is_endless_background() && t.queued {
             self.finish(now, thread, Outcome::Done, sink);
         } else if t.job.is_none() {
             self.commit_change(now, thread, sink);
@@ -88,7 +105,7 @@ impl<P: Policy> Shard<P> {
         let Some(constraint) = t.change.take() else {
             return;
         };
-        let zero_lag = if t.next_index == t.first_index || t.band == Band::Background {
+        let zero_lag = if t.next_index == t.first_index {
             now
         } else {
             match t.deadline_of(t.last_arrival) {
@@ -103,6 +120,7 @@ impl<P: Policy> Shard<P> {
             },
         );
         self.install(zero_lag, thread, constraint);
+        self.take_over_arrivals(now, thread, sink);
     }
 
     /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of
@@ -144,7 +162,8 @@ impl<P: Policy> Shard<P> {
             }
             None => self.timeline.cancel(thread, Timer::Release),
         }
-        if at >= self.threads[thread].constraint.until {
+        let t = &self.threads[thread];
+        if at >= t.constraint.until || t.is_closed() {
             self.replenish_past_the_end(now, thread, at, sink);
             return;
         }
@@ -179,6 +198,7 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         let reservation = matches!(t.constraint.class, Class::Reservation { .. });
         if t.job.is_none() || reservation {
+            self.end_period(now, thread, sink);
             self.timeline.cancel(thread, Timer::Release);
         } else if t.state == State::Throttled {
             t.last_arrival = at;
@@ -206,9 +226,19 @@ impl<P: Policy> Shard<P> {
             return Ok(());
         };
         let first = t.next_index == t.first_index;
-        if t.early.is_empty() && (first || arrival >= t.next_release) {
+        // While a change is pending, arrivals wait for the new constraint.
+        if !t.is_closed() && t.early.is_empty() && (first || arrival >= t.next_release) {
             t.next_release = arrival.saturating_add(separation);
             self.release(now, thread, arrival, sink);
+            // A replenishment that was due at this place of the stream came with the release; what
+            // is still throttled waits for the next place.
+            let t = &self.threads[thread];
+            let (at, order) = (t.next_release, t.constraint.order);
+            if t.state == State::Throttled {
+                self.timeline.set(thread, Timer::Release, at, order);
+            } else {
+                self.timeline.cancel(thread, Timer::Release);
+            }
             return Ok(());
         }
         let pending = PendingJob {
@@ -297,6 +327,11 @@ impl<P: Policy> Shard<P> {
         };
         if t.backlog.len() < backlog && self.pool.push(&mut t.backlog, pending) {
             t.granted += 1;
+            if t.band == Band::Background {
+                // The job before is demoted by its own overrun. Saved up, these allotments would
+                // come as one burst that no bound of another task counts: they lapse.
+                t.taken = t.granted;
+            }
             self.unsettled += 1;
             let deadline = t.deadline_of(arrival);
             sink.trace(

@@ -132,7 +132,9 @@ fn an_overrun_hurts_only_its_owner_under_every_rule() {
                 );
             }
             let overran = |e: &TraceEvent| matches!(e, TraceEvent::Overran { .. });
-            assert!(tape.count(overran) > 10, "{policy:?} {rule:?}");
+            // Demoted work that never drains stays in the background, where no budget is overrun.
+            let least = if rule == OnOverrun::Demote { 1 } else { 11 };
+            assert!(tape.count(overran) >= least, "{policy:?} {rule:?}");
         }
     }
 }

@@ -1,0 +1,195 @@
+//! Where two mechanisms meet: demotion and backlog, change and throttling, policing and ties.
+
+use punctual_kern::{Edge, Event, Source, State, TraceEvent};
+use punctual_model::{Class, Instant, OnOverrun, Span, Work};
+
+use crate::driver::{Driver, constraint, id, periodic};
+
+fn sporadic(wcet: u64, min_separation: u64) -> punctual_kern::Constraint {
+    let class = Class::Sporadic {
+        min_separation: Span::from_ticks(min_separation),
+        wcet: Work::from_ticks(wcet),
+        relative_deadline: Span::from_ticks(min_separation),
+    };
+    constraint(class, 9)
+}
+
+fn arrive(now: u64) -> Event {
+    Event::Arrive {
+        thread: id(0),
+        arrival: Instant::from_ticks(now),
+    }
+}
+
+fn change(constraint: punctual_kern::Constraint) -> Event {
+    Event::Change {
+        thread: id(0),
+        constraint,
+    }
+}
+
+/// Arrivals of the released jobs of thread 0.
+fn releases(d: &Driver) -> Vec<u64> {
+    let arrival = |(_, event): &(u64, TraceEvent)| match event {
+        TraceEvent::Released {
+            thread, arrival, ..
+        } if thread.index() == 0 => Some(arrival.ticks()),
+        _ => None,
+    };
+    d.log.0.iter().filter_map(arrival).collect()
+}
+
+#[test]
+fn a_demoted_job_does_not_save_up_the_budgets_of_those_behind_it() {
+    for rule in [OnOverrun::Demote, OnOverrun::Stop] {
+        let mut greedy = periodic(2, 10, 9);
+        greedy.on_overrun = rule;
+        let mut other = periodic(5, 1_000, 1);
+        other.phase = Span::from_ticks(65);
+        let mut d = Driver::new(&[greedy, other]);
+        assert_eq!(d.runs(0, Event::Tick), Some(0));
+        for now in [2, 10, 20, 30, 40, 50, 60] {
+            assert_eq!(d.runs(now, Event::Tick), Some(0), "alone");
+        }
+        // Six jobs wait; another thread is released, and the overrun must not delay it.
+        assert_eq!(d.runs(65, Event::Complete), Some(1), "{rule:?}");
+        assert_eq!(d.runs(70, Event::Complete), Some(0), "idle time drains it");
+        for now in 71..78 {
+            let _ = d.at(now, Event::Complete);
+        }
+        assert_eq!(d.shard.state(id(0)), State::Idle);
+        assert_eq!(d.runs(80, Event::Tick), Some(0));
+        let budget = d.shard.job(id(0)).and_then(|job| job.budget);
+        assert_eq!(budget, Some(Work::from_ticks(2)), "in order again");
+    }
+}
+
+#[test]
+fn an_arrival_at_the_instant_of_a_replenishment_uses_up_that_place() {
+    let mut d = Driver::new(&[sporadic(2, 10)]);
+    assert_eq!(d.runs(0, arrive(0)), Some(0));
+    assert_eq!(d.runs(2, Event::Tick), None, "throttled");
+    assert_eq!(d.runs(10, arrive(10)), Some(0));
+    assert_eq!(d.runs(11, Event::Complete), Some(0));
+    let _ = d.at(12, Event::Complete);
+    let _ = d.at(13, arrive(13));
+    let _ = d.at(20, Event::Tick);
+    assert_eq!(releases(&d), [0, 10, 20]);
+}
+
+#[test]
+fn a_throttled_job_finishes_although_its_thread_is_to_change() {
+    let mut d = Driver::new(&[periodic(2, 10, 9)]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    assert_eq!(d.runs(2, Event::Tick), None, "throttled");
+    assert_eq!(d.at(3, change(periodic(1, 50, 9))).refused, None);
+    assert_eq!(d.runs(10, Event::Tick), Some(0), "replenished");
+    assert_eq!(d.runs(11, Event::Complete), None);
+    assert_eq!(d.runs(20, Event::Tick), Some(0), "zero lag: the new one");
+    assert_eq!(releases(&d), [0, 20]);
+}
+
+#[test]
+fn a_change_does_not_cut_a_demoted_job_short_nor_free_its_bandwidth_early() {
+    let mut greedy = periodic(2, 10, 9);
+    greedy.on_overrun = OnOverrun::Demote;
+    let mut d = Driver::new(&[greedy]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    assert_eq!(d.runs(2, Event::Tick), Some(0), "in the background");
+    assert_eq!(d.runs(3, change(periodic(5, 10, 9))), Some(0));
+    assert_eq!(d.shard.job(id(0)).map(|job| job.index), Some(0));
+    assert_eq!(d.runs(4, Event::Complete), None);
+    assert_eq!(d.runs(10, Event::Tick), Some(0));
+    assert_eq!(releases(&d), [0, 10]);
+}
+
+#[test]
+fn arrivals_during_a_change_wait_for_the_new_constraint() {
+    let mut d = Driver::new(&[sporadic(5, 10)]);
+    assert_eq!(d.runs(0, arrive(0)), Some(0));
+    let _ = d.at(1, arrive(1));
+    let _ = d.at(1, change(sporadic(1, 30)));
+    let _ = d.at(5, Event::Complete);
+    assert_eq!(d.runs(10, Event::Tick), Some(0), "from zero lag on");
+    let _ = d.at(11, Event::Complete);
+    let _ = d.at(12, arrive(12));
+    let _ = d.at(40, Event::Tick);
+    assert_eq!(releases(&d), [0, 10, 40]);
+}
+
+#[test]
+fn a_new_thread_does_not_inherit_the_precedences_of_a_dead_one() {
+    let mut d = Driver::new(&[periodic(5, 100, 1), periodic(1, 100, 9)]);
+    let edge = Edge {
+        from: Source::Local(id(0)),
+        strict: false,
+    };
+    d.shard.add_precedence(id(1), edge).unwrap();
+    assert_eq!(d.runs(0, Event::Tick), Some(0), "the successor waits");
+    assert_eq!(d.runs(1, Event::Kill(id(1))), Some(0));
+    assert_eq!(d.runs(2, Event::Create(periodic(1, 100, 9))), Some(1));
+}
+
+#[test]
+fn a_reservation_that_blocks_in_its_last_period_is_done() {
+    let class = Class::Reservation {
+        period: Span::from_ticks(10),
+        slice: Work::from_ticks(5),
+    };
+    let mut last = constraint(class, 2);
+    last.until = Instant::from_ticks(10);
+    let mut d = Driver::new(&[last]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    assert_eq!(d.runs(2, Event::Block { until: None }), None);
+    let _ = d.at(10, Event::Tick);
+    assert_eq!(d.shard.unsettled(), 0, "it did not want its whole slice");
+}
+
+#[test]
+fn a_blocked_reservation_still_waits_after_a_change() {
+    let class = Class::Reservation {
+        period: Span::from_ticks(10),
+        slice: Work::from_ticks(5),
+    };
+    let mut d = Driver::new(&[constraint(class, 2)]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    assert_eq!(d.runs(2, Event::Block { until: None }), None);
+    let _ = d.at(3, change(constraint(Class::Aperiodic, 1)));
+    assert_eq!(d.runs(10, Event::Tick), None, "nobody has woken it");
+    let _ = d.at(12, Event::Wake(id(0)));
+    assert_eq!(d.runs(20, Event::Tick), Some(0));
+    assert_eq!(d.at(60, Event::Tick).arm, None, "no budget any more");
+}
+
+#[test]
+fn a_new_slice_does_not_end_a_section() {
+    let class = Class::Reservation {
+        period: Span::from_ticks(10),
+        slice: Work::from_ticks(5),
+    };
+    let mut urgent = periodic(1, 100, 9);
+    urgent.phase = Span::from_ticks(11);
+    let mut first = periodic(6, 1_000, 9);
+    first.order = 0;
+    let mut d = Driver::new(&[constraint(class, 2), urgent, first]);
+    assert_eq!(d.runs(0, Event::Tick), Some(2));
+    assert_eq!(d.runs(6, Event::Complete), Some(0));
+    let _ = d.at(7, Event::Protect);
+    assert_eq!(d.runs(10, Event::Tick), Some(0), "a new slice");
+    assert_eq!(d.runs(11, Event::Tick), Some(0), "still in its section");
+    assert_eq!(d.runs(12, Event::Unprotect), Some(1));
+}
+
+#[test]
+fn a_thread_that_dies_in_its_section_ends_nobody_elses() {
+    let mut second = periodic(9, 100, 5);
+    second.phase = Span::from_ticks(1);
+    let mut third = periodic(1, 100, 9);
+    third.phase = Span::from_ticks(3);
+    let mut d = Driver::new(&[periodic(9, 100, 1), second, third]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    // Thread 0 enters its section and is preempted before it has executed a tick of it.
+    assert_eq!(d.runs(1, Event::Protect), Some(1));
+    let _ = d.at(2, Event::Protect);
+    assert_eq!(d.runs(3, Event::Kill(id(0))), Some(1), "its section holds");
+}
