@@ -12,7 +12,7 @@ use punctual_kern::{
 };
 use punctual_model::{Instant, Span, ThreadId};
 
-use crate::host::{Host, Reason, switch_to};
+use crate::host::{Host, LATE_LIMIT_NS, Reason, switch_to};
 use crate::light::Light;
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
@@ -180,12 +180,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
 
     /// One entry: time, event, what is due, and who runs then (null: the carrier).
     fn step(&mut self, host: &Host, event: Event, given_back: bool) -> *const Light {
-        if host.gate.take_pending() {
-            // The timer has fired while the gate was closed.
-            host.timer_fired();
-        }
         host.shared.post.acknowledge(host.index);
         let now = host.clock().now();
+        note_overdue_timer(host, now, given_back);
         host.end_deferral(now);
         self.charge(host, now, given_back);
         let mut decision = self.handle(host, now, event);
@@ -433,4 +430,20 @@ pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Ins
     // SAFETY: as in `decide`.
     let core = unsafe { &mut *(*cpu).core.get() };
     core.slept(from, to);
+}
+
+/// A timer that is long overdue when a light thread comes in of its own will, or that fired late
+/// while the gate was closed: the processor was away in between, often in the very system call that
+/// armed the timer, where a virtual machine leaves its processor.
+fn note_overdue_timer(host: &Host, now: Instant, given_back: bool) {
+    let armed = if host.gate.take_pending() {
+        host.timer_fired()
+    } else {
+        host.armed_for()
+    };
+    let executing = !host.current.get().is_null();
+    let late = armed.map_or(0, |armed| now.since(armed).ticks());
+    if executing && !given_back && late > host.clock().ticks(LATE_LIMIT_NS) {
+        host.note_missing(late);
+    }
 }

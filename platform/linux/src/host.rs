@@ -153,6 +153,12 @@ impl Host {
         self.counters.set(counters);
     }
 
+    /// What the timer is armed for. Gate closed.
+    #[inline]
+    pub(crate) fn armed_for(&self) -> Option<Instant> {
+        self.armed.get()
+    }
+
     /// The timer has fired, or may have. Gate closed.
     #[inline]
     pub(crate) fn timer_fired(&self) -> Option<Instant> {
