@@ -3,8 +3,10 @@
 //! Each task becomes one thread on its CPU's shard. Times become ticks here and nowhere else.
 //! Tasks that precede each other must keep their common instants: 2 · 5 ms is 10 ms in ticks too,
 //! or a job would wait for a predecessor that arrives one tick later. So within a set of tasks
-//! joined by precedence, the greatest common divisor of all periods and phases is rounded once and
-//! everything is a multiple of it; the error stays below half a tick per divisor.
+//! joined by precedence, the greatest common divisor of all periods is rounded once, and each time
+//! is a multiple of it and a rest, so that equal sums stay equal; the error stays below half a tick
+//! per divisor. A divisor of a few ticks would change the rate of everything: then each time is
+//! rounded alone, and instants that coincide in the file may come a tick apart per period.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,6 +22,9 @@ use crate::shard::{Capacity, ConfigError, Shard};
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
+/// Smallest common divisor, in ticks, that times are rounded on together: half a tick of it is then
+/// at most 1/20,000 of the rate.
+const LEAST_STEP: u64 = 10_000;
 /// Longest turn of a background thread among its equals.
 const BACKGROUND_TURN_NS: u64 = 10_000_000;
 
@@ -198,8 +203,7 @@ impl Grids {
         let mut divisors = vec![0_u64; system.tasks.len()];
         for (task, &group) in system.tasks.iter().zip(&groups) {
             let period = task.class.min_separation().map_or(0, Span::ticks);
-            let both = gcd(period, task.phase.ticks());
-            divisors[group] = gcd(divisors[group], both);
+            divisors[group] = gcd(divisors[group], period);
         }
         let connected = |t: &Task| !(t.after.is_empty() && t.follows.is_empty());
         let mut has_edges = vec![false; system.tasks.len()];
@@ -212,7 +216,7 @@ impl Grids {
         };
         let steps = groups
             .iter()
-            .map(|&g| step(g).filter(|_| has_edges[g]))
+            .map(|&g| step(g).filter(|&(_, ticks)| has_edges[g] && ticks >= LEAST_STEP))
             .collect();
         Grids { frequency, steps }
     }
@@ -220,10 +224,10 @@ impl Grids {
     fn constraint(&self, index: usize, task: &Task) -> Constraint {
         let frequency = self.frequency;
         let time = |ns: u64| match self.steps[index] {
-            Some((divisor, ticks)) if ns.is_multiple_of(divisor) => {
-                (ns / divisor).saturating_mul(ticks)
-            }
-            _ => nearest(frequency, ns),
+            Some((divisor, ticks)) => (ns / divisor)
+                .saturating_mul(ticks)
+                .saturating_add(nearest(frequency, ns % divisor)),
+            None => nearest(frequency, ns),
         };
         let order = small(index);
         Constraint::of_task(task, order).convert(time, |ns| frequency.ticks_up(ns))
@@ -327,6 +331,30 @@ mod tests {
             let ideal = u128::from(hertz) * 15 / 1_000;
             assert!(u128::from(period(1, 0)).abs_diff(ideal) <= 3);
         }
+    }
+
+    #[test]
+    fn an_odd_nanosecond_does_not_change_the_rate_of_joined_tasks() {
+        let frequency = Frequency::try_new(2_249_987_654).expect("not zero");
+        let ticks = |system: &System, thread: usize| {
+            let plan = Plan::new(system, frequency);
+            let class = plan.cpus[0].threads[thread].1.class;
+            class.min_separation().expect("periodic").ticks()
+        };
+        let mut phased = two_cpus();
+        phased.tasks[1].phase = Span::from_ns(1);
+        assert!(ticks(&phased, 1).abs_diff(22_499_877) <= 3, "of a phase");
+        assert_eq!(ticks(&phased, 1), 2 * ticks(&phased, 0));
+        let mut odd = two_cpus();
+        odd.tasks[0] = Task {
+            class: Class::Periodic {
+                period: Span::from_ns(3_333_333),
+                wcet: Work::from_us(10),
+                relative_deadline: Span::from_ms(3),
+            },
+            ..periodic("a", 0, 5)
+        };
+        assert!(ticks(&odd, 1).abs_diff(22_499_877) <= 3, "of a period");
     }
 
     #[test]
