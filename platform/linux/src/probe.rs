@@ -244,13 +244,20 @@ fn cycle_counter() -> Probe {
             Status::Ok,
             "offered (this version measures by gaps and processor time)".to_owned(),
         ),
-        Err(error) => Probe::new(
+        // Only a refusal can be mended; a processor without the counter cannot.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Probe::new(
             "cycle-counter",
             why,
             Status::Warn,
             format!("refused: {error}"),
         )
         .with_fix("sysctl -w kernel.perf_event_paranoid=1"),
+        Err(error) => Probe::new(
+            "cycle-counter",
+            why,
+            Status::Warn,
+            format!("not offered by this (virtual) processor: {error}"),
+        ),
     }
 }
 
