@@ -101,7 +101,7 @@ pub fn run(
     let frequency = punctual_linux::clock_rate().frequency;
     let mut plan = Plan::new(system, frequency);
     plan.set_duration(system, duration);
-    fund_overheads(&mut plan, &admitted.terms, frequency);
+    fund_overheads(&mut plan, system, &admitted.terms);
     let mut assembly = Assembly::new(system, plan.clone(), "linux", Mode::RealTime);
     assembly.header.source = options.source.clone();
     assembly.header.machine = options.fingerprint.clone();
@@ -149,24 +149,26 @@ fn add(file: &Machine, here: Machine) -> Machine {
 }
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
-fn fund_overheads(plan: &mut Plan, terms: &Machine, frequency: Frequency) {
-    let per_job = [
+fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
+    let each = [
         terms.switch,
         terms.switch,
         terms.preemption,
         terms.cache_delay,
         terms.timer,
-    ]
-    .into_iter()
-    .fold(Work::ZERO, Work::saturating_add);
-    let per_job = Work::from_ticks(frequency.ticks_up(per_job.ticks()));
-    for (_, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
-        let jobs = matches!(
-            constraint.class,
-            Class::Periodic { .. } | Class::Sporadic { .. }
-        );
-        if let (true, Some(budget)) = (jobs, constraint.class.budget()) {
-            *constraint = constraint.with_budget(budget.saturating_add(per_job));
+    ];
+    let each = each.into_iter().fold(Work::ZERO, Work::saturating_add);
+    let each = plan.frequency.ticks_up(each.ticks());
+    for (id, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+        let task = &system.tasks[id.index()];
+        if !task.class.runs_per_job() {
+            continue;
+        }
+        // Once at the start of the job, and again after each suspension, as the analysis counts it.
+        let starts = 1 + u64::from(task.suspensions);
+        let costs = Work::from_ticks(each.saturating_mul(starts));
+        if let Some(budget) = constraint.class.budget() {
+            *constraint = constraint.with_budget(budget.saturating_add(costs));
         }
     }
 }

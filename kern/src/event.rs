@@ -28,8 +28,9 @@ pub enum Event {
         /// The timeout.
         until: Option<Instant>,
     },
-    /// The running thread lets others of the same urgency go first (a reservation gives up the
-    /// rest of its slice).
+    /// The running thread gives up its turn, under a policy that has turns (round robin, background
+    /// work); a reservation gives up the rest of its slice. Under policies that order by urgency
+    /// alone the most urgent thread goes on.
     Yield,
     /// The running thread lets nobody preempt it until it says [`Event::Unprotect`], blocks,
     /// completes, or has no budget left.

@@ -109,7 +109,7 @@ impl<P: Policy> Shard<P> {
     }
 
     fn take_next_allotment<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.dequeue(thread);
+        self.leave_section(thread);
         let t = &mut self.threads[thread];
         t.taken += 1;
         let full = t.constraint.class.budget().unwrap_or_default();
@@ -121,6 +121,9 @@ impl<P: Policy> Shard<P> {
         if budget.is_zero() {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
+        } else if self.threads[thread].queued {
+            let attributes = self.threads[thread].attributes();
+            self.policy.update(id, &attributes);
         } else {
             self.enqueue(thread);
         }
