@@ -1,7 +1,7 @@
 //! What `sim`, `run` and `report` do with a run: print it, write it down, choose the exit code.
 
 use punctual::{Error, WorkSource};
-use punctual_model::{Fault, TaskId};
+use punctual_model::{Fault, Requirement, System, TaskId, readable};
 use punctual_spec::Description;
 use punctual_trace::{Log, RunReport};
 
@@ -15,6 +15,22 @@ pub(crate) fn tell(log: &Log, report: &RunReport, flags: &Flags, promised: Promi
     promised.keep(log)?;
     print(report, flags.json, flags.quiet)?;
     Ok(Ending::of_report(report))
+}
+
+/// Says which required responses were exceeded: a run is judged by deadlines, so nothing else would.
+pub(crate) fn remark_requirements(report: &RunReport, system: &System) {
+    for Requirement::Response { task, within } in &system.requirements {
+        let name = &system.tasks[task.index()].name;
+        let seen = report.tasks.iter().find(|t| t.name == *name);
+        let longest = seen.and_then(|t| t.response_ns.max).unwrap_or(0);
+        if longest > within.as_ns() {
+            output::remark(format!(
+                "remark: {name} took up to {}, over its required response of {}",
+                readable(longest),
+                readable(within.as_ns()),
+            ));
+        }
+    }
 }
 
 /// Prints the report for people or for programs.

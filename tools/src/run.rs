@@ -95,7 +95,11 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
-    outcome::tell(&log, &RunReport::new(&log), flags, promised)
+    let report = RunReport::new(&log);
+    if !flags.quiet {
+        outcome::remark_requirements(&report, &description.system);
+    }
+    outcome::tell(&log, &report, flags, promised)
 }
 
 /// The same explanation as of `check`, and nothing runs.

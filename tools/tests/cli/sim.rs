@@ -44,6 +44,21 @@ fn equal_seeds_give_equal_bytes_and_other_seeds_other_bytes() {
 }
 
 #[test]
+fn a_response_over_its_requirement_is_remarked_upon() {
+    let file = example("two-tasks.toml");
+    let flags = ["sim", &file, "--for", "1s", "--fault"];
+    let late = output(&[&flags[..], &["overrun=slow:1.9"]].concat());
+    let remark = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(remark.contains("slow took up to"), "{remark}");
+    assert!(
+        remark.contains("over its required response of 8ms"),
+        "{remark}"
+    );
+    let fine = output(&flags[..4]);
+    assert!(fine.stderr.is_empty());
+}
+
+#[test]
 fn an_overrun_of_one_task_is_counted_as_its_own() {
     let file = example("two-tasks.toml");
     let done = output(&[
