@@ -17,7 +17,7 @@ pub(crate) fn tell(log: &Log, report: &RunReport, flags: &Flags, promised: Promi
     Ok(Ending::of_report(report))
 }
 
-/// Says which required responses were exceeded: a run is judged by deadlines, so nothing else would.
+/// Says which required responses were exceeded: a run is judged by deadlines, nothing else would.
 pub(crate) fn remark_requirements(report: &RunReport, system: &System) {
     for Requirement::Response { task, within } in &system.requirements {
         let name = &system.tasks[task.index()].name;
