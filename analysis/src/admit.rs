@@ -108,6 +108,14 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
 
 /// References that the analysis follows without asking again.
 fn check(system: &System) -> Checked<()> {
+    let tdm = system
+        .cpus
+        .iter()
+        .find(|c| matches!(c.policy, PolicyKind::Tdm { .. }));
+    if !system.schedulers.is_empty() || !system.resources.is_empty() || tdm.is_some() {
+        let what = "schedulers below a CPU's own, slots and resources are not analysed".into();
+        return Err(AnalysisError::Invalid { what });
+    }
     for task in &system.tasks {
         if task.cpu.index() >= system.cpus.len() {
             let what = format!("`{}` is placed on a CPU that does not exist", task.name);

@@ -65,7 +65,7 @@ pub(crate) fn of_cpu(case: &Case) -> Checked<Vec<Option<Bound>>> {
             .map(|place| of_ranked(case, place))
             .collect(),
         PolicyKind::EarliestDeadlineFirst => of_deadlines(case),
-        PolicyKind::RoundRobin { .. } => everybody(case),
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => everybody(case),
     }
 }
 

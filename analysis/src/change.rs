@@ -79,11 +79,15 @@ fn remove(system: &mut System, id: TaskId) -> Result<(), AnalysisError> {
             .for_each(|other| move_up(other, id));
     }
     system.requirements.retain(|r| match r {
-        Requirement::Response { task, .. } => *task != id,
+        Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => *task != id,
+        Requirement::Chain { tasks, .. } => !tasks.contains(&id),
     });
     for requirement in &mut system.requirements {
         match requirement {
-            Requirement::Response { task, .. } => move_up(task, id),
+            Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => {
+                move_up(task, id);
+            }
+            Requirement::Chain { tasks, .. } => tasks.iter_mut().for_each(|t| move_up(t, id)),
         }
     }
     Ok(())

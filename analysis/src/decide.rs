@@ -73,7 +73,7 @@ impl Component {
 pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
     let within = system.requirements.iter().filter_map(|r| match *r {
         Requirement::Response { task: t, within } if t == task => Some(within.ticks()),
-        Requirement::Response { .. } => None,
+        _ => None,
     });
     within.chain([deadline]).min().unwrap_or(deadline)
 }
@@ -165,7 +165,7 @@ fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
             }
             Ok(true)
         }
-        PolicyKind::RoundRobin { .. } => {
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
             let window = round_robin::bound_everybody(case, &mut meter)?;
             let holds = |place: usize| {
                 let jitter = case.contenders[place].flow.jitter;

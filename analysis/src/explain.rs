@@ -20,7 +20,8 @@ use crate::{fixed_priority, spuri};
 pub(crate) fn test_of(policy: PolicyKind, contender: &Contender, basis: Option<Basis>) -> Test {
     let named = |name, source| Test { name, source };
     match (policy, basis) {
-        (_, Some(Basis::Window(_))) | (PolicyKind::RoundRobin { .. }, _) => {
+        (_, Some(Basis::Window(_)))
+        | (PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }, _) => {
             named("longest busy window of the CPU", "Lehoczky 1990")
         }
         (PolicyKind::Fifo, _) => named(

@@ -125,7 +125,9 @@ fn get(system: &System, target: FixTarget) -> Option<u64> {
         },
         FixTarget::Period(task) => class(task).min_separation().map(Span::ticks),
         FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
-            Requirement::Response { within, .. } => within.ticks(),
+            Requirement::Response { within, .. }
+            | Requirement::Chain { within, .. }
+            | Requirement::Jitter { within, .. } => within.ticks(),
         }),
     }
 }
@@ -255,6 +257,7 @@ impl Search<'_> {
             let within = self.system.requirements.iter().enumerate();
             let within = within.filter(|(_, r)| match r {
                 Requirement::Response { task: t, .. } => *t == task,
+                Requirement::Chain { .. } | Requirement::Jitter { .. } => false,
             });
             let within = within.map(|(index, _)| FixTarget::Within(index));
             for target in within.chain([FixTarget::Deadline(task)]) {

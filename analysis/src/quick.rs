@@ -57,7 +57,7 @@ pub(crate) fn answers(case: &Case) -> Vec<Quick> {
                 answer(HYPERBOLIC, hyperbolic),
             ]
         }
-        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } => Vec::new(),
+        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names of things as small integers: CPUs, tasks, threads.
+//! Names of things as small integers: CPUs, schedulers, tasks, resources, threads.
 
 /// A CPU of a system: its place in [`crate::System::cpus`] (not the number of a host CPU).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -8,6 +8,14 @@ pub struct CpuId(pub u16);
 /// the last tie-break between jobs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TaskId(pub u32);
+
+/// A scheduler below a CPU's own: its place in [`crate::System::schedulers`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SchedulerId(pub u16);
+
+/// A resource of a system: its place in [`crate::System::resources`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ResourceId(pub u16);
 
 /// A thread of one scheduler: its place in the table and the generation of that place.
 ///
@@ -21,6 +29,22 @@ pub struct ThreadId {
 
 impl CpuId {
     /// The place in the list of CPUs.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl SchedulerId {
+    /// The place in the list of schedulers.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ResourceId {
+    /// The place in the list of resources.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

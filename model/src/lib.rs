@@ -1,6 +1,7 @@
 //! The words of real-time scheduling, as types.
 //!
-//! A [`System`] is CPUs, each with a policy, and [`Task`]s placed on them. A task makes *jobs*:
+//! A [`System`] is CPUs, each with a policy, [`Scheduler`]s in trees below them, and [`Task`]s
+//! placed on either. A task makes *jobs*:
 //!
 //! ```text
 //!            jitter                response time
@@ -27,16 +28,20 @@ mod id;
 mod machine;
 mod priority;
 mod readable;
+mod resource;
+mod scheduler;
 mod system;
 mod task;
 mod time;
 mod validate;
 
 pub use arrival::{ArrivalTimes, Arrivals};
-pub use id::{CpuId, TaskId, ThreadId};
+pub use id::{CpuId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use machine::{Limits, Machine, Reserve, Share};
 pub use priority::{Importance, Priority};
 pub use readable::{Readable, readable};
+pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};
+pub use scheduler::{MAX_DEPTH, Scheduler, Server, ServerKind, Slot, Supply, Trust};
 pub use system::{Cpu, Fault, ModelError, PolicyKind, Requirement, RunOptions, System};
 pub use task::{Class, Late, OnOverrun, Task, WorkSource};
 pub use time::{Frequency, Instant, Span, Work};

@@ -1,11 +1,13 @@
-//! A system: CPUs with policies, tasks placed on them, and what is required of them.
+//! A system: CPUs with policies, schedulers and tasks on them, and what is required of them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::id::{CpuId, TaskId};
+use crate::id::{CpuId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
+use crate::resource::Resource;
+use crate::scheduler::Scheduler;
 use crate::task::Task;
 use crate::time::Span;
 
@@ -14,6 +16,10 @@ use crate::time::Span;
 pub struct System {
     /// In the order of the file.
     pub cpus: Vec<Cpu>,
+    /// The schedulers below the CPUs' own, in the order of the file.
+    pub schedulers: Vec<Scheduler>,
+    /// In the order of the file.
+    pub resources: Vec<Resource>,
     /// In the order of the file, which is the last tie-break.
     pub tasks: Vec<Task>,
     /// Overheads, limits, reserves.
@@ -52,6 +58,13 @@ pub enum PolicyKind {
     },
     /// The earliest absolute deadline first (eager: work runs as soon as it can).
     EarliestDeadlineFirst,
+    /// Each owner in its own slots of a frame that repeats; what an owner leaves idle stays idle.
+    Tdm {
+        /// Length of the frame.
+        frame: Span,
+        /// Constant time between two slots, in which the core decides.
+        scheduling: Span,
+    },
 }
 
 impl PolicyKind {
@@ -62,6 +75,7 @@ impl PolicyKind {
             PolicyKind::RoundRobin { .. } => "round-robin",
             PolicyKind::FixedPriority { .. } => "fixed-priority",
             PolicyKind::EarliestDeadlineFirst => "edf",
+            PolicyKind::Tdm { .. } => "tdm",
         }
     }
 }
@@ -74,6 +88,21 @@ pub enum Requirement {
         /// The task.
         task: TaskId,
         /// The longest response allowed.
+        within: Span,
+    },
+    /// From the arrival of a job of the first task to the completion of the first job of the last
+    /// one that has seen its effect, each task handing on to the next.
+    Chain {
+        /// At least two.
+        tasks: Vec<TaskId>,
+        /// The longest time allowed.
+        within: Span,
+    },
+    /// The responses of `task` differ by at most `within`.
+    Jitter {
+        /// The task.
+        task: TaskId,
+        /// The largest difference allowed.
         within: Span,
     },
 }
@@ -105,6 +134,10 @@ pub enum Fault {
     System,
     /// A parameter of a CPU, by its key in the file.
     Cpu(CpuId, &'static str),
+    /// A parameter of a scheduler, by its key in the file.
+    Scheduler(SchedulerId, &'static str),
+    /// A parameter of a resource, by its key in the file.
+    Resource(ResourceId, &'static str),
     /// A parameter of a task, by its key in the file.
     Task(TaskId, &'static str),
     /// The `[machine]` section, by key.

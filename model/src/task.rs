@@ -4,8 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::arrival::Arrivals;
-use crate::id::{CpuId, TaskId};
+use crate::id::{CpuId, SchedulerId, TaskId};
 use crate::priority::{Importance, Priority};
+use crate::resource::Use;
+use crate::scheduler::Slot;
 use crate::time::{Instant, Span, Work};
 
 /// A recurring source of jobs with timing parameters (SEMANTICS §1).
@@ -15,6 +17,10 @@ pub struct Task {
     pub name: String,
     /// The CPU that it is placed on.
     pub cpu: CpuId,
+    /// The scheduler that orders it; `None`: the CPU's own.
+    pub scheduler: Option<SchedulerId>,
+    /// Its places in the frame, when its scheduler divides time; else empty.
+    pub slots: Vec<Slot>,
     /// The kind of work and its parameters.
     pub class: Class,
     /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
@@ -35,6 +41,9 @@ pub struct Task {
     pub suspensions: u32,
     /// The longest stretch of a job that lets nobody preempt it.
     pub non_preemptive: Work,
+    /// The critical sections of a job, in the order in which it enters them; nested ones follow the
+    /// one that they are inside.
+    pub uses: Vec<Use>,
     /// A job released at r starts when every job of these released at or before r has completed.
     pub after: Vec<TaskId>,
     /// A job released at r starts when every job of these released strictly before r has completed.
@@ -203,6 +212,8 @@ impl Task {
         Task {
             name: name.into(),
             cpu,
+            scheduler: None,
+            slots: Vec::new(),
             class,
             priority: Priority::LOWEST,
             importance: Importance::default(),
@@ -213,6 +224,7 @@ impl Task {
             max_suspension: Span::ZERO,
             suspensions: 0,
             non_preemptive: Work::ZERO,
+            uses: Vec::new(),
             after: Vec::new(),
             follows: Vec::new(),
             arrivals: Arrivals::External,

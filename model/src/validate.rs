@@ -141,8 +141,10 @@ impl System {
     }
 
     fn check_requirements(&self, errors: &mut Errors) {
-        for (index, Requirement::Response { task, within }) in self.requirements.iter().enumerate()
-        {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            let Requirement::Response { task, within } = requirement else {
+                continue;
+            };
             let fault = Fault::Requirement(index);
             let Some(task) = self.tasks.get(task.index()) else {
                 errors.add(

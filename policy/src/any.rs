@@ -26,7 +26,7 @@ impl AnyPolicy {
     /// nanoseconds to ticks of the platform.
     pub fn new(kind: PolicyKind, capacity: usize, ticks: impl Fn(u64) -> u64) -> Self {
         match kind {
-            PolicyKind::Fifo => AnyPolicy::Fifo(Fifo::new(capacity)),
+            PolicyKind::Fifo | PolicyKind::Tdm { .. } => AnyPolicy::Fifo(Fifo::new(capacity)),
             PolicyKind::RoundRobin { timeslice } => {
                 let timeslice = Span::from_ticks(ticks(timeslice.ticks()));
                 AnyPolicy::RoundRobin(RoundRobin::new(capacity, timeslice))

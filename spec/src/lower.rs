@@ -59,6 +59,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         machine,
         requirements,
         run,
+        ..System::default()
     };
     (system, places)
 }

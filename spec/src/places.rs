@@ -48,7 +48,9 @@ impl Places {
     /// The bytes that a fault is about.
     pub(crate) fn of(&self, fault: &Fault) -> Range<usize> {
         match fault {
-            Fault::System => value(&self.system, "cpus"),
+            Fault::System | Fault::Scheduler(..) | Fault::Resource(..) => {
+                value(&self.system, "cpus")
+            }
             Fault::Cpu(id, key) => self
                 .cpus
                 .get(id.index())
@@ -81,6 +83,8 @@ impl Places {
             Fault::System => self.system.broken,
             // Of these, broken values are left out of the system.
             Fault::Cpu(..)
+            | Fault::Scheduler(..)
+            | Fault::Resource(..)
             | Fault::Machine(_)
             | Fault::Reserve(_)
             | Fault::Requirement(_)

@@ -19,7 +19,10 @@ pub(crate) fn tell(log: &Log, report: &RunReport, flags: &Flags, promised: Promi
 
 /// Says which required responses were exceeded: a run is judged by deadlines, nothing else would.
 pub(crate) fn remark_requirements(report: &RunReport, system: &System) {
-    for Requirement::Response { task, within } in &system.requirements {
+    for requirement in &system.requirements {
+        let Requirement::Response { task, within } = requirement else {
+            continue;
+        };
         let name = &system.tasks[task.index()].name;
         let seen = report.tasks.iter().find(|t| t.name == *name);
         let longest = seen.and_then(|t| t.response_ns.max).unwrap_or(0);

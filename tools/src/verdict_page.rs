@@ -107,11 +107,12 @@ fn allowed(system: &System, task: &TaskVerdict) -> u128 {
     let within = system
         .requirements
         .iter()
-        .filter_map(|requirement| match *requirement {
-            Requirement::Response {
+        .filter_map(|requirement| match requirement {
+            &Requirement::Response {
                 task: whose,
                 within,
             } => (whose == task.task).then_some(within),
+            Requirement::Chain { .. } | Requirement::Jitter { .. } => None,
         });
     let least = within.chain(task.relative_deadline).min();
     u128::from(least.map_or(1, Span::as_ns)).max(1)

@@ -190,11 +190,13 @@ fn task_table(system: &System, tasks: &[TaskVerdict]) -> Table {
 fn requirements(system: &System, verdict: &Verdict) -> String {
     let mut text = String::new();
     for requirement in &system.requirements {
-        let Requirement::Response { task, within } = *requirement;
-        let Some(row) = verdict.task(task) else {
+        let Requirement::Response { task, within } = requirement else {
             continue;
         };
-        let holds = row.response_bound.is_some_and(|bound| bound <= within);
+        let Some(row) = verdict.task(*task) else {
+            continue;
+        };
+        let holds = row.response_bound.is_some_and(|bound| bound <= *within);
         let _ = writeln!(
             text,
             "  {} responds within {}: {} ({})",

@@ -154,7 +154,7 @@ fn key(
     let urgency = match system.cpus[model.cpu.index()].policy {
         PolicyKind::Fifo => 0,
         // Any order that never idles will do: a different one at every tick.
-        PolicyKind::RoundRobin { .. } => (now * 7 + signed(task as u64) * 13) % 5,
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => (now * 7 + signed(task as u64) * 13) % 5,
         PolicyKind::FixedPriority { .. } => -i64::from(model.priority.number()),
         PolicyKind::EarliestDeadlineFirst => {
             let deadline = model.class.relative_deadline();
@@ -214,7 +214,7 @@ pub(crate) fn misses(system: &System, script: &Script, done: &[Vec<Option<i64>>]
         };
         let required = system.requirements.iter().filter_map(|r| match r {
             Requirement::Response { task: t, within } if t.index() == task => Some(*within),
-            Requirement::Response { .. } => None,
+            _ => None,
         });
         let allowed = required
             .chain([deadline])

@@ -105,7 +105,7 @@ fn urgency(policy: PolicyKind, t: &Thread) -> (Urgency, Urgency) {
             (priority, Instant::ZERO, arrival, c.order)
         }
         PolicyKind::EarliestDeadlineFirst => (Reverse(0), deadline, arrival, c.order),
-        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } => {
+        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
             (Reverse(0), Instant::ZERO, arrival, c.order)
         }
     };

@@ -172,7 +172,7 @@ impl<'a> Inquiry<'a> {
             PolicyKind::FixedPriority { .. } => priority(other) >= priority(job),
             PolicyKind::EarliestDeadlineFirst => other.absolute_deadline <= job.absolute_deadline,
             PolicyKind::Fifo => other.arrival <= job.arrival,
-            PolicyKind::RoundRobin { .. } => true,
+            PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => true,
         }
     }
 

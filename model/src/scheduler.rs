@@ -1,0 +1,123 @@
+//! Schedulers below a CPU's own: a tree in which each parent grants supply to its children.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::id::{CpuId, SchedulerId};
+use crate::priority::Priority;
+use crate::system::PolicyKind;
+use crate::time::{Span, Work};
+
+/// Most levels of schedulers below a CPU's own. Every decision walks down once, so the depth bounds
+/// its cost (Composite paper §2.1 limits it for the same reason).
+pub const MAX_DEPTH: usize = 8;
+
+/// A node of the tree below a CPU's own policy, which is the root.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scheduler {
+    /// Unique among the schedulers of a system.
+    pub name: String,
+    /// The CPU at the root of its tree.
+    pub cpu: CpuId,
+    /// The scheduler that grants it supply; `None`: the CPU's own.
+    pub parent: Option<SchedulerId>,
+    /// How it orders its tasks and children.
+    pub policy: PolicyKind,
+    /// Urgency among what its parent orders.
+    pub priority: Priority,
+    /// What its parent grants it.
+    pub supply: Supply,
+    /// Who executes its decisions, on whose time.
+    pub trust: Trust,
+    /// Most threads that its subtree may have at any one time; `None`: no limit of its own.
+    pub quota: Option<u32>,
+}
+
+/// What a parent grants a child.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Supply {
+    /// The processor, whenever the child is the most urgent: no budget of its own.
+    Shared,
+    /// A budget per period.
+    Server(Server),
+    /// Fixed places in the frame of a parent that divides time (CompOSe's application slots).
+    Slots(Vec<Slot>),
+}
+
+/// A budget of processor time that comes again, and when it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Server {
+    /// The rule by which budget comes, stays and goes.
+    pub kind: ServerKind,
+    /// Work granted in each period.
+    pub budget: Work,
+    /// Distance between replenishments.
+    pub period: Span,
+}
+
+/// The kinds of servers, by the rule for their budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerKind {
+    /// Full at each period start if something is pending then; what finds nothing to do is lost.
+    Polling,
+    /// Full at each period start, and kept to the end of the period (Strosnider 1995).
+    Deferrable,
+    /// What is used comes back one period after its use began (Sprunt 1989).
+    Sporadic,
+    /// A deadline that moves with the use of the budget; throttled until it when exhausted (Abeni
+    /// and Buttazzo 1998, the hard variant).
+    ConstantBandwidth,
+    /// Full at each period start; passes whether used or not (Shin and Lee 2003).
+    PeriodicResource,
+}
+
+impl ServerKind {
+    /// All of them, for readers of files.
+    pub const ALL: [ServerKind; 5] = [
+        ServerKind::Polling,
+        ServerKind::Deferrable,
+        ServerKind::Sporadic,
+        ServerKind::ConstantBandwidth,
+        ServerKind::PeriodicResource,
+    ];
+
+    /// The word for this kind in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ServerKind::Polling => "polling",
+            ServerKind::Deferrable => "deferrable",
+            ServerKind::Sporadic => "sporadic",
+            ServerKind::ConstantBandwidth => "constant-bandwidth",
+            ServerKind::PeriodicResource => "periodic-resource",
+        }
+    }
+}
+
+/// An interval of each frame of a policy that divides time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// Its start, from the start of the frame.
+    pub at: Span,
+    /// Its length.
+    pub length: Span,
+}
+
+/// Whether a scheduler's code is believed to decide quickly and lawfully.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Trust {
+    /// It decides inside an entry of the core (CompOSe's OS time).
+    #[default]
+    Inline,
+    /// It decides on its own supply, and its answers are checked (application time).
+    OwnTime,
+}
+
+impl Trust {
+    /// The word in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Trust::Inline => "inline",
+            Trust::OwnTime => "own-time",
+        }
+    }
+}
