@@ -12,7 +12,7 @@ use punctual_linux::{Ending, Overheads, RunOptions as PlatformOptions, ThreadPla
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Span, System, Task, ThreadId, Work,
 };
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
@@ -173,7 +173,7 @@ fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
     }
 }
 
-type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
+type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
 
 fn platform_plans(
     system: &System,
@@ -187,7 +187,6 @@ fn platform_plans(
     let hosts = hosts(system)?;
     let mut cpus = Vec::new();
     for (cpu, host) in plan.cpus.iter().zip(hosts) {
-        let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks);
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
@@ -201,7 +200,7 @@ fn platform_plans(
         cpus.push(LinuxPlan {
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
-            shard: cpu.build(policy).map_err(Error::Config)?,
+            shard: cpu.build(AnyHierarchy::new(cpu)).map_err(Error::Config)?,
             sink: recorder(cpu, frequency, duration)?,
             threads,
             arrivals: arrivals(system, cpu, frequency, seed),

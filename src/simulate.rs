@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Span, System, WorkSource};
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
@@ -56,9 +56,8 @@ pub fn simulate(
     };
     let mut inputs = Vec::with_capacity(plan.cpus.len());
     for cpu in &plan.cpus {
-        let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns);
         inputs.push(CpuInput {
-            policy,
+            hierarchy: AnyHierarchy::new(cpu),
             sink: recorder(cpu, plan.frequency, duration)?,
         });
     }

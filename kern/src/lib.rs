@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!            now, Event                     Decision { next, arm }
-//!  platform ------------->  Shard<Policy>  --------------------->  platform
+//!  platform ------------>  Shard<Hierarchy>  ------------------->  platform
 //!  (clock, timer, switch)      |     ^                             (switches, arms its timer)
 //!                    attach,   v     |  pick
-//!                    wake ...  Policy (which ready thread is next)
+//!                    wake ...  Hierarchy: OneLevel<Policy> | Tree<Policy, Server>
 //! ```
 //!
 //! Principles:
@@ -29,9 +29,12 @@
 
 extern crate alloc;
 
+mod background;
 mod constraint;
 mod event;
 mod heap;
+mod hierarchy;
+mod one_level;
 mod pending;
 mod plan;
 mod policy;
@@ -44,6 +47,8 @@ mod trace;
 pub use constraint::Constraint;
 pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
 pub use heap::ReadyQueue;
+pub use hierarchy::{Band, Choice, Hierarchy};
+pub use one_level::OneLevel;
 pub use plan::{CpuPlan, Plan};
 pub use policy::{Attributes, Pick, Policy};
 pub use precedence::{Edge, Source};

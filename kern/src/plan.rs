@@ -16,7 +16,7 @@ use punctual_model::{
 };
 
 use crate::constraint::Constraint;
-use crate::policy::Policy;
+use crate::hierarchy::Hierarchy;
 use crate::precedence::{Edge, Source};
 use crate::shard::{Capacity, ConfigError, Shard};
 
@@ -173,8 +173,8 @@ impl CpuPlan {
     ///
     /// # Errors
     /// When the plan was changed by hand into something meaningless.
-    pub fn build<P: Policy>(&self, policy: P) -> Result<Shard<P>, ConfigError> {
-        let mut shard = Shard::new(self.capacity, policy);
+    pub fn build<H: Hierarchy>(&self, hierarchy: H) -> Result<Shard<H>, ConfigError> {
+        let mut shard = Shard::new(self.capacity, hierarchy);
         for (_, constraint) in &self.threads {
             let _ = shard.attach(*constraint)?;
         }

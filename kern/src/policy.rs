@@ -18,23 +18,42 @@ pub struct Attributes {
 
 /// A policy's choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "the processor goes to whom the policy chose"]
 pub struct Pick {
-    /// The thread to run.
-    pub thread: ThreadId,
-    /// Ask again at this instant at the latest (the end of a turn); `None`: until something
-    /// happens.
+    /// Who runs; `None`: nobody that this policy orders.
+    pub entity: Option<ThreadId>,
+    /// Ask again at this instant at the latest (the end of a turn, the start of a slot); `None`:
+    /// until something happens.
     pub until: Option<Instant>,
 }
 
-/// Decides which of the ready threads of one CPU runs next.
+impl Pick {
+    /// Nobody wants to run.
+    pub const NOBODY: Pick = Pick {
+        entity: None,
+        until: None,
+    };
+
+    /// This one, until something happens.
+    #[inline]
+    pub const fn run(entity: ThreadId) -> Pick {
+        Pick {
+            entity: Some(entity),
+            until: None,
+        }
+    }
+}
+
+/// Decides which of the ready entities of one scheduler runs next.
 ///
-/// The core keeps the states, the jobs and the budgets; a policy keeps an order of ready threads,
-/// usually a [`crate::ReadyQueue`]. Contract:
+/// An entity is a thread, or a child scheduler that stands among them under an index of its own;
+/// the policy need not know which. The core keeps the states, the jobs and the budgets; a policy
+/// keeps an order of ready entities, usually a [`crate::ReadyQueue`]. Contract:
 /// * `wake` and `block` alternate for each thread; a thread that runs stays in the ready set.
 /// * `charge` comes before anything else of an entry, `pick` last, once or more.
-/// * `pick` returns a thread of the ready set, or `None` only when that set is empty (work
-///   conservation; a policy that idles on purpose says so in its documentation). Called twice
-///   without a change in between, it returns the same.
+/// * `pick` returns an entity of the ready set, or nobody only when that set is empty (work
+///   conservation; a policy that idles on purpose says so in its documentation, and says until
+///   when). Called twice without a change in between, it returns the same.
 /// * No method allocates; each costs at most O(log n).
 /// * A policy depends on its calls alone: no clock, no randomness of its own.
 ///
@@ -72,8 +91,14 @@ pub trait Policy {
         let _ = (thread, work);
     }
 
-    /// The thread to run from now on.
-    fn pick(&mut self, now: Instant) -> Option<Pick>;
+    /// Who runs from now on.
+    fn pick(&mut self, now: Instant) -> Pick;
+
+    /// Whether this policy orders work without guarantees too. A policy that gives every entity
+    /// time of its own (TDM) does: nobody else may use what an owner leaves idle.
+    fn orders_background(&self) -> bool {
+        false
+    }
 }
 
 /// Any policy behind a pointer is a policy: for policies chosen at run time.
@@ -99,7 +124,10 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     fn charge(&mut self, thread: ThreadId, work: Work) {
         (**self).charge(thread, work);
     }
-    fn pick(&mut self, now: Instant) -> Option<Pick> {
+    fn pick(&mut self, now: Instant) -> Pick {
         (**self).pick(now)
+    }
+    fn orders_background(&self) -> bool {
+        (**self).orders_background()
     }
 }

@@ -3,6 +3,7 @@
 use punctual_model::{Class, Instant, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
+use crate::hierarchy::Band;
 use crate::pending::List;
 use crate::policy::Attributes;
 
@@ -23,13 +24,6 @@ pub enum State {
     Woken,
     /// It has ended.
     Dead,
-}
-
-/// Which ready set a thread belongs to. Real-time work always goes before background work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Band {
-    RealTime,
-    Background,
 }
 
 /// The job a thread is working on.

@@ -78,7 +78,10 @@ impl Policy for AnyPolicy {
     fn charge(&mut self, thread: ThreadId, work: Work) {
         each!(self, p => p.charge(thread, work));
     }
-    fn pick(&mut self, now: Instant) -> Option<Pick> {
+    fn pick(&mut self, now: Instant) -> Pick {
         each!(self, p => p.pick(now))
+    }
+    fn orders_background(&self) -> bool {
+        each!(self, p => p.orders_background())
     }
 }

@@ -36,10 +36,10 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     #[inline]
-    fn pick(&mut self, _now: Instant) -> Option<Pick> {
-        self.ready.first().map(|(thread, _)| Pick {
-            thread,
+    fn pick(&mut self, _now: Instant) -> Pick {
+        Pick {
+            entity: self.ready.first().map(|(thread, _)| thread),
             until: None,
-        })
+        }
     }
 }

@@ -66,14 +66,11 @@ impl Policy for FixedPriority {
     }
 
     #[inline]
-    fn pick(&mut self, _now: Instant) -> Option<Pick> {
-        let thread = match self.holder {
-            Some(holder) => holder,
-            None => self.ready.first()?.0,
-        };
-        Some(Pick {
-            thread,
+    fn pick(&mut self, _now: Instant) -> Pick {
+        let first = || self.ready.first().map(|(thread, _)| thread);
+        Pick {
+            entity: self.holder.or_else(first),
             until: None,
-        })
+        }
     }
 }

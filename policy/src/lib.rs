@@ -10,12 +10,14 @@
 extern crate alloc;
 
 mod any;
+mod any_hierarchy;
 mod edf;
 mod fifo;
 mod fixed_priority;
 mod round_robin;
 
 pub use any::AnyPolicy;
+pub use any_hierarchy::AnyHierarchy;
 pub use edf::EarliestDeadlineFirst;
 pub use fifo::Fifo;
 pub use fixed_priority::FixedPriority;

@@ -73,12 +73,14 @@ impl Policy for RoundRobin {
         }
     }
 
-    fn pick(&mut self, now: Instant) -> Option<Pick> {
-        let (thread, _) = self.ready.first()?;
+    fn pick(&mut self, now: Instant) -> Pick {
+        let Some((thread, _)) = self.ready.first() else {
+            return Pick::NOBODY;
+        };
         let alone = self.ready.len() == 1;
-        Some(Pick {
-            thread,
+        Pick {
+            entity: Some(thread),
             until: (!alone).then(|| now.saturating_add(self.left)),
-        })
+        }
     }
 }

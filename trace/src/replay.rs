@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, CpuPlan, Decision, Event, Policy, Sink, TraceEvent};
+use punctual_kern::{ConfigError, CpuPlan, Decision, Event, Hierarchy, Sink, TraceEvent};
 use punctual_model::Instant;
 
 use crate::log::Log;
@@ -82,21 +82,21 @@ impl fmt::Display for Divergence {
 
 impl std::error::Error for Divergence {}
 
-/// Feeds the events of every CPU to a shard built from the plan, with the policy that `make_policy`
+/// Feeds the events of every CPU to a shard built from the plan, with the hierarchy that `make_hierarchy`
 /// gives, and compares. A log that was cut is compared as far as it goes. O(records · log threads).
 ///
 /// # Errors
 /// The first difference.
-pub fn replay<P: Policy>(
+pub fn replay<H: Hierarchy>(
     log: &Log,
-    mut make_policy: impl FnMut(&CpuPlan) -> P,
+    mut make_hierarchy: impl FnMut(&CpuPlan) -> H,
 ) -> Result<ReplayStats, Box<Divergence>> {
     let mut stats = ReplayStats::default();
     if log.cpus.len() != log.plan.cpus.len() {
         return Err(differs(log, 0, (0, Instant::ZERO), Difference::Cpus));
     }
     for (cpu, plan) in log.plan.cpus.iter().enumerate() {
-        let shard = plan.build(make_policy(plan));
+        let shard = plan.build(make_hierarchy(plan));
         let mut shard = shard
             .map_err(|error| differs(log, cpu, (0, Instant::ZERO), Difference::Plan(error)))?;
         let mut comparison = Comparison {

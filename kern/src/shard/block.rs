@@ -3,12 +3,12 @@
 use punctual_model::{Class, Instant};
 
 use super::Shard;
-use crate::policy::Policy;
-use crate::thread::{Band, State};
+use crate::hierarchy::Hierarchy;
+use crate::thread::State;
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     pub(super) fn block<S: Sink>(
         &mut self,
         now: Instant,
@@ -87,13 +87,11 @@ impl<P: Policy> Shard<P> {
     pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
         let t = &mut self.threads[thread];
         let id = t.id(thread);
-        match (t.constraint.class, t.band) {
-            (Class::Reservation { .. }, _) => {
-                t.budget = punctual_model::Work::ZERO;
-                self.exhaust(now, thread, sink);
-            }
-            (_, Band::RealTime) => self.policy.yield_now(id),
-            (_, Band::Background) => self.background.rotate(id),
+        if let Class::Reservation { .. } = t.constraint.class {
+            t.budget = punctual_model::Work::ZERO;
+            self.exhaust(now, thread, sink);
+        } else {
+            self.hierarchy.yield_now(id, t.band);
         }
     }
 }

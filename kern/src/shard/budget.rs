@@ -11,12 +11,12 @@
 use punctual_model::{Class, Instant, OnOverrun};
 
 use super::Shard;
-use crate::policy::Policy;
-use crate::thread::{Band, Job, State};
+use crate::hierarchy::{Band, Hierarchy};
+use crate::thread::{Job, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     /// The budget of `thread` is used up and its job is not done.
     pub(super) fn exhaust<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         match self.threads[thread].constraint.class {
@@ -122,8 +122,8 @@ impl<P: Policy> Shard<P> {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
         } else if self.threads[thread].queued {
-            let attributes = self.threads[thread].attributes();
-            self.policy.update(id, &attributes);
+            let t = &self.threads[thread];
+            self.hierarchy.update(id, &t.attributes(), t.band);
         } else {
             self.enqueue(thread);
         }
@@ -172,15 +172,18 @@ impl<P: Policy> Shard<P> {
         }
         let t = &self.threads[thread];
         let in_section = t.in_section && t.queued && !t.budget.is_zero();
-        let protected = self.protected;
+        let (id, band) = (t.id(thread), t.band);
+        let held = self.hierarchy.holds(id);
         self.dequeue(thread);
         if in_section {
             // The policy hears of a new deadline; the section lasts as long as there is budget.
-            self.protected = protected;
+            if held {
+                self.hierarchy.hold(id, band);
+            }
             self.threads[thread].in_section = true;
         }
         let t = &mut self.threads[thread];
-        let (id, index) = (t.id(thread), t.next_index);
+        let index = t.next_index;
         t.next_index += 1;
         t.last_arrival = arrival;
         self.unsettled += 1;

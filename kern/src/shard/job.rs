@@ -3,14 +3,14 @@
 use punctual_model::{Class, Instant};
 
 use super::{Shard, frontier};
+use crate::hierarchy::{Band, Hierarchy};
 use crate::pending::{List, PendingJob, Pool};
-use crate::policy::Policy;
 use crate::precedence::Source;
-use crate::thread::{Band, Job, State, Thread};
+use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     /// The thread turns to this job: it takes the job's budget and waits for its predecessors.
     pub(super) fn start<S: Sink>(
         &mut self,
@@ -225,7 +225,7 @@ impl<P: Policy> Shard<P> {
         let id = t.id(thread);
         sink.trace(now, TraceEvent::Ended { thread: id });
         self.announce(now, thread, sink);
-        self.policy.detach(id);
+        self.hierarchy.detach(id);
         self.threads[thread].generation += 1;
         self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));
     }

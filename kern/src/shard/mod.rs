@@ -3,9 +3,8 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `background` (work without guarantees), `setup`.
+//! `block` (threads wait), `setup`. Which ready thread runs is the hierarchy's business.
 
-mod background;
 mod block;
 mod budget;
 mod job;
@@ -18,13 +17,12 @@ use alloc::vec::Vec;
 use punctual_model::{Instant, Span, ThreadId};
 
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
+use crate::hierarchy::{Choice, Hierarchy};
 use crate::pending::Pool;
-use crate::policy::{Pick, Policy};
 use crate::precedence::Precedences;
-use crate::thread::{Band, JobView, State, Thread};
+use crate::thread::{JobView, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
-use background::Background;
 
 pub use setup::{Capacity, ConfigError};
 
@@ -32,7 +30,7 @@ pub use setup::{Capacity, ConfigError};
 /// Bounds the length of an entry (the analysis counts one timer entry per release).
 pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 
-/// The scheduler of one CPU, specialised for its policy.
+/// The scheduler of one CPU, specialised for the hierarchy that orders it.
 ///
 /// Invariants, checked in debug builds at every exit:
 /// * I1: a thread is in exactly one state, and in a ready set exactly when it is `Ready`,
@@ -40,23 +38,21 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 /// * I2: at most one thread is `Running`, the one of the last decision.
 /// * I4: no thread takes a budget that was not granted.
 #[derive(Debug)]
-pub struct Shard<P> {
+pub struct Shard<H> {
     threads: Box<[Thread]>,
     free: Vec<u32>,
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
-    policy: P,
-    background: Background,
+    hierarchy: H,
 
     running: Option<ThreadId>,
     now: Instant,
     /// Part of the interval since `now` that is charged to nobody.
     uncharged: Span,
-    /// The running thread has executed inside a non-preemptive section: nobody preempts it. (A
-    /// section begins with its first executed tick, so that what happens at one instant does not
-    /// depend on the order in which a platform tells it.)
-    protected: bool,
+    /// Since when the work that is being released has been due: `now`, or earlier when its timer is
+    /// served late.
+    since: Instant,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
     /// Until when the policy's choice stands.
@@ -66,7 +62,7 @@ pub struct Shard<P> {
     last_created: Option<ThreadId>,
 }
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     /// Handles one event. `now` is clamped so that time never runs backwards. O(log n) for n
     /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
@@ -75,7 +71,8 @@ impl<P: Policy> Shard<P> {
         let decision = if let Event::Missing { span, cause } = event {
             self.miss(now, span, cause, sink)
         } else {
-            self.charge(now);
+            self.hierarchy.begin(now);
+            self.charge(now, sink);
             let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
             let refused = self.apply(now, event, sink).err();
             let _ = self.serve_timers(now, false, quota, sink);
@@ -148,9 +145,9 @@ impl<P: Policy> Shard<P> {
         self.unsettled
     }
 
-    /// The policy, for inspection.
-    pub fn policy(&self) -> &P {
-        &self.policy
+    /// What orders this CPU, for inspection.
+    pub fn hierarchy(&self) -> &H {
+        &self.hierarchy
     }
 
     fn thread(&self, id: ThreadId) -> Result<&Thread, Refusal> {
@@ -195,9 +192,13 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Charges the interval since the last entry to the thread that ran, less missing time.
-    fn charge(&mut self, now: Instant) {
+    ///
+    /// A non-preemptive section begins with its first executed tick, so that what happens at one
+    /// instant does not depend on the order in which a platform tells it.
+    fn charge<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         let interval = now.since(self.now);
         self.now = now;
+        self.since = now;
         let executed = interval.saturating_sub(self.uncharged).as_work();
         self.uncharged = Span::ZERO;
         let Some(id) = self.running else { return };
@@ -205,7 +206,6 @@ impl<P: Policy> Shard<P> {
             return;
         }
         let t = &mut self.threads[id.index()];
-        self.protected = t.in_section;
         if let Some(job) = &mut t.job {
             job.received = job.received.saturating_add(executed);
         }
@@ -214,10 +214,12 @@ impl<P: Policy> Shard<P> {
                 t.debt = t.debt.saturating_add(executed.saturating_sub(t.budget));
             }
             t.budget = t.budget.saturating_sub(executed);
-            self.policy.charge(id, executed);
-        } else {
-            self.background.charge(id, executed);
         }
+        let band = t.band;
+        if t.in_section {
+            self.hierarchy.hold(id, band);
+        }
+        self.hierarchy.charge(now, id, band, executed, sink);
     }
 
     fn miss<S: Sink>(
@@ -254,31 +256,17 @@ impl<P: Policy> Shard<P> {
         refused: Option<Refusal>,
         sink: &mut S,
     ) -> Decision {
-        let pick = self.choose(now);
-        let chosen = pick.map(|pick| pick.thread);
-        self.until = pick.and_then(|pick| pick.until);
+        let Choice { next, until } = self.hierarchy.pick(now);
+        self.until = until;
+        let chosen = match next {
+            Next::Thread(thread) => Some(thread),
+            Next::Idle => None,
+        };
         self.switch_to(now, chosen, sink);
         Decision {
-            next: chosen.map_or(Next::Idle, Next::Thread),
+            next,
             arm: self.next_instant(now),
             refused,
-        }
-    }
-
-    fn choose(&mut self, now: Instant) -> Option<Pick> {
-        if self.protected
-            && let Some(thread) = self.running
-            && self.threads[thread.index()].queued
-        {
-            return Some(Pick {
-                thread,
-                until: None,
-            });
-        }
-        self.protected = false;
-        match self.policy.pick(now) {
-            Some(pick) => Some(pick),
-            None => self.background.pick(now),
         }
     }
 
@@ -322,10 +310,9 @@ impl<P: Policy> Shard<P> {
             t.is_budgeted()
                 .then(|| now.saturating_add(t.budget.as_span()))
         });
-        [self.timeline.next(), budget_end, self.until]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = Choice::earlier(self.timeline.next(), budget_end);
+        let theirs = Choice::earlier(self.hierarchy.next_timer(), self.until);
+        Choice::earlier(own, theirs)
     }
 
     fn enqueue(&mut self, thread: usize) {
@@ -334,18 +321,15 @@ impl<P: Policy> Shard<P> {
         t.state = State::Ready;
         t.queued = true;
         let (id, attributes) = (t.id(thread), t.attributes());
-        match t.band {
-            Band::RealTime => self.policy.wake(id, &attributes),
-            Band::Background => self.background.wake(id, attributes.priority),
-        }
+        let (now, since, band) = (self.now, self.since, t.band);
+        self.hierarchy.wake(now, since, id, &attributes, band);
     }
 
     fn leave_section(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         t.in_section = false;
-        if self.running == Some(t.id(thread)) {
-            self.protected = false;
-        }
+        let id = t.id(thread);
+        self.hierarchy.release(id);
     }
 
     fn dequeue(&mut self, thread: usize) {
@@ -358,11 +342,8 @@ impl<P: Policy> Shard<P> {
         }
         let t = &mut self.threads[thread];
         t.queued = false;
-        let id = t.id(thread);
-        match t.band {
-            Band::RealTime => self.policy.block(id),
-            Band::Background => self.background.block(id),
-        }
+        let (id, band) = (t.id(thread), t.band);
+        self.hierarchy.block(self.now, id, band);
     }
 
     /// Checks the invariants that are cheap enough for every exit of a debug build, O(n).
@@ -387,7 +368,7 @@ impl<P: Policy> Shard<P> {
         if running > 1 {
             Err("I2: at most one thread runs")
         } else {
-            Ok(())
+            self.hierarchy.check()
         }
     }
 }

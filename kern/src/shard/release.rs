@@ -5,14 +5,14 @@ use punctual_model::{Class, Instant, Late, ThreadId};
 use super::Shard;
 use crate::constraint::Constraint;
 use crate::event::{Message, Refusal};
+use crate::hierarchy::{Band, Hierarchy};
 use crate::pending::PendingJob;
-use crate::policy::Policy;
 use crate::precedence::{Precedences, Source};
-use crate::thread::{Band, State, Thread};
+use crate::thread::{State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     pub(super) fn create<S: Sink>(
         &mut self,
         now: Instant,
@@ -30,7 +30,7 @@ impl<P: Policy> Shard<P> {
             ..Thread::vacant()
         };
         let id = self.threads[index].id(index);
-        self.policy.attach(id);
+        self.hierarchy.attach(id);
         self.last_created = Some(id);
         sink.trace(now, TraceEvent::Created { thread: id });
         self.install(now, index, constraint);
@@ -142,11 +142,14 @@ impl<P: Policy> Shard<P> {
                 break;
             }
             quota -= 1;
+            self.since = at;
             match timer {
                 Timer::Release => self.serve_release(now, thread, at, sink),
                 Timer::Timeout => self.time_out(now, thread, sink),
             }
         }
+        self.since = now;
+        self.hierarchy.serve_timers(now, strictly, sink);
         quota
     }
 

@@ -6,11 +6,10 @@ use core::fmt;
 use punctual_model::{CpuId, Instant, Span, ThreadId};
 
 use super::Shard;
-use super::background::Background;
 use crate::constraint::Constraint;
 use crate::event::Refusal;
+use crate::hierarchy::Hierarchy;
 use crate::pending::Pool;
-use crate::policy::Policy;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
@@ -60,9 +59,9 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-impl<P: Policy> Shard<P> {
+impl<H: Hierarchy> Shard<H> {
     /// A shard without threads, at instant 0.
-    pub fn new(capacity: Capacity, policy: P) -> Self {
+    pub fn new(capacity: Capacity, hierarchy: H) -> Self {
         let n = capacity.threads.min(1 << 31);
         Shard {
             threads: (0..n).map(|_| Thread::vacant()).collect(),
@@ -72,12 +71,11 @@ impl<P: Policy> Shard<P> {
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
-            policy,
-            background: Background::new(n, capacity.background_turn),
+            hierarchy,
             running: None,
             now: Instant::ZERO,
             uncharged: Span::ZERO,
-            protected: false,
+            since: Instant::ZERO,
             unsettled: 0,
             until: None,
             more: false,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use punctual_kern::{Attributes, Capacity, Constraint, NoSink, Pick, Policy, Shard};
+use punctual_kern::{Attributes, Capacity, Constraint, NoSink, OneLevel, Pick, Policy, Shard};
 use punctual_linux::{CpuPlan, RunOptions, ThreadPlan, clock_rate, job, run};
 use punctual_model::{Class, CpuId, Span, Task, ThreadId};
 
@@ -16,8 +16,8 @@ struct NoPolicy;
 impl Policy for NoPolicy {
     fn wake(&mut self, _: ThreadId, _: &Attributes) {}
     fn block(&mut self, _: ThreadId) {}
-    fn pick(&mut self, _: punctual_model::Instant) -> Option<Pick> {
-        None
+    fn pick(&mut self, _: punctual_model::Instant) -> Pick {
+        Pick::NOBODY
     }
 }
 
@@ -28,7 +28,7 @@ fn fly(host: u32, give_back: bool) {
         pending: 4,
         background_turn,
     };
-    let mut shard = Shard::new(capacity, NoPolicy);
+    let mut shard = Shard::new(capacity, OneLevel::new(capacity, NoPolicy));
     let task = Task::new("spin", CpuId(0), Class::Aperiodic);
     let id = shard
         .attach(Constraint::of_task(&task, 0))

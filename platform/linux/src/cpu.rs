@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
-    Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink, TraceEvent,
+    Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink, TraceEvent,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
@@ -30,14 +30,14 @@ const RESEND_NS: u64 = 50_000;
 /// One CPU with its policy and its recorder. The host comes first: an address of one is an address
 /// of the other.
 #[repr(C)]
-pub(crate) struct Cpu<P, S> {
+pub(crate) struct Cpu<H, S> {
     pub(crate) host: Host,
-    core: UnsafeCell<Core<P, S>>,
+    core: UnsafeCell<Core<H, S>>,
 }
 
 /// Touched with the gate closed only.
-pub(crate) struct Core<P, S> {
-    pub(crate) shard: Shard<P>,
+pub(crate) struct Core<H, S> {
+    pub(crate) shard: Shard<H>,
     pub(crate) sink: S,
     /// Arrivals of sporadic threads, in order.
     pub(crate) arrivals: Vec<(Instant, ThreadId)>,
@@ -127,13 +127,13 @@ impl<S: Sink> Sink for Counting<'_, S> {
     }
 }
 
-impl<P: Policy, S: Sink> Core<P, S> {
+impl<H: Hierarchy, S: Sink> Core<H, S> {
     pub(crate) fn new(
-        shard: Shard<P>,
+        shard: Shard<H>,
         sink: S,
         arrivals: Vec<(Instant, ThreadId)>,
         options: &RunOptions,
-    ) -> Core<P, S> {
+    ) -> Core<H, S> {
         let end = end_of(options);
         Core {
             shard,
@@ -359,8 +359,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 }
 
-impl<P: Policy, S: Sink> Cpu<P, S> {
-    pub(crate) fn new(host: Host, core: Core<P, S>) -> Box<Cpu<P, S>> {
+impl<H: Hierarchy, S: Sink> Cpu<H, S> {
+    pub(crate) fn new(host: Host, core: Core<H, S>) -> Box<Cpu<H, S>> {
         Box::new(Cpu {
             host,
             core: UnsafeCell::new(core),
@@ -368,7 +368,7 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
     }
 
     /// The core. To be borrowed with the gate closed only, and never across a switch.
-    pub(crate) fn core(&self) -> *mut Core<P, S> {
+    pub(crate) fn core(&self) -> *mut Core<H, S> {
         self.core.get()
     }
 
@@ -392,14 +392,14 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
 /// Takes one entry and returns who runs then (null: the carrier). Does not switch.
 ///
 /// # Safety
-/// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
+/// `host` is the host of a `Cpu<H, S>`, its gate is closed by the caller on its kernel thread, and
 /// no reference into the core is alive.
-pub(crate) unsafe fn decide<P: Policy, S: Sink>(
+pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
     host: *const Host,
     event: Event,
     given_back: bool,
 ) -> *const Light {
-    let cpu = host.cast::<Cpu<P, S>>();
+    let cpu = host.cast::<Cpu<H, S>>();
     // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
     let cpu = unsafe { &*cpu };
     // SAFETY: the gate is closed, so nobody else borrows the core until this function has returned
@@ -413,9 +413,9 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) {
+pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<P, S>(host, event, false) };
+    let target = unsafe { decide::<H, S>(host, event, false) };
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_to(host, target) };
@@ -425,8 +425,12 @@ pub(crate) unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) 
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Instant, to: Instant) {
-    let cpu = host.cast::<Cpu<P, S>>();
+pub(crate) unsafe fn note_sleep<H: Hierarchy, S: Sink>(
+    host: *const Host,
+    from: Instant,
+    to: Instant,
+) {
+    let cpu = host.cast::<Cpu<H, S>>();
     // SAFETY: as in `decide`.
     let core = unsafe { &mut *(*cpu).core.get() };
     core.slept(from, to);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use punctual_kern::{
-    Attributes, Capacity, Constraint, Decision, Event, NoSink, Pick, Policy, Shard, Sink,
+    Attributes, Capacity, Constraint, Decision, Event, NoSink, OneLevel, Pick, Policy, Shard, Sink,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Reserve, Span, Task, ThreadId, Work,
@@ -126,8 +126,8 @@ struct NoPolicy;
 impl Policy for NoPolicy {
     fn wake(&mut self, _thread: ThreadId, _attributes: &Attributes) {}
     fn block(&mut self, _thread: ThreadId) {}
-    fn pick(&mut self, _now: Instant) -> Option<Pick> {
-        None
+    fn pick(&mut self, _now: Instant) -> Pick {
+        Pick::NOBODY
     }
 }
 
@@ -139,14 +139,12 @@ fn short_run<S: Sink + Send + 'static>(
     sink: S,
 ) -> Result<(S, Mode), RunError> {
     let rate = clock_rate().frequency;
-    let mut shard = Shard::new(
-        Capacity {
-            threads: bodies.len() + 1,
-            pending: 4,
-            background_turn: Span::from_ticks(rate.ticks_up(turn_ns)),
-        },
-        NoPolicy,
-    );
+    let capacity = Capacity {
+        threads: bodies.len() + 1,
+        pending: 4,
+        background_turn: Span::from_ticks(rate.ticks_up(turn_ns)),
+    };
+    let mut shard = Shard::new(capacity, OneLevel::new(capacity, NoPolicy));
     let task = Task::new("measure", CpuId(0), Class::Aperiodic);
     let mut threads = Vec::new();
     for body in bodies {

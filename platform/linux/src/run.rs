@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_kern::{Policy, Shard, Sink};
+use punctual_kern::{Hierarchy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, clock_rate};
@@ -32,13 +32,13 @@ pub struct ThreadPlan {
 }
 
 /// One CPU of a plan. All instants count ticks of [`clock_rate`].
-pub struct CpuPlan<P, S> {
+pub struct CpuPlan<H, S> {
     /// The host CPU that it is pinned to.
     pub host: u32,
     /// Its name in the system; its kernel thread is called `punctual/NAME`.
     pub name: String,
     /// The scheduler, with its threads attached.
-    pub shard: Shard<P>,
+    pub shard: Shard<H>,
     /// The recorder. Called inside the scheduler: it must not allocate, lock or block.
     pub sink: S,
     /// One per thread of the shard.
@@ -145,7 +145,7 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<P, S> {
+impl<H: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
         f.debug_struct("CpuPlan")
@@ -173,9 +173,9 @@ static RUNNING: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 /// See [`RunError`]; a body that panics is not an error of the run.
-pub fn run<P, S>(plan: Vec<CpuPlan<P, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
+pub fn run<H, S>(plan: Vec<CpuPlan<H, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
 where
-    P: Policy + Send + 'static,
+    H: Hierarchy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let _one = match RUNNING.try_lock() {
@@ -246,7 +246,7 @@ where
     })
 }
 
-fn check_cpus<P, S>(plan: &[CpuPlan<P, S>]) -> Result<(), RunError> {
+fn check_cpus<H, S>(plan: &[CpuPlan<H, S>]) -> Result<(), RunError> {
     let allowed = crate::sys::allowed_cpus().map_err(|error| RunError::System {
         what: "ask which CPUs are allowed",
         error,
@@ -274,9 +274,9 @@ struct Member {
 type Report<S> = (usize, CpuOutcome<S>, Vec<Panic>);
 
 impl Member {
-    fn start<P, S>(plan: CarrierPlan<P, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
+    fn start<H, S>(plan: CarrierPlan<H, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
     where
-        P: Policy + Send + 'static,
+        H: Hierarchy + Send + 'static,
         S: Sink + Send + 'static,
     {
         let (ready_out, ready) = channel();

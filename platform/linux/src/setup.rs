@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual_kern::{Policy, Sink};
+use punctual_kern::{Hierarchy, Sink};
 use punctual_model::{Instant, Span};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Context, switch, switch_by_system_call};
@@ -23,9 +23,9 @@ use crate::text::LibraryText;
 use crate::tls::{Library, Storage};
 
 /// What a carrier is given.
-pub(crate) struct CarrierPlan<P, S> {
+pub(crate) struct CarrierPlan<H, S> {
     pub(crate) index: usize,
-    pub(crate) cpu: CpuPlan<P, S>,
+    pub(crate) cpu: CpuPlan<H, S>,
     pub(crate) options: RunOptions,
     pub(crate) signal: i32,
     pub(crate) library: Library,
@@ -46,13 +46,13 @@ pub(crate) struct Start {
 }
 
 /// The life of a carrier. `None`: the run was given up before its start.
-pub(crate) fn carrier<P, S>(
-    plan: CarrierPlan<P, S>,
+pub(crate) fn carrier<H, S>(
+    plan: CarrierPlan<H, S>,
     ready: &Sender<Result<Ready, RunError>>,
     start: &Receiver<Start>,
 ) -> Option<(CpuOutcome<S>, Vec<Panic>)>
 where
-    P: Policy + Send + 'static,
+    H: Hierarchy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let (index, shared) = (plan.index, Arc::clone(&plan.shared));
@@ -84,7 +84,7 @@ where
         shared_cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
-        unsafe { carry::<P, S>(host) };
+        unsafe { carry::<H, S>(host) };
     }
     shared_cpu.host.timer.disarm();
     // SAFETY: as above; the run is over.
@@ -128,16 +128,16 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
 /// A carrier's CPU and threads. The CPU is behind a raw pointer, from a box: light threads and
 /// signals reach it by address, which a box would claim for itself.
 #[allow(clippy::vec_box)] // As for `bury`.
-struct Prepared<P, S> {
+struct Prepared<H, S> {
     said: Ready,
-    cpu: *mut Cpu<P, S>,
+    cpu: *mut Cpu<H, S>,
     lights: Vec<Box<Light>>,
 }
 
 /// Everything that can fail, before the run starts.
-fn prepare<P, S>(plan: CarrierPlan<P, S>) -> Result<Prepared<P, S>, RunError>
+fn prepare<H, S>(plan: CarrierPlan<H, S>) -> Result<Prepared<H, S>, RunError>
 where
-    P: Policy + Send + 'static,
+    H: Hierarchy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let system = |what: &'static str| move |error| RunError::System { what, error };
@@ -162,7 +162,7 @@ where
     };
     let host = Host::new(
         index,
-        enter::<P, S>,
+        enter::<H, S>,
         switch,
         clock,
         shared,
@@ -232,7 +232,7 @@ fn take_class(options: &RunOptions) -> Ready {
     Ready { real_time, lost }
 }
 
-impl<P: Policy, S: Sink> Core<P, S> {
+impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// The run gets its origin.
     fn begin(&mut self, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use punctual_kern::{CpuPlan, Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink};
+use punctual_kern::{
+    CpuPlan, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
+};
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId};
 
 use crate::body::{Body, Program};
@@ -27,8 +29,8 @@ struct Standstill {
     every: Span,
 }
 
-pub(crate) struct Cpu<'a, P, S> {
-    shard: Shard<P>,
+pub(crate) struct Cpu<'a, H, S> {
+    shard: Shard<H>,
     pub(crate) sink: S,
     tasks: Vec<TaskId>,
     programs: Vec<Program>,
@@ -50,16 +52,16 @@ pub(crate) struct Cpu<'a, P, S> {
     pub(crate) counters: Counters,
 }
 
-impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
+impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     pub(crate) fn new(
         system: &'a System,
         plan: &CpuPlan,
-        policy: P,
+        hierarchy: H,
         sink: S,
         faults: &Faults,
         seed: u64,
     ) -> Result<Self, punctual_kern::ConfigError> {
-        let shard = plan.build(policy)?;
+        let shard = plan.build(hierarchy)?;
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
         let programs = tasks
             .iter()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, CpuPlan, Plan, Policy, Sink};
+use punctual_kern::{ConfigError, CpuPlan, Hierarchy, Plan, Sink};
 use punctual_model::{Class, CpuId, Instant, Span, System, TaskId};
 
 use crate::MAX_CPUS;
@@ -21,11 +21,11 @@ pub struct Options {
     pub faults: Faults,
 }
 
-/// One CPU's part of the input: policy and recorder; the plan gives the rest.
+/// One CPU's part of the input: hierarchy and recorder; the plan gives the rest.
 #[derive(Debug)]
-pub struct CpuInput<P, S> {
-    /// Which thread runs next there.
-    pub policy: P,
+pub struct CpuInput<H, S> {
+    /// What orders its threads.
+    pub hierarchy: H,
     /// What is told about it.
     pub sink: S,
 }
@@ -124,7 +124,9 @@ impl fmt::Display for SimError {
             SimError::TooManyCpus(n) => {
                 write!(f, "{n} CPUs: virtual time runs at most {MAX_CPUS}")
             }
-            SimError::InputsDoNotMatch => write!(f, "one policy and one recorder per CPU needed"),
+            SimError::InputsDoNotMatch => {
+                write!(f, "one hierarchy and one recorder per CPU needed")
+            }
             SimError::Config(error) => write!(f, "{error}"),
         }
     }
@@ -153,10 +155,10 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 ///
 /// # Errors
 /// Too many CPUs, inputs that do not match, or a plan that the core refuses.
-pub fn run<P: Policy, S: Sink>(
+pub fn run<H: Hierarchy, S: Sink>(
     system: &System,
     plan: &Plan,
-    inputs: Vec<CpuInput<P, S>>,
+    inputs: Vec<CpuInput<H, S>>,
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
@@ -166,11 +168,11 @@ pub fn run<P: Policy, S: Sink>(
     if inputs.len() != plan.cpus.len() {
         return Err(SimError::InputsDoNotMatch);
     }
-    let mut cpus: Vec<Option<Cpu<'_, P, S>>> = Vec::new();
+    let mut cpus: Vec<Option<Cpu<'_, H, S>>> = Vec::new();
     for (input, cpu_plan) in inputs.into_iter().zip(&plan.cpus) {
-        let CpuInput { policy, sink } = input;
+        let CpuInput { hierarchy, sink } = input;
         let (faults, seed) = (&options.faults, options.seed);
-        let cpu = Cpu::new(system, cpu_plan, policy, sink, faults, seed);
+        let cpu = Cpu::new(system, cpu_plan, hierarchy, sink, faults, seed);
         cpus.push(Some(cpu.map_err(SimError::Config)?));
     }
     let plans: Vec<&CpuPlan> = plan.cpus.iter().collect();
@@ -184,7 +186,7 @@ pub fn run<P: Policy, S: Sink>(
         groups(&plans)
     };
     for group in together {
-        let mut members: Vec<(usize, Cpu<'_, P, S>)> = group
+        let mut members: Vec<(usize, Cpu<'_, H, S>)> = group
             .iter()
             .filter_map(|&i| cpus[i].take().map(|cpu| (i, cpu)))
             .collect();
@@ -230,14 +232,14 @@ fn longest_deadline(system: &System) -> Span {
 }
 
 /// CPUs that are simulated together.
-struct Group<'g, 'a, P, S> {
-    members: &'g mut [(usize, Cpu<'a, P, S>)],
+struct Group<'g, 'a, H, S> {
+    members: &'g mut [(usize, Cpu<'a, H, S>)],
     horizon: Instant,
     limit: Instant,
     now: Instant,
 }
 
-impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
+impl<H: Hierarchy, S: Sink> Group<'_, '_, H, S> {
     /// Returns `false` when the observer ended it.
     fn run(&mut self, observer: &mut impl Observer) -> bool {
         let mut steps = 0_u32;

@@ -1,8 +1,8 @@
 //! What one event of the scheduler core costs, against the number of threads.
 
-use punctual_kern::{Capacity, Constraint, Event, NoSink, Policy, Shard};
+use punctual_kern::{Capacity, Constraint, Event, Hierarchy, NoSink, OneLevel, Shard};
 use punctual_model::{Class, CpuId, Instant, PolicyKind, Priority, Span, Task, Work};
-use punctual_policy::AnyPolicy;
+use punctual_policy::{AnyHierarchy, AnyPolicy};
 
 use super::figure::{Bench, time};
 
@@ -40,7 +40,9 @@ pub(super) fn benches() -> Vec<Bench> {
 
 fn measure(kind: PolicyKind, threads: u32) -> Result<Vec<f64>, String> {
     let capacity = Capacity::for_threads(threads as usize);
-    let mut shard = Shard::new(capacity, AnyPolicy::new(kind, threads as usize, |ns| ns));
+    let policy = AnyPolicy::new(kind, threads as usize, |ns| ns);
+    let hierarchy = AnyHierarchy::OneLevel(OneLevel::new(capacity, policy));
+    let mut shard = Shard::new(capacity, hierarchy);
     let period = u64::from(threads) * 4 + 1_000;
     for index in 0..threads {
         shard
@@ -76,7 +78,7 @@ fn measure(kind: PolicyKind, threads: u32) -> Result<Vec<f64>, String> {
 }
 
 /// Everybody is released at `start`, then one after the other completes. Returns how many did.
-fn round<P: Policy>(shard: &mut Shard<P>, threads: u32, start: Instant) -> u32 {
+fn round<H: Hierarchy>(shard: &mut Shard<H>, threads: u32, start: Instant) -> u32 {
     let mut decision = shard.handle(start, Event::Tick, &mut NoSink);
     while decision.arm == Some(start) {
         decision = shard.handle(start, Event::Tick, &mut NoSink);

@@ -7,7 +7,7 @@ use punctual_kern::{NoSink, Plan};
 use punctual_linux::job::{now_ns, yield_now};
 use punctual_linux::{Body, CpuPlan, RunOptions, ThreadPlan, clock_rate, run};
 use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, ThreadId};
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 
 use super::figure::{Bench, time};
 use super::rivals;
@@ -126,7 +126,6 @@ fn run_tasks(
     };
     let plan = Plan::new(&system, clock_rate().frequency);
     let cpu = plan.cpus.first().ok_or("the plan has no CPU")?;
-    let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks);
     let thread = |((index, task), body): ((u32, &Task), Body)| ThreadPlan {
         id: ThreadId::new(index, 0),
         name: task.name.clone(),
@@ -135,7 +134,9 @@ fn run_tasks(
     let plan = CpuPlan {
         host: rivals::quiet_cpu()?,
         name: "bench".into(),
-        shard: cpu.build(policy).map_err(|error| error.to_string())?,
+        shard: cpu
+            .build(AnyHierarchy::new(cpu))
+            .map_err(|error| error.to_string())?,
         sink: NoSink,
         threads: (0..).zip(&system.tasks).zip(bodies).map(thread).collect(),
         arrivals: Vec::new(),

@@ -4,7 +4,7 @@ use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Span, System, Task, Work,
 };
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Options};
 use punctual_trace::Recorder;
 
@@ -47,9 +47,9 @@ fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>
     for _ in 0..SAMPLES {
         let mut inputs = Vec::new();
         for cpu in &plan.cpus {
-            let policy = AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns);
+            let hierarchy = AnyHierarchy::new(cpu);
             let sink = recorder()?;
-            inputs.push(CpuInput { policy, sink });
+            inputs.push(CpuInput { hierarchy, sink });
         }
         let mut outcome = None;
         samples.push(time(JOBS, || {

@@ -7,7 +7,7 @@ use punctual_model::{
     Arrivals, Class, Cpu, CpuId, Frequency, Instant, OnOverrun, PolicyKind, Priority, Span, System,
     Task, TaskId, Work,
 };
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
 use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
 
@@ -102,7 +102,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
     let inputs = plan.cpus.iter().map(|cpu| CpuInput {
-        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ns| ns),
+        hierarchy: AnyHierarchy::new(cpu),
         sink: Recorder::with_capacity(4 << 20).expect("4 MiB"),
     });
     let options = Options {

@@ -2,7 +2,7 @@
 
 use punctual_kern::{NoSink, Plan};
 use punctual_model::{Cpu, CpuId, Frequency, PolicyKind, Span, System, TaskId, WorkSource};
-use punctual_policy::AnyPolicy;
+use punctual_policy::AnyHierarchy;
 use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
 use punctual_thread::{JobContext, Oracle, Step, Workloads};
@@ -41,7 +41,7 @@ fn fly(system: &System, duration: Span, faults: Faults, seed: u64) -> Oracle {
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
-        policy: AnyPolicy::new(cpu.policy, cpu.capacity.threads, |ticks| ticks),
+        hierarchy: AnyHierarchy::new(cpu),
         sink: NoSink,
     };
     let inputs = plan.cpus.iter().map(input).collect();

@@ -4,7 +4,7 @@
 
 use std::sync::Mutex;
 
-use punctual_kern::{Capacity, Constraint, Decision, Event, Shard, Sink, TraceEvent};
+use punctual_kern::{Capacity, Constraint, Decision, Event, OneLevel, Shard, Sink, TraceEvent};
 use punctual_linux::{CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
 use punctual_model::{Class, CpuId, Instant, Priority, Span, Task, ThreadId, Work};
 use punctual_policy::FixedPriority;
@@ -108,14 +108,17 @@ pub fn test_cpu() -> u32 {
 }
 
 /// A plan of one CPU. Background threads change turns every `turn_us`.
-pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority, S> {
+pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<FixedPriority>, S> {
     let rate = clock_rate().frequency;
     let capacity = Capacity {
         threads: specs.len(),
         pending: 64 * specs.len(),
         background_turn: Span::from_ticks(rate.ticks_up(turn_us * 1_000)),
     };
-    let mut shard = Shard::new(capacity, FixedPriority::new(specs.len()));
+    let mut shard = Shard::new(
+        capacity,
+        OneLevel::new(capacity, FixedPriority::new(specs.len())),
+    );
     let mut threads = Vec::new();
     for (order, spec) in (0..).zip(specs) {
         let constraint = Constraint::of_task(&spec.task, order)

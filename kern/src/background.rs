@@ -11,7 +11,7 @@ use crate::policy::Pick;
 
 /// Ready background threads by priority, then by turn.
 #[derive(Debug)]
-pub(super) struct Background {
+pub(crate) struct Background {
     ready: ReadyQueue<(Reverse<u32>, u64)>,
     turn: Span,
     /// What the first thread has left of its turn.
@@ -21,7 +21,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(capacity: usize, turn: Span) -> Self {
+    pub(crate) fn new(capacity: usize, turn: Span) -> Self {
         Background {
             ready: ReadyQueue::new(capacity),
             turn,
@@ -30,20 +30,26 @@ impl Background {
         }
     }
 
-    pub(super) fn wake(&mut self, thread: ThreadId, priority: Priority) {
+    pub(crate) fn wake(&mut self, thread: ThreadId, priority: Priority) {
         self.ready
             .insert(thread, (Reverse(priority.number()), self.next));
         self.next += 1;
     }
 
-    pub(super) fn block(&mut self, thread: ThreadId) {
+    /// A thread keeps its turn under a new priority only if that is the old one.
+    pub(crate) fn update(&mut self, thread: ThreadId, priority: Priority) {
+        self.block(thread);
+        self.wake(thread, priority);
+    }
+
+    pub(crate) fn block(&mut self, thread: ThreadId) {
         if self.ready.first().is_some_and(|(first, _)| first == thread) {
             self.left = self.turn;
         }
         self.ready.remove(thread);
     }
 
-    pub(super) fn rotate(&mut self, thread: ThreadId) {
+    pub(crate) fn rotate(&mut self, thread: ThreadId) {
         if let Some((first, (priority, _))) = self.ready.first()
             && first == thread
         {
@@ -53,7 +59,7 @@ impl Background {
         }
     }
 
-    pub(super) fn charge(&mut self, thread: ThreadId, work: Work) {
+    pub(crate) fn charge(&mut self, thread: ThreadId, work: Work) {
         self.left = self.left.saturating_sub(work.as_span());
         if self.left.is_zero() {
             self.rotate(thread);
@@ -61,9 +67,14 @@ impl Background {
         }
     }
 
-    pub(super) fn pick(&self, now: Instant) -> Option<Pick> {
-        let (thread, _) = self.ready.first()?;
+    pub(crate) fn pick(&self, now: Instant) -> Pick {
+        let Some((thread, _)) = self.ready.first() else {
+            return Pick::NOBODY;
+        };
         let until = (self.ready.len() > 1).then(|| now.saturating_add(self.left));
-        Some(Pick { thread, until })
+        Pick {
+            entity: Some(thread),
+            until,
+        }
     }
 }

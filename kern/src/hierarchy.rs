@@ -1,0 +1,121 @@
+//! The seam to the order of one CPU: one policy, or a tree of schedulers.
+//!
+//! A [`crate::Shard`] keeps threads, jobs and their budgets. Which of the ready threads runs is the
+//! business of its hierarchy: [`crate::OneLevel`] asks one policy (the common case, with nothing in
+//! the way), a tree of schedulers walks down from its root. Contract, beyond that of
+//! [`crate::Policy`]: of one entry, [`Hierarchy::begin`] comes first, then `charge`, then changes,
+//! [`Hierarchy::serve_timers`] before and after the event, and `pick` last.
+
+use punctual_model::{Instant, ThreadId, Work};
+
+use crate::event::Next;
+use crate::policy::Attributes;
+use crate::trace::Sink;
+
+/// Which ready set a thread belongs to. Real-time work always goes before background work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Band {
+    /// Ordered by the policy.
+    RealTime,
+    /// Runs when no real-time thread of the same node wants to.
+    Background,
+}
+
+/// Who runs, and until when that stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "the processor goes to whom the hierarchy chose"]
+pub struct Choice {
+    /// Who runs.
+    pub next: Next,
+    /// Ask again at this instant at the latest; `None`: until something happens.
+    pub until: Option<Instant>,
+}
+
+impl Choice {
+    /// Of two instants of which either may not be, the earlier.
+    #[inline]
+    pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, None) | (None, one) => one,
+        }
+    }
+}
+
+/// Orders the ready threads of one CPU.
+pub trait Hierarchy {
+    /// An entry begins: everything before `now` is over.
+    #[inline]
+    fn begin(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// A thread comes into the care of the root, not ready yet.
+    fn attach(&mut self, thread: ThreadId);
+
+    /// A thread leaves for good; it is not ready.
+    fn detach(&mut self, thread: ThreadId);
+
+    /// A thread becomes ready. It has wanted the processor since `since`, at or before `now`, which
+    /// is earlier when a timer was served late.
+    fn wake(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        thread: ThreadId,
+        attributes: &Attributes,
+        band: Band,
+    );
+
+    /// A thread is no longer ready.
+    fn block(&mut self, now: Instant, thread: ThreadId, band: Band);
+
+    /// A ready thread's attributes have changed.
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band);
+
+    /// The running thread lets others of the same urgency go first.
+    fn yield_now(&mut self, thread: ThreadId, band: Band);
+
+    /// The running thread has executed for this long, up to `now`.
+    fn charge<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: ThreadId,
+        band: Band,
+        work: Work,
+        sink: &mut S,
+    );
+
+    /// The running thread has executed inside a non-preemptive section: no sibling of its node is
+    /// chosen until `release`, or until it is no longer ready.
+    fn hold(&mut self, thread: ThreadId, band: Band);
+
+    /// The section of a thread is over, if it had begun.
+    fn release(&mut self, thread: ThreadId);
+
+    /// Whether a thread keeps its siblings away.
+    fn holds(&self, thread: ThreadId) -> bool;
+
+    /// Serves what is due by itself (supply that comes again) before `now`, or also at it.
+    #[inline]
+    fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {
+        let _ = (now, strictly, sink);
+    }
+
+    /// When something is due by itself next.
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Who runs from now on.
+    fn pick(&mut self, now: Instant) -> Choice;
+
+    /// Checks the invariants, at entry and exit of a debug build; the error names the broken one.
+    ///
+    /// # Errors
+    /// The name of the broken invariant.
+    fn check(&self) -> Result<(), &'static str> {
+        Ok(())
+    }
+}

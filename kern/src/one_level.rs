@@ -1,0 +1,127 @@
+//! The common hierarchy: one policy for a CPU, and background work below it.
+
+use punctual_model::{Instant, ThreadId, Work};
+
+use crate::background::Background;
+use crate::event::Next;
+use crate::hierarchy::{Band, Choice, Hierarchy};
+use crate::policy::{Attributes, Pick, Policy};
+use crate::shard::Capacity;
+use crate::trace::Sink;
+
+/// One policy orders the real-time threads of a CPU; what it leaves idle goes to the background.
+///
+/// Specialised for its policy: an entry costs what the policy's queues cost, nothing more.
+#[derive(Debug)]
+pub struct OneLevel<P> {
+    policy: P,
+    background: Background,
+    /// Who executes inside a non-preemptive section: nobody else runs.
+    held: Option<ThreadId>,
+}
+
+impl<P> OneLevel<P> {
+    /// Room for as many threads as the shard, in the order of `policy`.
+    pub fn new(capacity: Capacity, policy: P) -> Self {
+        OneLevel {
+            policy,
+            background: Background::new(capacity.threads, capacity.background_turn),
+            held: None,
+        }
+    }
+
+    /// The policy, for inspection.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+}
+
+impl<P: Policy> Hierarchy for OneLevel<P> {
+    fn attach(&mut self, thread: ThreadId) {
+        self.policy.attach(thread);
+    }
+
+    fn detach(&mut self, thread: ThreadId) {
+        self.policy.detach(thread);
+    }
+
+    #[inline]
+    fn wake(&mut self, _: Instant, _: Instant, thread: ThreadId, a: &Attributes, band: Band) {
+        match band {
+            Band::RealTime => self.policy.wake(thread, a),
+            Band::Background => self.background.wake(thread, a.priority),
+        }
+    }
+
+    #[inline]
+    fn block(&mut self, _: Instant, thread: ThreadId, band: Band) {
+        match band {
+            Band::RealTime => self.policy.block(thread),
+            Band::Background => self.background.block(thread),
+        }
+    }
+
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        match band {
+            Band::RealTime => self.policy.update(thread, attributes),
+            Band::Background => self.background.update(thread, attributes.priority),
+        }
+    }
+
+    fn yield_now(&mut self, thread: ThreadId, band: Band) {
+        match band {
+            Band::RealTime => self.policy.yield_now(thread),
+            Band::Background => self.background.rotate(thread),
+        }
+    }
+
+    #[inline]
+    fn charge<S: Sink>(&mut self, _: Instant, t: ThreadId, band: Band, work: Work, _: &mut S) {
+        match band {
+            Band::RealTime => self.policy.charge(t, work),
+            Band::Background => self.background.charge(t, work),
+        }
+    }
+
+    #[inline]
+    fn hold(&mut self, thread: ThreadId, _: Band) {
+        self.held = Some(thread);
+    }
+
+    #[inline]
+    fn release(&mut self, thread: ThreadId) {
+        if self.held == Some(thread) {
+            self.held = None;
+        }
+    }
+
+    fn holds(&self, thread: ThreadId) -> bool {
+        self.held == Some(thread)
+    }
+
+    #[inline]
+    fn pick(&mut self, now: Instant) -> Choice {
+        if let Some(held) = self.held {
+            return Choice::of(Pick::run(held));
+        }
+        let pick = self.policy.pick(now);
+        if pick.entity.is_some() {
+            return Choice::of(pick);
+        }
+        let background = self.background.pick(now);
+        Choice::of(Pick {
+            entity: background.entity,
+            until: Choice::earlier(pick.until, background.until),
+        })
+    }
+}
+
+impl Choice {
+    #[inline]
+    fn of(pick: Pick) -> Choice {
+        Choice {
+            next: pick.entity.map_or(Next::Idle, Next::Thread),
+            until: pick.until,
+        }
+    }
+}
