@@ -40,6 +40,8 @@ pub(crate) struct Assembly {
     pub(crate) header: Header,
     plan: Plan,
     tasks: Vec<TaskInfo>,
+    schedulers: Vec<String>,
+    resources: Vec<String>,
     names: Vec<String>,
     cpus: Vec<CpuLog>,
 }
@@ -65,6 +67,8 @@ impl Assembly {
                 faults: Vec::new(),
             },
             tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
+            schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+            resources: system.resources.iter().map(|r| r.name.clone()).collect(),
             names: system.cpus.iter().map(|cpu| cpu.name.clone()).collect(),
             plan,
             cpus: Vec::new(),
@@ -109,6 +113,8 @@ impl Assembly {
             header,
             plan,
             tasks,
+            schedulers,
+            resources,
             cpus,
             ..
         } = self;
@@ -116,6 +122,8 @@ impl Assembly {
             header,
             plan,
             tasks,
+            schedulers,
+            resources,
             cpus,
             oracle,
         }

@@ -18,6 +18,11 @@ pub struct Log {
     pub plan: Plan,
     /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]).
     pub tasks: Vec<TaskInfo>,
+    /// Names of the schedulers below CPUs, in the order of the file
+    /// ([`punctual_model::SchedulerId`]).
+    pub schedulers: Vec<String>,
+    /// Names of the resources, in the order of the file ([`punctual_model::ResourceId`]).
+    pub resources: Vec<String>,
     /// The CPUs, in the order of the plan.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.

@@ -80,6 +80,8 @@ struct Reader {
     faults: Vec<String>,
     oracle: Option<Oracle>,
     tasks: Vec<TaskInfo>,
+    schedulers: Vec<String>,
+    resources: Vec<String>,
     cpus: Vec<CpuLog>,
     plans: Vec<CpuPlan>,
     plan: PlanReader,
@@ -153,6 +155,8 @@ impl Reader {
                 name: unescape(rest)?,
                 ..TaskInfo::default()
             }),
+            "scheduler" => self.schedulers.push(unescape(rest)?),
+            "resource" => self.resources.push(unescape(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
             _ => return Err(format!("`{}` is unknown here", clip(key))),
@@ -237,6 +241,8 @@ impl Reader {
             header,
             plan,
             tasks: self.tasks,
+            schedulers: self.schedulers,
+            resources: self.resources,
             cpus: self.cpus,
             oracle: self.oracle,
         })

@@ -3,6 +3,7 @@
 use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
 use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId};
 
+use super::policy;
 use super::words::{clip, number, read_field};
 use crate::decode::{Fields, thread_of};
 use crate::form::{self, Form};
@@ -48,7 +49,7 @@ pub(super) struct PlanReader {
 impl PlanReader {
     pub(super) fn line(&mut self, key: &str, rest: &str) -> Result<(), String> {
         match key {
-            "plan" => self.cpu = Some(policy(rest)?),
+            "plan" => self.cpu = Some(plan(rest)?),
             "capacity" => self.capacity = Some(capacity(rest)?),
             _ => {
                 let Some(form) = form::PLANS.iter().find(|form| form.name == key) else {
@@ -111,27 +112,11 @@ impl PlanReader {
     }
 }
 
-fn policy(text: &str) -> Result<(CpuId, PolicyKind), String> {
-    let mut words = text.split(' ');
-    let cpu = number(words.next().unwrap_or_default())?;
-    let cpu = u16::try_from(cpu).map_err(|_| "no CPU has such a number")?;
-    let (name, option) = (words.next().unwrap_or_default(), words.next());
-    let kind = match (name, option) {
-        ("fifo", None) => PolicyKind::Fifo,
-        ("edf", None) => PolicyKind::EarliestDeadlineFirst,
-        ("fixed-priority", None) => PolicyKind::FixedPriority { preemptive: true },
-        ("fixed-priority", Some("non-preemptive")) => {
-            PolicyKind::FixedPriority { preemptive: false }
-        }
-        ("round-robin", Some(timeslice)) => PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(number(timeslice)?),
-        },
-        _ => return Err(format!("`{}` is no policy", clip(text))),
-    };
-    match words.next() {
-        None => Ok((CpuId(cpu), kind)),
-        Some(word) => Err(format!("`{}` is one field too many", clip(word))),
-    }
+fn plan(text: &str) -> Result<(CpuId, PolicyKind), String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let (cpu, rest) = words.split_first().ok_or("a plan is of a CPU")?;
+    let cpu = u16::try_from(number(cpu)?).map_err(|_| "no CPU has such a number")?;
+    Ok((CpuId(cpu), policy::read(rest)?))
 }
 
 fn capacity(text: &str) -> Result<Capacity, String> {

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use punctual_kern::{CpuPlan, Source};
-use punctual_model::{PolicyKind, Span};
+use punctual_model::Span;
 
 use super::FIRST_LINE;
+use super::policy;
 use super::words::{escape, write_fields};
 use crate::encode;
 use crate::form;
@@ -27,6 +28,12 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
         line(&mut text, "task", &task.name);
         bound(&mut text, "bound", task.bound.as_ref());
         bound(&mut text, "machine-bound", task.machine_bound.as_ref());
+    }
+    for name in &log.schedulers {
+        line(&mut text, "scheduler", name);
+    }
+    for name in &log.resources {
+        line(&mut text, "resource", name);
     }
     for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
         line(&mut text, "cpu", &cpu.name);
@@ -107,16 +114,9 @@ fn counters(cpu: &CpuLog, text: &mut String) {
 }
 
 fn write_plan(plan: &CpuPlan, text: &mut String) {
-    let (cpu, policy) = (plan.cpu.0, plan.policy.name());
-    let _ = match plan.policy {
-        PolicyKind::FixedPriority { preemptive: false } => {
-            writeln!(text, "plan {cpu} {policy} non-preemptive")
-        }
-        PolicyKind::RoundRobin { timeslice } => {
-            writeln!(text, "plan {cpu} {policy} {}", timeslice.ticks())
-        }
-        _ => writeln!(text, "plan {cpu} {policy}"),
-    };
+    let _ = write!(text, "plan {}", plan.cpu.0);
+    let _ = policy::write(text, plan.policy);
+    text.push('\n');
     let room = plan.capacity;
     let turn = room.background_turn.ticks();
     let _ = writeln!(text, "capacity {} {} {turn}", room.threads, room.pending);

@@ -141,6 +141,8 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
         },
         plan,
         tasks: system.tasks.iter().map(info).collect(),
+        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
         cpus,
         oracle: None,
     }
