@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -62,6 +62,11 @@ const RULES: [Rule; 14] = [
         package: "punctual-spec",
         may_use: &["punctual-model"],
         reason: "a file becomes a model and nothing else",
+    },
+    Rule {
+        package: "punctual-generate",
+        may_use: &["punctual-model"],
+        reason: "what draws a system does not know whether it is feasible",
     },
     Rule {
         package: "punctual-thread",

@@ -1,0 +1,106 @@
+//! Whole random systems: every feature of the model with a probability of its own.
+//!
+//! A system begins as independent periodic tasks on one CPU. Then each feature is drawn, and the
+//! drawn ones are applied one after the other in the order of [`Feature::ALL`]; each is one function
+//! that changes some of the tasks. What comes out means something (`System::validate` accepts it)
+//! and is seldom easy.
+
+mod base;
+mod feature;
+mod hierarchy;
+mod machine;
+mod resources;
+mod tasks;
+
+use punctual_model::System;
+
+use crate::random::Random;
+
+pub use base::Scale;
+pub use feature::Feature;
+
+/// Draws that may turn out to mean nothing before a plain system is given instead.
+const ATTEMPTS: u32 = 50;
+
+/// How often each feature occurs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mix {
+    /// How many of 1,000 systems have no feature at all: there the tests are exact.
+    pub plain_per_mille: u32,
+    /// How many of 1,000 of the others have this feature.
+    pub chances: Vec<(Feature, u32)>,
+    /// The sizes of periods.
+    pub scale: Scale,
+    /// Most tasks, at least 2.
+    pub most_tasks: usize,
+}
+
+/// A system and what went into it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Drawn {
+    /// The system; `System::validate` accepts it.
+    pub system: System,
+    /// The features that found something to change.
+    pub features: Vec<Feature>,
+    /// Draws before this one that meant nothing.
+    pub discarded: u32,
+}
+
+impl Mix {
+    /// Every feature of `features` at a usual rate, on all scales.
+    pub fn of(features: &[Feature]) -> Mix {
+        Mix {
+            plain_per_mille: 200,
+            chances: features.iter().map(|f| (*f, f.usual_per_mille())).collect(),
+            scale: Scale::Any,
+            most_tasks: 7,
+        }
+    }
+
+    /// Draws a system. Equal streams give equal systems. O(tasks) per attempt.
+    pub fn draw(&self, random: &mut Random) -> Drawn {
+        for discarded in 0..ATTEMPTS {
+            let wanted = self.wanted(random);
+            let (system, features) = self.attempt(random, &wanted);
+            if system.validate().is_ok() {
+                return Drawn {
+                    system,
+                    features,
+                    discarded,
+                };
+            }
+        }
+        let (system, features) = self.attempt(random, &[]);
+        Drawn {
+            system,
+            features,
+            discarded: ATTEMPTS,
+        }
+    }
+
+    fn wanted(&self, random: &mut Random) -> Vec<Feature> {
+        if random.happens(self.plain_per_mille) {
+            return Vec::new();
+        }
+        let listed = |feature: &Feature| self.chances.iter().find(|(f, _)| f == feature);
+        let mut drawn = |feature: &Feature| listed(feature).is_some_and(|c| random.happens(c.1));
+        Feature::ALL.into_iter().filter(|f| drawn(f)).collect()
+    }
+
+    fn attempt(&self, random: &mut Random, wanted: &[Feature]) -> (System, Vec<Feature>) {
+        let scale = self.scale.settle(random);
+        let mut system = base::system(random, scale, self.most_tasks, wanted.len());
+        let mut features = Vec::new();
+        for feature in wanted {
+            let before = system.clone();
+            feature.apply(random, scale, &mut system);
+            if system != before {
+                features.push(*feature);
+            }
+        }
+        (system, features)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Resources: which tasks lock what, for how long, nested or one after the other.
+
+use punctual_model::{
+    AtBudgetEnd, Class, Mode, PolicyKind, Protocol, Resource, ResourceId, System, Use, Work,
+};
+
+use super::base::Scale;
+use crate::random::Random;
+
+/// A protocol that means something on this CPU.
+fn protocol(random: &mut Random, policy: PolicyKind) -> Protocol {
+    let fixed = [
+        Protocol::Inheritance,
+        Protocol::ImmediateCeiling,
+        Protocol::NonPreemptive,
+    ];
+    let edf = [Protocol::StackResource, Protocol::NonPreemptive];
+    let drawn = match policy {
+        PolicyKind::EarliestDeadlineFirst => random.pick(&edf),
+        _ => random.pick(&fixed),
+    };
+    drawn.copied().unwrap_or_default()
+}
+
+/// One or two resources; their users are siblings (tasks of one node), and at least two.
+pub(super) fn resources(random: &mut Random, _: Scale, system: &mut System) {
+    for index in 0..random.within(1, 2) {
+        let Some(chosen) = system.tasks.get(random.index(system.tasks.len())) else {
+            return;
+        };
+        let (cpu, node) = (chosen.cpu, chosen.scheduler);
+        let policy = match node {
+            Some(id) => system.schedulers[id.index()].policy,
+            None => system.cpus[cpu.index()].policy,
+        };
+        let preemptive = matches!(
+            policy,
+            PolicyKind::FixedPriority { preemptive: true } | PolicyKind::EarliestDeadlineFirst
+        );
+        let users: Vec<usize> = (0..system.tasks.len())
+            .filter(|&t| {
+                let task = &system.tasks[t];
+                let called = matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
+                called && task.cpu == cpu && task.scheduler == node
+            })
+            .filter(|_| random.happens(700))
+            .collect();
+        let Ok(id) = u16::try_from(system.resources.len()).map(ResourceId) else {
+            return;
+        };
+        if !preemptive || users.len() < 2 {
+            continue;
+        }
+        system.resources.push(Resource {
+            name: format!("r{index}"),
+            protocol: protocol(random, policy),
+            at_budget_end: if random.happens(500) {
+                AtBudgetEnd::Overrun
+            } else {
+                AtBudgetEnd::CheckFirst
+            },
+        });
+        for user in users {
+            lock(random, system, user, id);
+        }
+    }
+}
+
+/// One more section of this task: behind its others, or inside the last of them.
+fn lock(random: &mut Random, system: &mut System, user: usize, resource: ResourceId) {
+    let task = &mut system.tasks[user];
+    let used: u64 = task
+        .uses
+        .iter()
+        .filter(|u| u.inside.is_none())
+        .map(|u| u.length.ticks())
+        .sum();
+    let budget = task.class.budget().map_or(0, Work::ticks);
+    let outer = task.uses.last().copied().filter(|_| random.happens(500));
+    let room = match outer {
+        Some(outer) => outer.length.ticks(),
+        None => budget.saturating_sub(used) / 2,
+    };
+    if room == 0 {
+        return;
+    }
+    task.uses.push(Use {
+        resource,
+        length: Work::from_ticks(random.within(1, room)),
+        mode: if random.happens(800) {
+            Mode::Exclusive
+        } else {
+            Mode::Shared
+        },
+        inside: outer.map(|outer| outer.resource),
+    });
+}

@@ -1,0 +1,49 @@
+//! What is drawn means something, has what it says, and is mixed.
+
+use super::*;
+
+fn draws(mix: &Mix, count: u64) -> Vec<Drawn> {
+    (0..count)
+        .map(|seed| mix.draw(&mut Random::new(seed)))
+        .collect()
+}
+
+#[test]
+fn every_system_means_something_and_few_draws_are_lost() {
+    let drawn = draws(&Mix::of(&Feature::ALL), 3_000);
+    assert!(drawn.iter().all(|d| d.system.validate().is_ok()));
+    let lost: u32 = drawn.iter().map(|d| d.discarded).sum();
+    assert!(lost < 3_000, "{lost} draws meant nothing");
+}
+
+#[test]
+fn every_feature_occurs_alone_and_in_company() {
+    let drawn = draws(&Mix::of(&Feature::ALL), 3_000);
+    for feature in Feature::ALL {
+        let with = drawn
+            .iter()
+            .filter(|d| d.features.contains(&feature))
+            .count();
+        assert!(with > 50, "{} occurs {with} times", feature.name());
+    }
+    let plain = drawn.iter().filter(|d| d.features.is_empty()).count();
+    assert!((500..1_000).contains(&plain), "{plain} plain systems");
+    assert!(drawn.iter().any(|d| d.features.len() > 6));
+}
+
+#[test]
+fn features_that_are_not_listed_do_not_occur() {
+    let flat: Vec<Feature> = Feature::ALL
+        .into_iter()
+        .filter(|f| !f.is_hierarchy() && *f != Feature::Resources)
+        .collect();
+    for drawn in draws(&Mix::of(&flat), 1_000) {
+        assert!(drawn.system.schedulers.is_empty() && drawn.system.resources.is_empty());
+    }
+}
+
+#[test]
+fn equal_streams_draw_equal_systems() {
+    let mix = Mix::of(&Feature::ALL);
+    assert_eq!(draws(&mix, 200), draws(&mix, 200));
+}
