@@ -16,7 +16,7 @@ use crate::exactness::{self, Doubts};
 use crate::precedence::{self, Edge, Solution};
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
-use crate::{explain, fix, fixed_priority, quick, refuse, slack};
+use crate::{chain, explain, fix, fixed_priority, quick, refuse, slack};
 
 /// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
 /// analyses.
@@ -65,6 +65,8 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
         admitted: true,
         tasks: rows(system, &edges, &solution)?,
         cpus: Vec::new(),
+        chains: Vec::new(),
+        jitters: chain::jitters(system, &solution),
         refusals: Vec::new(),
     };
     for case in solution.cases.iter().flatten() {
@@ -79,6 +81,9 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
             .refusals
             .extend(refuse::refusals(system, case, &solution.bounds)?);
     }
+    verdict.chains = chain::chains(system, &solution, &verdict.tasks)?;
+    let late = chain::refusals(&verdict.chains, &verdict.jitters);
+    verdict.refusals.extend(late);
     verdict.admitted = verdict.refusals.is_empty();
     if verdict.admitted {
         add_slack(system, &edges, &mut verdict)?;

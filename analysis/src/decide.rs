@@ -14,10 +14,10 @@ use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::Meter;
 use crate::precedence::{self, Edge};
 use crate::utilization::{Ratio, compare_with_one};
-use crate::{edf, fixed_priority, round_robin, spuri};
+use crate::{chain, edf, fixed_priority, round_robin, spuri};
 
-/// CPUs whose tasks wait for each other, directly or through others. What happens outside of a
-/// component cannot change what happens in it.
+/// CPUs whose tasks wait for each other or stand in one chain, directly or through others. What
+/// happens outside of a component cannot change what happens in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Component(Vec<bool>);
 
@@ -28,8 +28,9 @@ impl Component {
         let place = |task: TaskId| system.tasks.get(task.index()).map(|t| t.cpu.index());
         loop {
             let mut grown = false;
-            for edge in edges {
-                let (Some(a), Some(b)) = (place(edge.from), place(edge.to)) else {
+            let waits = edges.iter().map(|e| (e.from, e.to));
+            for (from, to) in waits.chain(chain::links(system)) {
+                let (Some(a), Some(b)) = (place(from), place(to)) else {
                     continue;
                 };
                 if a < member.len() && b < member.len() && member[a] != member[b] {
@@ -92,7 +93,11 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
 
 /// Whether everything on the CPUs of `component` holds.
 pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
-    match try_admits(system, edges, component) {
+    let answer = match try_admits(system, edges, component) {
+        Ok(true) => chain::hold(system, edges, component),
+        answer => answer,
+    };
+    match answer {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => Ok(false),
         answer => answer,
     }

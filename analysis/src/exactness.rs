@@ -273,7 +273,9 @@ pub(crate) fn assumptions(case: &Case) -> Vec<String> {
             "equal priorities: the earlier arrival first, then the order in the file".into()
         }
         PolicyKind::Fifo => "the earlier arrival first, then the order in the file".into(),
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => "the processor never idles while a job is ready".into(),
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+            "the processor never idles while a job is ready".into()
+        }
     });
     list
 }

@@ -2,7 +2,7 @@
 //!
 //! Candidates, in this order; the first kind that mends is taken:
 //! 1. the wcet of one task of the CPUs concerned: the smallest relative reduction;
-//! 2. the deadline, or the required response, of the task that is late;
+//! 2. the deadline, or the required response, of the task that is late; what a chain allows;
 //! 3. the period of one task of the CPUs concerned: the smallest relative increase.
 //!
 //! # Assumptions
@@ -49,7 +49,7 @@ pub enum FixTarget {
     Deadline(TaskId),
     /// The period or minimum separation of a task, and the deadline where it equals it.
     Period(TaskId),
-    /// The required response with this index.
+    /// What the requirement with this index allows.
     Within(usize),
 }
 
@@ -108,7 +108,12 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
             Class::Once { .. } | Class::Aperiodic => {}
         },
         FixTarget::Within(index) => {
-            if let Some(Requirement::Response { within, .. }) = system.requirements.get_mut(index) {
+            if let Some(
+                Requirement::Response { within, .. }
+                | Requirement::Chain { within, .. }
+                | Requirement::Jitter { within, .. },
+            ) = system.requirements.get_mut(index)
+            {
                 *within = span;
             }
         }
@@ -145,7 +150,22 @@ fn parameter(system: &System, target: FixTarget) -> String {
             Class::Sporadic { .. } => key(task, "min-separation"),
             _ => key(task, "period"),
         },
-        FixTarget::Within(index) => format!("require.response[{index}].within"),
+        FixTarget::Within(index) => {
+            let same =
+                |r: &&Requirement| kind(r) == system.requirements.get(index).map_or("", kind);
+            let before = system.requirements.iter().take(index).filter(same).count();
+            let kind = system.requirements.get(index).map_or("", kind);
+            format!("require.{kind}[{before}].within")
+        }
+    }
+}
+
+/// The list of `[require]` that a requirement stands in.
+fn kind(requirement: &Requirement) -> &'static str {
+    match requirement {
+        Requirement::Response { .. } => "response",
+        Requirement::Chain { .. } => "chain",
+        Requirement::Jitter { .. } => "jitter",
     }
 }
 
@@ -246,7 +266,7 @@ impl Search<'_> {
     fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
         let own = match refusal.subject {
             Subject::Task(task) => Some(task),
-            Subject::Cpu(_) => None,
+            Subject::Cpu(_) | Subject::Requirement(_) => None,
         };
         let candidates = self.candidates(own);
         let budgets = candidates.iter().map(|&task| (FixTarget::Budget(task), 1));
@@ -266,6 +286,12 @@ impl Search<'_> {
                 }
             }
         }
+        if let Subject::Requirement(index) = refusal.subject {
+            let target = FixTarget::Within(index);
+            if let Some(fix) = self.fix(target, self.far(target))? {
+                return Ok(Some(fix));
+            }
+        }
         let periods = candidates.iter().map(|&task| FixTarget::Period(task));
         self.smallest(periods.map(|target| (target, self.far(target))))
     }
@@ -273,6 +299,13 @@ impl Search<'_> {
     /// A thousand times the present value: a fix beyond would be none.
     fn far(&self, target: FixTarget) -> u64 {
         get(self.system, target).unwrap_or(0).saturating_mul(1_000)
+    }
+}
+
+fn first_task(requirement: &Requirement) -> Option<TaskId> {
+    match requirement {
+        Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => Some(*task),
+        Requirement::Chain { tasks, .. } => tasks.first().copied(),
     }
 }
 
@@ -287,6 +320,13 @@ pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) 
         let cpu = match refusal.subject {
             Subject::Task(task) => system.tasks[task.index()].cpu,
             Subject::Cpu(cpu) => cpu,
+            Subject::Requirement(index) => {
+                let task = system.requirements.get(index).and_then(first_task);
+                let Some(task) = task.and_then(|t| system.tasks.get(t.index())) else {
+                    continue;
+                };
+                task.cpu
+            }
         };
         let Some(mine) = components.iter().position(|c| c.contains(cpu)) else {
             continue;

@@ -14,7 +14,7 @@
 //! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
-//! (who waits for whom, across CPUs), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`.
+//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`.
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
 //! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
@@ -27,6 +27,7 @@ mod admit;
 mod bounds;
 mod busy_window;
 mod case;
+mod chain;
 mod change;
 mod decide;
 mod demand;
@@ -48,6 +49,7 @@ mod utilization;
 mod verdict;
 
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
+pub use chain::{ChainVerdict, Handover, How, JitterVerdict};
 pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use fix::{Fix, FixTarget};

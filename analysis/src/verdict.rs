@@ -6,6 +6,7 @@ use core::fmt;
 
 use punctual_model::{CpuId, Span, TaskId, Work};
 
+use crate::chain::{ChainVerdict, JitterVerdict};
 use crate::fix::Fix;
 
 /// What the analysis says of a whole system.
@@ -18,6 +19,10 @@ pub struct Verdict {
     pub tasks: Vec<TaskVerdict>,
     /// Every CPU, in the order of the file.
     pub cpus: Vec<CpuVerdict>,
+    /// Every required chain, in the order of the file.
+    pub chains: Vec<ChainVerdict>,
+    /// Every required difference of responses, in the order of the file.
+    pub jitters: Vec<JitterVerdict>,
     /// Why it is refused; empty when admitted.
     pub refusals: Vec<Refusal>,
 }
@@ -162,9 +167,9 @@ pub enum QuickAnswer {
 /// One reason why a system is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The task or CPU.
+    /// The task, CPU or requirement.
     pub subject: Subject,
-    /// Its name in the file.
+    /// Its name in the file; of a chain, the names along it.
     pub name: String,
     /// What is wrong, in words, with the values.
     pub reason: String,
@@ -186,6 +191,8 @@ pub enum Subject {
     Task(TaskId),
     /// A CPU.
     Cpu(CpuId),
+    /// A chain or a difference of responses: its place in `System::requirements`.
+    Requirement(usize),
 }
 
 /// A concrete counter-example. Simulating the situation that [`Refusal::situation`] names shows it.

@@ -1,7 +1,7 @@
 //! A verdict for programs: the JSON of `check` (SEMANTICS §6).
 
-use punctual_analysis::{TaskVerdict, Verdict, Witness};
-use punctual_model::{CpuId, Span, System, readable};
+use punctual_analysis::{ChainVerdict, JitterVerdict, TaskVerdict, Verdict, Witness};
+use punctual_model::{CpuId, Span, System, TaskId, readable};
 use serde::Serialize;
 
 use crate::output::JSON_FORMAT;
@@ -14,6 +14,8 @@ pub(crate) struct VerdictJson {
     tasks: Vec<TaskJson>,
     refusals: Vec<RefusalJson>,
     cpus: Vec<CpuJson>,
+    chains: Vec<ChainJson>,
+    jitters: Vec<JitterJson>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -73,6 +75,34 @@ struct CpuJson {
     utilization_percent: f64,
 }
 
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct ChainJson {
+    name: String,
+    within_ns: u64,
+    bound_ns: Option<u64>,
+    exactness: &'static str,
+    test: String,
+    handovers: Vec<HandoverJson>,
+    explanation: String,
+    assumptions: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct HandoverJson {
+    from: String,
+    to: String,
+    how: &'static str,
+    length_ns: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct JitterJson {
+    task: String,
+    within_ns: u64,
+    bound_ns: Option<u64>,
+    explanation: String,
+}
+
 impl VerdictJson {
     /// `verdict` on `system`, with names in the place of numbers.
     pub(crate) fn new(system: &System, verdict: &Verdict) -> VerdictJson {
@@ -98,6 +128,12 @@ impl VerdictJson {
                 .iter()
                 .map(|cpu| CpuJson::new(system, cpu))
                 .collect(),
+            chains: verdict
+                .chains
+                .iter()
+                .map(|chain| ChainJson::new(system, chain))
+                .collect(),
+            jitters: verdict.jitters.iter().map(JitterJson::new).collect(),
         }
     }
 }
@@ -156,10 +192,7 @@ impl WitnessJson {
                 response,
                 deadline,
             } => WitnessJson::Response {
-                task: system
-                    .tasks
-                    .get(task.index())
-                    .map_or(String::new(), |t| t.name.clone()),
+                task: task_name(system, task),
                 job,
                 offset_ns: offset.as_ns(),
                 response_ns: response.as_ns(),
@@ -181,6 +214,44 @@ impl CpuJson {
             utilization_percent: tenths(cpu.utilization_ppm.div_ceil(1_000)),
         }
     }
+}
+
+impl ChainJson {
+    fn new(system: &System, chain: &ChainVerdict) -> ChainJson {
+        let name = |task| task_name(system, task);
+        let handovers = chain.handovers.iter().map(|handover| HandoverJson {
+            from: name(handover.from),
+            to: name(handover.to),
+            how: handover.how.name(),
+            length_ns: handover.length.as_ns(),
+        });
+        ChainJson {
+            name: chain.name.clone(),
+            within_ns: chain.within.as_ns(),
+            bound_ns: chain.bound.map(Span::as_ns),
+            exactness: chain.exactness.name(),
+            test: chain.test.to_string(),
+            handovers: handovers.collect(),
+            explanation: chain.explanation.clone(),
+            assumptions: chain.assumptions.clone(),
+        }
+    }
+}
+
+impl JitterJson {
+    fn new(jitter: &JitterVerdict) -> JitterJson {
+        JitterJson {
+            task: jitter.name.clone(),
+            within_ns: jitter.within.as_ns(),
+            bound_ns: jitter.bound.map(Span::as_ns),
+            explanation: jitter.explanation.clone(),
+        }
+    }
+}
+
+fn task_name(system: &System, task: TaskId) -> String {
+    let task = system.tasks.get(task.index());
+    task.map_or(String::new(), |task| task.name.clone())
 }
 
 /// The name of a CPU in the file.

@@ -206,7 +206,30 @@ fn requirements(system: &System, verdict: &Verdict) -> String {
             span(row.response_bound)
         );
     }
+    for chain in &verdict.chains {
+        text += &demanded(&chain.name, "takes at most", chain.within, chain.bound);
+        let _ = writeln!(
+            text,
+            "    {} ({})",
+            chain.explanation,
+            chain.exactness.name()
+        );
+    }
+    for jitter in &verdict.jitters {
+        let what = "differs in its responses by at most";
+        text += &demanded(&jitter.name, what, jitter.within, jitter.bound);
+        let _ = writeln!(text, "    {}", jitter.explanation);
+    }
     text
+}
+
+fn demanded(name: &str, what: &str, within: Span, bound: Option<Span>) -> String {
+    let holds = match bound {
+        Some(bound) if bound <= within => "holds",
+        _ => "does not hold",
+    };
+    let (within, bound) = (readable(within.as_ns()), span(bound));
+    format!("  {name} {what} {within}: {holds} ({bound})\n")
 }
 
 fn reasons(tasks: &[TaskVerdict]) -> String {

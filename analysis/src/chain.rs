@@ -1,0 +1,613 @@
+//! Required along chains: end-to-end bounds, and how much the responses of a task differ
+//!
+//! The latency of a chain a → b → c counts from the arrival of any job of a to the completion of
+//! the first job of c that has seen its effect: a job hands on at its completion, and sees what was
+//! handed on before it started.
+//!
+//! ```text
+//! latency = Σ (arrival of the next job of b that must see a's − arrival of a's) + R(last)
+//! ```
+//!
+//! A job of b that arrives `ready` after the arrival of a's must see it, where `ready` is
+//! * the release jitter of a, when b waits for a by precedence: such a hand-over is *triggered*;
+//! * until a is ready, when b cannot overtake it on their CPU: *ordered* (Dürr et al. 2019);
+//! * R(a) otherwise: *sampled* (Davare et al. 2007).
+//!
+//! The next arrival of b is one period away at most, and less where both arrive by the clock. Then
+//! the arrivals themselves are walked through: one by one for every job of a until all repeats, or
+//! hand-over by hand-over where that would be long.
+//!
+//! # Assumptions
+//! 1. Data is read when a job starts and handed on when it completes, and is kept until read.
+//! 2. Responses are those of the tests; no hand-over takes time of its own.
+//! 3. The latency counts from an arrival of the first task. What happens in the world just after
+//!    that task has looked waits for its next arrival, at most one period more.
+//! 4. The shortest response of a task is what its jobs surely execute: the work of its `burn`, the
+//!    slice of a reservation, else nothing.
+//!
+//! Sources: Davare et al., DAC 2007 (T + R per hand-over); Dürr, von der Brüggen, Chen and
+//! Chen, TECS 2019 (ordered hand-overs); Becker et al., JSA 2017 (walking through the
+//! arrivals).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_model::{
+    Class, CpuId, Late, PolicyKind, Requirement, Span, System, Task, TaskId, Work, WorkSource,
+    readable,
+};
+
+use crate::decide::Component;
+use crate::error::{Checked, in_range};
+use crate::precedence::{self, Edge, Solution};
+use crate::utilization::{gcd, hyperperiod};
+use crate::verdict::{Exactness, Refusal, Subject, TaskVerdict, Test};
+
+const WHAT: &str = "chain";
+/// Most arrivals of the first task that are walked through.
+const MAX_ARRIVALS: u64 = 1 << 14;
+
+/// What the analysis says of one required chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainVerdict {
+    /// Its place in `System::requirements`.
+    pub requirement: usize,
+    /// `a -> b -> c`.
+    pub name: String,
+    /// The longest latency allowed.
+    pub within: Span,
+    /// The longest latency; `None`: nothing bounds it.
+    pub bound: Option<Span>,
+    /// Whether some arrivals reach the bound.
+    pub exactness: Exactness,
+    /// The test that gave the bound.
+    pub test: Test,
+    /// The hand-overs in the worst case found, in order; empty without a bound.
+    pub handovers: Vec<Handover>,
+    /// The terms of the bound in words, or why there is none.
+    pub explanation: String,
+    /// What the bound takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// From the arrival of one job to that of the job that takes its effect on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handover {
+    /// Who hands on.
+    pub from: TaskId,
+    /// Who takes over.
+    pub to: TaskId,
+    /// What makes sure of it.
+    pub how: How,
+    /// The distance of the two arrivals.
+    pub length: Span,
+}
+
+/// Why a job of the next task surely sees what was handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// It waits for its predecessor.
+    Triggered,
+    /// It cannot overtake the other on their CPU.
+    Ordered,
+    /// It arrives after the other has completed.
+    Sampled,
+}
+
+impl How {
+    /// The word in the JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            How::Triggered => "triggered",
+            How::Ordered => "ordered",
+            How::Sampled => "sampled",
+        }
+    }
+}
+
+/// What the analysis says of one required difference of responses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JitterVerdict {
+    /// Its place in `System::requirements`.
+    pub requirement: usize,
+    /// The task.
+    pub task: TaskId,
+    /// Its name in the file.
+    pub name: String,
+    /// The largest difference allowed.
+    pub within: Span,
+    /// The largest difference; `None`: nothing bounds it.
+    pub bound: Option<Span>,
+    /// The bound in words, or why there is none.
+    pub explanation: String,
+}
+
+const BY_CLOCK: Test = Test {
+    name: "chain of arrivals by the clock",
+    source: "Becker et al. 2017; Dürr et al. 2019",
+};
+const BY_PERIODS: Test = Test {
+    name: "chain of periods and responses",
+    source: "Davare et al. 2007; Dürr et al. 2019",
+};
+
+/// One hand-over before its length is known.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    from: TaskId,
+    to: TaskId,
+    how: How,
+    /// A job of `to` that arrives so long after the arrival of `from`'s must see it.
+    ready: u64,
+    /// Later than that, not at that instant.
+    strictly: bool,
+    /// Phase and period of `from`; `None`: it arrives when it likes.
+    source: Option<(u64, u64)>,
+    /// Phase and period of `to`.
+    target: (u64, u64),
+    /// Most arrivals of `to` in a row of which all but one can be dropped.
+    dropped: u64,
+}
+
+/// Latency of a chain, with the lengths of its hand-overs in that case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Latency {
+    total: u64,
+    lengths: Vec<u64>,
+    /// The same for every job of the first task.
+    constant: bool,
+    test: Test,
+}
+
+/// Pairs of tasks that one requirement ties together: neither is judged without the other.
+pub(crate) fn links(system: &System) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
+    let chains = system.requirements.iter().filter_map(|r| match r {
+        Requirement::Chain { tasks, .. } => Some(tasks),
+        Requirement::Response { .. } | Requirement::Jitter { .. } => None,
+    });
+    chains.flat_map(|tasks| tasks.windows(2).map(|pair| (pair[0], pair[1])))
+}
+
+/// Whether every chain and every difference of responses on the CPUs of `component` holds.
+pub(crate) fn hold(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+    let here = |task: &TaskId| cpu_of(system, *task).is_some_and(|cpu| component.contains(cpu));
+    let concerned = |r: &Requirement| match r {
+        Requirement::Chain { tasks, .. } => tasks.iter().any(here),
+        Requirement::Jitter { task, .. } => here(task),
+        Requirement::Response { .. } => false,
+    };
+    if !system.requirements.iter().any(concerned) {
+        return Ok(true);
+    }
+    let on_its_cpus = |cpu| component.contains(cpu);
+    let solution = precedence::solve(system, edges, on_its_cpus, |_, _| false)?;
+    for requirement in system.requirements.iter().filter(|r| concerned(r)) {
+        let holds = match requirement {
+            Requirement::Chain { tasks, within } => {
+                let found = latency(system, &solution, tasks)?;
+                found.is_ok_and(|latency| latency.1.total <= within.ticks())
+            }
+            Requirement::Jitter { task, within } => {
+                let response = response(&solution, *task);
+                response
+                    .is_some_and(|r| r.saturating_sub(shortest(system, *task)) <= within.ticks())
+            }
+            Requirement::Response { .. } => true,
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The verdicts on all chains. O(arrivals until all repeats, at most 2^14 · length) per chain.
+pub(crate) fn chains(
+    system: &System,
+    solution: &Solution,
+    rows: &[TaskVerdict],
+) -> Checked<Vec<ChainVerdict>> {
+    let mut verdicts = Vec::new();
+    for (requirement, required) in system.requirements.iter().enumerate() {
+        let Requirement::Chain { tasks, within } = required else {
+            continue;
+        };
+        let mut verdict = ChainVerdict {
+            requirement,
+            name: chain_name(system, tasks),
+            within: *within,
+            bound: None,
+            exactness: Exactness::Sufficient,
+            test: BY_PERIODS,
+            handovers: Vec::new(),
+            explanation: String::new(),
+            assumptions: assumptions(),
+        };
+        match latency(system, solution, tasks)? {
+            Err(why) => verdict.explanation = format!("no bound: {why}"),
+            Ok((steps, latency)) => fill(&mut verdict, system, rows, tasks, &steps, &latency),
+        }
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+/// The verdicts on all required differences of responses. O(requirements).
+pub(crate) fn jitters(system: &System, solution: &Solution) -> Vec<JitterVerdict> {
+    let verdict = |(requirement, required): (usize, &Requirement)| {
+        let &Requirement::Jitter { task, within } = required else {
+            return None;
+        };
+        let shortest = shortest(system, task);
+        let longest = response(solution, task);
+        let bound = longest.map(|r| r.saturating_sub(shortest));
+        let explanation = match (longest, bound) {
+            (Some(longest), Some(bound)) => format!(
+                "{} = {} (longest response) - {} (what each job surely executes)",
+                readable(bound),
+                readable(longest),
+                readable(shortest)
+            ),
+            _ => "no bound: nothing bounds its response".to_string(),
+        };
+        Some(JitterVerdict {
+            requirement,
+            task,
+            name: name_of(system, task).to_string(),
+            within,
+            bound: bound.map(Span::from_ticks),
+            explanation,
+        })
+    };
+    let required = system.requirements.iter().enumerate();
+    required.filter_map(verdict).collect()
+}
+
+/// A refusal for each of these requirements that does not hold.
+pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Vec<Refusal> {
+    let late = chains
+        .iter()
+        .filter(|c| c.bound.is_none_or(|b| b > c.within));
+    let mut refusals: Vec<Refusal> = late
+        .map(|c| {
+            let over = format!("over the {} required", readable(c.within.ticks()));
+            refusal(
+                c.requirement,
+                &c.name,
+                "from end to end",
+                over,
+                &c.explanation,
+            )
+        })
+        .collect();
+    let wide = jitters
+        .iter()
+        .filter(|j| j.bound.is_none_or(|b| b > j.within));
+    refusals.extend(wide.map(|j| {
+        let over = format!("over the {} required", readable(j.within.ticks()));
+        refusal(
+            j.requirement,
+            &j.name,
+            "its responses differ",
+            over,
+            &j.explanation,
+        )
+    }));
+    refusals
+}
+
+fn refusal(index: usize, name: &str, what: &str, over: String, explanation: &str) -> Refusal {
+    Refusal {
+        subject: Subject::Requirement(index),
+        name: name.to_string(),
+        reason: format!("{what}, {explanation}; {over}"),
+        witness: None,
+        situation: String::new(),
+        fix: None,
+        advice: String::new(),
+    }
+}
+
+fn fill(
+    verdict: &mut ChainVerdict,
+    system: &System,
+    rows: &[TaskVerdict],
+    tasks: &[TaskId],
+    steps: &[Step],
+    latency: &Latency,
+) {
+    let handover = |(step, &length): (&Step, &u64)| Handover {
+        from: step.from,
+        to: step.to,
+        how: step.how,
+        length: Span::from_ticks(length),
+    };
+    verdict.handovers = steps.iter().zip(&latency.lengths).map(handover).collect();
+    verdict.bound = Some(Span::from_ticks(latency.total));
+    verdict.test = latency.test;
+    verdict.explanation = words(system, tasks, verdict, latency);
+    // With one job of each task per job of the first, and no response but the last in the sum, the
+    // worst response of the last task is the end of some chain.
+    let same_rate = steps
+        .iter()
+        .all(|s| s.source.is_some_and(|(_, period)| period == s.target.1));
+    let triggered = steps.iter().all(|s| s.how == How::Triggered);
+    let last = tasks.last().and_then(|t| rows.get(t.index()));
+    let exact = last.is_some_and(|row| row.exactness == Exactness::Exact);
+    if latency.constant && same_rate && triggered && exact {
+        verdict.exactness = Exactness::Exact;
+    } else {
+        let doubt = "not exact: the worst responses and distances along the chain may never meet";
+        verdict.assumptions.push(doubt.into());
+    }
+}
+
+fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &Latency) -> String {
+    let mut words = format!("{} =", readable(latency.total));
+    let mut arrivals = 0;
+    for handover in &verdict.handovers {
+        let (from, to) = (name_of(system, handover.from), name_of(system, handover.to));
+        let how = match handover.how {
+            How::Triggered => format!("{to} arrives, and waits for {from}"),
+            How::Ordered => format!("{to} arrives, and cannot overtake {from}"),
+            How::Sampled => format!("{to} arrives when {from} has completed"),
+        };
+        words += &format!(" {} ({how}) +", readable(handover.length.ticks()));
+        arrivals += handover.length.ticks();
+    }
+    let last = tasks.last().map_or("?", |&task| name_of(system, task));
+    words
+        + &format!(
+            " {} (response of {last})",
+            readable(latency.total - arrivals)
+        )
+}
+
+fn assumptions() -> Vec<String> {
+    alloc::vec![
+        "a job reads when it starts, and hands on when it completes".into(),
+        "the latency counts from an arrival of the first task".into(),
+    ]
+}
+
+/// The hand-overs of a chain and its longest latency, or in words why nothing bounds it.
+fn latency(
+    system: &System,
+    solution: &Solution,
+    tasks: &[TaskId],
+) -> Checked<Result<(Vec<Step>, Latency), String>> {
+    let mut steps = Vec::new();
+    for pair in tasks.windows(2) {
+        match step(system, solution, pair[0], pair[1])? {
+            Ok(step) => steps.push(step),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    let last = tasks.last().copied().unwrap_or(TaskId(0));
+    let Some(response) = response(solution, last) else {
+        return Ok(Err(format!("nothing bounds {}", name_of(system, last))));
+    };
+    let found = match walk(&steps)? {
+        Some(found) => found,
+        None => by_periods(&steps)?,
+    };
+    let total = in_range(found.total.checked_add(response), WHAT)?;
+    Ok(Ok((steps, Latency { total, ..found })))
+}
+
+fn step(
+    system: &System,
+    solution: &Solution,
+    from: TaskId,
+    to: TaskId,
+) -> Checked<Result<Step, String>> {
+    let (Some(a), Some(b)) = (system.tasks.get(from.index()), system.tasks.get(to.index())) else {
+        return Ok(Err("a task of it does not exist".into()));
+    };
+    let (Some(earlier), Some(later)) = (response(solution, from), response(solution, to)) else {
+        return Ok(Err(format!("nothing bounds {} or {}", a.name, b.name)));
+    };
+    let Some(target) = clock(b) else {
+        let why = format!("{} arrives when it likes, perhaps never again", b.name);
+        return Ok(Err(why));
+    };
+    let waits = |list: &[TaskId]| list.contains(&from);
+    let released = a.jitter.ticks();
+    let (how, ready, strictly) = if waits(&b.after) {
+        (How::Triggered, released, false)
+    } else if waits(&b.follows) {
+        (How::Triggered, released, true)
+    } else if is_ordered(system, a, b) {
+        let waiting = solution.waiting.get(from.index()).copied().flatten();
+        let ready = waiting.and_then(|w| w.checked_add(released));
+        (How::Ordered, in_range(ready, WHAT)?.min(earlier), false)
+    } else {
+        (How::Sampled, earlier, false)
+    };
+    // The same reasoning as for arrivals without a clock covers those that are dropped.
+    let dropped = droppings(b, later, target.1);
+    Ok(Ok(Step {
+        from,
+        to,
+        how,
+        ready,
+        strictly,
+        source: clock(a),
+        target,
+        dropped,
+    }))
+}
+
+/// Whether a job of `b` that arrives when one of `a` is ready cannot start before that one has
+/// completed: on one CPU, in one node, and `a` never lets go of the processor in between.
+fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
+    let together = a.cpu == b.cpu && a.scheduler == b.scheduler;
+    let holds_on = a.max_suspension.is_zero() && a.uses.is_empty() && a.class.is_real_time();
+    let policy = match a.scheduler {
+        Some(id) => system.schedulers.get(id.index()).map(|s| s.policy),
+        None => system.cpus.get(a.cpu.index()).map(|c| c.policy),
+    };
+    let first = match policy {
+        Some(PolicyKind::FixedPriority { .. }) => a.priority.is_higher_than(b.priority),
+        Some(PolicyKind::EarliestDeadlineFirst) => {
+            let deadline = |task: &Task| task.class.relative_deadline();
+            deadline(a).zip(deadline(b)).is_some_and(|(a, b)| a < b)
+        }
+        Some(PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) | None => {
+            false
+        }
+    };
+    together && holds_on && first
+}
+
+/// Phase and period of a task that arrives by the clock.
+fn clock(task: &Task) -> Option<(u64, u64)> {
+    let period = task.class.min_separation().map_or(0, Span::ticks);
+    let by_clock = task.class.arrives_by_clock() && period > 0;
+    by_clock.then_some((task.phase.ticks(), period))
+}
+
+/// An arrival is dropped while earlier jobs keep all places, which one of them leaves at the latest
+/// `response` after its own arrival. How many periods later the next one is surely taken.
+fn droppings(task: &Task, response: u64, period: u64) -> u64 {
+    let overtaken = response.saturating_sub(1) / period;
+    let dropped = match task.late {
+        Late::Skip => overtaken > 0,
+        Late::Queue { backlog } => overtaken > u64::from(backlog),
+    };
+    if dropped { overtaken + 1 } else { 1 }
+}
+
+/// Follows every arrival of the first task until the arrivals of all repeat; `None` where a task
+/// has no clock, arrivals can be dropped, or it would be long.
+fn walk(steps: &[Step]) -> Checked<Option<Latency>> {
+    let Some(first) = steps.first().and_then(|s| s.source) else {
+        return Ok(None);
+    };
+    let clocks = steps.iter().map(|s| s.target).chain([first]);
+    let all = steps.iter().all(|s| s.source.is_some() && s.dropped == 1);
+    let Some(repeats) = hyperperiod(clocks.clone().map(|(_, period)| period)).filter(|_| all)
+    else {
+        return Ok(None);
+    };
+    let latest = clocks.map(|(phase, _)| phase).max().unwrap_or(0);
+    // Arrivals before the last first arrival, and one round of all periods after it.
+    let jobs = latest.saturating_sub(first.0).div_ceil(first.1) + repeats / first.1;
+    if jobs > MAX_ARRIVALS {
+        return Ok(None);
+    }
+    let mut worst: Option<Latency> = None;
+    let mut constant = true;
+    for job in 0..jobs {
+        let start = in_range(
+            job.checked_mul(first.1)
+                .and_then(|t| t.checked_add(first.0)),
+            WHAT,
+        )?;
+        let mut at = start;
+        let mut lengths = Vec::with_capacity(steps.len());
+        for step in steps {
+            let next = next_arrival(step, at)?;
+            lengths.push(next - at);
+            at = next;
+        }
+        let total = at - start;
+        constant &= worst.as_ref().is_none_or(|w| w.total == total);
+        if worst.as_ref().is_none_or(|w| total > w.total) {
+            worst = Some(Latency {
+                total,
+                lengths,
+                constant: true,
+                test: BY_CLOCK,
+            });
+        }
+    }
+    Ok(worst.map(|w| Latency { constant, ..w }))
+}
+
+/// The first arrival of the step's target that must see what arrived at `at`.
+fn next_arrival(step: &Step, at: u64) -> Checked<u64> {
+    let (phase, period) = step.target;
+    let ready = at.checked_add(step.ready);
+    let from = in_range(
+        ready.and_then(|t| t.checked_add(u64::from(step.strictly))),
+        WHAT,
+    )?;
+    let since = from.saturating_sub(phase).div_ceil(period);
+    in_range(
+        since.checked_mul(period).and_then(|t| t.checked_add(phase)),
+        WHAT,
+    )
+}
+
+/// The sum of the longest hand-overs, each by itself.
+fn by_periods(steps: &[Step]) -> Checked<Latency> {
+    let mut lengths = Vec::with_capacity(steps.len());
+    let mut total = 0_u64;
+    for step in steps {
+        let length = longest_handover(step)?;
+        total = in_range(total.checked_add(length), WHAT)?;
+        lengths.push(length);
+    }
+    Ok(Latency {
+        total,
+        lengths,
+        constant: false,
+        test: BY_PERIODS,
+    })
+}
+
+/// The longest distance to the next arrival that must see it: a whole period after it is ready; by
+/// the clock only those distances occur that differ by multiples of the common divisor.
+fn longest_handover(step: &Step) -> Checked<u64> {
+    let (phase, period) = step.target;
+    let ready = in_range(step.ready.checked_add(u64::from(step.strictly)), WHAT)?;
+    let periods = in_range(period.checked_mul(step.dropped), WHAT)?;
+    let (Some((before, other)), 1) = (step.source, step.dropped) else {
+        // Before the first arrival of the target there is none to see anything.
+        let later = in_range(ready.checked_add(periods), WHAT)?;
+        return Ok(later.max(phase));
+    };
+    let common = gcd(period, other);
+    let apart = i128::from(phase) - i128::from(before) - i128::from(ready);
+    let rest = u64::try_from(apart.rem_euclid(i128::from(common))).unwrap_or(0);
+    let longest = ready
+        .checked_add(period - common)
+        .and_then(|t| t.checked_add(rest));
+    Ok(in_range(longest, WHAT)?.max(phase.saturating_sub(before)))
+}
+
+fn response(solution: &Solution, task: TaskId) -> Option<u64> {
+    let bound = solution.bounds.get(task.index()).copied().flatten();
+    bound.map(|b| b.response)
+}
+
+/// What every job of the task surely executes.
+fn shortest(system: &System, task: TaskId) -> u64 {
+    let Some(task) = system.tasks.get(task.index()) else {
+        return 0;
+    };
+    let budget = task.class.budget().map_or(0, Work::ticks);
+    match (&task.class, &task.work) {
+        (Class::Reservation { .. }, _) => budget,
+        (_, Some(WorkSource::Burn(work))) => work.ticks().min(budget),
+        _ => 0,
+    }
+}
+
+fn cpu_of(system: &System, task: TaskId) -> Option<CpuId> {
+    system.tasks.get(task.index()).map(|t| t.cpu)
+}
+
+fn name_of(system: &System, task: TaskId) -> &str {
+    system
+        .tasks
+        .get(task.index())
+        .map_or("?", |t| t.name.as_str())
+}
+
+fn chain_name(system: &System, tasks: &[TaskId]) -> String {
+    let names: Vec<&str> = tasks.iter().map(|&t| name_of(system, t)).collect();
+    names.join(" -> ")
+}
