@@ -19,6 +19,8 @@ struct Feed<'a> {
     times: ArrivalTimes<'a>,
     /// Release jitter to draw for each.
     jitter: Span,
+    /// Nothing is released before this instant.
+    not_before: Instant,
     until: Instant,
 }
 
@@ -77,7 +79,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             running: None,
             section_end: None,
             timer: Some(Instant::ZERO),
-            feeds: feeds(system, plan, seed),
+            feeds: feeds(system, plan, faults, seed),
             inbox: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
@@ -120,7 +122,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
         } else {
             self.random.span(feed.jitter)
         };
-        let release = arrival.saturating_add(jitter);
+        let release = arrival.saturating_add(jitter).max(feed.not_before);
         let order = self.tasks[feed.thread as usize].0;
         self.arrivals
             .push(Reverse((release, order, index, arrival)));
@@ -291,7 +293,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     }
 }
 
-fn feeds<'a>(system: &'a System, plan: &CpuPlan, seed: u64) -> Vec<Feed<'a>> {
+fn feeds<'a>(system: &'a System, plan: &CpuPlan, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
     let mut feeds = Vec::new();
     for (thread, (id, constraint)) in plan.threads.iter().enumerate() {
         let task = &system.tasks[id.index()];
@@ -308,10 +310,16 @@ fn feeds<'a>(system: &'a System, plan: &CpuPlan, seed: u64) -> Vec<Feed<'a>> {
             } else {
                 ArrivalTimes::every(separation, task.phase)
             },
-            jitter: if constraint.fed {
+            jitter: if constraint.fed && !faults.dense_jitter {
                 task.jitter
             } else {
                 Span::ZERO
+            },
+            not_before: if constraint.fed && faults.dense_jitter {
+                let first = Instant::ZERO.saturating_add(task.phase);
+                first.saturating_add(task.jitter)
+            } else {
+                Instant::ZERO
             },
             until: constraint.until,
         });

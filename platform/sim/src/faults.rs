@@ -11,6 +11,9 @@ pub struct Faults {
     pub late_timer: Span,
     /// Releases of tasks with a declared jitter follow their arrival by up to that, uniformly.
     pub jitter: bool,
+    /// The first release of tasks with a declared jitter is as late as that allows, and no later
+    /// one waits longer than for it: the densest releases there are. Goes before `jitter`.
+    pub dense_jitter: bool,
     /// Jobs that need more than declared.
     pub overruns: Vec<Overrun>,
     /// Tasks that end in the middle of a job.

@@ -140,7 +140,8 @@ pub fn prepare(system: &System, plan: &mut Plan, faults: &Faults) {
     for (task, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         let jitter = system.tasks[task.index()].jitter;
         let periodic = matches!(constraint.class, Class::Periodic { .. });
-        constraint.fed = faults.jitter && periodic && !jitter.is_zero();
+        let injected = faults.jitter || faults.dense_jitter;
+        constraint.fed = injected && periodic && !jitter.is_zero();
     }
 }
 

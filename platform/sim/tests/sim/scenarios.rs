@@ -355,3 +355,17 @@ fn equal_seeds_give_equal_runs_and_other_seeds_others() {
     assert_eq!(a, simulate(&s, 4_200, faults(), 7));
     assert_ne!(a, simulate(&s, 4_200, faults(), 8));
 }
+
+#[test]
+fn dense_jitter_holds_the_first_release_back_and_lets_the_others_follow_at_once() {
+    let mut s = system(1, FIXED);
+    s.tasks = vec![periodic("a", 2, 10, 40)];
+    s.tasks[0].jitter = Span::from_ticks(14);
+    let faults = Faults {
+        dense_jitter: true,
+        ..Faults::default()
+    };
+    let outcome = simulate(&s, 40, faults, 0);
+    // Arrivals at 0, 10, 20, 30; releases at 14, 14, 20, 30.
+    assert_eq!(outcome.cpus[0].sink.responses(0), [16, 8, 2, 2]);
+}
