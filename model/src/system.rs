@@ -136,10 +136,16 @@ pub enum Fault {
     Cpu(CpuId, &'static str),
     /// A parameter of a scheduler, by its key in the file.
     Scheduler(SchedulerId, &'static str),
+    /// A slot of a scheduler, by its place among them.
+    SchedulerSlot(SchedulerId, usize),
     /// A parameter of a resource, by its key in the file.
     Resource(ResourceId, &'static str),
     /// A parameter of a task, by its key in the file.
     Task(TaskId, &'static str),
+    /// A slot of a task, by its place among them.
+    TaskSlot(TaskId, usize),
+    /// A critical section of a task, by its place in `uses`.
+    Use(TaskId, usize),
     /// The `[machine]` section, by key.
     Machine(&'static str),
     /// An element of a task's `after` or `follows`.

@@ -4,8 +4,15 @@
 //! it, indices are in range, divisors are not zero and precedence can make progress. Whether the
 //! deadlines hold is the question of the analysis, not of this module.
 
+mod nesting;
 mod precedence;
+mod requirement;
+mod resource;
+mod scheduler;
+mod section;
+mod slot;
 mod task;
+mod tree;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -15,10 +22,10 @@ use alloc::vec::Vec;
 use crate::id::CpuId;
 use crate::machine::Reserve;
 use crate::readable::readable;
-use crate::system::{Fault, ModelError, PolicyKind, Requirement, System};
-use crate::task::Class;
+use crate::system::{Fault, ModelError, PolicyKind, System};
+use tree::Tree;
 
-/// Longest name of a CPU, task or reserve, in bytes.
+/// Longest name of anything, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 impl System {
@@ -26,9 +33,14 @@ impl System {
     pub const MAX_CPUS: usize = 256;
     /// Most tasks of one system.
     pub const MAX_TASKS: usize = 100_000;
+    /// Most schedulers below the CPUs' own.
+    pub const MAX_SCHEDULERS: usize = 10_000;
+    /// Most resources of one system.
+    pub const MAX_RESOURCES: usize = 10_000;
 
     /// Checks that the system means something: names are unique and printable, references point at
-    /// something, no period is zero, no budget exceeds its deadline, and no precedence waits for
+    /// something, no period is zero, no budget exceeds its deadline, every scheduler leads to its
+    /// CPU, slots lie apart, critical sections nest in one order, and no precedence waits for
     /// itself.
     ///
     /// O(n log n) in the size of the system.
@@ -40,10 +52,16 @@ impl System {
         let mut errors = Errors(Vec::new());
         self.check_sizes(&mut errors);
         self.check_cpus(&mut errors);
+        let tree = Tree::new(self, &mut errors);
+        scheduler::check_all(&tree, &mut errors);
+        slot::check_all(&tree, &mut errors);
         task::check_all(self, &mut errors);
+        section::check_all(self, &mut errors);
+        nesting::check(self, &mut errors);
+        resource::check_all(&tree, &mut errors);
         precedence::check(self, &mut errors);
         self.check_machine(&mut errors);
-        self.check_requirements(&mut errors);
+        requirement::check_all(self, &mut errors);
         if self.run.duration.is_some_and(|duration| duration.is_zero()) {
             errors.add(
                 Fault::Run("for"),
@@ -61,6 +79,8 @@ impl System {
     fn check_sizes(&self, errors: &mut Errors) {
         let counts = [
             ("CPUs", self.cpus.len(), System::MAX_CPUS),
+            ("schedulers", self.schedulers.len(), System::MAX_SCHEDULERS),
+            ("resources", self.resources.len(), System::MAX_RESOURCES),
             ("tasks", self.tasks.len(), System::MAX_TASKS),
         ];
         for (what, count, most) in counts {
@@ -102,15 +122,8 @@ impl System {
                     "give each its own `host`",
                 );
             }
-            if let PolicyKind::RoundRobin { timeslice } = cpu.policy
-                && timeslice.is_zero()
-            {
-                errors.add(
-                    Fault::Cpu(id, "timeslice"),
-                    format!("CPU `{}` has a timeslice of 0s", cpu.name),
-                    "give it a length, such as \"10ms\"",
-                );
-            }
+            let what = format!("CPU `{}`", cpu.name);
+            errors.check_policy(&cpu.policy, &what, |key| Fault::Cpu(id, key));
         }
     }
 
@@ -137,43 +150,6 @@ impl System {
                 "a utilization limit of 0 % admits nothing".into(),
                 "raise it, for example to \"99%\"",
             );
-        }
-    }
-
-    fn check_requirements(&self, errors: &mut Errors) {
-        for (index, requirement) in self.requirements.iter().enumerate() {
-            let Requirement::Response { task, within } = requirement else {
-                continue;
-            };
-            let fault = Fault::Requirement(index);
-            let Some(task) = self.tasks.get(task.index()) else {
-                errors.add(
-                    fault,
-                    format!(
-                        "a required response of task number {}, which does not exist",
-                        task.0
-                    ),
-                    "name a task of the system",
-                );
-                continue;
-            };
-            if matches!(task.class, Class::Aperiodic) {
-                errors.add(
-                    fault.clone(),
-                    format!(
-                        "task `{}` is aperiodic: no response of it is bounded",
-                        task.name
-                    ),
-                    "require responses of tasks with a deadline",
-                );
-            }
-            if within.is_zero() {
-                errors.add(
-                    fault,
-                    format!("task `{}` is required to respond within 0s", task.name),
-                    "allow at least its wcet",
-                );
-            }
         }
     }
 }
@@ -206,6 +182,25 @@ impl Errors {
                 format!("names have at most {MAX_NAME_BYTES} bytes"),
             );
         }
+    }
+
+    /// The parameters of a policy; `fault` makes the place of each from its key.
+    fn check_policy(
+        &mut self,
+        policy: &PolicyKind,
+        what: &str,
+        fault: impl Fn(&'static str) -> Fault,
+    ) {
+        let (key, help) = match policy {
+            PolicyKind::RoundRobin { timeslice } if timeslice.is_zero() => {
+                ("timeslice", "give it a length, such as \"10ms\"")
+            }
+            PolicyKind::Tdm { frame, .. } if frame.is_zero() => {
+                ("frame", "give it the length in which the slots repeat")
+            }
+            _ => return,
+        };
+        self.add(fault(key), format!("{what} has a {key} of 0s"), help);
     }
 
     fn check_reserve(&mut self, reserve: &Reserve, what: &str, fault: Fault) {

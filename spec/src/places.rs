@@ -12,11 +12,23 @@ use crate::record::Record;
 pub(crate) struct Places {
     pub(crate) system: Record,
     pub(crate) cpus: Vec<Named>,
+    pub(crate) schedulers: Vec<SchedulerPlaces>,
+    pub(crate) resources: Vec<Named>,
     pub(crate) tasks: Vec<TaskPlaces>,
     pub(crate) machine: Record,
     pub(crate) reserves: Vec<Range<usize>>,
     pub(crate) requirements: Vec<Range<usize>>,
     pub(crate) run: Record,
+}
+
+/// The places of one scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SchedulerPlaces {
+    pub(crate) section: Named,
+    /// Whether a mistake in it has been reported.
+    pub(crate) broken: bool,
+    /// Whether something above it has a mistake that has been reported.
+    pub(crate) unplaced: bool,
 }
 
 /// The places of one task.
@@ -25,6 +37,8 @@ pub(crate) struct TaskPlaces {
     pub(crate) section: Named,
     /// Whether a harmless task stands in for it, because of a mistake that has been reported.
     pub(crate) broken: bool,
+    /// Whether what orders it, or something above that, has a mistake that has been reported.
+    pub(crate) unplaced: bool,
     /// Of the edges that the model has, in its order.
     pub(crate) after: Vec<Range<usize>>,
     pub(crate) follows: Vec<Range<usize>>,
@@ -35,6 +49,8 @@ impl Default for Places {
         Places {
             system: Record::empty(0..0),
             cpus: Vec::new(),
+            schedulers: Vec::new(),
+            resources: Vec::new(),
             tasks: Vec::new(),
             machine: Record::empty(0..0),
             reserves: Vec::new(),
@@ -48,9 +64,25 @@ impl Places {
     /// The bytes that a fault is about.
     pub(crate) fn of(&self, fault: &Fault) -> Range<usize> {
         match fault {
-            Fault::System | Fault::Scheduler(..) | Fault::Resource(..) => {
-                value(&self.system, "cpus")
-            }
+            Fault::System => value(&self.system, "cpus"),
+            Fault::Scheduler(id, key) => self
+                .schedulers
+                .get(id.index())
+                .map_or(0..0, |places| named(&places.section, key)),
+            Fault::SchedulerSlot(id, index) => self
+                .schedulers
+                .get(id.index())
+                .map_or(0..0, |places| element(&places.section, "slots", *index)),
+            Fault::Resource(id, key) => self
+                .resources
+                .get(id.index())
+                .map_or(0..0, |section| named(section, key)),
+            Fault::TaskSlot(id, index) => self
+                .task(*id)
+                .map_or(0..0, |places| element(&places.section, "slots", *index)),
+            Fault::Use(id, index) => self
+                .task(*id)
+                .map_or(0..0, |places| element(&places.section, "uses", *index)),
             Fault::Cpu(id, key) => self
                 .cpus
                 .get(id.index())
@@ -76,14 +108,24 @@ impl Places {
     /// Whether a fault is about a part whose mistake has been reported.
     pub(crate) fn is_broken(&self, fault: &Fault) -> bool {
         match fault {
-            Fault::Task(_, "name") => false,
-            Fault::Task(id, _) | Fault::Precedence { task: id, .. } => {
+            Fault::Task(_, "name") | Fault::Scheduler(_, "name") => false,
+            Fault::Task(id, "slots") | Fault::TaskSlot(id, _) => self
+                .task(*id)
+                .is_some_and(|places| places.broken || places.unplaced),
+            Fault::Task(id, _) | Fault::Use(id, _) | Fault::Precedence { task: id, .. } => {
                 self.task(*id).is_some_and(|places| places.broken)
             }
+            Fault::Scheduler(id, "slots" | "server" | "on") | Fault::SchedulerSlot(id, _) => self
+                .schedulers
+                .get(id.index())
+                .is_some_and(|places| places.broken || places.unplaced),
+            Fault::Scheduler(id, _) => self
+                .schedulers
+                .get(id.index())
+                .is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
             // Of these, broken values are left out of the system.
             Fault::Cpu(..)
-            | Fault::Scheduler(..)
             | Fault::Resource(..)
             | Fault::Machine(_)
             | Fault::Reserve(_)
@@ -113,4 +155,10 @@ fn named(section: &Named, key: &str) -> Range<usize> {
         key => key,
     };
     value(&section.record, key)
+}
+
+/// An element of a list, or the list.
+fn element(section: &Named, key: &str, index: usize) -> Range<usize> {
+    let node = section.record.list(key).get(index);
+    node.map_or_else(|| named(section, key), |node| node.range.clone())
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use super::Errors;
 use crate::arrival::Arrivals;
-use crate::id::TaskId;
+use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
 use crate::system::{Fault, System};
 use crate::task::{Class, Late, Task, WorkSource};
@@ -28,6 +28,8 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
         if task.cpu.index() >= system.cpus.len() {
             let problem = format!("it is on CPU number {}, which does not exist", task.cpu.0);
             checker.add("on", problem, "name a CPU of the system");
+        } else if let Some(scheduler) = task.scheduler {
+            checker.check_scheduler(system, scheduler);
         }
         checker.check_class();
         checker.check_arrivals();
@@ -47,6 +49,17 @@ impl Checker<'_> {
     fn add(&mut self, key: &'static str, problem: String, help: impl Into<String>) {
         let message = format!("task `{}`: {problem}", self.task.name);
         self.errors.add(Fault::Task(self.id, key), message, help);
+    }
+
+    fn check_scheduler(&mut self, system: &System, id: SchedulerId) {
+        let problem = match system.schedulers.get(id.index()) {
+            None => format!("it is on scheduler number {}, which does not exist", id.0),
+            Some(scheduler) if scheduler.cpu != self.task.cpu => {
+                format!("scheduler `{}` is on another CPU than it", scheduler.name)
+            }
+            Some(_) => return,
+        };
+        self.add("on", problem, "name a scheduler of its CPU");
     }
 
     fn check_class(&mut self) {

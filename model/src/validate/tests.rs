@@ -1,7 +1,8 @@
 //! Every meaningless system, one by one.
 
 use super::*;
-use crate::{Arrivals, Cpu, Instant, Late, Limits, Priority, Share, Span, Task, TaskId};
+use crate::{Arrivals, Class, Cpu, Instant, Late, Limits, Priority, Requirement, Share, Span};
+use crate::{Task, TaskId};
 use crate::{Work, WorkSource};
 use alloc::vec;
 

@@ -33,6 +33,7 @@ pub(super) fn lower_tasks(
             TaskPlaces {
                 section,
                 broken,
+                unplaced: false,
                 after,
                 follows,
             },

@@ -1,0 +1,159 @@
+//! Schedulers: what a parent can grant, and whom a child can have.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+
+use super::Errors;
+use super::tree::{Node, Tree};
+use crate::id::SchedulerId;
+use crate::readable::readable;
+use crate::scheduler::{Scheduler, Server, Supply, Trust};
+use crate::system::{Fault, PolicyKind};
+
+/// Checks every scheduler; its slots are checked elsewhere. O(n log n) in schedulers and tasks.
+pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    let schedulers = &tree.system.schedulers;
+    for (id, scheduler) in (0..=u16::MAX).map(SchedulerId).zip(schedulers) {
+        errors.check_name("scheduler", &scheduler.name, Fault::Scheduler(id, "name"));
+        let what = format!("scheduler `{}`", scheduler.name);
+        errors.check_policy(&scheduler.policy, &what, |key| Fault::Scheduler(id, key));
+        let mut checker = Checker {
+            id,
+            scheduler,
+            tree,
+            errors,
+        };
+        if !names.insert(scheduler.name.as_str()) {
+            checker.add(
+                "name",
+                "its name is taken by another scheduler".into(),
+                "rename one of them",
+            );
+        }
+        if let Supply::Server(server) = scheduler.supply {
+            checker.check_server(server);
+        }
+        if let Some(parent) = tree.parent_of(id) {
+            checker.check_parent(parent);
+        }
+    }
+    check_quotas(tree, errors);
+}
+
+/// One scheduler under examination.
+struct Checker<'a, 'b> {
+    id: SchedulerId,
+    scheduler: &'a Scheduler,
+    tree: &'a Tree<'b>,
+    errors: &'a mut Errors,
+}
+
+impl Checker<'_, '_> {
+    fn add(&mut self, key: &'static str, problem: String, help: &str) {
+        let message = format!("scheduler `{}`: {problem}", self.scheduler.name);
+        self.errors
+            .add(Fault::Scheduler(self.id, key), message, help);
+    }
+
+    fn check_server(&mut self, server: Server) {
+        let (budget, period) = (server.budget, server.period);
+        if period.is_zero() {
+            self.add(
+                "server",
+                "a server with a period of 0s".into(),
+                "replenishments need a distance above zero",
+            );
+        } else if budget.is_zero() {
+            self.add(
+                "server",
+                "a server with a budget of 0s".into(),
+                "nothing could ever run on it: raise the budget",
+            );
+        } else if budget.as_span() > period {
+            let (budget, period) = (readable(budget.as_ns()), readable(period.as_ns()));
+            self.add(
+                "server",
+                format!("its server grants {budget} in every {period}"),
+                "a budget is at most its period",
+            );
+        }
+    }
+
+    fn check_parent(&mut self, parent: Node) {
+        if let Node::Scheduler(id) = parent
+            && let Some(above) = self.tree.system.schedulers.get(id.index())
+            && above.trust == Trust::OwnTime
+        {
+            self.add(
+                "on",
+                format!("`{}` decides on its own supply, for tasks only", above.name),
+                "place it beside, or let the parent decide inline",
+            );
+        }
+        let above = self.tree.describe(parent);
+        match (self.tree.policy(parent), &self.scheduler.supply) {
+            (Some(PolicyKind::Tdm { .. }), Supply::Shared) => self.add(
+                "slots",
+                format!("it has no slots, and the policy of {above} is tdm"),
+                "add `slots = [{ at = \"0ms\", length = \"1ms\" }]`",
+            ),
+            (Some(PolicyKind::Tdm { .. }), Supply::Server(_)) => self.add(
+                "server",
+                format!("it has a server, and the policy of {above} is tdm"),
+                "give it `slots` instead; a server can stand one level further down",
+            ),
+            (Some(PolicyKind::Tdm { .. }), Supply::Slots(_)) | (None, _) => {}
+            (Some(policy), Supply::Slots(_)) => self.add(
+                "slots",
+                format!(
+                    "it has slots, and the policy of {above} is {}",
+                    policy.name()
+                ),
+                "slots are granted by a parent with `policy = \"tdm\"`",
+            ),
+            (Some(PolicyKind::EarliestDeadlineFirst), Supply::Shared) => self.add(
+                "server",
+                format!("it has no server, and so no deadline; the policy of {above} is edf"),
+                "add `server = { kind = \"constant-bandwidth\", budget = \"1ms\", period = \
+                 \"10ms\" }`",
+            ),
+            (Some(_), Supply::Shared | Supply::Server(_)) => {}
+        }
+    }
+}
+
+/// A quota is for all tasks of the subtree, which the file already has at the start.
+fn check_quotas(tree: &Tree<'_>, errors: &mut Errors) {
+    let schedulers = &tree.system.schedulers;
+    let mut counts = vec![0_u32; schedulers.len()];
+    for task in &tree.system.tasks {
+        let Some(node) = tree.node_of(task) else {
+            continue;
+        };
+        for above in tree.path(node) {
+            if let Node::Scheduler(id) = above
+                && let Some(count) = counts.get_mut(id.index())
+            {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+    let all = (0..=u16::MAX).map(SchedulerId).zip(schedulers);
+    for ((id, scheduler), count) in all.zip(counts) {
+        if let Some(quota) = scheduler.quota
+            && quota < count
+        {
+            errors.add(
+                Fault::Scheduler(id, "quota"),
+                format!(
+                    "scheduler `{}`: a quota of {quota} for the {count} tasks below it",
+                    scheduler.name
+                ),
+                format!("raise it to at least {count}"),
+            );
+        }
+    }
+}
