@@ -10,7 +10,7 @@ use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
-use crate::{Error, Progress, admit};
+use crate::{Error, Progress, Verdict, admit};
 
 /// How to simulate.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,31 @@ pub fn simulate(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
     let verdict = admit(system)?;
+    run_virtually(system, Some(&verdict), options, workloads, progress)
+}
+
+/// The same without asking the analysis: the log holds no bounds. For those who have the verdict, or
+/// who simulate one system many times.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_unjudged(
+    system: &System,
+    options: &SimOptions,
+    workloads: &mut Workloads,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Log, Error> {
+    system.validate().map_err(Error::Model)?;
+    run_virtually(system, None, options, workloads, progress)
+}
+
+fn run_virtually(
+    system: &System,
+    verdict: Option<&Verdict>,
+    options: &SimOptions,
+    workloads: &mut Workloads,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Log, Error> {
     let duration = options
         .duration
         .or(system.run.duration)
@@ -71,7 +96,9 @@ pub fn simulate(
     assembly.header.source = options.source.clone();
     assembly.header.seed = seed;
     assembly.header.duration = duration;
-    assembly.bounds(&verdict, None);
+    if let Some(verdict) = verdict {
+        assembly.bounds(verdict, None);
+    }
     Ok(log_of(assembly, outcome, workloads))
 }
 
