@@ -33,21 +33,15 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{
-    Class, CpuId, Late, PolicyKind, Requirement, Span, System, Task, TaskId, Work, WorkSource,
-    readable,
-};
+use punctual_model::{Class, CpuId, Requirement, Span, System, TaskId, Work, WorkSource, readable};
 
 use crate::decide::Component;
 use crate::error::{Checked, in_range};
+use crate::handover::{self, BY_PERIODS, Latency, Step};
 use crate::precedence::{self, Edge, Solution};
-use crate::utilization::{gcd, hyperperiod};
 use crate::verdict::{Exactness, Refusal, Subject, TaskVerdict, Test};
 
 const WHAT: &str = "chain";
-/// Most arrivals of the first task that are walked through.
-const MAX_ARRIVALS: u64 = 1 << 14;
-
 /// What the analysis says of one required chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainVerdict {
@@ -121,43 +115,6 @@ pub struct JitterVerdict {
     pub bound: Option<Span>,
     /// The bound in words, or why there is none.
     pub explanation: String,
-}
-
-const BY_CLOCK: Test = Test {
-    name: "chain of arrivals by the clock",
-    source: "Becker et al. 2017; Dürr et al. 2019",
-};
-const BY_PERIODS: Test = Test {
-    name: "chain of periods and responses",
-    source: "Davare et al. 2007; Dürr et al. 2019",
-};
-
-/// One hand-over before its length is known.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    from: TaskId,
-    to: TaskId,
-    how: How,
-    /// A job of `to` that arrives so long after the arrival of `from`'s must see it.
-    ready: u64,
-    /// Later than that, not at that instant.
-    strictly: bool,
-    /// Phase and period of `from`; `None`: it arrives when it likes.
-    source: Option<(u64, u64)>,
-    /// Phase and period of `to`.
-    target: (u64, u64),
-    /// Most arrivals of `to` in a row of which all but one can be dropped.
-    dropped: u64,
-}
-
-/// Latency of a chain, with the lengths of its hand-overs in that case.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Latency {
-    total: u64,
-    lengths: Vec<u64>,
-    /// The same for every job of the first task.
-    constant: bool,
-    test: Test,
 }
 
 /// Pairs of tasks that one requirement ties together: neither is judged without the other.
@@ -379,7 +336,7 @@ fn latency(
 ) -> Checked<Result<(Vec<Step>, Latency), String>> {
     let mut steps = Vec::new();
     for pair in tasks.windows(2) {
-        match step(system, solution, pair[0], pair[1])? {
+        match handover::step(system, solution, pair[0], pair[1])? {
             Ok(step) => steps.push(step),
             Err(why) => return Ok(Err(why)),
         }
@@ -388,197 +345,15 @@ fn latency(
     let Some(response) = response(solution, last) else {
         return Ok(Err(format!("nothing bounds {}", name_of(system, last))));
     };
-    let found = match walk(&steps)? {
+    let found = match handover::walk(&steps)? {
         Some(found) => found,
-        None => by_periods(&steps)?,
+        None => handover::by_periods(&steps)?,
     };
     let total = in_range(found.total.checked_add(response), WHAT)?;
     Ok(Ok((steps, Latency { total, ..found })))
 }
 
-fn step(
-    system: &System,
-    solution: &Solution,
-    from: TaskId,
-    to: TaskId,
-) -> Checked<Result<Step, String>> {
-    let (Some(a), Some(b)) = (system.tasks.get(from.index()), system.tasks.get(to.index())) else {
-        return Ok(Err("a task of it does not exist".into()));
-    };
-    let (Some(earlier), Some(later)) = (response(solution, from), response(solution, to)) else {
-        return Ok(Err(format!("nothing bounds {} or {}", a.name, b.name)));
-    };
-    let Some(target) = clock(b) else {
-        let why = format!("{} arrives when it likes, perhaps never again", b.name);
-        return Ok(Err(why));
-    };
-    let waits = |list: &[TaskId]| list.contains(&from);
-    let released = a.jitter.ticks();
-    let (how, ready, strictly) = if waits(&b.after) {
-        (How::Triggered, released, false)
-    } else if waits(&b.follows) {
-        (How::Triggered, released, true)
-    } else if is_ordered(system, a, b) {
-        let waiting = solution.waiting.get(from.index()).copied().flatten();
-        let ready = waiting.and_then(|w| w.checked_add(released));
-        (How::Ordered, in_range(ready, WHAT)?.min(earlier), false)
-    } else {
-        (How::Sampled, earlier, false)
-    };
-    // The same reasoning as for arrivals without a clock covers those that are dropped.
-    let dropped = droppings(b, later, target.1);
-    Ok(Ok(Step {
-        from,
-        to,
-        how,
-        ready,
-        strictly,
-        source: clock(a),
-        target,
-        dropped,
-    }))
-}
-
-/// Whether a job of `b` that arrives when one of `a` is ready cannot start before that one has
-/// completed: on one CPU, in one node, and `a` never lets go of the processor in between.
-fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
-    let together = a.cpu == b.cpu && a.scheduler == b.scheduler;
-    let holds_on = a.max_suspension.is_zero() && a.uses.is_empty() && a.class.is_real_time();
-    let policy = match a.scheduler {
-        Some(id) => system.schedulers.get(id.index()).map(|s| s.policy),
-        None => system.cpus.get(a.cpu.index()).map(|c| c.policy),
-    };
-    let first = match policy {
-        Some(PolicyKind::FixedPriority { .. }) => a.priority.is_higher_than(b.priority),
-        Some(PolicyKind::EarliestDeadlineFirst) => {
-            let deadline = |task: &Task| task.class.relative_deadline();
-            deadline(a).zip(deadline(b)).is_some_and(|(a, b)| a < b)
-        }
-        Some(PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) | None => {
-            false
-        }
-    };
-    together && holds_on && first
-}
-
-/// Phase and period of a task that arrives by the clock.
-fn clock(task: &Task) -> Option<(u64, u64)> {
-    let period = task.class.min_separation().map_or(0, Span::ticks);
-    let by_clock = task.class.arrives_by_clock() && period > 0;
-    by_clock.then_some((task.phase.ticks(), period))
-}
-
-/// An arrival is dropped while earlier jobs keep all places, which one of them leaves at the latest
-/// `response` after its own arrival. How many periods later the next one is surely taken.
-fn droppings(task: &Task, response: u64, period: u64) -> u64 {
-    let overtaken = response.saturating_sub(1) / period;
-    let dropped = match task.late {
-        Late::Skip => overtaken > 0,
-        Late::Queue { backlog } => overtaken > u64::from(backlog),
-    };
-    if dropped { overtaken + 1 } else { 1 }
-}
-
-/// Follows every arrival of the first task until the arrivals of all repeat; `None` where a task
-/// has no clock, arrivals can be dropped, or it would be long.
-fn walk(steps: &[Step]) -> Checked<Option<Latency>> {
-    let Some(first) = steps.first().and_then(|s| s.source) else {
-        return Ok(None);
-    };
-    let clocks = steps.iter().map(|s| s.target).chain([first]);
-    let all = steps.iter().all(|s| s.source.is_some() && s.dropped == 1);
-    let Some(repeats) = hyperperiod(clocks.clone().map(|(_, period)| period)).filter(|_| all)
-    else {
-        return Ok(None);
-    };
-    let latest = clocks.map(|(phase, _)| phase).max().unwrap_or(0);
-    // Arrivals before the last first arrival, and one round of all periods after it.
-    let jobs = latest.saturating_sub(first.0).div_ceil(first.1) + repeats / first.1;
-    if jobs > MAX_ARRIVALS {
-        return Ok(None);
-    }
-    let mut worst: Option<Latency> = None;
-    let mut constant = true;
-    for job in 0..jobs {
-        let start = in_range(
-            job.checked_mul(first.1)
-                .and_then(|t| t.checked_add(first.0)),
-            WHAT,
-        )?;
-        let mut at = start;
-        let mut lengths = Vec::with_capacity(steps.len());
-        for step in steps {
-            let next = next_arrival(step, at)?;
-            lengths.push(next - at);
-            at = next;
-        }
-        let total = at - start;
-        constant &= worst.as_ref().is_none_or(|w| w.total == total);
-        if worst.as_ref().is_none_or(|w| total > w.total) {
-            worst = Some(Latency {
-                total,
-                lengths,
-                constant: true,
-                test: BY_CLOCK,
-            });
-        }
-    }
-    Ok(worst.map(|w| Latency { constant, ..w }))
-}
-
-/// The first arrival of the step's target that must see what arrived at `at`.
-fn next_arrival(step: &Step, at: u64) -> Checked<u64> {
-    let (phase, period) = step.target;
-    let ready = at.checked_add(step.ready);
-    let from = in_range(
-        ready.and_then(|t| t.checked_add(u64::from(step.strictly))),
-        WHAT,
-    )?;
-    let since = from.saturating_sub(phase).div_ceil(period);
-    in_range(
-        since.checked_mul(period).and_then(|t| t.checked_add(phase)),
-        WHAT,
-    )
-}
-
-/// The sum of the longest hand-overs, each by itself.
-fn by_periods(steps: &[Step]) -> Checked<Latency> {
-    let mut lengths = Vec::with_capacity(steps.len());
-    let mut total = 0_u64;
-    for step in steps {
-        let length = longest_handover(step)?;
-        total = in_range(total.checked_add(length), WHAT)?;
-        lengths.push(length);
-    }
-    Ok(Latency {
-        total,
-        lengths,
-        constant: false,
-        test: BY_PERIODS,
-    })
-}
-
-/// The longest distance to the next arrival that must see it: a whole period after it is ready; by
-/// the clock only those distances occur that differ by multiples of the common divisor.
-fn longest_handover(step: &Step) -> Checked<u64> {
-    let (phase, period) = step.target;
-    let ready = in_range(step.ready.checked_add(u64::from(step.strictly)), WHAT)?;
-    let periods = in_range(period.checked_mul(step.dropped), WHAT)?;
-    let (Some((before, other)), 1) = (step.source, step.dropped) else {
-        // Before the first arrival of the target there is none to see anything.
-        let later = in_range(ready.checked_add(periods), WHAT)?;
-        return Ok(later.max(phase));
-    };
-    let common = gcd(period, other);
-    let apart = i128::from(phase) - i128::from(before) - i128::from(ready);
-    let rest = u64::try_from(apart.rem_euclid(i128::from(common))).unwrap_or(0);
-    let longest = ready
-        .checked_add(period - common)
-        .and_then(|t| t.checked_add(rest));
-    Ok(in_range(longest, WHAT)?.max(phase.saturating_sub(before)))
-}
-
-fn response(solution: &Solution, task: TaskId) -> Option<u64> {
+pub(crate) fn response(solution: &Solution, task: TaskId) -> Option<u64> {
     let bound = solution.bounds.get(task.index()).copied().flatten();
     bound.map(|b| b.response)
 }

@@ -38,6 +38,7 @@ mod explain;
 mod fix;
 mod fixed_point;
 mod fixed_priority;
+mod handover;
 mod overhead;
 mod precedence;
 mod quick;
