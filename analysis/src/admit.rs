@@ -112,7 +112,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
 }
 
 /// References that the analysis follows without asking again.
-fn check(system: &System) -> Checked<()> {
+pub(crate) fn check(system: &System) -> Checked<()> {
     let tdm = system
         .cpus
         .iter()

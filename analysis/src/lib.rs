@@ -14,7 +14,8 @@
 //! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
-//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`.
+//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis`
+//! (parameters that work).
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
 //! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
@@ -46,6 +47,7 @@ mod refuse;
 mod round_robin;
 mod slack;
 mod spuri;
+mod synthesis;
 mod utilization;
 mod verdict;
 
@@ -54,6 +56,7 @@ pub use chain::{ChainVerdict, Handover, How, JitterVerdict};
 pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use fix::{Fix, FixTarget};
+pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use verdict::{
     CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, Slack, Subject, TaskVerdict, Term, Test,
     Verdict, Witness,

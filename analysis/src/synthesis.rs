@@ -1,0 +1,112 @@
+//! Parameters for a system that has none that work: budgets, slots, priorities, a partition
+//!
+//! Every suggestion is a whole system that [`crate::is_admitted`] admits; an answer "there is none"
+//! says on what ground. The searches ask the admission itself, so they are as sharp as it is and
+//! know nothing of their own about schedulability.
+//!
+//! # Assumptions
+//! 1. Those of the admission, and those that each search lists.
+
+mod judge;
+mod partition;
+mod priorities;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use punctual_model::System;
+
+use crate::error::AnalysisError;
+
+/// What to look for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aim {
+    /// Priorities of every node under fixed priority.
+    Priorities,
+    /// The CPU of every task.
+    Partition,
+}
+
+/// A system that is admitted, and how it differs from the one given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Suggestion {
+    /// The changed system.
+    pub system: System,
+    /// What changed, in the order of the file; empty: nothing has to.
+    pub changes: Vec<Setting>,
+    /// How it was found, and what may be said of it: whether a better one can exist.
+    pub ground: String,
+}
+
+/// One key of the file and its new value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Its place, such as `task.planner.priority`.
+    pub parameter: String,
+    /// Its value now, as in the file.
+    pub from: String,
+    /// Its new value.
+    pub to: String,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} = {} instead of {}",
+            self.parameter, self.to, self.from
+        )
+    }
+}
+
+/// Why nothing is suggested.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoSuggestion {
+    /// The search found nothing, or does not apply; in words.
+    Reason(String),
+    /// The analysis has no answer.
+    Analysis(AnalysisError),
+}
+
+impl From<AnalysisError> for NoSuggestion {
+    fn from(error: AnalysisError) -> Self {
+        NoSuggestion::Analysis(error)
+    }
+}
+
+impl fmt::Display for NoSuggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoSuggestion::Reason(reason) => f.write_str(reason),
+            NoSuggestion::Analysis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for NoSuggestion {}
+
+/// The result of a search.
+pub(crate) type Search<T> = Result<T, NoSuggestion>;
+
+/// Looks for parameters with which `system` is admitted. Pure and deterministic.
+///
+/// # Errors
+///
+/// [`NoSuggestion`]: there is nothing to suggest, and why.
+pub fn suggest(system: &System, aim: Aim) -> Result<Suggestion, NoSuggestion> {
+    match aim {
+        Aim::Priorities => priorities::assign(system),
+        Aim::Partition => partition::place(system),
+    }
+}
+
+/// A suggestion to change nothing.
+fn as_it_is(system: &System) -> Suggestion {
+    Suggestion {
+        system: system.clone(),
+        changes: Vec::new(),
+        ground: "it is admitted as it is".to_string(),
+    }
+}
