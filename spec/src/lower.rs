@@ -1,26 +1,37 @@
 //! From records to the model: names become numbers, defaults are filled in.
 
 mod machine;
+mod parent;
+mod policy;
+mod require;
+mod resource;
+mod scheduler;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_model::{Cpu, CpuId, PolicyKind, Requirement, RunOptions, Span, System, Task, TaskId};
+use punctual_model::{
+    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, Span, System, Task, TaskId,
+};
 
 use crate::file::{File, Named};
 use crate::nearest::nearest;
-use crate::places::{Places, TaskPlaces};
+use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 use machine::lower_machine;
+use parent::Parents;
+use policy::lower_policy;
+use require::lower_requirements;
+use resource::lower_resources;
+use scheduler::lower_schedulers;
 use task::lower_tasks;
-
-/// The longest turn under round robin that is not told otherwise.
-const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
 
 /// What the names of a file stand for.
 struct Names {
     cpus: BTreeMap<String, CpuId>,
+    schedulers: BTreeMap<String, SchedulerId>,
+    resources: BTreeMap<String, ResourceId>,
     tasks: BTreeMap<String, TaskId>,
 }
 
@@ -34,16 +45,33 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         ..Places::default()
     };
     let cpus = lower_cpus(file.take_named("cpu"), &mut places, report);
+    let scheduler_sections = file.take_named("scheduler");
     let task_sections = file.take_named("task");
+    places.resources = file.take_named("resource");
     let names = Names {
         cpus: number(cpus.iter().map(|cpu| &cpu.name), (0..=u16::MAX).map(CpuId)),
+        schedulers: number(
+            scheduler_sections.iter().map(|section| &section.name),
+            (0..=u16::MAX).map(SchedulerId),
+        ),
+        resources: number(
+            places.resources.iter().map(|section| &section.name),
+            (0..=u16::MAX).map(ResourceId),
+        ),
         tasks: number(
-            task_sections.iter().map(|task| &task.name),
+            task_sections.iter().map(|section| &section.name),
             (0..=u32::MAX).map(TaskId),
         ),
     };
+    let parents = Parents::new(&scheduler_sections, &places.cpus, &names, report);
+    let (schedulers, scheduler_places): (Vec<Scheduler>, Vec<SchedulerPlaces>) =
+        lower_schedulers(scheduler_sections, &parents, report)
+            .into_iter()
+            .unzip();
+    places.schedulers = scheduler_places;
+    let resources = lower_resources(&places.resources);
     let (tasks, task_places): (Vec<Task>, Vec<TaskPlaces>) =
-        lower_tasks(task_sections, &names, &cpus, report)
+        lower_tasks(task_sections, &names, &parents, &places.resources, report)
             .into_iter()
             .unzip();
     places.tasks = task_places;
@@ -55,11 +83,12 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     };
     let system = System {
         cpus,
+        schedulers,
+        resources,
         tasks,
         machine,
         requirements,
         run,
-        ..System::default()
     };
     (system, places)
 }
@@ -122,19 +151,6 @@ fn lower_cpus(sections: Vec<Named>, places: &mut Places, report: &mut Report<'_>
 
 fn lower_cpu(section: &Named) -> Cpu {
     let record = &section.record;
-    let policy = match record.word("policy") {
-        Some("round-robin") => PolicyKind::RoundRobin {
-            timeslice: record
-                .duration("timeslice")
-                .map_or(DEFAULT_TIMESLICE, Span::from_ns),
-        },
-        Some("fixed-priority") => PolicyKind::FixedPriority {
-            preemptive: record.flag("preemptive").unwrap_or(true),
-        },
-        Some("edf") => PolicyKind::EarliestDeadlineFirst,
-        // Also for a broken section, whose mistake is known: nothing follows from this policy.
-        _ => PolicyKind::Fifo,
-    };
     let named_number = section.name.parse().ok().filter(|number: &u32| {
         // `007` is a name, not a number: two names must not mean one host CPU by accident.
         number.to_string() == section.name
@@ -142,33 +158,8 @@ fn lower_cpu(section: &Named) -> Cpu {
     Cpu {
         name: section.name.clone(),
         host: record.number("host").or(named_number),
-        policy,
+        policy: lower_policy(record),
     }
-}
-
-fn lower_requirements(
-    record: &Record,
-    names: &Names,
-    places: &mut Places,
-    report: &mut Report<'_>,
-) -> Vec<Requirement> {
-    let mut requirements = Vec::new();
-    for node in record.list("response") {
-        let Value::Record(given) = &node.value else {
-            continue;
-        };
-        let (Some(task), Some(within)) = (given.get("task"), given.duration("within")) else {
-            continue;
-        };
-        if let Some(task) = find_task(task, "task", names, report) {
-            requirements.push(Requirement::Response {
-                task,
-                within: Span::from_ns(within),
-            });
-            places.requirements.push(node.range.clone());
-        }
-    }
-    requirements
 }
 
 /// The task that a value names, or its mistake.

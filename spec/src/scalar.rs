@@ -33,9 +33,10 @@ pub(crate) fn read_scalar(
         }
         (Shape::Flag, DeValue::Boolean(flag)) => Some(Ok(Value::Flag(*flag))),
         (Shape::Yes, DeValue::Boolean(true)) => Some(Ok(Value::Flag(true))),
-        (Shape::Text | Shape::TaskName | Shape::CpuName, DeValue::String(text)) => {
-            Some(Ok(Value::Text(text.to_string())))
-        }
+        (
+            Shape::Text | Shape::TaskName | Shape::ResourceName | Shape::CpuName,
+            DeValue::String(text),
+        ) => Some(Ok(Value::Text(text.to_string()))),
         (Shape::CpuName, DeValue::Integer(number)) => {
             let parsed = u32::from_str_radix(number.as_str(), number.radix());
             Some(

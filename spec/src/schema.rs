@@ -6,7 +6,7 @@ use crate::sections::{SECTIONS, Section};
 use crate::shape::{ALL, Key, Keys, Shape, Words};
 use crate::units::{DURATION_PATTERN, PERCENTAGE_PATTERN};
 
-/// What can name a CPU or a task: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written
+/// What can name a section: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written
 /// by exclusion, since readers of schemas differ in how they name letters.
 const NAME_PATTERN: &str = r"^[^\s\x00-\x1f!-,/;-@\[-^`{-~\x7f]{1,128}$";
 
@@ -25,8 +25,8 @@ pub fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Punctual system file",
-        "description": "CPUs, tasks placed on them, what is required of them, and how to run them. \
-                        The file is TOML; durations and percentages carry their unit.",
+        "description": "CPUs, schedulers below them, tasks placed on either, resources that tasks \
+                        share, what is required of all that, and how to run it. The file is TOML; durations and percentages carry their unit.",
         "type": "object",
         "properties": properties,
         "required": needed.collect::<Vec<_>>(),
@@ -100,7 +100,7 @@ fn shape_schema(shape: &Shape) -> Value {
         }
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Yes => json!({ "const": true }),
-        Shape::Text | Shape::TaskName => json!({ "type": "string" }),
+        Shape::Text | Shape::TaskName | Shape::ResourceName => json!({ "type": "string" }),
         Shape::CpuName => json!({
             "oneOf": [
                 { "type": "integer", "minimum": 0, "maximum": u32::MAX },

@@ -1,10 +1,18 @@
 //! The one table of sections and keys: the reader obeys it and the schema is made from it.
 
 mod machine;
+mod policy;
+mod require;
+mod resource;
+mod scheduler;
 mod task;
 
-use crate::shape::{Key, Keys, Shape, Word, Words};
+use crate::shape::{Key, Keys, Shape};
 use machine::MACHINE;
+use policy::CPU;
+use require::REQUIRE;
+use resource::RESOURCE;
+use scheduler::SCHEDULER;
 use task::TASK;
 
 /// A section of the file.
@@ -33,7 +41,22 @@ pub(crate) const SECTIONS: &[Section] = &[
         named: true,
         needed: false,
         keys: &CPU,
-        doc: "One CPU and the policy that orders the tasks on it.",
+        doc: "One CPU and the policy that orders the tasks and the schedulers on it.",
+    },
+    Section {
+        name: "scheduler",
+        named: true,
+        needed: false,
+        keys: &SCHEDULER,
+        doc: "A scheduler below a CPU or another scheduler: it orders its own tasks on what its \
+              parent grants it.",
+    },
+    Section {
+        name: "resource",
+        named: true,
+        needed: false,
+        keys: &RESOURCE,
+        doc: "Something that jobs lock: see `uses` of a task.",
     },
     Section {
         name: "machine",
@@ -88,83 +111,6 @@ static SYSTEM: Keys = Keys {
     )
     .example("[0]")
     .needed()],
-};
-
-// Words of `policy`.
-const ROUND_ROBIN: Words = 1 << 1;
-const FIXED_PRIORITY: Words = 1 << 2;
-
-static CPU: Keys = Keys {
-    selector: Some("policy"),
-    list: &[
-        Key::new(
-            "policy",
-            Shape::Word(&[
-                Word {
-                    text: "fifo",
-                    doc: "first come, first served; nobody is preempted",
-                },
-                Word {
-                    text: "round-robin",
-                    doc: "everybody in turn, for at most a timeslice",
-                },
-                Word {
-                    text: "fixed-priority",
-                    doc: "the highest priority first",
-                },
-                Word {
-                    text: "edf",
-                    doc: "the earliest absolute deadline first",
-                },
-            ]),
-            "Which thread runs next.",
-        )
-        .example("\"fixed-priority\"")
-        .needed(),
-        Key::new(
-            "host",
-            U32,
-            "The number of the host CPU to run on. A CPU whose name is a number is that host CPU \
-             unless this says otherwise; any other CPU without it exists in virtual time only.",
-        )
-        .example("1"),
-        Key::new(
-            "timeslice",
-            Shape::Duration,
-            "The longest turn; \"10ms\" when absent.",
-        )
-        .example("\"10ms\"")
-        .only(ROUND_ROBIN),
-        Key::new(
-            "preemptive",
-            Shape::Flag,
-            "Whether a more urgent job takes the CPU from a running one; true when absent.",
-        )
-        .example("false")
-        .only(FIXED_PRIORITY),
-    ],
-};
-
-static REQUIRE: Keys = Keys {
-    selector: None,
-    list: &[Key::new(
-        "response",
-        Shape::List(&Shape::Table(&RESPONSE)),
-        "Longest responses, from arrival to completion.",
-    )
-    .example("[{ task = \"name\", within = \"8ms\" }]")],
-};
-
-static RESPONSE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new("task", Shape::TaskName, "The task.")
-            .example("\"name\"")
-            .needed(),
-        Key::new("within", Shape::Duration, "The longest response allowed.")
-            .example("\"8ms\"")
-            .needed(),
-    ],
 };
 
 static RUN: Keys = Keys {

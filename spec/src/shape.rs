@@ -53,6 +53,8 @@ pub(crate) enum Shape {
     Text,
     /// The name of a task of this file.
     TaskName,
+    /// The name of a resource of this file.
+    ResourceName,
     /// A host CPU's number or a name given in `[cpu.NAME]`.
     CpuName,
     /// One of a few words.
@@ -138,6 +140,7 @@ impl Shape {
             Shape::Yes => "`true`".into(),
             Shape::Text => "a text in quotes".into(),
             Shape::TaskName => "the name of a task in quotes".into(),
+            Shape::ResourceName => "the name of a resource in quotes".into(),
             Shape::CpuName => "the number of a host CPU or a name in quotes".into(),
             Shape::Word(words) => one_of(words.iter().map(|word| format!("\"{}\"", word.text))),
             Shape::List(_) => "a list in brackets".into(),

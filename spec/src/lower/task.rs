@@ -3,37 +3,44 @@
 use std::ops::Range;
 
 use punctual_model::{
-    Arrivals, Class, Cpu, CpuId, Importance, Instant, Late, OnOverrun, PolicyKind, Priority, Span,
-    Task, TaskId, Work, WorkSource,
+    Arrivals, Class, CpuId, Importance, Instant, Late, OnOverrun, Priority, Span, Task, TaskId,
+    Work, WorkSource,
 };
 
+use super::parent::{Parent, Parents, find_parent};
+use super::resource::lower_uses;
+use super::scheduler::lower_slots;
 use super::{Names, find_task};
 use crate::file::Named;
-use crate::nearest::nearest;
 use crate::places::TaskPlaces;
-use crate::record::{Node, Record, Value};
-use crate::report::{Report, quote};
+use crate::record::{Record, Value};
+use crate::report::Report;
 
 /// The tasks in the order of the file. One with a mistake is replaced by an aperiodic one of its
 /// name, and edges that lead to it are left out.
 pub(super) fn lower_tasks(
     sections: Vec<Named>,
     names: &Names,
-    cpus: &[Cpu],
+    parents: &Parents,
+    resources: &[Named],
     report: &mut Report<'_>,
 ) -> Vec<(Task, TaskPlaces)> {
     let mut tasks: Vec<(Task, TaskPlaces)> = Vec::with_capacity(sections.len());
     for section in sections {
-        let task = lower_task(&section, names, cpus, report);
+        let parent = find_parent(&section.record, names, report);
+        let uses = lower_uses(&section.record, names, resources, report);
+        let task = lower_task(&section, parent, parents, report);
         let broken = task.is_none();
+        let task = task.map(|task| Task { uses, ..task });
         let task = task.unwrap_or_else(|| Task::new(&*section.name, CpuId(0), Class::Aperiodic));
+        let unplaced = parent.is_none_or(|parent| parents.policy_of(parent).is_none());
         let (after, follows) = (Vec::new(), Vec::new());
         tasks.push((
             task,
             TaskPlaces {
                 section,
                 broken,
-                unplaced: false,
+                unplaced,
                 after,
                 follows,
             },
@@ -66,29 +73,18 @@ fn lower_edges(
 /// `None` when a mistake in it has been reported, now or before.
 fn lower_task(
     section: &Named,
-    names: &Names,
-    cpus: &[Cpu],
+    parent: Option<Parent>,
+    parents: &Parents,
     report: &mut Report<'_>,
 ) -> Option<Task> {
     let record = &section.record;
-    let cpu = record.get("on").and_then(|on| find_cpu(on, names, report));
     let class = lower_class(record);
     let late = lower_late(record, report);
     if record.broken {
         return None;
     }
-    let (cpu, class, late) = (cpu?, class?, late?);
-    let by_priority = cpus
-        .get(cpu.index())
-        .filter(|cpu| matches!(cpu.policy, PolicyKind::FixedPriority { .. }));
-    if let (Some(cpu), None) = (by_priority, record.get("priority")) {
-        let message = format!(
-            "[task.{}] needs `priority`: the policy of CPU `{}` is fixed-priority",
-            section.name, cpu.name
-        );
-        report.add(&record.range, message, || {
-            "add `priority = 1`; a larger number is more urgent".into()
-        });
+    let (parent, class, late) = (parent?, class?, late?);
+    if parents.lacks_priority(parent, section, "task", report) {
         return None;
     }
     let span = |key| Span::from_ns(record.duration(key).unwrap_or(0));
@@ -107,33 +103,13 @@ fn lower_task(
         non_preemptive: Work::from_ns(record.duration("non-preemptive").unwrap_or(0)),
         arrivals: lower_arrivals(record, class),
         work: record.record("work").map(lower_work),
-        ..Task::new(&*section.name, cpu, class)
+        scheduler: match parent {
+            Parent::Cpu(_) => None,
+            Parent::Scheduler(id) => Some(id),
+        },
+        slots: lower_slots(record),
+        ..Task::new(&*section.name, parents.cpu_of(parent), class)
     })
-}
-
-fn find_cpu(node: &Node, names: &Names, report: &mut Report<'_>) -> Option<CpuId> {
-    let Value::Text(on) = &node.value else {
-        return None;
-    };
-    let name = on.strip_prefix("cpu.");
-    if let Some(&id) = name.and_then(|name| names.cpus.get(name)) {
-        return Some(id);
-    }
-    let known = || names.cpus.keys().map(String::as_str);
-    let message = match name {
-        Some(name) => format!("there is no CPU {}", quote(name)),
-        None => format!("{} is not the name of a CPU", quote(on)),
-    };
-    report.add(&node.range, message, || {
-        match nearest(name.unwrap_or(on), known()) {
-            Some(meant) => format!("did you mean \"cpu.{meant}\"?"),
-            None => match known().next() {
-                Some(first) => format!("name a CPU of [system], such as \"cpu.{first}\""),
-                None => "list a CPU in [system] and give it a section".into(),
-            },
-        }
-    });
-    None
 }
 
 fn lower_class(record: &Record) -> Option<Class> {

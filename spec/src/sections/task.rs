@@ -1,5 +1,7 @@
 //! The keys of a task.
 
+use super::resource::USE;
+use super::scheduler::SLOTS;
 use super::{COUNT, U32};
 use crate::shape::{Key, Keys, Shape, Word, Words};
 
@@ -48,10 +50,11 @@ pub(super) static TASK: Keys = Keys {
         Key::new(
             "on",
             Shape::Text,
-            "The CPU that it is placed on: \"cpu.NAME\".",
+            "What orders it: the CPU \"cpu.NAME\", or \"scheduler.NAME\".",
         )
         .example("\"cpu.0\"")
         .needed(),
+        SLOTS,
         Key::new(
             "period",
             Shape::Duration,
@@ -192,6 +195,13 @@ pub(super) static TASK: Keys = Keys {
             "The longest stretch of a job that lets nobody preempt it.",
         )
         .example("\"50us\""),
+        Key::new(
+            "uses",
+            Shape::List(&Shape::Table(&USE)),
+            "The critical sections of a job, in the order in which it enters them.",
+        )
+        .example("[{ resource = \"bus\", for = \"1ms\" }]")
+        .only(RECURRING),
         Key::new(
             "after",
             Shape::List(&Shape::TaskName),
