@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -37,6 +37,11 @@ const RULES: [Rule; 15] = [
         package: "punctual-policy",
         may_use: &["punctual-model", "punctual-kern"],
         reason: "a policy sees neither platform nor admission",
+    },
+    Rule {
+        package: "punctual-conform",
+        may_use: &["punctual-model", "punctual-kern"],
+        reason: "the kit knows the seam, no policy and no platform: it judges anyone's",
     },
     Rule {
         package: "punctual-switch",

@@ -1,0 +1,261 @@
+//! A policy under watch: a policy to the core, the policy and its reference inside.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use punctual_kern::{Attributes, Pick, Policy};
+use punctual_model::{Instant, Span, ThreadId, Work};
+
+use crate::reference::{Reference, name};
+use crate::symptom::{Symptom, Violation, Why};
+
+/// Times that an idle policy is asked again before somebody ready counts as lost. A frame of a
+/// policy that divides time may have that many slots.
+const PATIENCE: u32 = 256;
+/// Times that a policy is told again that a thread has left.
+const MOST_ENTRIES: u32 = 8;
+
+/// Passes every call on to the policy, to a twin of it, and to the reference.
+///
+/// After the first violation the policy is left alone, and the reference answers in its place.
+pub(crate) struct Watched<P> {
+    policy: P,
+    twin: P,
+    /// Ask every question twice.
+    ask_again: bool,
+    reference: Rc<RefCell<Reference>>,
+}
+
+impl<P: Policy> Watched<P> {
+    pub(crate) fn new(
+        make: impl Fn() -> P,
+        ask_again: bool,
+        reference: &Rc<RefCell<Reference>>,
+    ) -> Self {
+        Watched {
+            policy: make(),
+            twin: make(),
+            ask_again,
+            reference: Rc::clone(reference),
+        }
+    }
+
+    /// Tells both; says so first, so that the words are there when a call panics.
+    fn tell(&mut self, line: impl FnOnce() -> String, call: impl Fn(&mut P)) -> bool {
+        if self.reference.borrow().is_over() {
+            return false;
+        }
+        self.reference.borrow_mut().say(line);
+        call(&mut self.policy);
+        call(&mut self.twin);
+        true
+    }
+
+    fn ask(&mut self, now: Instant) -> Result<Pick, Violation> {
+        let pick = self.policy.pick(now);
+        let twin = self.twin.pick(now);
+        if self.ask_again {
+            let again = self.policy.pick(now);
+            let _ = self.twin.pick(now);
+            if again != pick {
+                let detail = format!("asked again at once, it answers: {}", answer(again));
+                return Err(Violation::new(Symptom::Unstable, detail).after(pick));
+            }
+        }
+        if twin != pick {
+            let detail = format!("a twin that was told the same answers: {}", answer(twin));
+            return Err(Violation::new(Symptom::Twin, detail).after(pick));
+        }
+        self.reference
+            .borrow_mut()
+            .judge(now, pick)
+            .map(|()| pick)
+            .map_err(|violation| violation.after(pick))
+    }
+
+    /// Looks closer at what the policy would do next. It is not asked anything after that.
+    fn look_closer(&mut self, now: Instant, violation: &mut Violation) {
+        match violation.symptom {
+            Symptom::Idle => {
+                if let Some(thread) = self.lost(now) {
+                    let detail =
+                        format!("`{}` is ready, and nobody will ever run it", name(thread));
+                    *violation = Violation::new(Symptom::Lost, detail);
+                }
+            }
+            Symptom::NotReady(Why::Left) => {
+                let picked = self.reference.borrow().picked;
+                let Some(thread) = picked else { return };
+                for _ in 0..MOST_ENTRIES {
+                    self.policy.block(thread);
+                    if self.policy.pick(now).entity != Some(thread) {
+                        violation.left_twice = true;
+                        return;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets all who are picked leave, and time pass, until nobody is picked any more: who is still
+    /// ready then.
+    fn lost(&mut self, now: Instant) -> Option<ThreadId> {
+        let reference = self.reference.borrow();
+        let mut ready: Vec<ThreadId> = reference.ready_threads().map(|(t, _)| t).collect();
+        drop(reference);
+        let (mut at, mut asked) = (now, 0);
+        while !ready.is_empty() {
+            let pick = self.policy.pick(at);
+            let place = ready.iter().position(|thread| Some(*thread) == pick.entity);
+            if let Some(place) = place {
+                self.policy.block(ready.remove(place));
+                asked = 0;
+                continue;
+            }
+            asked += 1;
+            if asked > PATIENCE {
+                return ready.first().copied();
+            }
+            let later = at.saturating_add(Span::from_ticks(1 << asked.min(40)));
+            at = pick.until.filter(|until| *until > at).unwrap_or(later);
+        }
+        None
+    }
+}
+
+impl Violation {
+    /// With the pick that it is about, which stands in what people read.
+    fn after(mut self, pick: Pick) -> Violation {
+        self.detail = format!("picks {}: {}", answer(pick), self.detail);
+        self
+    }
+}
+
+/// A pick in words.
+pub(crate) fn answer(pick: Pick) -> String {
+    let who = match pick.entity {
+        Some(thread) => format!("`{}`", name(thread)),
+        None => "nobody".to_owned(),
+    };
+    match pick.until {
+        Some(until) => format!("{who} until {}", until.ticks()),
+        None => who,
+    }
+}
+
+/// The attributes that a policy sees, in words.
+fn attributes_in_words(a: &Attributes) -> String {
+    let due = match a.absolute_deadline {
+        Instant::MAX => "never due".to_owned(),
+        at => format!("due at {}", at.ticks()),
+    };
+    format!(
+        "priority {}, released at {}, {due}, place {} in the file",
+        a.priority.number(),
+        a.release.ticks(),
+        a.order
+    )
+}
+
+impl<P: Policy> Policy for Watched<P> {
+    fn attach(&mut self, thread: ThreadId) {
+        if self.tell(
+            || format!("attach `{}`", name(thread)),
+            |p| p.attach(thread),
+        ) {
+            self.reference.borrow_mut().attach(thread);
+        }
+    }
+
+    fn detach(&mut self, thread: ThreadId) {
+        if self.tell(
+            || format!("detach `{}`", name(thread)),
+            |p| p.detach(thread),
+        ) {
+            self.reference.borrow_mut().detach(thread);
+        }
+    }
+
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        let line = || {
+            format!(
+                "wake `{}`: {}",
+                name(thread),
+                attributes_in_words(attributes)
+            )
+        };
+        if self.tell(line, |p| p.wake(thread, attributes)) {
+            self.reference.borrow_mut().wake(thread, attributes);
+        }
+    }
+
+    fn block(&mut self, thread: ThreadId) {
+        if self.tell(|| format!("block `{}`", name(thread)), |p| p.block(thread)) {
+            self.reference.borrow_mut().block(thread);
+        }
+    }
+
+    fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
+        let line = || {
+            format!(
+                "update `{}`: {}",
+                name(thread),
+                attributes_in_words(attributes)
+            )
+        };
+        if self.tell(line, |p| p.update(thread, attributes)) {
+            self.reference.borrow_mut().update(thread, attributes);
+        }
+    }
+
+    fn yield_now(&mut self, thread: ThreadId) {
+        if self.tell(
+            || format!("yield `{}`", name(thread)),
+            |p| p.yield_now(thread),
+        ) {
+            self.reference.borrow_mut().yield_now(thread);
+        }
+    }
+
+    fn charge(&mut self, thread: ThreadId, work: Work) {
+        let line = || format!("charge `{}`: {} ticks", name(thread), work.ticks());
+        if self.tell(line, |p| p.charge(thread, work)) {
+            self.reference.borrow_mut().charge(thread, work);
+        }
+    }
+
+    fn pick(&mut self, now: Instant) -> Pick {
+        if self.reference.borrow().is_over() {
+            let entity = self.reference.borrow().most_urgent();
+            return Pick {
+                entity,
+                until: None,
+            };
+        }
+        self.reference
+            .borrow_mut()
+            .say(|| format!("pick at {}", now.ticks()));
+        match self.ask(now) {
+            Ok(pick) => {
+                self.reference
+                    .borrow_mut()
+                    .add(&format!(": {}", answer(pick)));
+                pick
+            }
+            Err(mut violation) => {
+                self.look_closer(now, &mut violation);
+                let mut reference = self.reference.borrow_mut();
+                reference.fail(violation);
+                Pick {
+                    entity: reference.most_urgent(),
+                    until: None,
+                }
+            }
+        }
+    }
+
+    fn orders_background(&self) -> bool {
+        self.policy.orders_background()
+    }
+}

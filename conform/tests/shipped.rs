@@ -1,0 +1,86 @@
+//! Every shipped policy passes its own kit under its own claims.
+
+use punctual_conform::{Claims, Options, Order, Report, Ties, check};
+use punctual_kern::Policy;
+use punctual_model::{PolicyKind, Span};
+use punctual_policy::{AnyPolicy, EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin};
+
+fn passes<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> Report {
+    match check(claims, make, &Options::default()) {
+        Ok(report) => report,
+        Err(broken) => panic!("{broken}"),
+    }
+}
+
+#[test]
+fn fixed_priority_conforms() {
+    let report = passes(&Claims::FIXED_PRIORITY, FixedPriority::new);
+    for coverage in [report.seam, report.core] {
+        assert!(coverage.contested > 1_000, "{report}");
+        assert!(coverage.preemptions > 100, "{report}");
+    }
+    assert!(report.core.exhausted > 100, "{report}");
+}
+
+#[test]
+fn fixed_priority_without_preemption_conforms() {
+    let claims = Claims {
+        preemptive: false,
+        ..Claims::FIXED_PRIORITY
+    };
+    let _ = passes(&claims, FixedPriority::non_preemptive);
+}
+
+#[test]
+fn earliest_deadline_first_conforms() {
+    let _ = passes(&Claims::EARLIEST_DEADLINE_FIRST, EarliestDeadlineFirst::new);
+}
+
+#[test]
+fn fifo_conforms() {
+    let _ = passes(&Claims::FIFO, Fifo::new);
+}
+
+#[test]
+fn round_robin_conforms_with_short_turns_and_with_long_ones() {
+    for timeslice in [1, 10, 1_000, 1_000_000] {
+        let turn = Span::from_ticks(timeslice);
+        let report = passes(&Claims::ROUND_ROBIN, |n| RoundRobin::new(n, turn));
+        assert!(report.seam.turns > 100, "{timeslice}: {report}");
+    }
+}
+
+#[test]
+fn a_policy_that_a_file_chooses_conforms_as_the_one_that_it_is() {
+    let kinds = [
+        (
+            PolicyKind::FixedPriority { preemptive: true },
+            Claims::FIXED_PRIORITY,
+        ),
+        (
+            PolicyKind::EarliestDeadlineFirst,
+            Claims::EARLIEST_DEADLINE_FIRST,
+        ),
+        (PolicyKind::Fifo, Claims::FIFO),
+        (
+            PolicyKind::RoundRobin {
+                timeslice: Span::from_us(100),
+            },
+            Claims::ROUND_ROBIN,
+        ),
+    ];
+    for (kind, claims) in kinds {
+        let _ = passes(&claims, |capacity| AnyPolicy::new(kind, capacity, []));
+    }
+}
+
+#[test]
+fn a_policy_conforms_to_weaker_claims_too() {
+    let claims = Claims {
+        order: Order::FixedPriority,
+        ties: Ties::Any,
+        work_conserving: false,
+        ..Claims::ANY_ORDER
+    };
+    let _ = passes(&claims, FixedPriority::new);
+}
