@@ -7,6 +7,7 @@
 use punctual_model::{CpuId, Instant, Span, ThreadId};
 
 use crate::constraint::Constraint;
+use crate::node::NodeId;
 
 /// Something that happened, or that the running thread asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,12 +97,14 @@ pub struct Decision {
     pub refused: Option<Refusal>,
 }
 
-/// Who runs next. Trees of schedulers will add a child that decides on its own supply.
+/// Who runs next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Next {
     /// This thread.
     Thread(ThreadId),
+    /// This scheduler, which decides on its own supply which of its threads runs.
+    RunChild(NodeId),
     /// Nobody wants to run.
     Idle,
 }
@@ -121,4 +124,14 @@ pub enum Refusal {
     NoSuchSlot(u32),
     /// The constraint is meaningless, e.g. a period of zero (caller).
     InvalidConstraint,
+    /// The scheduler was demoted, or never was (caller).
+    NoSuchNode(NodeId),
+    /// The table of schedulers is full (capacity given at construction).
+    NoNodeLeft,
+    /// A child of this scheduler would be deeper than the tree may be (caller).
+    TooDeep(NodeId),
+    /// This scheduler decides on its own supply and has threads only (caller).
+    NotAParent(NodeId),
+    /// The subtree of this scheduler has all the threads that it may have (caller).
+    QuotaExhausted(NodeId),
 }

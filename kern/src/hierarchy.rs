@@ -8,7 +8,8 @@
 
 use punctual_model::{Instant, ThreadId, Work};
 
-use crate::event::Next;
+use crate::event::{Next, Refusal};
+use crate::node::NodeId;
 use crate::policy::Attributes;
 use crate::trace::Sink;
 
@@ -44,14 +45,22 @@ impl Choice {
 
 /// Orders the ready threads of one CPU.
 pub trait Hierarchy {
+    /// How many schedulers it has, the root included.
+    fn nodes(&self) -> usize {
+        1
+    }
+
     /// An entry begins: everything before `now` is over.
     #[inline]
     fn begin(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// A thread comes into the care of the root, not ready yet.
-    fn attach(&mut self, thread: ThreadId);
+    /// A thread comes into the care of the scheduler `home`, not ready yet.
+    ///
+    /// # Errors
+    /// No such scheduler, or a quota is exhausted; nothing has changed then.
+    fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal>;
 
     /// A thread leaves for good; it is not ready.
     fn detach(&mut self, thread: ThreadId);
@@ -85,6 +94,11 @@ pub trait Hierarchy {
         work: Work,
         sink: &mut S,
     );
+
+    /// The scheduler `child` has spent this long on deciding, up to `now`.
+    fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
+        let _ = (now, child, work, sink);
+    }
 
     /// The running thread has executed inside a non-preemptive section: no sibling of its node is
     /// chosen until `release`, or until it is no longer ready.

@@ -3,8 +3,9 @@
 use punctual_model::{Instant, ThreadId, Work};
 
 use crate::background::Background;
-use crate::event::Next;
+use crate::event::{Next, Refusal};
 use crate::hierarchy::{Band, Choice, Hierarchy};
+use crate::node::NodeId;
 use crate::policy::{Attributes, Pick, Policy};
 use crate::shard::Capacity;
 use crate::trace::Sink;
@@ -36,9 +37,21 @@ impl<P> OneLevel<P> {
     }
 }
 
+impl<P: Policy> OneLevel<P> {
+    /// Whether work of this band is the policy's.
+    #[inline]
+    fn orders(&self, band: Band) -> bool {
+        band == Band::RealTime || self.policy.orders_background()
+    }
+}
+
 impl<P: Policy> Hierarchy for OneLevel<P> {
-    fn attach(&mut self, thread: ThreadId) {
+    fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
+        if home != NodeId::ROOT {
+            return Err(Refusal::NoSuchNode(home));
+        }
         self.policy.attach(thread);
+        Ok(())
     }
 
     fn detach(&mut self, thread: ThreadId) {
@@ -47,39 +60,44 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
 
     #[inline]
     fn wake(&mut self, _: Instant, _: Instant, thread: ThreadId, a: &Attributes, band: Band) {
-        match band {
-            Band::RealTime => self.policy.wake(thread, a),
-            Band::Background => self.background.wake(thread, a.priority),
+        if self.orders(band) {
+            self.policy.wake(thread, a);
+        } else {
+            self.background.wake(thread, a.priority);
         }
     }
 
     #[inline]
     fn block(&mut self, _: Instant, thread: ThreadId, band: Band) {
-        match band {
-            Band::RealTime => self.policy.block(thread),
-            Band::Background => self.background.block(thread),
+        if self.orders(band) {
+            self.policy.block(thread);
+        } else {
+            self.background.block(thread);
         }
     }
 
     fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        match band {
-            Band::RealTime => self.policy.update(thread, attributes),
-            Band::Background => self.background.update(thread, attributes.priority),
+        if self.orders(band) {
+            self.policy.update(thread, attributes);
+        } else {
+            self.background.update(thread, attributes.priority);
         }
     }
 
     fn yield_now(&mut self, thread: ThreadId, band: Band) {
-        match band {
-            Band::RealTime => self.policy.yield_now(thread),
-            Band::Background => self.background.rotate(thread),
+        if self.orders(band) {
+            self.policy.yield_now(thread);
+        } else {
+            self.background.rotate(thread);
         }
     }
 
     #[inline]
     fn charge<S: Sink>(&mut self, _: Instant, t: ThreadId, band: Band, work: Work, _: &mut S) {
-        match band {
-            Band::RealTime => self.policy.charge(t, work),
-            Band::Background => self.background.charge(t, work),
+        if self.orders(band) {
+            self.policy.charge(t, work);
+        } else {
+            self.background.charge(t, work);
         }
     }
 
@@ -101,7 +119,9 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
 
     #[inline]
     fn pick(&mut self, now: Instant) -> Choice {
-        if let Some(held) = self.held {
+        if let Some(held) = self.held
+            && !self.policy.orders_background()
+        {
             return Choice::of(Pick::run(held));
         }
         let pick = self.policy.pick(now);

@@ -8,6 +8,8 @@
 //! per divisor. A divisor of a few ticks would change the rate of everything: then each time is
 //! rounded alone, and instants that coincide in the file may come a tick apart per period.
 
+mod nodes;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,8 +19,12 @@ use punctual_model::{
 
 use crate::constraint::Constraint;
 use crate::hierarchy::Hierarchy;
+use crate::node::NodeId;
 use crate::precedence::{Edge, Source};
 use crate::shard::{Capacity, ConfigError, Shard};
+use nodes::Trees;
+
+pub use nodes::{NodePlan, SlotPlan};
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
@@ -48,6 +54,13 @@ pub struct CpuPlan {
     pub capacity: Capacity,
     /// Thread i runs the i-th of these, under the constraint beside it.
     pub threads: Vec<(TaskId, Constraint)>,
+    /// The scheduler of thread i: the place of its node, 0 for the CPU's own.
+    pub homes: Vec<u16>,
+    /// The schedulers below the CPU's own; the first is the node at place 1. Parents come before
+    /// their children.
+    pub nodes: Vec<NodePlan>,
+    /// Slots in the frames of nodes that divide time.
+    pub slots: Vec<SlotPlan>,
     /// Precedences: the successor's thread, and the edge.
     pub edges: Vec<(u32, Edge)>,
     /// Predecessors on other CPUs, by slot: first arrival and period.
@@ -80,16 +93,19 @@ impl Plan {
         let mut cpus: Vec<CpuPlan> = (0..system.cpus.len())
             .map(|index| CpuPlan::empty(system, index, frequency))
             .collect();
+        let trees = Trees::new(system, frequency);
         let mut places = Vec::with_capacity(system.tasks.len());
         for (index, task) in system.tasks.iter().enumerate() {
             let cpu = &mut cpus[task.cpu.index()];
             places.push(small(cpu.threads.len()));
+            cpu.homes.push(trees.place(task.scheduler));
             cpu.threads
                 .push((TaskId(small(index)), grids.constraint(index, task)));
         }
         for cpu in &mut cpus {
             cpu.size();
         }
+        trees.plant(system, &places, &mut cpus);
         let mut plan = Plan { frequency, cpus };
         for (index, task) in system.tasks.iter().enumerate() {
             let kinds = [(&task.after, false), (&task.follows, true)];
@@ -135,21 +151,19 @@ impl Plan {
 
 impl CpuPlan {
     fn empty(system: &System, index: usize, frequency: Frequency) -> CpuPlan {
-        let policy = match system.cpus[index].policy {
-            PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
-                timeslice: Span::from_ticks(frequency.ticks_up(timeslice.ticks())),
-            },
-            other => other,
-        };
         CpuPlan {
             cpu: CpuId(u16::try_from(index).unwrap_or(u16::MAX)),
-            policy,
+            policy: nodes::in_ticks(system.cpus[index].policy, frequency),
             capacity: Capacity {
                 threads: 0,
                 pending: 0,
                 background_turn: Span::from_ticks(frequency.ticks_up(BACKGROUND_TURN_NS)),
+                nodes: 0,
             },
             threads: Vec::new(),
+            homes: Vec::new(),
+            nodes: Vec::new(),
+            slots: Vec::new(),
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
@@ -174,9 +188,13 @@ impl CpuPlan {
     /// # Errors
     /// When the plan was changed by hand into something meaningless.
     pub fn build<H: Hierarchy>(&self, hierarchy: H) -> Result<Shard<H>, ConfigError> {
+        if hierarchy.nodes() != self.nodes.len() + 1 {
+            return Err(ConfigError::OtherTree);
+        }
         let mut shard = Shard::new(self.capacity, hierarchy);
-        for (_, constraint) in &self.threads {
-            let _ = shard.attach(*constraint)?;
+        for (index, (_, constraint)) in self.threads.iter().enumerate() {
+            let home = self.homes.get(index).copied().unwrap_or(0);
+            let _ = shard.attach_to(NodeId::new(home, 0), *constraint)?;
         }
         for &(first_arrival, period) in &self.remotes {
             let _ = shard.add_remote(first_arrival, period);

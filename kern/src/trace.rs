@@ -6,6 +6,7 @@
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::event::{Decision, Event, MissingCause};
+use crate::node::NodeId;
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
 pub trait Sink {
@@ -154,6 +155,18 @@ pub enum TraceEvent {
         to: Option<ThreadId>,
         /// The one who ran is still ready.
         preempted: bool,
+    },
+    /// A scheduler's server has budget that it did not have.
+    ServerReplenished {
+        /// Whose.
+        node: NodeId,
+        /// How much now.
+        budget: Work,
+    },
+    /// A scheduler's server has used its budget: the subtree waits for the next.
+    ServerExhausted {
+        /// Whose.
+        node: NodeId,
     },
     /// Part of the interval that ends now was charged to nobody.
     Missing {

@@ -3,10 +3,10 @@
 //! An enum rather than a pointer: the choice is a jump that predicts well, and each arm is inlined.
 //! Programs that know their policy use it directly and do not pay even that.
 
-use punctual_kern::{Attributes, Pick, Policy};
-use punctual_model::{Instant, PolicyKind, Span, ThreadId, Work};
+use punctual_kern::{Attributes, Pick, Policy, SlotPlan};
+use punctual_model::{Instant, PolicyKind, ThreadId, Work};
 
-use crate::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin};
+use crate::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
 /// One of the built-in policies.
 #[derive(Debug)]
@@ -19,16 +19,22 @@ pub enum AnyPolicy {
     FixedPriority(FixedPriority),
     /// By deadline.
     EarliestDeadlineFirst(EarliestDeadlineFirst),
+    /// Slots in a frame.
+    Tdm(Tdm),
 }
 
 impl AnyPolicy {
-    /// The policy of a CPU in a file, for threads with an index below `capacity`. `ticks` converts
-    /// nanoseconds to ticks of the platform.
-    pub fn new(kind: PolicyKind, capacity: usize, ticks: impl Fn(u64) -> u64) -> Self {
+    /// The policy of a CPU or scheduler in a file, for entities with an index below `capacity`. The
+    /// spans of `kind` count ticks of the platform; `slots` are those of a policy that divides time.
+    pub fn new(
+        kind: PolicyKind,
+        capacity: usize,
+        slots: impl IntoIterator<Item = SlotPlan>,
+    ) -> Self {
         match kind {
-            PolicyKind::Fifo | PolicyKind::Tdm { .. } => AnyPolicy::Fifo(Fifo::new(capacity)),
+            PolicyKind::Fifo => AnyPolicy::Fifo(Fifo::new(capacity)),
+            PolicyKind::Tdm { frame, .. } => AnyPolicy::Tdm(Tdm::new(capacity, frame, slots)),
             PolicyKind::RoundRobin { timeslice } => {
-                let timeslice = Span::from_ticks(ticks(timeslice.ticks()));
                 AnyPolicy::RoundRobin(RoundRobin::new(capacity, timeslice))
             }
             PolicyKind::FixedPriority { preemptive: true } => {
@@ -52,6 +58,7 @@ macro_rules! each {
             AnyPolicy::RoundRobin($policy) => $body,
             AnyPolicy::FixedPriority($policy) => $body,
             AnyPolicy::EarliestDeadlineFirst($policy) => $body,
+            AnyPolicy::Tdm($policy) => $body,
         }
     };
 }

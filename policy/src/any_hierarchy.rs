@@ -1,24 +1,48 @@
-//! What orders a CPU of a file: one built-in policy.
+//! What orders a CPU of a file: one built-in policy, or a tree of them.
 
-use punctual_kern::{Attributes, Band, Choice, CpuPlan, Hierarchy, OneLevel, Sink};
-use punctual_model::{Instant, ThreadId, Work};
+use alloc::boxed::Box;
 
-use crate::AnyPolicy;
+use punctual_kern::{
+    Attributes, Band, Choice, CpuPlan, Hierarchy, NodeId, OneLevel, Refusal, Sink, Tree,
+};
+use punctual_model::{Instant, PolicyKind, ThreadId, Work};
+
+use crate::{AnyPolicy, AnyServer};
 
 /// The hierarchy of a CPU that a file describes.
 #[derive(Debug)]
 pub enum AnyHierarchy {
     /// One policy: the common case, at full speed.
     OneLevel(OneLevel<AnyPolicy>),
+    /// Schedulers below schedulers.
+    Tree(Box<Tree<AnyPolicy, AnyServer>>),
 }
 
 impl AnyHierarchy {
-    /// What orders the CPU of this plan. O(threads).
+    /// What orders the CPU of this plan. O(threads · schedulers). A plan that was changed by hand
+    /// into something meaningless is refused by [`CpuPlan::build`].
     pub fn new(plan: &CpuPlan) -> Self {
         let capacity = plan.capacity;
-        let policy = AnyPolicy::new(plan.policy, capacity.threads, |ticks| ticks);
-        AnyHierarchy::OneLevel(OneLevel::new(capacity, policy))
+        if capacity.nodes == 0 {
+            let policy = policy(plan, 0, plan.policy);
+            return AnyHierarchy::OneLevel(OneLevel::new(capacity, policy));
+        }
+        let mut tree = Tree::new(capacity, policy(plan, 0, plan.policy));
+        for (place, node) in (1..).zip(&plan.nodes) {
+            let parent = NodeId::new(node.parent, 0);
+            let policy = policy(plan, place, node.policy);
+            if tree.add(parent, policy, node.terms).is_err() {
+                break;
+            }
+        }
+        AnyHierarchy::Tree(Box::new(tree))
     }
+}
+
+/// The policy of the node at this place.
+fn policy(plan: &CpuPlan, place: u16, kind: PolicyKind) -> AnyPolicy {
+    let slots = plan.slots.iter().filter(|slot| slot.node == place);
+    AnyPolicy::new(kind, plan.capacity.entities(), slots.copied())
 }
 
 /// Runs `$body` with `$h` bound to whichever hierarchy it is.
@@ -26,17 +50,21 @@ macro_rules! each {
     ($any:expr, $h:ident => $body:expr) => {
         match $any {
             AnyHierarchy::OneLevel($h) => $body,
+            AnyHierarchy::Tree($h) => $body,
         }
     };
 }
 
 impl Hierarchy for AnyHierarchy {
+    fn nodes(&self) -> usize {
+        each!(self, h => h.nodes())
+    }
     #[inline]
     fn begin(&mut self, now: Instant) {
         each!(self, h => h.begin(now));
     }
-    fn attach(&mut self, thread: ThreadId) {
-        each!(self, h => h.attach(thread));
+    fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
+        each!(self, h => h.attach(thread, home))
     }
     fn detach(&mut self, thread: ThreadId) {
         each!(self, h => h.detach(thread));
@@ -58,6 +86,9 @@ impl Hierarchy for AnyHierarchy {
     #[inline]
     fn charge<S: Sink>(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, s: &mut S) {
         each!(self, h => h.charge(now, t, band, work, s));
+    }
+    fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
+        each!(self, h => h.charge_child(now, child, work, sink));
     }
     fn hold(&mut self, thread: ThreadId, band: Band) {
         each!(self, h => h.hold(thread, band));

@@ -1,7 +1,7 @@
 //! Scheduling policies: which ready thread runs next, one safe file each.
 //!
 //! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s, admission
-//! is `analysis`'. Each is at most 150 code lines (held by `cargo xtask tidy`), names its source
+//! is `analysis`'. A server says when a budget comes and goes. Each is at most 150 code lines (held by `cargo xtask tidy`), names its source
 //! and says what it gives up. All break ties by the earlier release, then by the order in the file,
 //! so that equal runs give equal decisions.
 #![no_std]
@@ -9,16 +9,31 @@
 
 extern crate alloc;
 
+mod allotment;
 mod any;
 mod any_hierarchy;
+mod any_server;
+mod constant_bandwidth;
+mod deferrable;
 mod edf;
 mod fifo;
 mod fixed_priority;
+mod periodic_resource;
+mod polling;
 mod round_robin;
+mod sporadic;
+mod tdm;
 
 pub use any::AnyPolicy;
 pub use any_hierarchy::AnyHierarchy;
+pub use any_server::AnyServer;
+pub use constant_bandwidth::ConstantBandwidth;
+pub use deferrable::Deferrable;
 pub use edf::EarliestDeadlineFirst;
 pub use fifo::Fifo;
 pub use fixed_priority::FixedPriority;
+pub use periodic_resource::PeriodicResource;
+pub use polling::Polling;
 pub use round_robin::RoundRobin;
+pub use sporadic::Sporadic;
+pub use tdm::Tdm;

@@ -3,7 +3,7 @@
 //! Total: words that no encoder wrote give `None`, never a panic.
 
 use punctual_kern::{
-    Constraint, Decision, Event, Message, MissingCause, Next, Outcome, Refusal, TraceEvent,
+    Constraint, Decision, Event, Message, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent,
     WakeCause,
 };
 use punctual_model::{Class, CpuId, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
@@ -133,6 +133,13 @@ pub(crate) fn thread_of(word: u64) -> Option<ThreadId> {
     Some(ThreadId::new(index, generation))
 }
 
+/// The scheduler that [`crate::encode::node_word`] packed.
+pub(crate) fn node_of(word: u64) -> Option<NodeId> {
+    let index = u16::try_from(word & u64::from(u32::MAX)).ok()?;
+    let generation = u16::try_from(word >> 32).ok()?;
+    Some(NodeId::new(index, generation))
+}
+
 /// The record at the front of `words` and its length; `None` at the end and for nonsense.
 #[inline]
 pub(crate) fn decode(words: &[u64]) -> Option<(Record, usize)> {
@@ -194,6 +201,16 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             span: f.span()?,
             cause: f.cause()?,
         });
+    }
+    if kind == form::SERVER_REPLENISHED {
+        return Some(T::ServerReplenished {
+            node: node_of(f.maybe()?)?,
+            budget: f.work()?,
+        });
+    }
+    if kind == form::SERVER_EXHAUSTED {
+        let node = node_of(f.maybe()?)?;
+        return Some(T::ServerExhausted { node });
     }
     let thread = f.thread()?;
     Some(match kind {
@@ -264,12 +281,13 @@ fn decode_job(kind: u8, thread: ThreadId, mut f: Fields<'_>) -> Option<TraceEven
 fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
     let next = match kind {
         form::RUN | form::RUN_REFUSING => Next::Thread(f.thread()?),
+        form::RUN_CHILD | form::RUN_CHILD_REFUSING => Next::RunChild(node_of(f.maybe()?)?),
         form::IDLE | form::IDLE_REFUSING => Next::Idle,
         _ => return None,
     };
     let arm = f.instant();
     let refused = match kind {
-        form::RUN_REFUSING | form::IDLE_REFUSING => {
+        form::RUN_REFUSING | form::IDLE_REFUSING | form::RUN_CHILD_REFUSING => {
             let (why, what) = (f.maybe()?, f.maybe());
             Some(match why {
                 0 => Refusal::StaleThread(thread_of(what?)?),
@@ -278,6 +296,11 @@ fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
                 3 => Refusal::NotSporadic(thread_of(what?)?),
                 4 => Refusal::NoSuchSlot(u32::try_from(what?).ok()?),
                 5 => Refusal::InvalidConstraint,
+                6 => Refusal::NoSuchNode(node_of(what?)?),
+                7 => Refusal::NoNodeLeft,
+                8 => Refusal::TooDeep(node_of(what?)?),
+                9 => Refusal::NotAParent(node_of(what?)?),
+                10 => Refusal::QuotaExhausted(node_of(what?)?),
                 _ => return None,
             })
         }

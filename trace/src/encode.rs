@@ -3,7 +3,7 @@
 //! On the scheduling path of a live run: each arm below is a handful of stores.
 
 use punctual_kern::{
-    Constraint, Decision, Event, MissingCause, Next, Outcome, Refusal, TraceEvent, WakeCause,
+    Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent, WakeCause,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
 
@@ -32,6 +32,11 @@ fn flag<T>(column: u32, value: Option<T>) -> u64 {
 #[inline]
 pub(crate) fn thread_word(thread: ThreadId) -> u64 {
     u64::from(thread.generation()) << 32 | thread.index() as u64
+}
+
+#[inline]
+pub(crate) fn node_word(node: NodeId) -> u64 {
+    u64::from(node.generation()) << 32 | node.index() as u64
 }
 
 #[inline]
@@ -116,6 +121,12 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         T::Missing { span, cause } => {
             put(&[head(form::MISSING), span.ticks(), cause_word(cause)]);
         }
+        T::ServerReplenished { node, budget } => put(&[
+            head(form::SERVER_REPLENISHED),
+            node_word(node),
+            budget.ticks(),
+        ]),
+        T::ServerExhausted { node } => put(&[head(form::SERVER_EXHAUSTED), node_word(node)]),
         T::Released { .. }
         | T::Skipped { .. }
         | T::Lost { .. }
@@ -204,6 +215,11 @@ pub(crate) fn decision(decision: &Decision, put: impl FnOnce(&[u64])) {
                     thread_word(thread),
                     arm,
                 ]),
+                Next::RunChild(child) => put(&[
+                    head(form::RUN_CHILD) | flag(1, decision.arm),
+                    node_word(child),
+                    arm,
+                ]),
                 _ => put(&[head(form::IDLE) | flag(0, decision.arm), arm]),
             };
         }
@@ -214,6 +230,13 @@ pub(crate) fn decision(decision: &Decision, put: impl FnOnce(&[u64])) {
         Next::Thread(thread) => put(&[
             head(form::RUN_REFUSING) | flag(1, decision.arm) | flag(3, what),
             thread_word(thread),
+            arm,
+            why,
+            what_word,
+        ]),
+        Next::RunChild(child) => put(&[
+            head(form::RUN_CHILD_REFUSING) | flag(1, decision.arm) | flag(3, what),
+            node_word(child),
             arm,
             why,
             what_word,
@@ -262,6 +285,11 @@ fn refusal_words(refusal: Refusal) -> (u64, Option<u64>) {
         Refusal::NotSporadic(thread) => (3, Some(thread_word(thread))),
         Refusal::NoSuchSlot(slot) => (4, Some(u64::from(slot))),
         Refusal::InvalidConstraint => (5, None),
+        Refusal::NoSuchNode(node) => (6, Some(node_word(node))),
+        Refusal::NoNodeLeft => (7, None),
+        Refusal::TooDeep(node) => (8, Some(node_word(node))),
+        Refusal::NotAParent(node) => (9, Some(node_word(node))),
+        Refusal::QuotaExhausted(node) => (10, Some(node_word(node))),
     }
 }
 

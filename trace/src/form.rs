@@ -6,7 +6,7 @@
 /// What a field holds, and thereby how it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
-    /// A thread: `index`, or `index:generation` when the place was used before.
+    /// A thread or a scheduler: `index`, or `index:generation` when the place was used before.
     Thread,
     /// An instant in ticks; `never` for the end of the timeline.
     Instant,
@@ -60,6 +60,29 @@ pub(crate) const REFUSALS: &[&str] = &[
     "not-sporadic",
     "no-such-slot",
     "invalid-constraint",
+    "no-such-node",
+    "no-node-left",
+    "too-deep",
+    "not-a-parent",
+    "quota-exhausted",
+];
+pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
+pub(crate) const SUPPLIES: &[&str] = &[
+    "shared",
+    "slots",
+    "polling",
+    "deferrable",
+    "sporadic",
+    "constant-bandwidth",
+    "periodic-resource",
+];
+pub(crate) const POLICIES: &[&str] = &[
+    "fifo",
+    "edf",
+    "fixed-priority",
+    "non-preemptive",
+    "round-robin",
+    "tdm",
 ];
 
 /// The twelve columns of a constraint.
@@ -133,6 +156,8 @@ forms! { TRACES:
     WOKEN = 45 "woken" &[THREAD, must(Field::Word(WHY_WOKEN))];
     SWITCHED = 46 "switched" &[may(Field::Thread), may(Field::Thread), must(Field::Word(YES_NO))];
     MISSING = 47 "missing" &[NUMBER, must(Field::Word(CAUSES))];
+    SERVER_REPLENISHED = 48 "server-replenished" &[THREAD, NUMBER];
+    SERVER_EXHAUSTED = 49 "server-exhausted" &[THREAD];
 }
 
 forms! { DECISIONS:
@@ -141,6 +166,9 @@ forms! { DECISIONS:
     RUN_REFUSING = 66 "run-refusing"
         &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
     IDLE_REFUSING = 67 "idle-refusing" &[ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
+    RUN_CHILD = 68 "run-child" &[THREAD, ARM];
+    RUN_CHILD_REFUSING = 69 "run-child-refusing"
+        &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
 }
 
 forms! { PLANS:
@@ -151,6 +179,13 @@ forms! { PLANS:
     PLAN_FOLLOWS = 100 "follows" &[NUMBER, THREAD];
     PLAN_AFTER_REMOTE = 101 "after-remote" &[NUMBER, NUMBER];
     PLAN_FOLLOWS_REMOTE = 102 "follows-remote" &[NUMBER, NUMBER];
+    PLAN_NODE = 103 "node" &[
+        NUMBER, NUMBER, NUMBER, NUMBER, must(Field::Word(TRUST)), may(Field::Number),
+        must(Field::Word(SUPPLIES)), may(Field::Number), may(Field::Number),
+        must(Field::Word(POLICIES)), may(Field::Number), may(Field::Number),
+    ];
+    PLAN_HOME = 104 "home" &[NUMBER, NUMBER];
+    PLAN_SLOT = 105 "slot" &[NUMBER, NUMBER, NUMBER, NUMBER];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.

@@ -8,6 +8,7 @@
 mod policy;
 mod read;
 mod read_plan;
+mod tree;
 mod words;
 mod write;
 

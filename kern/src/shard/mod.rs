@@ -18,6 +18,7 @@ use punctual_model::{Instant, Span, ThreadId};
 
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
 use crate::hierarchy::{Choice, Hierarchy};
+use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
 use crate::thread::{JobView, State, Thread};
@@ -60,6 +61,8 @@ pub struct Shard<H> {
     /// More timers were due than one entry serves.
     more: bool,
     last_created: Option<ThreadId>,
+    /// The scheduler that decides on its own supply since the last decision.
+    deciding: Option<NodeId>,
 }
 
 impl<H: Hierarchy> Shard<H> {
@@ -176,7 +179,7 @@ impl<H: Hierarchy> Shard<H> {
                 self.arrive(now, thread, arrival.min(now), sink)?;
             }
             Event::Create(constraint) => {
-                self.create(now, constraint, sink)?;
+                self.create(now, NodeId::ROOT, constraint, sink)?;
             }
             Event::Change { thread, constraint } => {
                 self.thread(thread)?;
@@ -201,10 +204,15 @@ impl<H: Hierarchy> Shard<H> {
         self.since = now;
         let executed = interval.saturating_sub(self.uncharged).as_work();
         self.uncharged = Span::ZERO;
-        let Some(id) = self.running else { return };
         if executed.is_zero() {
             return;
         }
+        let Some(id) = self.running else {
+            if let Some(child) = self.deciding {
+                self.hierarchy.charge_child(now, child, executed, sink);
+            }
+            return;
+        };
         let t = &mut self.threads[id.index()];
         if let Some(job) = &mut t.job {
             job.received = job.received.saturating_add(executed);
@@ -233,7 +241,8 @@ impl<H: Hierarchy> Shard<H> {
         let span = span.min(room);
         self.uncharged = self.uncharged.saturating_add(span);
         sink.trace(now, TraceEvent::Missing { span, cause });
-        let next = self.running.map_or(Next::Idle, Next::Thread);
+        let deciding = self.deciding.map_or(Next::Idle, Next::RunChild);
+        let next = self.running.map_or(deciding, Next::Thread);
         Decision {
             next,
             arm: Some(now),
@@ -258,10 +267,12 @@ impl<H: Hierarchy> Shard<H> {
     ) -> Decision {
         let Choice { next, until } = self.hierarchy.pick(now);
         self.until = until;
-        let chosen = match next {
-            Next::Thread(thread) => Some(thread),
-            Next::Idle => None,
+        let (chosen, deciding) = match next {
+            Next::Thread(thread) => (Some(thread), None),
+            Next::RunChild(child) => (None, Some(child)),
+            Next::Idle => (None, None),
         };
+        self.deciding = deciding;
         self.switch_to(now, chosen, sink);
         Decision {
             next,

@@ -6,6 +6,7 @@ use super::Shard;
 use crate::constraint::Constraint;
 use crate::event::{Message, Refusal};
 use crate::hierarchy::{Band, Hierarchy};
+use crate::node::NodeId;
 use crate::pending::PendingJob;
 use crate::precedence::{Precedences, Source};
 use crate::thread::{State, Thread};
@@ -16,21 +17,23 @@ impl<H: Hierarchy> Shard<H> {
     pub(super) fn create<S: Sink>(
         &mut self,
         now: Instant,
+        home: NodeId,
         constraint: Constraint,
         sink: &mut S,
     ) -> Result<ThreadId, Refusal> {
         if !constraint.is_valid() {
             return Err(Refusal::InvalidConstraint);
         }
-        let index = self.free.pop().ok_or(Refusal::NoThreadLeft)? as usize;
+        let index = *self.free.last().ok_or(Refusal::NoThreadLeft)? as usize;
         let generation = self.threads[index].generation;
+        self.hierarchy.attach(self.threads[index].id(index), home)?;
+        let _ = self.free.pop();
         self.threads[index] = Thread {
             generation,
             state: State::Idle,
             ..Thread::vacant()
         };
         let id = self.threads[index].id(index);
-        self.hierarchy.attach(id);
         self.last_created = Some(id);
         sink.trace(now, TraceEvent::Created { thread: id });
         self.install(now, index, constraint);

@@ -9,6 +9,7 @@ use super::Shard;
 use crate::constraint::Constraint;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
+use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::thread::Thread;
@@ -25,6 +26,8 @@ pub struct Capacity {
     pub pending: usize,
     /// Longest turn of a background thread among equals, in ticks.
     pub background_turn: Span,
+    /// Schedulers below the CPU's own policy at any one time.
+    pub nodes: u16,
 }
 
 impl Capacity {
@@ -35,7 +38,21 @@ impl Capacity {
             threads,
             pending: threads * 4 + 64,
             background_turn: Span::from_ms(10),
+            nodes: 0,
         }
+    }
+
+    /// Entities that a policy of this CPU may have to order: its threads, then the nodes of its
+    /// tree, the root (which no policy orders) included.
+    pub const fn entities(&self) -> usize {
+        self.threads + self.nodes as usize + 1
+    }
+
+    /// The index, among the entities, of the node at place `node` of the tree.
+    pub fn entity_of(&self, node: u16) -> u32 {
+        u32::try_from(self.threads)
+            .unwrap_or(u32::MAX)
+            .saturating_add(u32::from(node))
     }
 }
 
@@ -46,12 +63,15 @@ pub enum ConfigError {
     Refused(Refusal),
     /// A thread or a slot that this shard does not have.
     UnknownPredecessor,
+    /// The hierarchy does not have the schedulers of the plan.
+    OtherTree,
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::Refused(refusal) => write!(f, "the scheduler refused: {refusal:?}"),
+            ConfigError::OtherTree => write!(f, "the schedulers are not those of the plan"),
             ConfigError::UnknownPredecessor => write!(f, "the predecessor is not on this shard"),
         }
     }
@@ -79,6 +99,7 @@ impl<H: Hierarchy> Shard<H> {
             unsettled: 0,
             until: None,
             more: false,
+            deciding: None,
             last_created: None,
         }
     }
@@ -89,7 +110,19 @@ impl<H: Hierarchy> Shard<H> {
     /// # Errors
     /// When the table is full or the constraint is meaningless.
     pub fn attach(&mut self, constraint: Constraint) -> Result<ThreadId, ConfigError> {
-        self.create(self.now, constraint, &mut NoSink)
+        self.attach_to(NodeId::ROOT, constraint)
+    }
+
+    /// As [`Shard::attach`], into the care of a scheduler of the tree.
+    ///
+    /// # Errors
+    /// As for `attach`; also when there is no such scheduler, or a quota above it is exhausted.
+    pub fn attach_to(
+        &mut self,
+        home: NodeId,
+        constraint: Constraint,
+    ) -> Result<ThreadId, ConfigError> {
+        self.create(self.now, home, constraint, &mut NoSink)
             .map_err(ConfigError::Refused)
     }
 

@@ -5,3 +5,4 @@ mod corners;
 mod driver;
 mod events;
 mod histories;
+mod trees;

@@ -27,6 +27,7 @@ fn fly(host: u32, give_back: bool) {
         threads: 1,
         pending: 4,
         background_turn,
+        nodes: 0,
     };
     let mut shard = Shard::new(capacity, OneLevel::new(capacity, NoPolicy));
     let task = Task::new("spin", CpuId(0), Class::Aperiodic);

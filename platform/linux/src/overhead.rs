@@ -143,6 +143,7 @@ fn short_run<S: Sink + Send + 'static>(
         threads: bodies.len() + 1,
         pending: 4,
         background_turn: Span::from_ticks(rate.ticks_up(turn_ns)),
+        nodes: 0,
     };
     let mut shard = Shard::new(capacity, OneLevel::new(capacity, NoPolicy));
     let task = Task::new("measure", CpuId(0), Class::Aperiodic);

@@ -40,7 +40,7 @@ pub(super) fn benches() -> Vec<Bench> {
 
 fn measure(kind: PolicyKind, threads: u32) -> Result<Vec<f64>, String> {
     let capacity = Capacity::for_threads(threads as usize);
-    let policy = AnyPolicy::new(kind, threads as usize, |ns| ns);
+    let policy = AnyPolicy::new(kind, capacity.entities(), []);
     let hierarchy = AnyHierarchy::OneLevel(OneLevel::new(capacity, policy));
     let mut shard = Shard::new(capacity, hierarchy);
     let period = u64::from(threads) * 4 + 1_000;

@@ -264,7 +264,11 @@ impl<'a> CpuCheck<'a> {
             | T::Demoted { thread, .. }
             | T::Blocked { thread, .. }
             | T::Woken { thread, .. } => thread,
-            T::Created { .. } | T::Switched { .. } | T::Missing { .. } => return,
+            T::Created { .. }
+            | T::Switched { .. }
+            | T::Missing { .. }
+            | T::ServerReplenished { .. }
+            | T::ServerExhausted { .. } => return,
         };
         let Some(thread) = self.find(id).filter(|&t| !self.threads[t].dead) else {
             let what = format!("{change:?}: no such thread");

@@ -4,6 +4,7 @@ use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
 use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId};
 
 use super::policy;
+use super::tree::TreeReader;
 use super::words::{clip, number, read_field};
 use crate::decode::{Fields, thread_of};
 use crate::form::{self, Form};
@@ -41,6 +42,7 @@ pub(super) struct PlanReader {
     cpu: Option<(CpuId, PolicyKind)>,
     capacity: Option<Capacity>,
     threads: Vec<(TaskId, Constraint)>,
+    tree: TreeReader,
     edges: Vec<(u32, Edge)>,
     remotes: Vec<(Instant, Option<Span>)>,
     notifications: Vec<(u32, CpuId, u32)>,
@@ -68,6 +70,9 @@ impl PlanReader {
         let first = fields.maybe()?;
         let index = u32::try_from(first);
         match kind {
+            form::PLAN_NODE | form::PLAN_HOME | form::PLAN_SLOT => {
+                return self.tree.entry(words);
+            }
             form::PLAN_THREAD => self
                 .threads
                 .push((TaskId(index.ok()?), fields.constraint()?)),
@@ -100,11 +105,15 @@ impl PlanReader {
     pub(super) fn finish(self) -> Result<CpuPlan, String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
+        let homes = self.tree.homes(self.threads.len())?;
         Ok(CpuPlan {
             cpu,
             policy,
             capacity,
             threads: self.threads,
+            homes,
+            nodes: self.tree.nodes,
+            slots: self.tree.slots,
             edges: self.edges,
             remotes: self.remotes,
             notifications: self.notifications,
@@ -123,6 +132,8 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     let mut words = text.split(' ');
     let mut next = || number(words.next().unwrap_or_default());
     let (threads, pending, turn) = (next()?, next()?, next()?);
+    let nodes = words.next().map_or(Ok(0), number)?;
+    let nodes = u16::try_from(nodes).map_err(|_| "more nodes than a tree can have")?;
     let below = |value: u64, most: usize| {
         let value = usize::try_from(value).ok().filter(|value| *value <= most);
         value.ok_or_else(|| format!("a capacity above {most}"))
@@ -131,5 +142,6 @@ fn capacity(text: &str) -> Result<Capacity, String> {
         threads: below(threads, MAX_THREADS)?,
         pending: below(pending, MAX_PENDING)?,
         background_turn: Span::from_ticks(turn),
+        nodes,
     })
 }

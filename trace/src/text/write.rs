@@ -8,6 +8,7 @@ use punctual_model::Span;
 
 use super::FIRST_LINE;
 use super::policy;
+use super::tree;
 use super::words::{escape, write_fields};
 use crate::encode;
 use crate::form;
@@ -119,7 +120,12 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
     text.push('\n');
     let room = plan.capacity;
     let turn = room.background_turn.ticks();
-    let _ = writeln!(text, "capacity {} {} {turn}", room.threads, room.pending);
+    let _ = write!(text, "capacity {} {} {turn}", room.threads, room.pending);
+    if room.nodes > 0 {
+        let _ = write!(text, " {}", room.nodes);
+    }
+    text.push('\n');
+    tree::write(plan, |words| put(text, words));
     for (task, constraint) in &plan.threads {
         let before = [u64::from(form::PLAN_THREAD), u64::from(task.0)];
         encode::with_constraint(constraint, &before, |words| put(text, words));

@@ -114,6 +114,7 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<Fixe
         threads: specs.len(),
         pending: 64 * specs.len(),
         background_turn: Span::from_ticks(rate.ticks_up(turn_us * 1_000)),
+        nodes: 0,
     };
     let mut shard = Shard::new(
         capacity,

@@ -1,0 +1,156 @@
+//! The schedulers of a system as nodes of their CPUs' trees, in ticks.
+
+use alloc::vec::Vec;
+
+use punctual_model::{Frequency, PolicyKind, SchedulerId, Server, Slot, Span, Supply, System};
+
+use super::{CpuPlan, nearest, small};
+use crate::tree::{Grant, NodeTerms};
+
+/// What a node of a tree is built from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodePlan {
+    /// Which scheduler of the system it is.
+    pub scheduler: SchedulerId,
+    /// The place of its parent; 0 is the CPU's own policy.
+    pub parent: u16,
+    /// How it orders its threads and children; spans count ticks.
+    pub policy: PolicyKind,
+    /// Its terms with its parent.
+    pub terms: NodeTerms,
+}
+
+/// A slot of an entity in the frame of its node, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotPlan {
+    /// The place of the node whose policy divides time.
+    pub node: u16,
+    /// Whose slot: the index of a thread, or [`super::Capacity::entity_of`] a child.
+    pub entity: u32,
+    /// Its start, from the start of the frame.
+    pub at: Span,
+    /// Its length.
+    pub length: Span,
+}
+
+/// A policy with its spans in ticks.
+pub(super) fn in_ticks(policy: PolicyKind, frequency: Frequency) -> PolicyKind {
+    match policy {
+        PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
+            timeslice: Span::from_ticks(frequency.ticks_up(timeslice.ticks())),
+        },
+        PolicyKind::Tdm { frame, scheduling } => PolicyKind::Tdm {
+            frame: Span::from_ticks(nearest(frequency, frame.ticks())),
+            scheduling: Span::from_ticks(nearest(frequency, scheduling.ticks())),
+        },
+        other => other,
+    }
+}
+
+/// Where each scheduler stands in the tree of its CPU.
+pub(super) struct Trees {
+    frequency: Frequency,
+    /// By scheduler.
+    places: Vec<u16>,
+    /// Schedulers in an order in which parents come first.
+    order: Vec<SchedulerId>,
+}
+
+impl Trees {
+    /// O(schedulers · depth).
+    pub(super) fn new(system: &System, frequency: Frequency) -> Trees {
+        let count = u16::try_from(system.schedulers.len()).unwrap_or(u16::MAX);
+        let depth = |id: SchedulerId| {
+            let up = |id: &SchedulerId| system.schedulers[id.index()].parent;
+            core::iter::successors(Some(id), up)
+                .take(usize::from(count))
+                .count()
+        };
+        let mut order: Vec<SchedulerId> = (0..count).map(SchedulerId).collect();
+        order.sort_by_cached_key(|id| depth(*id));
+        let mut places = alloc::vec![0; usize::from(count)];
+        let mut next = alloc::vec![0_u16; system.cpus.len()];
+        for id in &order {
+            let next = &mut next[system.schedulers[id.index()].cpu.index()];
+            *next += 1;
+            places[id.index()] = *next;
+        }
+        Trees {
+            frequency,
+            places,
+            order,
+        }
+    }
+
+    /// The place of a scheduler in the tree of its CPU; `None` is the CPU's own.
+    pub(super) fn place(&self, scheduler: Option<SchedulerId>) -> u16 {
+        scheduler.map_or(0, |id| self.places[id.index()])
+    }
+
+    /// Puts the schedulers and the slots into the plans of their CPUs, whose threads are counted
+    /// already. `threads` has the place of each task among those of its CPU.
+    pub(super) fn plant(&self, system: &System, threads: &[u32], cpus: &mut [CpuPlan]) {
+        let first = small(system.tasks.len());
+        for &id in &self.order {
+            let scheduler = &system.schedulers[id.index()];
+            let cpu = &mut cpus[scheduler.cpu.index()];
+            cpu.capacity.nodes += 1;
+            cpu.nodes.push(NodePlan {
+                scheduler: id,
+                parent: self.place(scheduler.parent),
+                policy: in_ticks(scheduler.policy, self.frequency),
+                terms: NodeTerms {
+                    supply: self.grant(&scheduler.supply),
+                    priority: scheduler.priority,
+                    order: first.saturating_add(u32::from(id.0)),
+                    trust: scheduler.trust,
+                    quota: scheduler.quota,
+                },
+            });
+        }
+        for &id in &self.order {
+            let scheduler = &system.schedulers[id.index()];
+            if let Supply::Slots(slots) = &scheduler.supply {
+                let cpu = &mut cpus[scheduler.cpu.index()];
+                let entity = cpu.capacity.entity_of(self.place(Some(id)));
+                self.divide(cpu, (self.place(scheduler.parent), entity), slots);
+            }
+        }
+        for (task, &thread) in system.tasks.iter().zip(threads) {
+            let cpu = &mut cpus[task.cpu.index()];
+            self.divide(cpu, (self.place(task.scheduler), thread), &task.slots);
+        }
+    }
+
+    /// Whoever begins where another ends still does so in ticks: both ends are rounded alike.
+    fn divide(&self, cpu: &mut CpuPlan, (node, entity): (u16, u32), slots: &[Slot]) {
+        for slot in slots {
+            let end = slot.at.saturating_add(slot.length);
+            let at = Span::from_ticks(nearest(self.frequency, slot.at.ticks()));
+            let end = Span::from_ticks(nearest(self.frequency, end.ticks()));
+            let length = end.saturating_sub(at);
+            cpu.slots.push(SlotPlan {
+                node,
+                entity,
+                at,
+                length,
+            });
+        }
+    }
+
+    /// A budget is rounded up, so that work of the same length in the file still fits.
+    fn grant(&self, supply: &Supply) -> Grant {
+        match supply {
+            Supply::Shared => Grant::Shared,
+            Supply::Slots(_) => Grant::Slots,
+            Supply::Server(server) => {
+                let budget = self.frequency.ticks_up(server.budget.ticks());
+                Grant::Server(Server {
+                    kind: server.kind,
+                    budget: punctual_model::Work::from_ticks(budget),
+                    period: Span::from_ticks(nearest(self.frequency, server.period.ticks())),
+                })
+            }
+        }
+    }
+}

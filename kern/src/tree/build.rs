@@ -1,0 +1,216 @@
+//! Nodes come into the tree, and threads find their home in it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{Instant, MAX_DEPTH, Priority, ThreadId, Trust, Work};
+
+use super::node::{NONE, Node, ROOT, Supply};
+use super::{Place, Tree};
+use crate::background::Background;
+use crate::event::Refusal;
+use crate::heap::IndexedHeap;
+use crate::hierarchy::Band;
+use crate::node::NodeId;
+use crate::policy::Policy;
+use crate::server::Server;
+use crate::shard::Capacity;
+
+/// What a parent grants a child.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grant {
+    /// The processor whenever the child is chosen.
+    Shared,
+    /// A budget per period, in ticks.
+    Server(punctual_model::Server),
+    /// Slots in the table of the parent's policy.
+    Slots,
+}
+
+/// The terms on which a scheduler joins a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeTerms {
+    /// What its parent grants it.
+    pub supply: Grant,
+    /// Urgency among what its parent orders.
+    pub priority: Priority,
+    /// The last tie-break there.
+    pub order: u32,
+    /// Who executes its decisions.
+    pub trust: Trust,
+    /// Most threads in its subtree; `None`: no limit of its own.
+    pub quota: Option<u32>,
+}
+
+impl NodeTerms {
+    /// The root takes everything.
+    const ROOT: NodeTerms = NodeTerms {
+        supply: Grant::Shared,
+        priority: Priority::LOWEST,
+        order: 0,
+        trust: Trust::Inline,
+        quota: None,
+    };
+}
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// A tree of one node, with room for as many threads and nodes below it as the shard has. A
+    /// policy of this tree has room for [`Capacity::entities`].
+    pub fn new(capacity: Capacity, root: P) -> Self {
+        let nodes = usize::from(capacity.nodes) + 1;
+        let mut tree = Tree {
+            nodes: Vec::with_capacity(nodes),
+            places: vec![
+                Place {
+                    home: ROOT,
+                    at: NONE
+                };
+                capacity.threads
+            ]
+            .into_boxed_slice(),
+            timers: IndexedHeap::new(nodes),
+            fallen: Vec::with_capacity(nodes),
+            news: Vec::with_capacity(nodes),
+            resting: 0,
+            capacity,
+        };
+        tree.push(NONE, root, NodeTerms::ROOT);
+        tree
+    }
+
+    /// Adds a scheduler below `parent`, before the run starts. Nodes get the indices 1, 2, ... in
+    /// the order of this call.
+    ///
+    /// # Errors
+    /// No such parent, no room, too deep, or a parent that leaves no decision to the core.
+    pub fn add(&mut self, parent: NodeId, policy: P, terms: NodeTerms) -> Result<NodeId, Refusal> {
+        let at = self.node(parent)?;
+        let above = &self.nodes[usize::from(at)];
+        if self.nodes.len() > usize::from(self.capacity.nodes) {
+            return Err(Refusal::NoNodeLeft);
+        }
+        if usize::from(above.depth) >= MAX_DEPTH {
+            return Err(Refusal::TooDeep(parent));
+        }
+        if above.is_own_time() {
+            return Err(Refusal::NotAParent(parent));
+        }
+        let index = self.push(at, policy, terms);
+        Ok(self.nodes[usize::from(index)].id(index))
+    }
+
+    fn push(&mut self, parent: u16, policy: P, terms: NodeTerms) -> u16 {
+        let index = u16::try_from(self.nodes.len()).unwrap_or(NONE);
+        let supply = match &terms.supply {
+            Grant::Shared => Supply::Shared,
+            Grant::Server(terms) => Supply::Server(V::new(terms)),
+            Grant::Slots => Supply::Slots,
+        };
+        let above = self.nodes.get(usize::from(parent));
+        let bounded = above.is_none() || terms.supply != Grant::Shared;
+        let background_at = match above {
+            Some(above) if !bounded && !policy.orders_background() => above.background_at,
+            _ => index,
+        };
+        let mut node = Node {
+            generation: 0,
+            alive: true,
+            parent,
+            depth: above.map_or(0, |above| above.depth + 1),
+            trust: terms.trust,
+            quota: terms.quota.unwrap_or(u32::MAX),
+            threads: 0,
+            policy,
+            background: Background::new(self.capacity.threads, self.capacity.background_turn),
+            background_at,
+            held: None,
+            ready: 0,
+            supply,
+            priority: terms.priority,
+            order: terms.order,
+            queued: false,
+            release: Instant::ZERO,
+            deadline: Instant::MAX,
+            resting: None,
+            fell: None,
+            is_fallen: false,
+            has_news: false,
+            awake: false,
+            reported: Work::ZERO,
+        };
+        if let Supply::Server(server) = &node.supply {
+            node.deadline = server.deadline();
+            node.reported = server.budget();
+        }
+        self.nodes.push(node);
+        if parent != NONE {
+            let entity = self.entity(index);
+            self.nodes[usize::from(parent)].policy.attach(entity);
+        }
+        index
+    }
+
+    /// The place of a node.
+    pub(super) fn node(&self, id: NodeId) -> Result<u16, Refusal> {
+        match self.nodes.get(id.index()) {
+            Some(node) if node.alive && node.generation == id.generation() => {
+                Ok(u16::try_from(id.index()).unwrap_or(NONE))
+            }
+            _ => Err(Refusal::NoSuchNode(id)),
+        }
+    }
+
+    /// The name of a node among the entities of its parent's policy.
+    #[inline]
+    pub(super) fn entity(&self, index: u16) -> ThreadId {
+        let generation = u32::from(self.nodes[usize::from(index)].generation);
+        ThreadId::new(self.capacity.entity_of(index), generation)
+    }
+
+    /// In whose queue a thread stands when it is ready.
+    #[inline]
+    pub(super) fn queue_of(&self, thread: ThreadId, band: Band) -> u16 {
+        let home = self.places[thread.index()].home;
+        match band {
+            Band::RealTime => home,
+            Band::Background => self.nodes[usize::from(home)].background_at,
+        }
+    }
+
+    /// A new thread, not ready yet.
+    pub(super) fn take_in(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
+        let home = self.node(home)?;
+        let mut at = home;
+        while at != NONE {
+            let node = &self.nodes[usize::from(at)];
+            if node.threads >= node.quota {
+                return Err(Refusal::QuotaExhausted(node.id(at)));
+            }
+            at = node.parent;
+        }
+        self.places[thread.index()] = Place { home, at: NONE };
+        self.count_threads(home, 1);
+        self.nodes[usize::from(home)].policy.attach(thread);
+        Ok(())
+    }
+
+    /// A thread that is not ready leaves its home.
+    pub(super) fn let_go(&mut self, thread: ThreadId) {
+        let home = self.places[thread.index()].home;
+        self.nodes[usize::from(home)].policy.detach(thread);
+        self.count_threads(home, -1);
+        self.places[thread.index()] = Place {
+            home: ROOT,
+            at: NONE,
+        };
+    }
+
+    fn count_threads(&mut self, home: u16, change: i32) {
+        let mut at = home;
+        while at != NONE {
+            let node = &mut self.nodes[usize::from(at)];
+            node.threads = node.threads.saturating_add_signed(change);
+            at = node.parent;
+        }
+    }
+}

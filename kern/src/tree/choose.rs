@@ -1,0 +1,83 @@
+//! Who runs: from the root down, in each node whom its policy chooses.
+
+use punctual_model::{Instant, ThreadId};
+
+use super::Tree;
+use super::node::{ROOT, Supply};
+use crate::event::Next;
+use crate::hierarchy::Choice;
+use crate::policy::{Pick, Policy};
+use crate::server::Server;
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// O(depth · log n). A node whose policy idles on purpose rests, and the choice begins again
+    /// without it: at most once per node.
+    pub(super) fn choose(&mut self, now: Instant) -> Choice {
+        loop {
+            match self.descend(now) {
+                Ok(choice) => return choice,
+                Err((at, until)) => self.rest(now, at, until),
+            }
+        }
+    }
+
+    /// The choice, or the node on the way that wants nobody to run and until when.
+    fn descend(&mut self, now: Instant) -> Result<Choice, (u16, Option<Instant>)> {
+        let mut at = ROOT;
+        let mut until = None;
+        loop {
+            let node = &mut self.nodes[usize::from(at)];
+            if let Supply::Server(server) = &node.supply {
+                let end = now.saturating_add(server.budget().as_span());
+                until = Choice::earlier(until, Some(end));
+            }
+            if node.is_own_time() {
+                let next = Next::RunChild(node.id(at));
+                return Ok(Choice { next, until });
+            }
+            let pick = node.pick(now);
+            let Some(entity) = pick.entity else {
+                if at == ROOT {
+                    let until = Choice::earlier(until, pick.until);
+                    let next = Next::Idle;
+                    return Ok(Choice { next, until });
+                }
+                return Err((at, pick.until));
+            };
+            until = Choice::earlier(until, pick.until);
+            match self.child(entity) {
+                Some(child) => at = child,
+                None => {
+                    let next = Next::Thread(entity);
+                    return Ok(Choice { next, until });
+                }
+            }
+        }
+    }
+
+    fn child(&self, entity: ThreadId) -> Option<u16> {
+        let index = entity.index().checked_sub(self.capacity.threads)?;
+        u16::try_from(index).ok()
+    }
+}
+
+impl<P: Policy, V> super::Node<P, V> {
+    /// Whom this node lets run: who keeps its siblings away, else whom its policy chooses, else
+    /// work without guarantees.
+    fn pick(&mut self, now: Instant) -> Pick {
+        if let Some(held) = self.held
+            && !self.policy.orders_background()
+        {
+            return Pick::run(held);
+        }
+        let pick = self.policy.pick(now);
+        if pick.entity.is_some() {
+            return pick;
+        }
+        let background = self.background.pick(now);
+        Pick {
+            entity: background.entity,
+            until: Choice::earlier(pick.until, background.until),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Readiness flows upwards: a node stands in its parent's queue while it is eligible.
+
+use punctual_model::{Instant, Span};
+
+use super::Tree;
+use super::node::{ROOT, Supply};
+use crate::policy::Policy;
+use crate::server::Server;
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// One more stands in the queues of node `at`.
+    pub(super) fn joined(&mut self, now: Instant, since: Instant, at: u16) {
+        self.nodes[usize::from(at)].ready += 1;
+        self.stir(now, at);
+        if self.nodes[usize::from(at)].ready == 1 {
+            self.rise(now, since, at);
+        }
+    }
+
+    /// One less stands in the queues of node `at`.
+    pub(super) fn left(&mut self, now: Instant, at: u16) {
+        self.nodes[usize::from(at)].ready -= 1;
+        self.stir(now, at);
+        if self.nodes[usize::from(at)].ready == 0 {
+            self.fall(now, at);
+        }
+    }
+
+    /// The node has something to run, and had nothing before.
+    fn rise(&mut self, now: Instant, since: Instant, at: u16) {
+        let node = &mut self.nodes[usize::from(at)];
+        if let Supply::Server(server) = &mut node.supply {
+            if node.awake {
+                // It fell idle at this very instant, so it never was.
+                node.fell = None;
+            } else {
+                node.awake = true;
+                server.wake(now, since);
+            }
+            self.supply_changed(at);
+        }
+        self.offer(now, since, at);
+    }
+
+    /// The node has nothing left to run. Its server hears of it when this instant is over.
+    fn fall(&mut self, now: Instant, at: u16) {
+        let node = &mut self.nodes[usize::from(at)];
+        if let Supply::Server(_) = node.supply
+            && node.awake
+            && node.fell.is_none()
+        {
+            node.fell = Some(now);
+            if !node.is_fallen {
+                node.is_fallen = true;
+                self.fallen.push(at);
+            }
+            self.arm(at);
+        }
+        self.offer(now, now, at);
+    }
+
+    /// Brings the parent's queue in line with whether the node is eligible.
+    pub(super) fn offer(&mut self, now: Instant, since: Instant, at: u16) {
+        let node = &mut self.nodes[usize::from(at)];
+        let eligible = node.is_eligible();
+        if at == ROOT || eligible == node.queued {
+            return;
+        }
+        node.queued = eligible;
+        if eligible {
+            node.release = since;
+        }
+        let (parent, attributes, entity) = (node.parent, node.attributes(), self.entity(at));
+        let policy = &mut self.nodes[usize::from(parent)].policy;
+        if eligible {
+            policy.wake(entity, &attributes);
+            self.joined(now, since, parent);
+        } else {
+            policy.block(entity);
+            self.left(now, parent);
+        }
+    }
+
+    /// Something changed in the subtree of `at`: nobody on the way up has a reason to rest any more.
+    fn stir(&mut self, now: Instant, at: u16) {
+        if self.resting == 0 {
+            return;
+        }
+        let mut at = at;
+        while at != ROOT {
+            if self.nodes[usize::from(at)].resting.take().is_some() {
+                self.resting -= 1;
+                self.arm(at);
+                self.offer(now, now, at);
+            }
+            at = self.nodes[usize::from(at)].parent;
+        }
+    }
+
+    /// The policy of the node idles on purpose: let others run until then.
+    pub(super) fn rest(&mut self, now: Instant, at: u16, until: Option<Instant>) {
+        let node = &mut self.nodes[usize::from(at)];
+        if node.resting.is_none() {
+            self.resting += 1;
+        }
+        let next = now.saturating_add(Span::from_ticks(1));
+        node.resting = Some(until.map_or(Instant::MAX, |until| until.max(next)));
+        self.arm(at);
+        self.offer(now, now, at);
+    }
+
+    /// The rest of a node has come to its end.
+    pub(super) fn end_rest(&mut self, now: Instant, at: u16) {
+        if self.nodes[usize::from(at)].resting.take().is_some() {
+            self.resting -= 1;
+            self.offer(now, now, at);
+        }
+    }
+}

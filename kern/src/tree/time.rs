@@ -1,0 +1,142 @@
+//! Time passes: charges go up to every server on the way, and budgets come back.
+
+use punctual_model::{Instant, Span, Work};
+
+use super::Tree;
+use super::node::{ROOT, Supply};
+use crate::policy::Policy;
+use crate::server::Server;
+use crate::trace::{Sink, TraceEvent};
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// Tells the servers of nodes that had nothing ready at the end of an earlier instant.
+    pub(super) fn tell_idle(&mut self, now: Instant) {
+        let mut index = 0;
+        while let Some(&at) = self.fallen.get(index) {
+            let node = &mut self.nodes[usize::from(at)];
+            match (node.fell, &mut node.supply) {
+                (Some(since), _) if since >= now => {
+                    index += 1;
+                    continue;
+                }
+                (Some(since), Supply::Server(server)) => {
+                    server.idle(since);
+                    node.awake = false;
+                    node.fell = None;
+                    node.reported = node.reported.min(server.budget());
+                }
+                _ => {}
+            }
+            node.is_fallen = false;
+            let _ = self.fallen.swap_remove(index);
+            self.arm(at);
+        }
+    }
+
+    /// The subtree of node `at` has executed: every server from there up pays.
+    pub(super) fn charge_path<S: Sink>(&mut self, now: Instant, at: u16, work: Work, sink: &mut S) {
+        let mut on = at;
+        while on != ROOT {
+            let entity = self.entity(on);
+            let node = &mut self.nodes[usize::from(on)];
+            if let Supply::Server(server) = &mut node.supply {
+                server.charge(now, work);
+            }
+            on = node.parent;
+            self.nodes[usize::from(on)].policy.charge(entity, work);
+        }
+        let mut on = at;
+        while on != ROOT {
+            let node = &self.nodes[usize::from(on)];
+            if let Some(budget) = node.budget() {
+                if budget.is_zero() {
+                    let node = node.id(on);
+                    sink.trace(now, TraceEvent::ServerExhausted { node });
+                }
+                self.supply_changed(on);
+                self.offer(now, now, on);
+            }
+            on = self.nodes[usize::from(on)].parent;
+        }
+    }
+
+    /// Serves what is due before `now`, or also at it.
+    pub(super) fn serve(&mut self, now: Instant, strictly: bool) {
+        while let Some(((due, _), index)) = self.timers.first() {
+            if due > now || (strictly && due == now) {
+                break;
+            }
+            let limit = if strictly {
+                now.saturating_sub(Span::from_ticks(1))
+            } else {
+                now
+            };
+            let at = u16::try_from(index).unwrap_or(ROOT);
+            let node = &mut self.nodes[usize::from(at)];
+            let rested = node.resting.is_some_and(|until| until <= limit);
+            if let Supply::Server(server) = &mut node.supply {
+                server.timer(limit);
+                self.supply_changed(at);
+                self.offer(now, due, at);
+            }
+            if rested {
+                self.end_rest(now, at);
+            }
+            self.arm(at);
+        }
+    }
+
+    /// The server of a node has moved: its timer, its urgency, its budget.
+    pub(super) fn supply_changed(&mut self, at: u16) {
+        self.arm(at);
+        let node = &mut self.nodes[usize::from(at)];
+        let Supply::Server(server) = &node.supply else {
+            return;
+        };
+        let (budget, deadline) = (server.budget(), server.deadline());
+        if budget <= node.reported {
+            node.reported = budget;
+        } else if !node.has_news {
+            node.has_news = true;
+            self.news.push(at);
+        }
+        if deadline != node.deadline {
+            node.deadline = deadline;
+            if node.queued {
+                let (parent, attributes) = (node.parent, node.attributes());
+                let entity = self.entity(at);
+                let policy = &mut self.nodes[usize::from(parent)].policy;
+                policy.update(entity, &attributes);
+            }
+        }
+    }
+
+    /// Reports budgets that have come since the last report.
+    pub(super) fn report<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        while let Some(at) = self.news.pop() {
+            let node = &mut self.nodes[usize::from(at)];
+            let budget = node.budget().unwrap_or_default();
+            node.has_news = false;
+            if budget > node.reported {
+                let node = node.id(at);
+                sink.trace(now, TraceEvent::ServerReplenished { node, budget });
+            }
+            self.nodes[usize::from(at)].reported = budget;
+        }
+    }
+
+    /// Sets the timer of a node to what it waits for next.
+    pub(super) fn arm(&mut self, at: u16) {
+        let node = &self.nodes[usize::from(at)];
+        let supply = match &node.supply {
+            // What fell idle waits for nothing, unless it is woken at this very instant.
+            Supply::Server(server) if node.fell.is_none() => server.next(),
+            _ => None,
+        };
+        let rest = node.resting.filter(|until| *until != Instant::MAX);
+        match crate::hierarchy::Choice::earlier(supply, rest) {
+            Some(due) => self.timers.set(u32::from(at), (due, u32::from(at))),
+            None => self.timers.remove(u32::from(at)),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Sporadic server: what is used comes back one period after its use began.
+//!
+//! Source: Sprunt, Sha and Lehoczky 1989, with the corrections of Stanovich, Baker, Wang and
+//! Gonzalez Harbour 2010: each replenishment carries the instant from which it may be used, and
+//! what is used of it comes back one period after that. To the work below it, it is a periodic
+//! task. At most [`MOST`] replenishments are kept; beyond that the two latest are merged at the
+//! later instant, which may lose time and never gains any. Gives up: nothing but that.
+
+use punctual_kern::Server;
+use punctual_model::{Instant, Span, Work};
+
+/// Most replenishments kept.
+const MOST: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct Replenishment {
+    /// From when it may be used.
+    at: Instant,
+    amount: Work,
+}
+
+const NOTHING: Replenishment = Replenishment {
+    at: Instant::ZERO,
+    amount: Work::ZERO,
+};
+
+/// A budget in pieces, each with its own instant.
+///
+/// INV-SPORADIC: the pieces are in order of time, and their sum is the capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Sporadic {
+    capacity: Work,
+    period: Span,
+    pieces: [Replenishment; MOST],
+    len: usize,
+    /// How many at the front may be used already.
+    usable: usize,
+    awake: bool,
+}
+
+impl Sporadic {
+    fn remove_first(&mut self) {
+        self.pieces.copy_within(1..self.len, 0);
+        self.len -= 1;
+        self.usable = self.usable.saturating_sub(1);
+    }
+
+    /// Merges piece `index` into the one behind it, at the later instant.
+    fn merge_into_next(&mut self, index: usize) {
+        let amount = self.pieces[index].amount;
+        let next = &mut self.pieces[index + 1];
+        next.amount = next.amount.saturating_add(amount);
+        self.pieces.copy_within(index + 1..self.len, index);
+        self.len -= 1;
+        if index < self.usable {
+            self.usable -= 1;
+        }
+    }
+
+    /// Plans what was used; it is never before what is planned already.
+    fn plan(&mut self, at: Instant, amount: Work) {
+        if self.len > self.usable && self.pieces[self.len - 1].at == at {
+            let last = &mut self.pieces[self.len - 1];
+            last.amount = last.amount.saturating_add(amount);
+            return;
+        }
+        if self.len == MOST && self.len > self.usable {
+            let last = &mut self.pieces[MOST - 1];
+            last.at = at;
+            last.amount = last.amount.saturating_add(amount);
+            return;
+        }
+        if self.len == MOST {
+            self.merge_into_next(MOST - 2);
+        }
+        self.pieces[self.len] = Replenishment { at, amount };
+        self.len += 1;
+    }
+
+    /// Takes `work` from the pieces in order; what a late timer let run beyond them is taken from
+    /// what comes next, so it comes back so much later.
+    fn take(&mut self, mut work: Work) {
+        while !work.is_zero() {
+            let first = self.pieces[0];
+            let taken = first.amount.min(work);
+            work = work.saturating_sub(taken);
+            if taken == first.amount {
+                self.remove_first();
+            } else {
+                self.pieces[0].amount = first.amount.saturating_sub(taken);
+            }
+            self.plan(first.at.saturating_add(self.period), taken);
+        }
+    }
+
+    fn ripen(&mut self, now: Instant) {
+        while self.usable < self.len && self.pieces[self.usable].at <= now {
+            self.usable += 1;
+        }
+    }
+}
+
+impl Server for Sporadic {
+    fn new(terms: &punctual_model::Server) -> Self {
+        let mut pieces = [NOTHING; MOST];
+        pieces[0].amount = terms.budget;
+        Sporadic {
+            capacity: terms.budget,
+            period: terms.period,
+            pieces,
+            len: 1,
+            usable: 1,
+            awake: false,
+        }
+    }
+
+    /// Activation: what may be used is used from now on.
+    fn wake(&mut self, now: Instant, _since: Instant) {
+        self.awake = true;
+        self.ripen(now);
+        while self.usable > 1 {
+            self.merge_into_next(0);
+        }
+        if self.usable == 1 {
+            self.pieces[0].at = now;
+        }
+    }
+
+    fn idle(&mut self, _at: Instant) {
+        self.awake = false;
+    }
+
+    fn charge(&mut self, _now: Instant, work: Work) {
+        if self.capacity.is_zero() {
+            return;
+        }
+        // Using the whole capacity once moves every piece by one period.
+        let rounds = work.ticks() / self.capacity.ticks();
+        if rounds > 1 {
+            let shift = (rounds - 1).saturating_mul(self.period.ticks());
+            for piece in &mut self.pieces[..self.len] {
+                piece.at = piece.at.saturating_add(Span::from_ticks(shift));
+            }
+        }
+        let whole = self.capacity.ticks() * rounds.saturating_sub(1);
+        self.take(work.saturating_sub(Work::from_ticks(whole)));
+    }
+
+    fn timer(&mut self, now: Instant) {
+        self.ripen(now);
+    }
+
+    fn budget(&self) -> Work {
+        let usable = self.pieces[..self.usable].iter();
+        usable.fold(Work::ZERO, |sum, piece| sum.saturating_add(piece.amount))
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let waiting = self.pieces[self.usable..self.len].first();
+        waiting.filter(|_| self.awake).map(|piece| piece.at)
+    }
+
+    /// One period after the use of its first piece began.
+    fn deadline(&self) -> Instant {
+        self.pieces[0].at.saturating_add(self.period)
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let pieces = &self.pieces[..self.len];
+        let sum = pieces.iter().map(|piece| piece.amount);
+        if sum.fold(Work::ZERO, Work::saturating_add) != self.capacity {
+            return Err("T3: the replenishments of a sporadic server are its capacity");
+        }
+        if !pieces.is_sorted_by_key(|piece| piece.at) {
+            return Err("T3: the replenishments of a sporadic server are in order");
+        }
+        Ok(())
+    }
+}
