@@ -1,0 +1,112 @@
+//! `punctual check --suggest`: parameters with which a system is admitted.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use punctual_analysis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
+use punctual_model::System;
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::output::{self, JSON_FORMAT, styled};
+use crate::verdict_text::count;
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// What to look for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Wanted {
+    /// Priorities, by Audsley's assignment
+    Priorities,
+    /// A CPU for every task, by bin packing with the exact test
+    Partition,
+}
+
+impl Wanted {
+    const fn aim(self) -> Aim {
+        match self {
+            Wanted::Priorities => Aim::Priorities,
+            Wanted::Partition => Aim::Partition,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Wanted::Priorities => "priorities",
+            Wanted::Partition => "partition",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct SuggestionJson {
+    format: u32,
+    suggest: &'static str,
+    found: bool,
+    changes: Vec<SettingJson>,
+    ground: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct SettingJson {
+    parameter: String,
+    from: String,
+    to: String,
+}
+
+/// Prints the suggestion; exit code 1 when there is none.
+pub(crate) fn execute(system: &System, wanted: Wanted, json: bool) -> Ended {
+    let found = match suggest(system, wanted.aim()) {
+        Ok(found) => Ok(found),
+        Err(NoSuggestion::Reason(reason)) => Err(reason),
+        Err(NoSuggestion::Analysis(error)) => {
+            return Err(Failure::input(format!("no suggestion: {error}")));
+        }
+    };
+    if json {
+        output::print_json(&as_json(wanted, &found))?;
+    } else {
+        output::print(as_text(&found, output::colour_stdout()))?;
+    }
+    Ok(Ending::of(found.is_ok()))
+}
+
+fn as_json(wanted: Wanted, found: &Result<Suggestion, String>) -> SuggestionJson {
+    let setting = |change: &Setting| SettingJson {
+        parameter: change.parameter.clone(),
+        from: change.from.clone(),
+        to: change.to.clone(),
+    };
+    let (changes, ground) = match found {
+        Ok(found) => (
+            found.changes.iter().map(setting).collect(),
+            found.ground.clone(),
+        ),
+        Err(reason) => (vec![], reason.clone()),
+    };
+    SuggestionJson {
+        format: JSON_FORMAT,
+        suggest: wanted.name(),
+        found: found.is_ok(),
+        changes,
+        ground,
+    }
+}
+
+fn as_text(found: &Result<Suggestion, String>, coloured: bool) -> String {
+    let found = match found {
+        Ok(found) => found,
+        Err(reason) => return format!("{}: {reason}", styled("no suggestion", BAD, coloured)),
+    };
+    let changes = match found.changes.len() {
+        0 => "nothing has to change".to_string(),
+        some => count(some, "change"),
+    };
+    let mut text = format!("{}: {changes}\n", styled("admitted with", GOOD, coloured));
+    for change in &found.changes {
+        let _ = writeln!(text, "  {change}");
+    }
+    text + "by " + &found.ground
+}
