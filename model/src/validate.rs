@@ -56,8 +56,8 @@ impl System {
         scheduler::check_all(&tree, &mut errors);
         slot::check_all(&tree, &mut errors);
         task::check_all(self, &mut errors);
-        section::check_all(self, &mut errors);
-        nesting::check(self, &mut errors);
+        let nestings = section::check_all(self, &mut errors);
+        nesting::check(self, &nestings, &mut errors);
         resource::check_all(&tree, &mut errors);
         precedence::check(self, &mut errors);
         self.check_machine(&mut errors);

@@ -287,6 +287,251 @@ fn nested_too_deeply() {
 }
 
 #[test]
+fn scheduler_that_is_not_there() {
+    check("scheduler-that-is-not-there");
+}
+
+#[test]
+fn parent_that_is_not_there() {
+    check("parent-that-is-not-there");
+}
+
+#[test]
+fn schedulers_in_a_circle() {
+    check("schedulers-in-a-circle");
+}
+
+#[test]
+fn schedulers_too_deep() {
+    check("schedulers-too-deep");
+}
+
+#[test]
+fn duplicate_scheduler() {
+    check("duplicate-scheduler");
+}
+
+#[test]
+fn scheduler_without_priority() {
+    check("scheduler-without-priority");
+}
+
+#[test]
+fn scheduler_with_a_host() {
+    check("scheduler-with-a-host");
+}
+
+#[test]
+fn server_over_period() {
+    check("server-over-period");
+}
+
+#[test]
+fn server_of_nothing() {
+    check("server-of-nothing");
+}
+
+#[test]
+fn server_without_budget() {
+    check("server-without-budget");
+}
+
+#[test]
+fn server_of_unknown_kind() {
+    check("server-of-unknown-kind");
+}
+
+#[test]
+fn server_and_slots() {
+    check("server-and-slots");
+}
+
+#[test]
+fn server_below_tdm() {
+    check("server-below-tdm");
+}
+
+#[test]
+fn no_slots() {
+    check("no-slots");
+}
+
+#[test]
+fn slots_below_edf() {
+    check("slots-below-edf");
+}
+
+#[test]
+fn no_server_below_edf() {
+    check("no-server-below-edf");
+}
+
+#[test]
+fn children_of_own_time() {
+    check("children-of-own-time");
+}
+
+#[test]
+fn quota_too_small() {
+    check("quota-too-small");
+}
+
+#[test]
+fn frame_missing() {
+    check("frame-missing");
+}
+
+#[test]
+fn frame_of_nothing() {
+    check("frame-of-nothing");
+}
+
+#[test]
+fn frame_of_another_policy() {
+    check("frame-of-another-policy");
+}
+
+#[test]
+fn slot_outside_its_frame() {
+    check("slot-outside-its-frame");
+}
+
+#[test]
+fn slots_overlap() {
+    check("slots-overlap");
+}
+
+#[test]
+fn slots_too_close() {
+    check("slots-too-close");
+}
+
+#[test]
+fn slots_too_close_around_the_end() {
+    check("slots-too-close-around-the-end");
+}
+
+#[test]
+fn slot_without_length() {
+    check("slot-without-length");
+}
+
+#[test]
+fn resource_that_is_not_there() {
+    check("resource-that-is-not-there");
+}
+
+#[test]
+fn resources_of_an_endless_body() {
+    check("resources-of-an-endless-body");
+}
+
+#[test]
+fn section_of_nothing() {
+    check("section-of-nothing");
+}
+
+#[test]
+fn section_without_length() {
+    check("section-without-length");
+}
+
+#[test]
+fn sections_over_wcet() {
+    check("sections-over-wcet");
+}
+
+#[test]
+fn inner_section_over_outer() {
+    check("inner-section-over-outer");
+}
+
+#[test]
+fn inside_of_what_is_over() {
+    check("inside-of-what-is-over");
+}
+
+#[test]
+fn locked_twice() {
+    check("locked-twice");
+}
+
+#[test]
+fn deadlock() {
+    check("deadlock");
+}
+
+#[test]
+fn deadlock_of_three() {
+    check("deadlock-of-three");
+}
+
+#[test]
+fn resource_across_cpus() {
+    check("resource-across-cpus");
+}
+
+#[test]
+fn resource_across_schedulers() {
+    check("resource-across-schedulers");
+}
+
+#[test]
+fn resource_across_slots() {
+    check("resource-across-slots");
+}
+
+#[test]
+fn ceiling_under_edf() {
+    check("ceiling-under-edf");
+}
+
+#[test]
+fn ceiling_through_edf() {
+    check("ceiling-through-edf");
+}
+
+#[test]
+fn srp_under_fifo() {
+    check("srp-under-fifo");
+}
+
+#[test]
+fn section_that_never_fits() {
+    check("section-that-never-fits");
+}
+
+#[test]
+fn unknown_protocol() {
+    check("unknown-protocol");
+}
+
+#[test]
+fn chain_of_one() {
+    check("chain-of-one");
+}
+
+#[test]
+fn chain_of_the_wrong_tasks() {
+    check("chain-of-the-wrong-tasks");
+}
+
+#[test]
+fn jitter_of_an_endless_body() {
+    check("jitter-of-an-endless-body");
+}
+
+#[test]
+fn below_a_mistake() {
+    check("below-a-mistake");
+}
+
+#[test]
+fn spin_across_schedulers() {
+    check("spin-across-schedulers");
+}
+
+#[test]
 fn many_at_once() {
     check("many-at-once");
 }

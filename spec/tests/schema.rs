@@ -134,6 +134,15 @@ fn mistakes_of_form_do_not_match_the_schema() {
         "task-without-name",
         "list-of-tasks",
         "name-with-a-space",
+        "scheduler-with-a-host",
+        "server-without-budget",
+        "server-of-unknown-kind",
+        "frame-missing",
+        "frame-of-another-policy",
+        "slot-without-length",
+        "resources-of-an-endless-body",
+        "section-without-length",
+        "unknown-protocol",
     ] {
         let path = format!("{}/tests/mistakes/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).expect("the file");

@@ -1,8 +1,9 @@
 //! Valid files: every key arrives in the model, with its default when it is absent.
 
 use punctual_model::{
-    Arrivals, Class, Importance, Instant, Late, OnOverrun, PolicyKind, Priority, Share, Span,
-    System, Task, TaskId, Work, WorkSource,
+    Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, OnOverrun, PolicyKind,
+    Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server, ServerKind, Share,
+    Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work, WorkSource,
 };
 
 fn load(name: &str) -> System {
@@ -215,4 +216,166 @@ fn a_number_with_leading_zeros_is_a_name() {
     let text = "[system]\ncpus = [\"007\"]\n[cpu.007]\npolicy = \"fifo\"\n";
     let system = punctual_spec::parse(text, "n.toml").expect("valid").system;
     assert_eq!(system.cpus[0].host, None);
+}
+
+fn scheduler<'a>(system: &'a System, name: &str) -> &'a Scheduler {
+    let mut schedulers = system.schedulers.iter();
+    schedulers
+        .find(|scheduler| scheduler.name == name)
+        .expect("the scheduler")
+}
+
+fn slot(at_us: u64, length_us: u64) -> Slot {
+    Slot {
+        at: Span::from_us(at_us),
+        length: Span::from_us(length_us),
+    }
+}
+
+#[test]
+fn schedulers_keep_their_order_and_find_parents_that_come_later() {
+    let system = load("composed");
+    let names = system
+        .schedulers
+        .iter()
+        .map(|scheduler| scheduler.name.as_str());
+    assert_eq!(
+        names.take(4).collect::<Vec<_>>(),
+        ["inner", "outer", "plain", "video"]
+    );
+    let inner = scheduler(&system, "inner");
+    assert_eq!(
+        (inner.parent, inner.cpu),
+        (Some(SchedulerId(1)), CpuId(0)),
+        "the CPU is that of the root"
+    );
+    assert_eq!(scheduler(&system, "outer").parent, None);
+    assert_eq!(scheduler(&system, "audio").cpu, CpuId(1));
+    let server = task(&system, "server");
+    assert_eq!(
+        (server.scheduler, server.cpu),
+        (Some(SchedulerId(0)), CpuId(0))
+    );
+    assert_eq!(task(&system, "watch").scheduler, None);
+}
+
+#[test]
+fn every_key_of_a_scheduler_arrives() {
+    let system = load("composed");
+    let inner = scheduler(&system, "inner");
+    let timeslice = Span::from_ms(1);
+    assert_eq!(inner.policy, PolicyKind::RoundRobin { timeslice });
+    assert_eq!(inner.priority, Priority::new(3));
+    assert_eq!((inner.trust, inner.quota), (Trust::OwnTime, Some(1)));
+    let outer = scheduler(&system, "outer");
+    assert_eq!(
+        outer.policy,
+        PolicyKind::FixedPriority { preemptive: false }
+    );
+    let plain = scheduler(&system, "plain");
+    assert_eq!(
+        (&plain.supply, plain.trust, plain.quota),
+        (&Supply::Shared, Trust::Inline, None)
+    );
+}
+
+#[test]
+fn every_kind_of_server_arrives() {
+    let system = load("composed");
+    for (name, kind, budget) in [
+        ("inner", ServerKind::Sporadic, 1),
+        ("outer", ServerKind::Deferrable, 4),
+        ("stream", ServerKind::ConstantBandwidth, 3),
+        ("poll", ServerKind::Polling, 1),
+        ("resource", ServerKind::PeriodicResource, 1),
+    ] {
+        let server = Server {
+            kind,
+            budget: Work::from_ms(budget),
+            period: Span::from_ms(10),
+        };
+        assert_eq!(scheduler(&system, name).supply, Supply::Server(server));
+    }
+}
+
+#[test]
+fn frames_and_slots_arrive_for_schedulers_and_for_tasks() {
+    let system = load("composed");
+    let tdm = |frame, scheduling| PolicyKind::Tdm {
+        frame: Span::from_us(frame),
+        scheduling: Span::from_us(scheduling),
+    };
+    assert_eq!(system.cpus[1].policy, tdm(10_000, 20));
+    let video = scheduler(&system, "video");
+    assert_eq!(video.policy, tdm(5_000, 0));
+    assert_eq!(
+        video.supply,
+        Supply::Slots(vec![slot(0, 2_000), slot(5_000, 2_000)])
+    );
+    assert_eq!(task(&system, "watch").slots, [slot(9_000, 500)]);
+    assert_eq!(task(&system, "sensor").slots, []);
+}
+
+#[test]
+fn resources_and_the_sections_on_them_arrive() {
+    let system = load("composed");
+    let resources: Vec<_> = system
+        .resources
+        .iter()
+        .map(|resource| {
+            let (protocol, end) = (resource.protocol, resource.at_budget_end);
+            (resource.name.as_str(), protocol, end)
+        })
+        .collect();
+    assert_eq!(
+        resources,
+        [
+            ("bus", Protocol::ImmediateCeiling, AtBudgetEnd::CheckFirst),
+            ("log", Protocol::Inheritance, AtBudgetEnd::Overrun),
+            ("table", Protocol::StackResource, AtBudgetEnd::Overrun),
+            ("port", Protocol::NonPreemptive, AtBudgetEnd::Overrun),
+            ("board", Protocol::Spin, AtBudgetEnd::Overrun),
+        ]
+    );
+    let section = |resource, length, mode, inside: Option<u16>| Use {
+        resource: ResourceId(resource),
+        length: Work::from_us(length),
+        mode,
+        inside: inside.map(ResourceId),
+    };
+    assert_eq!(
+        task(&system, "sensor").uses,
+        [
+            section(0, 1_000, Mode::Exclusive, None),
+            section(1, 500, Mode::Exclusive, Some(0)),
+            section(3, 250, Mode::Exclusive, Some(1)),
+            section(0, 1_000, Mode::Shared, None),
+        ]
+    );
+}
+
+#[test]
+fn responses_chains_and_jitters_arrive() {
+    let system = load("composed");
+    let id = |name: &str| {
+        let place = system.tasks.iter().position(|task| task.name == name);
+        TaskId(u32::try_from(place.expect("the task")).expect("small"))
+    };
+    assert_eq!(
+        system.requirements,
+        [
+            Requirement::Response {
+                task: id("sensor"),
+                within: Span::from_ms(20)
+            },
+            Requirement::Chain {
+                tasks: vec![id("sensor"), id("control")],
+                within: Span::from_ms(60)
+            },
+            Requirement::Jitter {
+                task: id("watch"),
+                within: Span::ZERO
+            },
+        ]
+    );
 }

@@ -6,39 +6,27 @@
 //! circle may come to hold one and wait for the next. Resources that reach each other through
 //! nesting are a strongly connected component (Tarjan 1972).
 
-use alloc::collections::BTreeMap;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Errors;
-use crate::id::{ResourceId, TaskId};
+use super::section::Nesting;
+use crate::id::ResourceId;
 use crate::resource::Protocol;
 use crate::system::{Fault, System};
 
 /// Steps of a long circle that a message shows before it counts the rest.
 const SHOWN_IN_CIRCLE: usize = 4;
 
-/// Who locks the inner of two resources inside the outer one: the task, and its section.
-type Nesting = (TaskId, usize);
-
-/// Checks the nesting of all tasks together. O(n log n) in sections and resources.
-pub(super) fn check(system: &System, errors: &mut Errors) {
-    let mut inner: Vec<BTreeMap<ResourceId, Nesting>> =
-        vec![BTreeMap::new(); system.resources.len()];
-    for (id, task) in (0..=u32::MAX).map(TaskId).zip(&system.tasks) {
-        for (index, section) in task.uses.iter().enumerate() {
-            // A resource inside itself is a mistake of that task alone.
-            if let Some(outer) = section.inside
-                && outer != section.resource
-                && section.resource.index() < inner.len()
-                && let Some(edges) = inner.get_mut(outer.index())
-            {
-                edges.entry(section.resource).or_insert((id, index));
-            }
-        }
+/// Checks the nestings of all tasks together. O(n log n) in nestings and resources.
+pub(super) fn check(system: &System, nestings: &[Nesting], errors: &mut Errors) {
+    let mut inner = vec![BTreeMap::new(); system.resources.len()];
+    for nesting in nestings {
+        let edges: &mut BTreeMap<ResourceId, &Nesting> = &mut inner[nesting.outer.index()];
+        edges.entry(nesting.inner).or_insert(nesting);
     }
     let order = Order { system, inner };
     for component in order.components() {
@@ -52,7 +40,7 @@ pub(super) fn check(system: &System, errors: &mut Errors) {
 struct Order<'a> {
     system: &'a System,
     /// Of each resource, those that are locked inside it, and where first.
-    inner: Vec<BTreeMap<ResourceId, Nesting>>,
+    inner: Vec<BTreeMap<ResourceId, &'a Nesting>>,
 }
 
 /// What the search knows of a resource (names as in Tarjan's paper).
@@ -162,14 +150,14 @@ impl Order<'_> {
         let mut fault = Fault::System;
         for (step, &outer) in circle.iter().enumerate() {
             let next = circle[(step + 1) % circle.len()];
-            let Some(&(task, index)) = self.inner[outer.index()].get(&next) else {
+            let Some(nesting) = self.inner[outer.index()].get(&next) else {
                 continue;
             };
             if step == 0 {
-                fault = Fault::Use(task, index);
+                fault = Fault::Use(nesting.task, nesting.index);
             }
             if step < SHOWN_IN_CIRCLE {
-                let name = &self.system.tasks[task.index()].name;
+                let name = &self.system.tasks[nesting.task.index()].name;
                 let separator = if step == 0 { "" } else { ", " };
                 shown += &format!(
                     "{separator}task `{name}` locks `{}` inside `{}`",

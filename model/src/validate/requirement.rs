@@ -76,7 +76,10 @@ fn check_chain(system: &System, tasks: &[TaskId], within: Span, fault: Fault, er
     if tasks.len() < 2 {
         errors.add(
             fault.clone(),
-            format!("a chain of {} tasks", tasks.len()),
+            match tasks {
+                [] => "a chain of no task".into(),
+                _ => "a chain of one task".into(),
+            },
             "name at least two, or require a `response` of one",
         );
     }

@@ -69,6 +69,9 @@ struct User<'a> {
     node: Node,
 }
 
+/// What to do when users that spin are ordered apart from others on their CPU.
+const SPINNERS_APART: &str = "place those of one CPU in one scheduler";
+
 /// What is wrong, and how to mend it.
 type Mistake = (String, &'static str);
 
@@ -171,11 +174,14 @@ fn check_together(tree: &Tree<'_>, resource: &Resource, users: &[User<'_>]) -> O
             Protocol::ImmediateCeiling => check_ceiling(tree, first, other, common),
             protocol if first.node != other.node => Some((
                 format!(
-                    "{}, and {} works in one scheduler",
+                    "{}, and {} works within one scheduler",
                     both(tree, first, other),
                     protocol.name()
                 ),
-                "place both in one scheduler, or say `protocol = \"immediate-ceiling\"`",
+                match protocol {
+                    Protocol::Spin => SPINNERS_APART,
+                    _ => "place both in one scheduler, or say `protocol = \"immediate-ceiling\"`",
+                },
             )),
             _ => None,
         };
@@ -197,10 +203,10 @@ fn check_spinners(tree: &Tree<'_>, resource: &Resource, users: &[User<'_>]) -> O
             Some(other) if other.node != user.node => {
                 return Some((
                     format!(
-                        "{}, and on one CPU spin works in one scheduler",
+                        "{}, and spin works within one scheduler of a CPU",
                         both(tree, other, user)
                     ),
-                    "place both in one scheduler, or say `protocol = \"immediate-ceiling\"`",
+                    SPINNERS_APART,
                 ));
             }
             Some(_) => {}

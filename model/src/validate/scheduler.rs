@@ -89,8 +89,11 @@ impl Checker<'_, '_> {
         {
             self.add(
                 "on",
-                format!("`{}` decides on its own supply, for tasks only", above.name),
-                "place it beside, or let the parent decide inline",
+                format!(
+                    "it is on `{}`, which decides on its own supply and so has tasks only",
+                    above.name
+                ),
+                "place it beside, or let its parent decide with `trust = \"inline\"`",
             );
         }
         let above = self.tree.describe(parent);

@@ -5,15 +5,26 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Errors;
-use crate::id::TaskId;
+use crate::id::{ResourceId, TaskId};
 use crate::readable::readable;
 use crate::resource::Use;
 use crate::system::{Fault, System};
 use crate::task::Task;
 use crate::time::Work;
 
-/// Checks the sections of every task. O(n · depth of the nesting), which its lengths bound.
-pub(super) fn check_all(system: &System, errors: &mut Errors) {
+/// A section that begins while another is held.
+pub(super) struct Nesting {
+    pub(super) task: TaskId,
+    /// Its place in `uses` of the task.
+    pub(super) index: usize,
+    pub(super) outer: ResourceId,
+    pub(super) inner: ResourceId,
+}
+
+/// Checks the sections of every task, and returns those that are nested rightly. O(n · depth of
+/// the nesting).
+pub(super) fn check_all(system: &System, errors: &mut Errors) -> Vec<Nesting> {
+    let mut nestings = Vec::new();
     for (id, task) in (0..=u32::MAX).map(TaskId).zip(&system.tasks) {
         if task.uses.is_empty() {
             continue;
@@ -35,10 +46,12 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
             task,
             open: Vec::new(),
             outer: Work::ZERO,
+            nestings: &mut nestings,
             errors,
         }
         .check();
     }
+    nestings
 }
 
 /// The sections of one task, walked in the order in which its jobs enter them.
@@ -50,6 +63,7 @@ struct Sections<'a> {
     open: Vec<Open<'a>>,
     /// Length of the outermost sections so far.
     outer: Work,
+    nestings: &'a mut Vec<Nesting>,
     errors: &'a mut Errors,
 }
 
@@ -173,6 +187,12 @@ impl<'a> Sections<'a> {
             let help = "the length of a section includes the inner ones: raise its `for`";
             self.add(index, problem, help);
         }
+        self.nestings.push(Nesting {
+            task: self.id,
+            index,
+            outer: outer.resource,
+            inner: section.resource,
+        });
         true
     }
 }

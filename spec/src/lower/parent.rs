@@ -208,6 +208,9 @@ fn dangling(node: &Node, on: &str, names: &Names, report: &mut Report<'_>) {
     };
     report.add(&node.range, message, || match meant(on, names) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
+        None if on.starts_with("scheduler.") => {
+            format!("add a section `[{on}]`, or name another scheduler or a CPU")
+        }
         None => match names.cpus.keys().next() {
             Some(first) => format!("name a CPU or a scheduler, such as \"cpu.{first}\""),
             None => "list a CPU in [system] and give it a section".into(),
