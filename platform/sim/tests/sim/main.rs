@@ -4,3 +4,4 @@
 mod common;
 mod precedence;
 mod scenarios;
+mod trees;
