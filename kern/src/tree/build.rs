@@ -150,6 +150,14 @@ impl<P: Policy, V: Server> Tree<P, V> {
         index
     }
 
+    /// The node in whose queue a ready thread stands: what it executes is charged to the servers
+    /// from there up.
+    pub fn supplier(&self, thread: ThreadId) -> Option<NodeId> {
+        let at = self.places.get(thread.index())?.at;
+        let node = self.nodes.get(usize::from(at))?;
+        Some(node.id(at))
+    }
+
     /// The place of a node.
     pub(super) fn node(&self, id: NodeId) -> Result<u16, Refusal> {
         match self.nodes.get(id.index()) {

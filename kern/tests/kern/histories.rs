@@ -5,10 +5,10 @@ use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
 
 use crate::driver::{Driver, constraint, periodic};
 
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -17,7 +17,7 @@ impl Dice {
     }
 }
 
-fn random_constraint(dice: &mut Dice) -> punctual_kern::Constraint {
+pub(crate) fn random_constraint(dice: &mut Dice) -> punctual_kern::Constraint {
     let period = 5 + dice.below(60);
     let amount = 1 + dice.below(period / 4 + 1);
     let priority = u32::try_from(dice.below(10)).unwrap();
@@ -61,7 +61,7 @@ fn random_constraint(dice: &mut Dice) -> punctual_kern::Constraint {
     c
 }
 
-fn random_event(dice: &mut Dice, d: &Driver, now: u64) -> Event {
+pub(crate) fn random_event(dice: &mut Dice, running: Option<ThreadId>, now: u64) -> Event {
     let thread = ThreadId::new(
         u32::try_from(dice.below(8)).unwrap(),
         u32::try_from(dice.below(3)).unwrap(),
@@ -81,7 +81,7 @@ fn random_event(dice: &mut Dice, d: &Driver, now: u64) -> Event {
         17 if dice.below(4) == 0 => Event::Change { thread, constraint },
         18 => Event::Protect,
         19 => Event::Unprotect,
-        20 | 21 => Event::Wake(d.shard.running().unwrap_or(thread)),
+        20 | 21 => Event::Wake(running.unwrap_or(thread)),
         22 => Event::Missing {
             span: Span::from_ticks(dice.below(9)),
             cause: MissingCause::Stolen,
@@ -100,7 +100,7 @@ fn history(seed: u64) -> usize {
     let mut d = Driver::new(&[]);
     let mut now = 0;
     for _ in 0..300 {
-        let event = random_event(&mut dice, &d, now);
+        let event = random_event(&mut dice, d.shard.running(), now);
         let decision = d.at(now, event);
         if let (punctual_kern::Next::Thread(id), None) = (decision.next, decision.refused) {
             assert!(

@@ -5,4 +5,5 @@ mod corners;
 mod driver;
 mod events;
 mod histories;
+mod tree_histories;
 mod trees;

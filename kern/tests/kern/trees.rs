@@ -117,6 +117,12 @@ impl Grove {
         lane
     }
 
+    /// The node on whose supply a thread runs.
+    pub(crate) fn queue_of(&self, thread: ThreadId) -> u16 {
+        let node = self.shard.hierarchy().supplier(thread);
+        node.map_or(0, |node| u16::try_from(node.index()).unwrap())
+    }
+
     pub(crate) fn budgets(&self) -> Vec<(u64, u64)> {
         let replenished = |(now, event): &(u64, TraceEvent)| match event {
             TraceEvent::ServerReplenished { budget, .. } => Some((*now, budget.ticks())),
