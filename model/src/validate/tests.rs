@@ -6,6 +6,10 @@ use crate::{Task, TaskId};
 use crate::{Work, WorkSource};
 use alloc::vec;
 
+mod resources;
+mod slots;
+mod trees;
+
 fn ms(n: u64) -> Span {
     Span::from_ms(n)
 }
@@ -461,6 +465,54 @@ fn requirements_are_about_tasks_that_respond() {
     let mut tight = system(vec![periodic("a", 0, 10, 5)]);
     tight.requirements = vec![response(0, 4)];
     assert_eq!(tight.validate(), Ok(()));
+}
+
+#[test]
+fn chains_have_two_tasks_whose_jobs_complete() {
+    let chain = |tasks: &[u32], within| Requirement::Chain {
+        tasks: tasks.iter().copied().map(TaskId).collect(),
+        within: ms(within),
+    };
+    let reservation = Class::Reservation {
+        period: ms(10),
+        slice: Work::from_ms(1),
+    };
+    let mut described = system(vec![
+        periodic("a", 0, 10, 1),
+        sporadic("b", 1),
+        Task::new("bg", CpuId(0), Class::Aperiodic),
+        Task::new("decoder", CpuId(0), reservation),
+    ]);
+    for bad in [
+        chain(&[], 5),
+        chain(&[0], 5),
+        chain(&[0, 1], 0),
+        chain(&[0, 9], 5),
+        chain(&[0, 1, 0], 5),
+        chain(&[0, 2], 5),
+        chain(&[3, 1], 5),
+    ] {
+        described.requirements = vec![bad];
+        assert_eq!(mistake(&described).0, Fault::Requirement(0));
+    }
+    described.requirements = vec![chain(&[1, 0], 5)];
+    assert_eq!(described.validate(), Ok(()));
+}
+
+#[test]
+fn a_jitter_of_nothing_can_be_required_but_not_of_endless_bodies() {
+    let jitter = |task| Requirement::Jitter {
+        task: TaskId(task),
+        within: Span::ZERO,
+    };
+    let aperiodic = Task::new("bg", CpuId(0), Class::Aperiodic);
+    let mut described = system(vec![periodic("a", 0, 10, 1), aperiodic]);
+    described.requirements = vec![jitter(0)];
+    assert_eq!(described.validate(), Ok(()));
+    for bad in [jitter(1), jitter(2)] {
+        described.requirements = vec![bad];
+        assert_eq!(mistake(&described).0, Fault::Requirement(0));
+    }
 }
 
 #[test]
