@@ -6,10 +6,14 @@
 //! only there does tolerance come from.
 
 mod budget;
+mod choice;
 mod cpu;
+mod flow;
+mod node;
 mod order;
 mod precedence;
 mod release;
+mod supply;
 mod thread;
 
 use std::fmt;
@@ -32,10 +36,15 @@ pub enum Rule {
     OneThreadRuns,
     /// Who runs is ready: it has a job, does not wait, has budget.
     OnlyReadyRuns,
-    /// Nobody is ready while the processor idles (Prosa: `work_conserving`).
+    /// Nobody is ready and has supply while the processor idles (Prosa: `work_conserving`).
     WorkConserving,
-    /// The most urgent ready thread runs, as the policy orders them; real-time work first.
+    /// In each scheduler from the CPU's own down, the most urgent that is ready and has supply is
+    /// chosen, as the policy orders them; real-time work first.
     PolicyOrder,
+    /// Nobody runs on a server without budget; what comes and goes is what the server's kind says.
+    SupplyRespected,
+    /// In a slot runs its owner alone, and nobody between slots.
+    SlotRespected,
     /// No thread executes more than its allotments, one per release (invariant I4).
     BudgetRespected,
     /// A job starts when the jobs that it depends on are done.
@@ -60,6 +69,8 @@ impl Rule {
             Rule::OnlyReadyRuns => "only-ready-runs",
             Rule::WorkConserving => "work-conserving",
             Rule::PolicyOrder => "policy-order",
+            Rule::SupplyRespected => "supply-respected",
+            Rule::SlotRespected => "slot-respected",
             Rule::BudgetRespected => "budget-respected",
             Rule::PrecedenceRespected => "precedence-respected",
             Rule::ReleasesInTime => "releases-in-time",

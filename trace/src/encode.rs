@@ -3,7 +3,8 @@
 //! On the scheduling path of a live run: each arm below is a handful of stores.
 
 use punctual_kern::{
-    Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent, WakeCause,
+    Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent,
+    WakeCause,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
 

@@ -157,6 +157,18 @@ impl Log {
             .map_or("?", |task| task.name.as_str())
     }
 
+    /// Name of the scheduler at place `node` of the tree of CPU `cpu`: a scheduler of the file, or
+    /// the CPU itself at place 0.
+    pub fn node_name(&self, cpu: usize, node: usize) -> &str {
+        let Some(below) = node.checked_sub(1) else {
+            return self.cpus.get(cpu).map_or("?", |cpu| cpu.name.as_str());
+        };
+        let plan = self.plan.cpus.get(cpu);
+        plan.and_then(|plan| plan.nodes.get(below))
+            .and_then(|node| self.schedulers.get(node.scheduler.index()))
+            .map_or("?", String::as_str)
+    }
+
     /// Whether some records are missing because a recorder was full.
     pub fn is_cut(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.lost_from.is_some())

@@ -9,16 +9,18 @@ use punctual_model::{Instant, Work};
 
 use super::Rule;
 use super::cpu::CpuCheck;
+use super::order::Entity;
 
 impl CpuCheck<'_> {
     /// Charges the interval since the last entry.
     pub(super) fn charge(&mut self, executed: u64) {
         let Some(id) = self.running else { return };
-        let (now, armed) = (self.now, self.armed);
+        let late = self.lateness();
         let Some(thread) = self.find(id) else { return };
         let t = &mut self.threads[thread];
-        if executed > 0 {
-            self.protected = t.in_section;
+        let queue = t.queue;
+        if executed > 0 && t.in_section {
+            self.nodes[queue].protected = Some(id);
         }
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
@@ -29,8 +31,7 @@ impl CpuCheck<'_> {
         let beyond = executed.saturating_sub(t.budget);
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
-        let late = armed.map_or(0, |armed| now.since(armed).ticks());
-        self.order.charge(id, executed);
+        self.nodes[queue].order.charge(Entity::Thread(id), executed);
         if beyond > late {
             let name = self.name(thread);
             let what =

@@ -1,9 +1,10 @@
 //! One CPU, entry by entry.
 
 use punctual_kern::{CpuPlan, Decision, Event, Next, Outcome, TraceEvent, WakeCause};
-use punctual_model::{Class, Instant, Span, ThreadId};
+use punctual_model::{Class, Instant, Span, ThreadId, Work};
 
-use super::order::Order;
+use super::node::{Node, ROOT};
+use super::order::Entity;
 use super::precedence::History;
 use super::thread::{CurrentJob, OpenJob, Thread};
 use super::{MAX_LISTED, Rule, Violation};
@@ -38,21 +39,25 @@ pub(super) fn check(log: &Log, cpu: usize) -> (Vec<Violation>, History) {
 
 /// The state of a CPU as its records tell it.
 pub(super) struct CpuCheck<'a> {
-    log: &'a Log,
-    cpu: usize,
+    pub(super) log: &'a Log,
+    pub(super) cpu: usize,
     plan: &'a CpuPlan,
     pub(super) threads: Vec<Thread>,
-    pub(super) order: Order,
+    pub(super) nodes: Vec<Node>,
     pub(super) running: Option<ThreadId>,
-    pub(super) protected: bool,
+    /// The scheduler that decides on its own supply since the last decision.
+    deciding: Option<usize>,
     pub(super) now: Instant,
-    /// The last entry up to which time is charged.
+    /// The last entry up to which time is charged, and the one before it.
     last: Instant,
+    entered: Instant,
     missing: Span,
     pub(super) armed: Option<Instant>,
     /// The event of the entry that is open.
     pub(super) event: Option<Event>,
     switched: bool,
+    /// Servers whose budget ended in this entry, which the core has not said yet.
+    pub(super) exhausted: Vec<usize>,
     pub(super) history: History,
     violations: Vec<Violation>,
 }
@@ -66,22 +71,26 @@ impl<'a> CpuCheck<'a> {
             .enumerate()
             .map(|(index, (_, constraint))| {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
-                Thread::new(ThreadId::new(index, 0), *constraint, Instant::ZERO)
+                let home = plan.homes.get(index as usize).copied().unwrap_or(0);
+                let home = usize::from(home).min(plan.nodes.len());
+                Thread::new(ThreadId::new(index, 0), *constraint, (home, Instant::ZERO))
             });
         CpuCheck {
             log,
             cpu,
             plan,
             threads: threads.collect(),
-            order: Order::new(plan.policy),
+            nodes: Node::all(plan),
             running: None,
-            protected: false,
+            deciding: None,
             now: Instant::ZERO,
             last: Instant::ZERO,
+            entered: Instant::ZERO,
             missing: Span::ZERO,
             armed: None,
             event: None,
             switched: false,
+            exhausted: Vec::new(),
             history: History::new(plan),
             violations: Vec::new(),
         }
@@ -124,20 +133,31 @@ impl<'a> CpuCheck<'a> {
             return;
         }
         let executed = now.since(self.last).saturating_sub(self.missing);
+        self.settle_idle();
         self.charge(executed.ticks());
-        self.last = now;
+        let thread = self.running.and_then(|id| self.find(id));
+        if let Some(from) = thread.map(|t| self.threads[t].queue).or(self.deciding)
+            && !executed.is_zero()
+        {
+            self.charge_supply(from, executed.ticks());
+        }
+        self.pass_before();
+        (self.entered, self.last) = (self.last, now);
         self.missing = Span::ZERO;
         match event {
             Event::Protect | Event::Unprotect => {
                 if let Some(thread) = self.running.and_then(|id| self.find(id)) {
                     self.threads[thread].in_section = event == Event::Protect;
-                    self.protected &= event == Event::Protect;
+                    if event == Event::Unprotect {
+                        self.unprotect(thread);
+                    }
                 }
             }
             Event::Yield => {
                 let running = self.running.and_then(|id| self.find(id));
                 if let Some(thread) = running.filter(|&t| self.threads[t].is_budgeted()) {
-                    self.order.give_way(self.threads[thread].id);
+                    let (id, queue) = (self.threads[thread].id, self.threads[thread].queue);
+                    self.nodes[queue].order.give_way(Entity::Thread(id));
                 }
             }
             Event::Arrive { thread, arrival } => {
@@ -159,9 +179,10 @@ impl<'a> CpuCheck<'a> {
         let Some(event) = self.event.take() else {
             return self.violation(Rule::EntriesAreWhole, "a decision without an event".into());
         };
-        let next = match decision.next {
-            Next::Thread(thread) => Some(thread),
-            _ => None,
+        let (next, child) = match decision.next {
+            Next::Thread(thread) => (Some(thread), None),
+            Next::RunChild(node) => (None, Some(node)),
+            _ => (None, None),
         };
         if next != self.running {
             let what = "the decision names another thread than the one that runs";
@@ -171,18 +192,21 @@ impl<'a> CpuCheck<'a> {
         if matches!(event, Event::Missing { .. }) {
             return;
         }
+        self.deciding = child.and_then(|node| self.node(node));
         if let (Event::Change { thread, .. }, Some(_)) = (event, decision.refused)
             && let Some(thread) = self.find(thread)
         {
             self.threads[thread].change = None;
         }
         self.nothing_overdue(decision.arm);
+        self.supply_is_told(decision.arm);
         let chosen = next.and_then(|id| self.find(id));
-        if next.is_some() && chosen.is_none() {
-            let what = "a thread runs that does not exist".into();
+        if (next.is_some() && chosen.is_none()) || (child.is_some() && self.deciding.is_none()) {
+            let what = "a thread or a scheduler runs that does not exist".into();
             self.violation(Rule::OnlyReadyRuns, what);
         } else {
-            self.choice(chosen);
+            let thread = chosen.map(|t| Entity::Thread(self.threads[t].id));
+            self.choice(thread.or(self.deciding.map(Entity::Node)), decision.arm);
         }
         if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
             self.running_is_funded(thread, decision.arm, event);
@@ -202,9 +226,27 @@ impl<'a> CpuCheck<'a> {
                 to,
                 preempted,
             } => self.switch((from, to), preempted),
+            TraceEvent::ServerReplenished { node, budget } => match self.node(node) {
+                Some(node) => self.server_replenished(node, budget),
+                None => self.no_such_scheduler(),
+            },
+            TraceEvent::ServerExhausted { node } => match self.node(node) {
+                Some(node) => self.server_exhausted(node),
+                None => self.no_such_scheduler(),
+            },
             TraceEvent::Created { thread } => self.created(thread, event),
             _ => self.of_thread(change),
         }
+    }
+
+    fn no_such_scheduler(&mut self) {
+        let what = "a change of a scheduler that does not exist".into();
+        self.violation(Rule::EntriesAreWhole, what);
+    }
+
+    /// How late this entry is.
+    pub(super) fn lateness(&self) -> u64 {
+        self.armed.map_or(0, |armed| self.now.since(armed).ticks())
     }
 
     fn take_missing(&mut self, span: Span, event: Event) {
@@ -238,7 +280,7 @@ impl<'a> CpuCheck<'a> {
             let what = "a thread was created that nobody asked for".into();
             return self.violation(Rule::EntriesAreWhole, what);
         };
-        let thread = Thread::new(id, constraint, self.now);
+        let thread = Thread::new(id, constraint, (ROOT, self.now));
         let index = id.index();
         if index < self.threads.len() {
             self.threads[index] = thread;
@@ -286,23 +328,20 @@ impl<'a> CpuCheck<'a> {
                     index: job,
                     arrival,
                     deadline,
+                    released: self.now,
                 },
             ),
             T::Skipped { job, .. } | T::Lost { job, .. } => self.dropped(thread, job),
             T::Started { job, budget, .. } => {
-                self.begin_job(thread, job, true);
-                self.funded(thread, budget);
-                let t = &self.threads[thread];
-                if !t.blocked {
-                    self.enter(thread);
-                }
+                self.start(thread, job, budget);
             }
             T::Completed { .. } => self.completed(thread, change),
             T::Replenished { budget, .. } => {
                 self.leave(thread);
                 self.replenished(thread, budget.ticks());
                 if !budget.is_zero() {
-                    self.enter(thread);
+                    let since = self.threads[thread].release_before(self.now, self.entered);
+                    self.enter(thread, since);
                 }
             }
             other => self.readiness(thread, other),
@@ -319,7 +358,7 @@ impl<'a> CpuCheck<'a> {
             T::Demoted { .. } => {
                 self.leave(thread);
                 self.threads[thread].background = true;
-                self.enter(thread);
+                self.enter(thread, self.now);
             }
             T::Blocked {
                 job,
@@ -331,12 +370,19 @@ impl<'a> CpuCheck<'a> {
                     self.begin_job(thread, job, false);
                 } else {
                     self.threads[thread].blocked = true;
+                    self.threads[thread].timeout = match self.event {
+                        Some(Event::Block { until }) => until,
+                        _ => None,
+                    };
                 }
             }
             T::Woken { cause, .. } => {
                 let by_request = matches!(cause, WakeCause::Wake | WakeCause::Timeout);
                 if by_request && std::mem::take(&mut self.threads[thread].blocked) {
-                    self.enter(thread);
+                    let due = self.threads[thread].timeout.take();
+                    let timed_out = cause == WakeCause::Timeout;
+                    let since = due.filter(|_| timed_out).unwrap_or(self.now);
+                    self.enter(thread, since.min(self.now));
                 }
             }
             T::Ended { .. } => {
@@ -360,30 +406,23 @@ impl<'a> CpuCheck<'a> {
         }
     }
 
-    /// The thread is ready from now on.
-    fn enter(&mut self, thread: usize) {
-        let t = &mut self.threads[thread];
-        if t.ready {
-            self.leave(thread);
-        }
-        let t = &mut self.threads[thread];
-        t.ready = true;
-        t.throttled = false;
-        if t.is_budgeted() {
-            self.order.enter(t.id);
-        }
-    }
-
-    /// The thread is not ready any more.
-    fn leave(&mut self, thread: usize) {
-        let t = &mut self.threads[thread];
-        if !t.ready {
+    /// A job is ready for the first time. A reservation that runs on into its next period keeps its
+    /// section.
+    fn start(&mut self, thread: usize, job: u64, budget: Option<Work>) {
+        let t = &self.threads[thread];
+        let in_section = t.in_section && t.ready && t.budget > 0;
+        let holds = self.nodes[t.queue].protected == Some(t.id);
+        self.begin_job(thread, job, true);
+        self.funded(thread, budget);
+        if self.threads[thread].blocked {
             return;
         }
-        t.ready = false;
-        self.order.leave(t.id);
-        if std::mem::take(&mut t.in_section) {
-            self.protected = false;
+        let since = self.threads[thread].since(self.now, self.event);
+        self.enter(thread, since);
+        let t = &mut self.threads[thread];
+        t.in_section = in_section;
+        if in_section && holds {
+            self.nodes[t.queue].protected = Some(t.id);
         }
     }
 
@@ -459,7 +498,7 @@ impl<'a> CpuCheck<'a> {
             self.leave(thread);
         } else if self.threads[thread].background && self.threads[thread].ready {
             self.leave(thread);
-            self.enter(thread);
+            self.enter(thread, self.now);
         }
         if !fits || got != received.ticks() {
             let received = received.ticks();

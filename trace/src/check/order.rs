@@ -1,23 +1,30 @@
-//! Which ready thread the policy must choose.
+//! The order within one node: which of its ready entities its policy must choose.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use punctual_model::{Instant, PolicyKind, ThreadId};
+use punctual_model::{Instant, PolicyKind, Priority, ThreadId};
 
-use super::Rule;
-use super::cpu::CpuCheck;
-use super::thread::Thread;
+/// What a node orders: its threads, and the schedulers below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Entity {
+    Thread(ThreadId),
+    Node(usize),
+}
 
-/// What policies remember beyond the attributes of ready threads.
+/// What a policy remembers beyond the attributes of ready entities.
 #[derive(Debug)]
 pub(super) struct Order {
-    policy: PolicyKind,
+    pub(super) policy: PolicyKind,
     /// Without preemption: who executed last and has not left the ready set since.
-    holder: Option<ThreadId>,
-    /// Round robin: ready threads by turn, and what the first has left of its turn.
-    turns: VecDeque<ThreadId>,
+    pub(super) holder: Option<Entity>,
+    /// Round robin: ready entities by turn, and what the first has left of its turn.
+    pub(super) turns: VecDeque<Entity>,
     left: u64,
+    /// Who joined in one late entry: its instant, how many, a scheduler among them.
+    late: (Instant, u32, bool),
+    /// The order of the turns is not known: a log does not tell what a late entry served first.
+    pub(super) unsure: bool,
 }
 
 impl Order {
@@ -27,6 +34,8 @@ impl Order {
             holder: None,
             turns: VecDeque::new(),
             left: 0,
+            late: (Instant::MAX, 0, false),
+            unsure: false,
         };
         order.left = order.timeslice();
         order
@@ -39,27 +48,46 @@ impl Order {
         }
     }
 
-    pub(super) fn enter(&mut self, thread: ThreadId) {
-        if matches!(self.policy, PolicyKind::RoundRobin { .. }) {
-            self.turns.push_back(thread);
+    /// Whether it gives every entity time of its own, work without guarantees included.
+    pub(super) fn is_divided(&self) -> bool {
+        matches!(self.policy, PolicyKind::Tdm { .. })
+    }
+
+    /// An entity is ready; `late`: told by a late entry, at this instant.
+    pub(super) fn enter(&mut self, entity: Entity, late: Option<Instant>) {
+        if !matches!(self.policy, PolicyKind::RoundRobin { .. }) {
+            return;
+        }
+        self.turns.push_back(entity);
+        if let Some(now) = late {
+            let (at, count, scheduler) = self.late;
+            let (count, scheduler) = if at == now {
+                (count, scheduler)
+            } else {
+                (0, false)
+            };
+            let scheduler = scheduler || matches!(entity, Entity::Node(_));
+            self.late = (now, count + 1, scheduler);
+            self.unsure |= scheduler && count > 0;
         }
     }
 
-    pub(super) fn leave(&mut self, thread: ThreadId) {
-        if self.holder == Some(thread) {
+    pub(super) fn leave(&mut self, entity: Entity) {
+        if self.holder == Some(entity) {
             self.holder = None;
         }
-        if self.turns.front() == Some(&thread) {
+        if self.turns.front() == Some(&entity) {
             self.left = self.timeslice();
         }
-        self.turns.retain(|&t| t != thread);
+        self.turns.retain(|&t| t != entity);
+        self.unsure &= self.turns.len() > 1;
     }
 
-    pub(super) fn charge(&mut self, thread: ThreadId, executed: u64) {
+    pub(super) fn charge(&mut self, entity: Entity, executed: u64) {
         if executed > 0 && self.is_sticky() {
-            self.holder = Some(thread);
+            self.holder = Some(entity);
         }
-        if self.turns.front() != Some(&thread) {
+        if self.turns.front() != Some(&entity) {
             return;
         }
         self.left = self.left.saturating_sub(executed);
@@ -68,11 +96,11 @@ impl Order {
         }
     }
 
-    pub(super) fn give_way(&mut self, thread: ThreadId) {
-        if self.turns.front() == Some(&thread) {
+    pub(super) fn give_way(&mut self, entity: Entity) {
+        if self.turns.front() == Some(&entity) {
             self.rotate();
         }
-        if self.holder == Some(thread) && self.policy != PolicyKind::Fifo {
+        if self.holder == Some(entity) && self.policy != PolicyKind::Fifo {
             self.holder = None;
         }
     }
@@ -90,85 +118,35 @@ impl Order {
     }
 }
 
-/// Urgency as a range: smaller is more urgent, the two ends differ where a log cannot tell.
-type Urgency = (Reverse<u32>, Instant, Instant, u32);
-
-fn urgency(policy: PolicyKind, t: &Thread) -> (Urgency, Urgency) {
-    let c = &t.constraint;
-    let (arrival, (from, until)) = match &t.current {
-        Some(current) => (current.job.arrival, current.urgency),
-        None => (Instant::ZERO, (Instant::MAX, Instant::MAX)),
-    };
-    let key = |deadline: Instant| match policy {
-        PolicyKind::FixedPriority { .. } => {
-            let priority = Reverse(c.priority.number());
-            (priority, Instant::ZERO, arrival, c.order)
-        }
-        PolicyKind::EarliestDeadlineFirst => (Reverse(0), deadline, arrival, c.order),
-        PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-            (Reverse(0), Instant::ZERO, arrival, c.order)
-        }
-    };
-    (key(from), key(until))
+/// How urgent an entity is. Dates are ranges: their ends differ where a log cannot tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attributes {
+    pub(super) priority: Priority,
+    pub(super) deadline: (Instant, Instant),
+    pub(super) release: (Instant, Instant),
+    pub(super) rank: u32,
 }
 
-impl CpuCheck<'_> {
-    /// Holds the choice of an entry against the ready threads; `None` is idle.
-    pub(super) fn choice(&mut self, chosen: Option<usize>) {
-        let ready = |t: &&Thread| t.ready && !t.dead;
-        let Some(chosen) = chosen else {
-            if let Some(t) = self.threads.iter().find(ready) {
-                let name = self.name(t.id.index());
-                let what = format!("idle while {name} is ready");
-                self.violation(Rule::WorkConserving, what);
-            }
-            return;
-        };
-        let t = &self.threads[chosen];
-        if !ready(&t) {
-            let what = format!("{} runs and is not ready", self.name(chosen));
-            return self.violation(Rule::OnlyReadyRuns, what);
-        }
-        if self.protected && self.running == Some(t.id) {
-            return;
-        }
-        self.protected = false;
-        let better = if t.background {
-            self.threads
-                .iter()
-                .filter(ready)
-                .find(|o| {
-                    !o.background || o.constraint.priority.is_higher_than(t.constraint.priority)
-                })
-                .map(|o| o.id)
-        } else {
-            self.more_urgent(t)
-        };
-        if let Some(better) = better {
-            let (is, should) = (self.name(chosen), self.name(better.index()));
-            let what = format!("{is} runs while {should} is ready and comes first");
-            self.violation(Rule::PolicyOrder, what);
-        }
+/// Smaller is more urgent.
+type Key = (Reverse<u32>, Instant, Instant, u32);
+
+impl Attributes {
+    /// Whether `self` certainly comes before `other` under `policy`.
+    pub(super) fn come_before(&self, other: &Attributes, policy: PolicyKind) -> bool {
+        self.key(policy, (self.deadline.1, self.release.1))
+            < other.key(policy, (other.deadline.0, other.release.0))
     }
 
-    /// A real-time thread that certainly comes before `t`.
-    fn more_urgent(&self, t: &Thread) -> Option<ThreadId> {
-        let policy = self.order.policy;
-        if let PolicyKind::RoundRobin { .. } = policy {
-            return self
-                .order
-                .turns
-                .front()
-                .copied()
-                .filter(|&first| first != t.id);
+    fn key(&self, policy: PolicyKind, (deadline, release): (Instant, Instant)) -> Key {
+        match policy {
+            PolicyKind::FixedPriority { .. } => {
+                let priority = Reverse(self.priority.number());
+                (priority, Instant::ZERO, release, self.rank)
+            }
+            PolicyKind::EarliestDeadlineFirst => (Reverse(0), deadline, release, self.rank),
+            PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
+                (Reverse(0), Instant::ZERO, release, self.rank)
+            }
         }
-        if let Some(holder) = self.order.holder {
-            return (holder != t.id).then_some(holder);
-        }
-        let earliest = urgency(policy, t).0;
-        let others = self.threads.iter();
-        let mut others = others.filter(|o| o.ready && !o.dead && !o.background && o.id != t.id);
-        let better = others.find(|o| urgency(policy, o).1 < earliest);
-        better.map(|o| o.id)
     }
 }

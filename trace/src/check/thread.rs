@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use punctual_kern::Constraint;
+use punctual_kern::{Constraint, Event};
 use punctual_model::{Class, Instant, Span, ThreadId};
+
+use super::order::Attributes;
 
 /// A released job that is not over.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +13,8 @@ pub(super) struct OpenJob {
     pub(super) index: u64,
     pub(super) arrival: Instant,
     pub(super) deadline: Instant,
+    /// The entry that released it.
+    pub(super) released: Instant,
 }
 
 /// The job that a thread is working on.
@@ -30,12 +34,17 @@ pub(super) struct CurrentJob {
 pub(super) struct Thread {
     pub(super) id: ThreadId,
     pub(super) constraint: Constraint,
+    /// Its scheduler, and the one in whose ready set it stands.
+    pub(super) home: usize,
+    pub(super) queue: usize,
     /// A committed change, not yet in force.
     pub(super) change: Option<Constraint>,
     pub(super) dead: bool,
     pub(super) ready: bool,
     pub(super) blocked: bool,
     pub(super) throttled: bool,
+    /// When its wait ends by itself.
+    pub(super) timeout: Option<Instant>,
     /// Below all real-time work.
     pub(super) background: bool,
     /// In a non-preemptive section; it counts from its first executed tick on.
@@ -58,16 +67,20 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// A thread that comes into being at `from`.
-    pub(super) fn new(id: ThreadId, constraint: Constraint, from: Instant) -> Thread {
+    /// A thread of scheduler `home` that comes into being at an instant.
+    pub(super) fn new(id: ThreadId, constraint: Constraint, place: (usize, Instant)) -> Thread {
+        let (home, from) = place;
         Thread {
             id,
             constraint,
+            home,
+            queue: home,
             change: None,
             dead: false,
             ready: false,
             blocked: false,
             throttled: false,
+            timeout: None,
             background: matches!(constraint.class, Class::Aperiodic),
             in_section: false,
             open: VecDeque::new(),
@@ -88,6 +101,20 @@ impl Thread {
         !self.constraint.fed && !matches!(self.constraint.class, Class::Sporadic { .. })
     }
 
+    /// How the policy of its scheduler sees it.
+    pub(super) fn attributes(&self) -> Attributes {
+        let (release, deadline) = match &self.current {
+            Some(current) => (current.job.arrival, current.urgency),
+            None => (Instant::ZERO, (Instant::MAX, Instant::MAX)),
+        };
+        Attributes {
+            priority: self.constraint.priority,
+            deadline,
+            release: (release, release),
+            rank: self.constraint.order,
+        }
+    }
+
     /// Whether it executes on a budget.
     pub(super) fn is_budgeted(&self) -> bool {
         !self.background
@@ -106,6 +133,33 @@ impl Thread {
             Some(period) => first.checked_add(Span::from_ticks(period.ticks().checked_mul(nth)?)),
             None => (nth == 0).then_some(first),
         }
+    }
+
+    /// Since when the job that starts in an entry of this event has wanted to run: since its arrival
+    /// if the clock has just released it, however late.
+    pub(super) fn since(&self, now: Instant, event: Option<Event>) -> Instant {
+        let arrived = matches!(event, Some(Event::Arrive { thread, .. }) if thread == self.id);
+        let current = self.current.as_ref().map(|current| current.job);
+        match current.filter(|current| current.released == now && !arrived) {
+            Some(job) => job.arrival.min(now),
+            None => now,
+        }
+    }
+
+    /// The instant of the clocked release that is served at `now`: the first after the entry
+    /// before.
+    pub(super) fn release_before(&self, now: Instant, entered: Instant) -> Instant {
+        let (Some(first), Some(period)) = (self.first, self.constraint.class.min_separation())
+        else {
+            return now;
+        };
+        let period = period.ticks().max(1);
+        let passed = match entered.checked_since(first) {
+            Some(since) if entered > Instant::ZERO => since.ticks() / period + 1,
+            _ => 0,
+        };
+        let at = first.saturating_add(Span::from_ticks(passed.saturating_mul(period)));
+        at.min(now)
     }
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.

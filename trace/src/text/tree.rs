@@ -45,9 +45,7 @@ fn node_words(node: &NodePlan) -> [u64; 13] {
         PolicyKind::FixedPriority { preemptive: true } => (2, None, None),
         PolicyKind::FixedPriority { preemptive: false } => (3, None, None),
         PolicyKind::RoundRobin { timeslice } => (4, Some(timeslice.ticks()), None),
-        PolicyKind::Tdm { frame, scheduling } => {
-            (5, Some(frame.ticks()), Some(scheduling.ticks()))
-        }
+        PolicyKind::Tdm { frame, scheduling } => (5, Some(frame.ticks()), Some(scheduling.ticks())),
     };
     let fields = [
         Some(u64::from(node.scheduler.0)),
