@@ -14,9 +14,11 @@ use crate::decide::{self, Component};
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
 use crate::precedence::{self, Edge, Solution};
+use crate::supply::Supply;
+use crate::tree::Solved;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
-use crate::{chain, explain, fix, fixed_priority, quick, refuse, slack};
+use crate::{chain, explain, fix, fixed_priority, nodes, quick, refuse, slack};
 
 /// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
 /// analyses.
@@ -60,27 +62,29 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
-    let solution = precedence::solve(system, &edges, |_| true, |_, _| false)?;
+    let solution = precedence::solve(system, &edges, |_| true, |_| false)?;
     let mut verdict = Verdict {
         admitted: true,
         tasks: rows(system, &edges, &solution)?,
         cpus: Vec::new(),
+        schedulers: Vec::new(),
         chains: Vec::new(),
         jitters: chain::jitters(system, &solution),
         refusals: Vec::new(),
     };
-    for case in solution.cases.iter().flatten() {
-        let cpu = &system.cpus[case.cpu.index()];
-        verdict.cpus.push(CpuVerdict {
-            cpu: case.cpu,
-            name: cpu.name.clone(),
-            utilization_ppm: parts_per_million(&case.ratios()),
-            quick: quick::answers(case),
-        });
-        verdict
-            .refusals
-            .extend(refuse::refusals(system, case, &solution.bounds)?);
+    for solved in &solution.nodes {
+        let case = &solved.case;
+        if case.is_cpu() {
+            verdict.cpus.push(CpuVerdict {
+                cpu: case.cpu,
+                name: system.cpus[case.cpu.index()].name.clone(),
+                utilization_ppm: parts_per_million(&case.ratios()),
+                quick: quick::answers(case),
+            });
+        }
     }
+    verdict.refusals = refuse::refusals(system, &solution.nodes)?;
+    verdict.schedulers = nodes::verdicts(system, &solution.nodes);
     verdict.chains = chain::chains(system, &solution, &verdict.tasks)?;
     let late = chain::refusals(&verdict.chains, &verdict.jitters);
     verdict.refusals.extend(late);
@@ -113,14 +117,11 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
 
 /// References that the analysis follows without asking again.
 pub(crate) fn check(system: &System) -> Checked<()> {
-    let tdm = system
-        .cpus
-        .iter()
-        .find(|c| matches!(c.policy, PolicyKind::Tdm { .. }));
-    if !system.schedulers.is_empty() || !system.resources.is_empty() || tdm.is_some() {
-        let what = "schedulers below a CPU's own, slots and resources are not analysed".into();
+    if !system.resources.is_empty() {
+        let what = "resources are not analysed".into();
         return Err(AnalysisError::Invalid { what });
     }
+    nodes::check(system)?;
     for task in &system.tasks {
         if task.cpu.index() >= system.cpus.len() {
             let what = format!("`{}` is placed on a CPU that does not exist", task.name);
@@ -142,15 +143,14 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
         .zip(0_u32..)
         .map(|(task, id)| background_row(task, TaskId(id)))
         .collect();
-    for case in solution.cases.iter().flatten() {
+    for Solved { case, bounds } in &solution.nodes {
         let doubts = Doubts::of(system, case);
-        let contenders = case.contenders.iter();
-        let bounds: Vec<_> = contenders
-            .map(|c| solution.bounds[c.task.index()])
-            .collect();
         for place in 0..case.contenders.len() {
-            let row = &mut rows[case.contenders[place].task.index()];
-            fill(row, system, case, place, &bounds, &doubts)?;
+            let Some(task) = case.contenders[place].who.task() else {
+                continue;
+            };
+            let row = &mut rows[task.index()];
+            fill(row, system, case, place, bounds, &doubts)?;
             if solution.waiting[row.task.index()].is_none() {
                 row.explanation = unbounded_wait(system, edges, row.task);
             }
@@ -198,10 +198,10 @@ fn fill(
     doubts: &Doubts<'_>,
 ) -> Checked<()> {
     let contender = &case.contenders[place];
-    let allowed = decide::allowed(system, contender.task, contender.deadline);
+    let allowed = decide::allowed_of(system, contender);
     let bound = bounds[place];
     row.response_bound = bound.map(|b| Span::from_ticks(b.response));
-    row.test = explain::test_of(case.policy, contender, bound.map(|b| b.basis));
+    row.test = explain::test_of(case, contender, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
     row.exactness = if reasons.is_empty() {
         Exactness::Exact
@@ -220,20 +220,34 @@ fn fill(
         }
         None => no_bound(case, place),
     };
+    if let Some(supply) = explain::supply(case) {
+        row.explanation += &format!("; supply: {supply}");
+    }
     Ok(())
 }
 
 /// Why nothing bounds a response.
 fn no_bound(case: &Case, place: usize) -> String {
+    if case.supply == Supply::Nothing {
+        return "no bound: nothing is sure of the supply of its scheduler".to_string();
+    }
     let ratios = match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
             fixed_priority::question(case, place, None).ratios()
         }
-        _ => case.ratios(),
+        _ => case.ratios_with_missing(),
     };
     if compare_with_one(&ratios) == Ordering::Greater {
         let needed = explain::percent(parts_per_million(&ratios));
-        format!("no bound: with everything that may go before it, it needs {needed} of the CPU")
+        match case.supply {
+            Supply::Dedicated => format!(
+                "no bound: with everything that may go before it, it needs {needed} of the CPU"
+            ),
+            _ => format!(
+                "no bound: with everything that may go before it, and what its scheduler does not \
+                 get, it needs {needed} of the CPU"
+            ),
+        }
     } else {
         "no bound: its busy window does not end within the steps of the analysis".to_string()
     }

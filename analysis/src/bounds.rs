@@ -1,4 +1,4 @@
-//! One CPU's response bounds, each by the test that belongs to its policy
+//! One node's response bounds, each by the test that belongs to its policy
 //!
 //! # Assumptions
 //! 1. Those of the test named by each [`Basis`].
@@ -10,9 +10,10 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window::Worst;
-use crate::case::Case;
+use crate::case::{Case, Contender, Who};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::Meter;
+use crate::supply::Supply;
 use crate::{edf, fixed_priority, round_robin, spuri};
 
 /// Steps for one task's response, or one CPU's processor demand: some ten milliseconds. A set that
@@ -26,7 +27,7 @@ const SPURI_STEPS: u64 = 10 * STEPS;
 pub(crate) enum Basis {
     /// The worst job of the busy window.
     Job(Worst),
-    /// The length of the longest busy window of the CPU.
+    /// The length of the longest busy window of the node.
     Window(u64),
     /// All deadlines are met; the response itself would take too long to compute.
     Feasible,
@@ -57,9 +58,14 @@ impl Bound {
     }
 }
 
-/// The bounds of all contenders of a CPU, in their order; `None`: nothing bounds the response.
-pub(crate) fn of_cpu(case: &Case) -> Checked<Vec<Option<Bound>>> {
+/// The bounds of all contenders of a node, in their order; `None`: nothing bounds the response.
+pub(crate) fn of_node(case: &Case) -> Checked<Vec<Option<Bound>>> {
+    if case.supply == Supply::Nothing {
+        return Ok(vec![None; case.contenders.len()]);
+    }
     match case.policy {
+        // The turns of a child under a policy that does not preempt are nobody's to foresee.
+        PolicyKind::Fifo if has_children(case) => everybody(case),
         PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => everybody(case),
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => (0..case.contenders.len())
             .map(|place| of_ranked(case, place))
@@ -67,6 +73,11 @@ pub(crate) fn of_cpu(case: &Case) -> Checked<Vec<Option<Bound>>> {
         PolicyKind::EarliestDeadlineFirst => of_deadlines(case),
         PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => everybody(case),
     }
+}
+
+fn has_children(case: &Case) -> bool {
+    let is_server = |c: &Contender| matches!(c.who, Who::Server(_));
+    !case.guests.is_empty() || case.contenders.iter().any(is_server)
 }
 
 /// Fixed priority and FIFO. When the whole window is too long but a miss comes early, the refusal
@@ -86,7 +97,7 @@ fn of_ranked(case: &Case, place: usize) -> Checked<Option<Bound>> {
     }
 }
 
-/// Earliest deadline first. When the window is too long for Spuri's search, a feasible CPU's
+/// Earliest deadline first. When the window is too long for Spuri's search, a feasible node's
 /// deadlines are bounds themselves.
 fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
     if case.load() == Ordering::Greater {
@@ -134,10 +145,13 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
 
 /// Any order that never idles.
 pub(crate) fn everybody(case: &Case) -> Checked<Vec<Option<Bound>>> {
+    if case.supply == Supply::Nothing {
+        return Ok(vec![None; case.contenders.len()]);
+    }
     let window = round_robin::bound_everybody(case, &mut Meter::new(STEPS))?;
     let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
     case.contenders
         .iter()
-        .map(|c| bound(c.flow.jitter))
+        .map(|c| bound(c.own_jitter()))
         .collect()
 }

@@ -4,14 +4,17 @@
 //! everything that may delay it. Its completion is the least fixed point
 //!
 //! ```text
-//! w(A) = B(A) + own jobs up to A + Σ rivals: min(released before w, urgent enough for A) + takings
+//! w(A) = time for (B(A) + own jobs up to A
+//!                  + Σ rivals: min(released before w, urgent enough for A) + takings)
 //! ```
 //!
-//! and the response is w(A) − A + J. Fixed priority, first come first served and earliest deadline
+//! on the supply of the node (a dedicated processor takes as long as the work is), and the response
+//! is w(A) − A + J. Fixed priority, first come first served and earliest deadline
 //! first differ only in which jobs of a rival are *urgent enough*, and in what may block.
 //!
 //! # Assumptions
-//! 1. One processor; a ready job is never kept waiting while the processor idles.
+//! 1. One processor; a ready job is never kept waiting while the node's supply idles. Where a
+//!    window may begin in several phases of the supply, each is asked about.
 //! 2. Jobs of one task run in the order of their release.
 //! 3. All rivals release at 0 with their largest jitter and then as densely as they may.
 //!
@@ -21,10 +24,11 @@
 
 use alloc::vec::Vec;
 
-use crate::case::{Case, Contender, Taking};
+use crate::case::{Case, Contender, Taking, Who};
 use crate::demand::Flow;
 use crate::error::{Checked, in_range};
 use crate::fixed_point::{Meter, least_fixed_point};
+use crate::supply::Supply;
 use crate::utilization::Ratio;
 
 const WHAT: &str = "busy window";
@@ -51,7 +55,7 @@ pub(crate) struct Rival<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocker {
     /// `None` for background work.
-    pub(crate) task: Option<punctual_model::TaskId>,
+    pub(crate) who: Option<Who>,
     /// One tick less than the section, for it has to have begun.
     pub(crate) length: u64,
     /// Offset from which on it no longer blocks.
@@ -73,6 +77,7 @@ pub(crate) struct Question<'a> {
     pub(crate) own: &'a Contender,
     pub(crate) rivals: Vec<Rival<'a>>,
     pub(crate) takings: &'a [Taking],
+    pub(crate) supply: &'a Supply,
     pub(crate) blockers: Vec<Blocker>,
     /// Once started, a job of `own` is not preempted.
     pub(crate) runs_through: bool,
@@ -94,6 +99,8 @@ pub(crate) struct Worst {
     pub(crate) reach: u64,
     /// Its completion, from the start of the window.
     pub(crate) completion: u64,
+    /// The phase of the supply in which the window begins.
+    pub(crate) phase: usize,
 }
 
 impl Rival<'_> {
@@ -141,12 +148,13 @@ impl Rival<'_> {
 }
 
 impl Question<'_> {
-    /// The shares of the task, of its rivals and of the takings.
+    /// The shares of the task, of its rivals and of the takings, and what the supply lacks.
     pub(crate) fn ratios(&self) -> Vec<Ratio> {
         let rivals = self.rivals.iter().map(|r| &r.contender.flow);
         let takings = self.takings.iter().map(|t| &t.flow);
         let flows = rivals.chain(takings).chain([&self.own.flow]);
-        flows.filter_map(Flow::ratio).collect()
+        let flows = flows.filter_map(Flow::ratio);
+        flows.chain(self.supply.missing()).collect()
     }
 
     fn own_jobs(&self, offset: u64) -> u64 {
@@ -179,20 +187,50 @@ impl Question<'_> {
         add_takings(self.takings, sum, window)
     }
 
+    /// The work that goes before the end of the first job, among what is released in `window`.
+    pub(crate) fn first_demand(&self, window: u64) -> Checked<u64> {
+        let blocking = self.blocker(0).map_or(0, |b| b.length);
+        let fixed = in_range(self.own.flow.cost.checked_add(blocking), WHAT)?;
+        self.delayed(fixed, window, 0)
+    }
+
+    fn time(&self, phase: usize, work: u64) -> Checked<u64> {
+        Ok(self.supply.time_in(phase, work)?.unwrap_or(u64::MAX))
+    }
+
     fn cost_of_step(&self) -> usize {
         1 + self.rivals.len() + self.takings.len()
     }
 
-    /// The worst response over all offsets; `None`: beyond 64 bits of time, there is none.
-    /// O(offsets · iterations · rivals), limited by the meter.
+    /// The worst response over all phases of the supply and all offsets; `None`: beyond 64 bits of
+    /// time, there is none. O(phases · offsets · iterations · rivals), limited by the meter.
     pub(crate) fn worst(&self, meter: &mut Meter) -> Checked<Option<Worst>> {
+        if *self.supply == Supply::Nothing {
+            return Ok(None);
+        }
+        let mut worst: Option<Worst> = None;
+        for phase in 0..self.supply.phases() {
+            let Some(found) = self.worst_in(phase, meter)? else {
+                return Ok(None);
+            };
+            if worst.is_none_or(|w| found.response > w.response) {
+                worst = Some(found);
+            }
+            if self.enough.is_some_and(|enough| found.response > enough) {
+                break;
+            }
+        }
+        Ok(worst)
+    }
+
+    fn worst_in(&self, phase: usize, meter: &mut Meter) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
         let steady = self.blockers.iter().all(|b| b.until == i128::MAX);
         let mut known = 0;
         loop {
-            let Some((found, busy)) = self.at(offset, known, meter)? else {
+            let Some((found, busy)) = self.at(phase, offset, known, meter)? else {
                 return Ok(None);
             };
             known = if steady { busy } else { 0 };
@@ -206,7 +244,9 @@ impl Question<'_> {
                 return Ok(worst);
             };
             let over = match self.until {
-                Until::Idle { or } => next >= or || self.idle_by(next, offset, busy, meter)?,
+                Until::Idle { or } => {
+                    next >= or || self.idle_by(phase, next, offset, busy, meter)?
+                }
                 Until::Offset(end) => next >= end,
             };
             if over {
@@ -219,7 +259,14 @@ impl Question<'_> {
     /// Whether everything released before `next` is done by then, hence the window over; a job
     /// released at `offset`, the last one of this task, is preceded by work until `busy`. Rivals
     /// released since then, or with it, go after that job and are still in the window.
-    fn idle_by(&self, next: u64, offset: u64, busy: u64, meter: &mut Meter) -> Checked<bool> {
+    fn idle_by(
+        &self,
+        phase: usize,
+        next: u64,
+        offset: u64,
+        busy: u64,
+        meter: &mut Meter,
+    ) -> Checked<bool> {
         let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
         if busy > next || !self.rivals.iter().any(ordered) {
             return Ok(busy <= next);
@@ -236,26 +283,32 @@ impl Question<'_> {
                 let work = rival.contender.flow.request_bound(t)?;
                 sum = in_range(sum.checked_add(work), WHAT)?;
             }
-            add_takings(self.takings, sum, t)
+            self.time(phase, add_takings(self.takings, sum, t)?)
         })?;
         Ok(idle.is_some())
     }
 
     /// The job released at `offset`, and until when it and what goes before it keep the processor
     /// busy; that is `known` at the earliest.
-    fn at(&self, offset: u64, known: u64, meter: &mut Meter) -> Checked<Option<(Worst, u64)>> {
+    fn at(
+        &self,
+        phase: usize,
+        offset: u64,
+        known: u64,
+        meter: &mut Meter,
+    ) -> Checked<Option<(Worst, u64)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocker(offset).map_or(0, |b| b.length);
         let own = self.own.flow.work_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
-        let busy = least_fixed_point(fixed.max(known), u64::MAX, |t| {
+        let busy = least_fixed_point(self.time(phase, fixed)?.max(known), u64::MAX, |t| {
             meter.spend(step, WHAT)?;
-            self.delayed(fixed, t, offset)
+            self.time(phase, self.delayed(fixed, t, offset)?)
         })?;
         let Some(busy) = busy else { return Ok(None) };
         let (reach, completion) = if self.runs_through {
-            let Some(found) = self.start_and_completion(fixed, offset, meter)? else {
+            let Some(found) = self.start_and_completion(phase, fixed, offset, meter)? else {
                 return Ok(None);
             };
             found
@@ -263,7 +316,7 @@ impl Question<'_> {
             (busy, busy)
         };
         let since_release = completion.saturating_sub(offset);
-        let response = in_range(since_release.checked_add(self.own.flow.jitter), WHAT)?;
+        let response = in_range(since_release.checked_add(self.own.own_jitter()), WHAT)?;
         Ok(Some((
             Worst {
                 response,
@@ -271,40 +324,50 @@ impl Question<'_> {
                 offset,
                 reach,
                 completion,
+                phase,
             },
             busy,
         )))
     }
 
     /// When the job starts (everything urgent that is released up to and at the start has run), and
-    /// when it completes (only the machine takes from it now).
+    /// when it completes (only what takes from the whole node takes from it now).
     fn start_and_completion(
         &self,
+        phase: usize,
         fixed: u64,
         offset: u64,
         meter: &mut Meter,
     ) -> Checked<Option<(u64, u64)>> {
         let before = fixed - self.own.flow.cost;
         let step = self.cost_of_step();
-        let start = least_fixed_point(before, u64::MAX - 1, |t| {
+        // The job gets the first unit after `work`: its tick begins one before that unit is done.
+        let first = |work: u64| -> Checked<u64> {
+            let unit = in_range(work.checked_add(1), WHAT)?;
+            Ok(self.time(phase, unit)? - 1)
+        };
+        let start = least_fixed_point(first(before)?, u64::MAX - 1, |t| {
             meter.spend(step, WHAT)?;
-            self.delayed(before, t + 1, offset)
+            first(self.delayed(before, t + 1, offset)?)
         })?;
         let Some(start) = start else { return Ok(None) };
+        let mut served = self.delayed(before, start + 1, offset)?;
+        if start < offset {
+            served = served.max(self.supply.provided_in(phase, offset)?);
+        }
         let start = start.max(offset);
         let until_start = add_takings(self.takings, 0, start + 1)?;
-        let busy = in_range(start.checked_add(self.own.flow.cost), WHAT)?;
-        let completion = least_fixed_point(busy, u64::MAX, |t| {
+        let busy = in_range(served.checked_add(self.own.flow.cost), WHAT)?;
+        let completion = least_fixed_point(self.time(phase, busy)?, u64::MAX, |t| {
             meter.spend(step, WHAT)?;
-            Ok(add_takings(self.takings, busy, t)?
-                .saturating_sub(until_start)
-                .max(busy))
+            let work = add_takings(self.takings, busy, t)?.saturating_sub(until_start);
+            self.time(phase, work.max(busy))
         })?;
         Ok(completion.map(|completion| (start + 1, completion)))
     }
 }
 
-/// `sum` plus what the machine takes in a window of this length.
+/// `sum` plus what is taken from the node in a window of this length.
 pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Checked<u64> {
     for taking in takings {
         sum = in_range(sum.checked_add(taking.flow.request_bound(window)?), WHAT)?;
@@ -312,18 +375,27 @@ pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Chec
     Ok(sum)
 }
 
-/// The longest busy window of all real-time work of a CPU and one background section; `None` when
-/// it is longer than `limit`. Without a limit the utilization must be below 1.
-/// O(iterations · tasks).
+/// The longest busy window of all real-time work of a node and one section that blocks it; `None`
+/// when it is longer than `limit`. Without a limit the utilization must be below 1.
+/// O(phases · iterations · tasks).
 pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
     let blocking = case.background.map_or(0, |(_, section)| section - 1);
-    let step = 1 + case.contenders.len() + case.takings.len();
-    least_fixed_point(1, limit, |t| {
-        meter.spend(step, WHAT)?;
-        let mut sum = blocking;
-        for contender in &case.contenders {
-            sum = in_range(sum.checked_add(contender.flow.request_bound(t)?), WHAT)?;
-        }
-        add_takings(&case.takings, sum, t)
-    })
+    let step = 1 + case.contenders.len() + case.guests.len() + case.takings.len();
+    let mut longest = Some(0);
+    for phase in 0..case.supply.phases() {
+        let found = least_fixed_point(1, limit, |t| {
+            meter.spend(step, WHAT)?;
+            let mut sum = blocking;
+            for contender in case.everybody() {
+                sum = in_range(sum.checked_add(contender.flow.request_bound(t)?), WHAT)?;
+            }
+            let work = add_takings(&case.takings, sum, t)?;
+            Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX))
+        })?;
+        longest = match (longest, found) {
+            (Some(longest), Some(found)) => Some(found.max(longest)),
+            _ => None,
+        };
+    }
+    Ok(longest)
 }

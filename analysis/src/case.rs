@@ -1,4 +1,9 @@
-//! One CPU as the tests see it: streams of jobs with every overhead inside, and what goes above
+//! One node as the tests see it: streams of jobs with every overhead inside, and what goes above
+//!
+//! A node is a CPU's own policy or a scheduler below it. Its contenders are its tasks and the
+//! servers among its children; a child without a budget of its own is a *guest*: its jobs contend
+//! here at the child's priority, and are judged in a case of their own, where everything more
+//! urgent is taken from them.
 //!
 //! # Assumptions
 //! 1. Real-time work runs before background work, whatever its priority (`kern` does so); the
@@ -11,12 +16,41 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{Class, CpuId, PolicyKind, System, Task, TaskId};
+use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, Task, TaskId};
 
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked};
 use crate::overhead;
+use crate::supply::Supply;
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
+
+/// Who contends. Tasks stand before schedulers where nothing else decides, as in `kern`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Who {
+    /// A task of the node.
+    Task(TaskId),
+    /// A child of the node, with a server.
+    Server(SchedulerId),
+}
+
+impl Who {
+    /// The task, if it is one.
+    pub(crate) fn task(self) -> Option<TaskId> {
+        match self {
+            Who::Task(task) => Some(task),
+            Who::Server(_) => None,
+        }
+    }
+
+    /// The name in the file.
+    pub(crate) fn name(self, system: &System) -> &str {
+        let found = match self {
+            Who::Task(task) => system.tasks.get(task.index()).map(|t| &t.name),
+            Who::Server(server) => system.schedulers.get(server.index()).map(|s| &s.name),
+        };
+        found.map_or("?", String::as_str)
+    }
+}
 
 /// Why a task's jobs may meet the critical instant, or may not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,11 +63,13 @@ pub(crate) enum Arrival {
     Once(u64),
 }
 
-/// A real-time task on this CPU.
+/// A real-time task of this node, or a server below it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Contender {
-    pub(crate) task: TaskId,
+    pub(crate) who: Who,
     pub(crate) flow: Flow,
+    /// Part of `flow.jitter` that only others feel: a budget may be kept for so long.
+    pub(crate) kept: u64,
     /// From arrival to deadline.
     pub(crate) deadline: u64,
     pub(crate) priority: u32,
@@ -48,43 +84,93 @@ pub(crate) struct Contender {
     pub(crate) waiting: u64,
 }
 
-/// Supply taken by the machine above all tasks: a reserve, missing time, or timer entries.
+impl Contender {
+    /// The jitter of its own releases.
+    pub(crate) fn own_jitter(&self) -> u64 {
+        self.flow.jitter - self.kept
+    }
+}
+
+/// Work of a child without a budget of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Guest {
+    /// The child of this node through which it comes.
+    pub(crate) child: SchedulerId,
+    /// With the priority of the child.
+    pub(crate) contender: Contender,
+}
+
+/// Supply taken from all tasks of a node: a reserve, missing time, timer entries, what is more
+/// urgent above, or time outside of the slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Taking {
     pub(crate) name: String,
     pub(crate) flow: Flow,
+    pub(crate) source: Source,
 }
 
-/// One CPU with everything that its tests need.
+/// Who takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// The machine, at any time.
+    Machine,
+    /// A task's jobs, which arrive like this.
+    Work(Arrival),
+    /// A server, which may take less than its budget.
+    Budget,
+}
+
+/// What a node inherits from above.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Grant {
+    pub(crate) supply: Supply,
+    pub(crate) takings: Vec<Taking>,
+    /// Longest section that may block everybody here: of background work, or of a less urgent task
+    /// of a node above without a server between.
+    pub(crate) background: Option<(TaskId, u64)>,
+}
+
+/// One node with everything that its tests need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Case {
     pub(crate) cpu: CpuId,
+    /// The scheduler; `None`: the CPU's own.
+    pub(crate) node: Option<SchedulerId>,
+    /// It stands for the node; else for one task of a node that divides time, alone in its slots.
+    pub(crate) is_node: bool,
     pub(crate) policy: PolicyKind,
-    /// In the order of the file.
+    pub(crate) supply: Supply,
+    /// In the order of the file, tasks first.
     pub(crate) contenders: Vec<Contender>,
+    pub(crate) guests: Vec<Guest>,
     pub(crate) takings: Vec<Taking>,
-    /// Longest non-preemptive section of background work, and whose it is.
+    /// Longest section that may block everybody, and whose it is: see [`Grant`].
     pub(crate) background: Option<(TaskId, u64)>,
 }
 
 impl Case {
-    /// Collects one CPU of `system`; `waiting[task]` is what precedence adds to a task's jitter.
-    /// O(tasks + reserves), O(tasks²) when tasks suspend themselves.
-    pub(crate) fn build(system: &System, cpu: CpuId, waiting: &[u64]) -> Checked<Case> {
-        let policy = system
-            .cpus
-            .get(cpu.index())
-            .ok_or_else(|| invalid("a task is placed on a CPU that does not exist"))?
-            .policy;
+    /// Collects the tasks of one node; `waiting[task]` is what precedence adds to a task's jitter.
+    /// Servers and guests are the tree's to add. O(tasks), O(tasks²) when tasks suspend themselves.
+    pub(crate) fn build(
+        system: &System,
+        (cpu, node): (CpuId, Option<SchedulerId>),
+        grant: Grant,
+        waiting: &[u64],
+    ) -> Checked<Case> {
+        let policy = policy_of(system, cpu, node)?;
         let mut case = Case {
             cpu,
+            node,
+            is_node: true,
             policy,
+            supply: grant.supply,
             contenders: Vec::new(),
-            takings: overhead::reserves(&system.machine)?,
-            background: None,
+            guests: Vec::new(),
+            takings: grant.takings,
+            background: grant.background,
         };
         for (task, id) in system.tasks.iter().zip(0_u32..) {
-            if task.cpu != cpu {
+            if task.cpu != cpu || task.scheduler != node {
                 continue;
             }
             let id = TaskId(id);
@@ -94,38 +180,74 @@ impl Case {
                     .push(contender(system, policy, task, id, waiting)?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
-                case.note_background(id, task.non_preemptive.ticks());
+                note_background(&mut case.background, id, task.non_preemptive.ticks());
             }
-            case.takings.extend(overhead::timer(&system.machine, task)?);
         }
         overhead::add_suspensions(&mut case, system)?;
         Ok(case)
     }
 
-    fn note_background(&mut self, id: TaskId, section: u64) {
-        if section > self.background.map_or(1, |(_, longest)| longest) {
-            self.background = Some((id, section));
-        }
+    /// Everything that contends here: tasks, servers, guests.
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = &Contender> {
+        let guests = self.guests.iter().map(|g| &g.contender);
+        self.contenders.iter().chain(guests)
     }
 
-    /// The shares of the tasks and of the takings.
+    /// The shares of the tasks, servers and guests, and of the takings. Of a node that divides time
+    /// its slots: the takings are inside of them.
     pub(crate) fn ratios(&self) -> Vec<Ratio> {
-        let tasks = self.contenders.iter().filter_map(|c| c.flow.ratio());
+        let tasks = self.everybody().filter_map(|c| c.flow.ratio());
+        let takings = match self.policy {
+            PolicyKind::Tdm { .. } => &[],
+            _ => &self.takings[..],
+        };
         tasks
-            .chain(self.takings.iter().filter_map(|t| t.flow.ratio()))
+            .chain(takings.iter().filter_map(|t| t.flow.ratio()))
             .collect()
     }
 
-    /// Least common multiple of all separations; `None` beyond 64 bits.
-    pub(crate) fn hyperperiod(&self) -> Option<u64> {
-        let tasks = self.contenders.iter().filter_map(|c| c.flow.separation);
-        let takings = self.takings.iter().filter_map(|t| t.flow.separation);
-        hyperperiod(tasks.chain(takings))
+    /// The same, and the share of the processor that this node does not get.
+    pub(crate) fn ratios_with_missing(&self) -> Vec<Ratio> {
+        let mut ratios = self.ratios();
+        ratios.extend(self.supply.missing());
+        ratios
     }
 
-    /// How the utilization compares with the whole processor.
+    /// Whether it stands for a whole CPU.
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.node.is_none() && self.is_node
+    }
+
+    /// Least common multiple of all separations, the supply's included; `None` beyond 64 bits.
+    pub(crate) fn hyperperiod(&self) -> Option<u64> {
+        let tasks = self.everybody().filter_map(|c| c.flow.separation);
+        let takings = self.takings.iter().filter_map(|t| t.flow.separation);
+        hyperperiod(tasks.chain(takings).chain(self.supply.period()))
+    }
+
+    /// How the utilization compares with all that the node gets.
     pub(crate) fn load(&self) -> Ordering {
-        compare_with_one(&self.ratios())
+        compare_with_one(&self.ratios_with_missing())
+    }
+}
+
+/// The policy of a node.
+pub(crate) fn policy_of(
+    system: &System,
+    cpu: CpuId,
+    node: Option<SchedulerId>,
+) -> Checked<PolicyKind> {
+    let found = match node {
+        Some(node) => system.schedulers.get(node.index()).map(|s| s.policy),
+        None => system.cpus.get(cpu.index()).map(|c| c.policy),
+    };
+    found.ok_or_else(|| invalid("a task is placed on a CPU or scheduler that does not exist"))
+}
+
+/// Remembers the longest section.
+pub(crate) fn note_background(known: &mut Option<(TaskId, u64)>, id: TaskId, section: u64) {
+    if section > known.map_or(1, |(_, longest)| longest) {
+        *known = Some((id, section));
     }
 }
 
@@ -165,7 +287,8 @@ fn contender(
         "jitter and waiting",
     )?;
     Ok(Contender {
-        task: id,
+        who: Who::Task(id),
+        kept: 0,
         flow: Flow {
             separation,
             cost: cost.total()?,
@@ -185,6 +308,6 @@ fn contender(
     })
 }
 
-fn invalid(what: &str) -> AnalysisError {
+pub(crate) fn invalid(what: &str) -> AnalysisError {
     AnalysisError::Invalid { what: what.into() }
 }

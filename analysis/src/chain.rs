@@ -138,7 +138,7 @@ pub(crate) fn hold(system: &System, edges: &[Edge], component: &Component) -> Ch
         return Ok(true);
     }
     let on_its_cpus = |cpu| component.contains(cpu);
-    let solution = precedence::solve(system, edges, on_its_cpus, |_, _| false)?;
+    let solution = precedence::solve(system, edges, on_its_cpus, |_| false)?;
     for requirement in system.requirements.iter().filter(|r| concerned(r)) {
         let holds = match requirement {
             Requirement::Chain { tasks, within } => {

@@ -6,13 +6,15 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{CpuId, PolicyKind, Requirement, System, TaskId};
+use punctual_model::{CpuId, PolicyKind, Requirement, Scheduler, System, TaskId};
 
 use crate::bounds::{Bound, STEPS};
-use crate::case::Case;
+use crate::case::{Case, Contender, Who};
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::Meter;
 use crate::precedence::{self, Edge};
+use crate::supply::Supply;
+use crate::tree::{self, Solved};
 use crate::utilization::{Ratio, compare_with_one};
 use crate::{chain, edf, fixed_priority, round_robin, spuri};
 
@@ -81,6 +83,9 @@ pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
 
 /// Whether a CPU's utilization is above the limit of the file.
 pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
+    if !case.is_cpu() {
+        return false;
+    }
     let whole = punctual_model::Share::WHOLE.ppm();
     let kept = whole - system.machine.limits.utilization.ppm();
     let mut ratios = case.ratios();
@@ -103,6 +108,41 @@ pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> 
     }
 }
 
+/// Whether a node refuses: a limit is passed, a deadline or a required response cannot be kept, or
+/// a server's budget comes late.
+fn refuses(system: &System, solved: &Solved) -> Checked<bool> {
+    let Solved { case, bounds } = solved;
+    if case.supply == Supply::Nothing {
+        return Ok(true);
+    }
+    let late = |(contender, bound): (&Contender, &Option<Bound>)| {
+        let allowed = allowed_of(system, contender);
+        bound.is_none_or(|b| b.response > allowed)
+    };
+    if exceeds_limit(system, case) || case.contenders.iter().zip(bounds).any(late) {
+        return Ok(true);
+    }
+    if case.is_cpu() && overloaded(case) {
+        return Ok(true);
+    }
+    let waits = case.contenders.iter().any(|c| c.waiting > 0);
+    let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
+    Ok(edf && !waits && edf::find_excess(case, &mut Meter::new(STEPS))?.is_some())
+}
+
+/// Whether more is asked of the whole CPU than it has. A node that divides time only has slots.
+pub(crate) fn overloaded(case: &Case) -> bool {
+    !matches!(case.policy, PolicyKind::Tdm { .. }) && case.load() == Ordering::Greater
+}
+
+/// The longest response that is allowed to a contender: a server's is its period.
+pub(crate) fn allowed_of(system: &System, contender: &Contender) -> u64 {
+    match contender.who {
+        Who::Task(task) => allowed(system, task, contender.deadline),
+        Who::Server(_) => contender.deadline,
+    }
+}
+
 fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
     let here = |task: TaskId| {
         system
@@ -111,10 +151,15 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
             .is_some_and(|task| component.contains(task.cpu))
     };
     if edges.iter().any(|e| e.can_delay() && here(e.to)) {
-        return admits_with_waiting(system, edges, component);
+        return admits_by_bounds(system, edges, component);
+    }
+    let tree = |s: &Scheduler| component.contains(s.cpu);
+    let divided = |cpu: CpuId| matches!(system.cpus[cpu.index()].policy, PolicyKind::Tdm { .. });
+    if system.schedulers.iter().any(tree) || component.cpus().any(divided) {
+        return admits_by_bounds(system, edges, component);
     }
     for cpu in component.cpus() {
-        let case = Case::build(system, cpu, &[])?;
+        let case = tree::single(system, cpu)?;
         if exceeds_limit(system, &case) || !cpu_admits(system, &case)? {
             return Ok(false);
         }
@@ -122,24 +167,22 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
     Ok(true)
 }
 
-fn admits_with_waiting(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
-    let late = |case: &Case, bounds: &[Option<Bound>]| {
-        case.contenders.iter().any(|contender| {
-            let allowed = allowed(system, contender.task, contender.deadline);
-            bounds[contender.task.index()].is_none_or(|b| b.response > allowed)
-        })
-    };
+/// By the bounds of all tasks, as `admit` finds them: where bounds feed into each other.
+fn admits_by_bounds(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+    // What cannot be told is told below.
+    let refused = |solved: &Solved| refuses(system, solved).unwrap_or(false);
     let here = |cpu| component.contains(cpu);
-    let solution = precedence::solve(system, edges, here, late)?;
-    let refused = |case: &Case| exceeds_limit(system, case) || late(case, &solution.bounds);
-    Ok(!solution.cases.iter().flatten().any(refused))
+    let solution = precedence::solve(system, edges, here, refused)?;
+    for solved in &solution.nodes {
+        if refuses(system, solved)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
-    let allowed = |place: usize| {
-        let contender = &case.contenders[place];
-        allowed(system, contender.task, contender.deadline)
-    };
+    let allowed = |place: usize| allowed_of(system, &case.contenders[place]);
     let mut meter = Meter::new(STEPS);
     match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {

@@ -19,6 +19,7 @@ use crate::busy_window;
 use crate::case::{Case, Contender};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::{Meter, least_fixed_point};
+use crate::supply::Supply;
 
 const WHAT: &str = "processor demand";
 /// How many deadlines are tried one by one for the earliest witness of an overload.
@@ -36,7 +37,7 @@ pub(crate) struct Excess {
 
 /// Work with deadlines up to `at` when everything is released at 0.
 pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
-    case.contenders.iter().try_fold(0_u64, |sum, c| {
+    case.everybody().try_fold(0_u64, |sum, c| {
         in_range(sum.checked_add(c.flow.demand_bound(at, c.deadline)?), WHAT)
     })
 }
@@ -66,16 +67,25 @@ pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
         .saturating_sub(1)
 }
 
-/// When `work` is done if the machine takes as much as it may; `None`: after `limit`.
+/// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
 fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
-    if case.takings.is_empty() {
+    if case.takings.is_empty() && case.supply == Supply::Dedicated {
         meter.spend(1, WHAT)?;
         return Ok((work <= limit).then_some(work));
     }
-    least_fixed_point(work, limit, |t| {
-        meter.spend(case.takings.len(), WHAT)?;
-        busy_window::add_takings(&case.takings, work, t)
-    })
+    let mut latest = Some(0);
+    for phase in 0..case.supply.phases() {
+        let time = |work| Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX));
+        let done = least_fixed_point(time(work)?, limit, |t| {
+            meter.spend(case.takings.len() + 1, WHAT)?;
+            time(busy_window::add_takings(&case.takings, work, t)?)
+        })?;
+        latest = match (latest, done) {
+            (Some(latest), Some(done)) => Some(done.max(latest)),
+            _ => return Ok(None),
+        };
+    }
+    Ok(latest)
 }
 
 /// The excess at `at`, if there is one.
@@ -96,7 +106,7 @@ fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess
     }
 }
 
-/// What is left of [0, `at`] when the machine takes as much as it may: bisection.
+/// What is left of [0, `at`] when everything takes as much as it may: bisection.
 fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
     let (mut done, mut not_done) = (0, at.saturating_add(1));
     while not_done - done > 1 {
@@ -197,11 +207,11 @@ fn horizon(case: &Case) -> Checked<Option<u64>> {
     let hyper = case.hyperperiod();
     let repeats = hyper
         .and_then(|h| h.checked_add(latest))
-        .and_then(|h| h.checked_add(1));
+        .and_then(|h| h.checked_add(case.supply.delay())?.checked_add(1));
     let linear = linear_horizon(case);
     let limit = match case.load() {
         Ordering::Less => u64::MAX,
-        _ => hyper.unwrap_or(u64::MAX),
+        _ => hyper.map_or(u64::MAX, |h| h.saturating_add(case.supply.delay())),
     };
     let mut trial = Meter::new(BUSY_PERIOD_STEPS);
     let busy = match busy_window::longest(case, limit, &mut trial) {
@@ -215,7 +225,7 @@ fn horizon(case: &Case) -> Checked<Option<u64>> {
     })
 }
 
-/// With U < 1, demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ + Jᵢ − Dᵢ) + takings + blocking)
+/// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ + Jᵢ − Dᵢ) + takings + blocking)
 /// / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
 fn linear_horizon(case: &Case) -> Option<u64> {
     const ONE: u128 = 1 << 40;
@@ -243,6 +253,11 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         )?;
     }
     constant += u128::from(blocking(case, 0));
+    if let Some(missing) = case.supply.missing() {
+        // What is missing in t is at most its share of t, and what is supplied in the delay.
+        utilization += (u128::from(missing.demand) * ONE).div_ceil(u128::from(missing.separation));
+        constant += u128::from(case.supply.delay());
+    }
     let spare = ONE.checked_sub(utilization).filter(|&spare| spare > 0)?;
     u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare))
         .ok()?
@@ -275,7 +290,7 @@ pub(crate) fn find_overload(case: &Case, meter: &mut Meter) -> Checked<Excess> {
 /// The earliest deadline after `after`.
 fn next_deadline(case: &Case, after: Option<u64>) -> Checked<Option<u64>> {
     let mut next: Option<u64> = None;
-    for c in &case.contenders {
+    for c in case.everybody() {
         let jobs = match after {
             None => 0,
             Some(after) => c.flow.deadlines_until(after, c.deadline)?,

@@ -17,19 +17,28 @@ use alloc::vec::Vec;
 use punctual_model::{Late, PolicyKind, System};
 
 use crate::bounds::{Basis, Bound};
-use crate::case::{Arrival, Case, Contender};
+use crate::case::{Arrival, Case, Contender, Guest, Source};
+use crate::supply::Supply;
 use crate::utilization::gcd;
 use crate::{fixed_priority, spuri};
 
 /// Two tasks whose releases never fall together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Apart {
     /// Tasks of this priority and below count both.
     level: u32,
-    places: (usize, usize),
+    names: (String, String),
 }
 
-/// What is doubtful on one CPU, computed once for all its tasks.
+/// Something that is released now and then, at a level.
+struct Released<'a> {
+    level: u32,
+    name: &'a str,
+    arrival: Arrival,
+    separation: Option<u64>,
+}
+
+/// What is doubtful in one node, computed once for all its tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Doubts<'a> {
     system: &'a System,
@@ -43,7 +52,7 @@ impl<'a> Doubts<'a> {
         Doubts {
             system,
             case,
-            apart: most_urgent_apart(case),
+            apart: most_urgent_apart(&released(system, case)),
         }
     }
 
@@ -66,6 +75,8 @@ impl<'a> Doubts<'a> {
             Basis::Feasible => doubts.push("the bound is the deadline, not a response".into()),
             Basis::Job(worst) => {
                 self.about_alignment(own, &mut doubts);
+                self.about_supply(own, worst.phase, &mut doubts);
+                self.about_children(own, &mut doubts);
                 self.about_offset(own, worst.offset, &mut doubts);
                 self.about_blocking(place, worst.offset, &mut doubts);
             }
@@ -83,10 +94,7 @@ impl<'a> Doubts<'a> {
     }
 
     fn name(&self, contender: &Contender) -> &str {
-        self.system
-            .tasks
-            .get(contender.task.index())
-            .map_or("?", |t| t.name.as_str())
+        contender.who.name(self.system)
     }
 
     fn about_costs(&self, doubts: &mut Vec<String>) {
@@ -125,16 +133,69 @@ impl<'a> Doubts<'a> {
 
     fn about_alignment(&self, own: &Contender, doubts: &mut Vec<String>) {
         let level = level(self.case, own);
-        let Some(apart) = self.apart.filter(|a| a.level >= level) else {
+        let Some(apart) = self.apart.as_ref().filter(|a| a.level >= level) else {
             return;
         };
-        let (a, b) = apart.places;
+        let (a, b) = &apart.names;
         doubts.push(format!(
-            "{} and {} are never released together (their phases differ), the test assumes that \
-             they are",
-            self.name(&self.case.contenders[a]),
-            self.name(&self.case.contenders[b])
+            "{a} and {b} are never released together (their phases differ), the test assumes that \
+             they are"
         ));
+    }
+
+    /// Whether the worst beginning of a window in the supply can meet the worst releases.
+    fn about_supply(&self, own: &Contender, phase: usize, doubts: &mut Vec<String>) {
+        let table = match &self.case.supply {
+            Supply::Dedicated => return,
+            Supply::Slots(table) => table,
+            Supply::Budget(_) | Supply::Nothing => {
+                doubts.push(
+                    "its server's budgets are taken to come as late as they may just when its \
+                     tasks are released"
+                        .into(),
+                );
+                return;
+            }
+        };
+        let end = Arrival::Clock(table.begins(phase));
+        let level = level(self.case, own);
+        let all = released(self.system, self.case);
+        let apart = all.iter().find(|r| {
+            let frame = (end, Some(table.frame()));
+            r.level >= level && !fall_together((r.arrival, r.separation), frame)
+        });
+        if let Some(apart) = apart {
+            doubts.push(format!(
+                "{} is never released where the worst window of the slots begins",
+                apart.name
+            ));
+        }
+    }
+
+    /// What goes before it through other schedulers, and may do so with less.
+    fn about_children(&self, own: &Contender, doubts: &mut Vec<String>) {
+        let level = level(self.case, own);
+        let servers = self.case.contenders.iter().filter(|c| c.who != own.who);
+        let server = servers
+            .filter(|c| c.who.task().is_none() && self::level(self.case, c) >= level)
+            .map(|c| c.who.name(self.system));
+        let budgets = self
+            .case
+            .takings
+            .iter()
+            .filter(|t| t.source == Source::Budget);
+        if let Some(name) = server.chain(budgets.map(|t| t.name.as_str())).next() {
+            doubts.push(format!(
+                "the whole budget of {name} is counted, used or not"
+            ));
+        }
+        let beside = |g: &&Guest| self::level(self.case, &g.contender) == level;
+        if let Some(guest) = self.case.guests.iter().find(beside) {
+            doubts.push(format!(
+                "{} has the same priority as the scheduler above it, and is taken to go first",
+                self.name(&guest.contender)
+            ));
+        }
     }
 
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
@@ -152,7 +213,7 @@ impl<'a> Doubts<'a> {
         }
         let blurred =
             |c: &&Contender| c.flow.jitter > 0 && level(self.case, c) == level(self.case, own);
-        let equals = self.case.contenders.iter().filter(|c| c.task != own.task);
+        let equals = self.case.contenders.iter().filter(|c| c.who != own.who);
         let rivals = equals
             .filter(|c| level(self.case, c) == level(self.case, own))
             .count();
@@ -185,7 +246,8 @@ impl<'a> Doubts<'a> {
 
     fn about_skipping(&self, bounds: &[Option<Bound>], doubts: &mut Vec<String>) {
         for (contender, bound) in self.case.contenders.iter().zip(bounds) {
-            let task = self.system.tasks.get(contender.task.index());
+            let task = contender.who.task();
+            let task = task.and_then(|task| self.system.tasks.get(task.index()));
             let late = task.map(|t| t.late).unwrap_or_default();
             let overtaken = match (bound, contender.flow.separation) {
                 (Some(bound), Some(t)) => bound.response.saturating_sub(1) / t,
@@ -213,10 +275,30 @@ fn level(case: &Case, contender: &Contender) -> u32 {
     }
 }
 
-/// Whether the releases of two tasks fall together at some instant.
-fn fall_together(a: &Contender, b: &Contender) -> bool {
-    let period = |c: &Contender| c.flow.separation.unwrap_or(0);
-    match (a.arrival, b.arrival) {
+/// Everything that is released in a node or takes from it, but for the machine.
+fn released<'a>(system: &'a System, case: &'a Case) -> Vec<Released<'a>> {
+    let own = case.everybody().map(|c| Released {
+        level: level(case, c),
+        name: c.who.name(system),
+        arrival: c.arrival,
+        separation: c.flow.separation,
+    });
+    let above = case.takings.iter().filter_map(|t| match t.source {
+        Source::Work(arrival) => Some(Released {
+            level: u32::MAX,
+            name: &t.name,
+            arrival,
+            separation: t.flow.separation,
+        }),
+        Source::Machine | Source::Budget => None,
+    });
+    own.chain(above).collect()
+}
+
+/// Whether two streams of releases fall together at some instant.
+fn fall_together(a: (Arrival, Option<u64>), b: (Arrival, Option<u64>)) -> bool {
+    let period = |(_, separation): (Arrival, Option<u64>)| separation.unwrap_or(0);
+    match (a.0, b.0) {
         (Arrival::Free, _) | (_, Arrival::Free) => true,
         (Arrival::Once(x), Arrival::Once(y)) => x == y,
         (Arrival::Once(once), Arrival::Clock(first)) => met(once, first, period(b)),
@@ -234,28 +316,28 @@ fn met(once: u64, first: u64, period: u64) -> bool {
 }
 
 /// The pair that is never released together and counts for the most urgent task.
-fn most_urgent_apart(case: &Case) -> Option<Apart> {
-    let first = case.contenders.first()?.arrival;
-    if case
-        .contenders
+fn most_urgent_apart(all: &[Released<'_>]) -> Option<Apart> {
+    let first = all.first()?.arrival;
+    if all
         .iter()
-        .all(|c| c.arrival == first && c.flow.separation.is_some())
+        .all(|r| r.arrival == first && r.separation.is_some())
     {
         return None;
     }
-    let mut most: Option<Apart> = None;
-    for (i, a) in case.contenders.iter().enumerate() {
-        for (j, b) in case.contenders.iter().enumerate().skip(i + 1) {
-            let level = level(case, a).min(level(case, b));
-            if most.is_none_or(|m| level > m.level) && !fall_together(a, b) {
-                most = Some(Apart {
-                    level,
-                    places: (i, j),
-                });
+    let mut most: Option<(u32, usize, usize)> = None;
+    for (i, a) in all.iter().enumerate() {
+        for (j, b) in all.iter().enumerate().skip(i + 1) {
+            let level = a.level.min(b.level);
+            let together = || fall_together((a.arrival, a.separation), (b.arrival, b.separation));
+            if most.is_none_or(|m| level > m.0) && !together() {
+                most = Some((level, i, j));
             }
         }
     }
-    most
+    most.map(|(level, i, j)| Apart {
+        level,
+        names: (all[i].name.to_string(), all[j].name.to_string()),
+    })
 }
 
 /// What every bound of this policy takes for granted.

@@ -7,17 +7,19 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, System, TaskId, Work, readable};
+use punctual_model::{PolicyKind, System, Work, readable};
 
 use crate::bounds::{Basis, Bound};
 use crate::busy_window::{Question, Worst};
 use crate::case::{Case, Contender};
 use crate::error::Checked;
+use crate::supply::Supply;
 use crate::verdict::{Term, Test};
-use crate::{fixed_priority, spuri};
+use crate::{fixed_priority, nodes, spuri};
 
 /// The test behind a bound under this policy.
-pub(crate) fn test_of(policy: PolicyKind, contender: &Contender, basis: Option<Basis>) -> Test {
+pub(crate) fn test_of(case: &Case, contender: &Contender, basis: Option<Basis>) -> Test {
+    let policy = case.policy;
     let named = |name, source| Test { name, source };
     match (policy, basis) {
         (_, Some(Basis::Window(_)))
@@ -46,13 +48,6 @@ pub(crate) fn test_of(policy: PolicyKind, contender: &Contender, basis: Option<B
     }
 }
 
-fn name(system: &System, task: TaskId) -> &str {
-    system
-        .tasks
-        .get(task.index())
-        .map_or("?", |t| t.name.as_str())
-}
-
 /// The question whose answer the bound is.
 fn question<'a>(case: &'a Case, place: usize) -> Question<'a> {
     match case.policy {
@@ -75,9 +70,9 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
             });
         }
     };
-    push(name(system, own.task).to_string(), w.job + 1, own.flow.cost);
+    push(own.who.name(system).to_string(), w.job + 1, own.flow.cost);
     for rival in &question.rivals {
-        let what = name(system, rival.contender.task).to_string();
+        let what = rival.contender.who.name(system).to_string();
         push(
             what,
             rival.jobs(w.reach, w.offset)?,
@@ -86,8 +81,8 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
     }
     if let Some(blocker) = question.blocker(w.offset) {
         let whose = blocker
-            .task
-            .map_or("background work", |task| name(system, task));
+            .who
+            .map_or("background work", |who| who.name(system));
         push(
             format!("blocking by a section of {whose}"),
             1,
@@ -148,6 +143,13 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
             count => format!("{plus} {count} x {each} ({own}{})", term.what),
         };
     }
+    let work = terms
+        .iter()
+        .map(|t| t.count.saturating_mul(t.each.ticks()))
+        .sum::<u64>();
+    if let Some(late) = worst.completion.checked_sub(work).filter(|&late| late > 0) {
+        words += &format!(" + {} (without supply)", readable(late));
+    }
     if worst.offset > 0 {
         words += &format!(
             " - {} (released that late in the busy window)",
@@ -169,6 +171,14 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
         }
     }
     words
+}
+
+/// The supply of a node in words; `None` for a whole CPU.
+pub(crate) fn supply(case: &Case) -> Option<String> {
+    match case.supply {
+        Supply::Dedicated | Supply::Nothing => None,
+        _ => Some(nodes::in_words(&case.supply)),
+    }
 }
 
 /// A share in percent, with one decimal, rounded up.

@@ -266,7 +266,7 @@ impl Search<'_> {
     fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
         let own = match refusal.subject {
             Subject::Task(task) => Some(task),
-            Subject::Cpu(_) | Subject::Requirement(_) => None,
+            Subject::Cpu(_) | Subject::Scheduler(_) | Subject::Requirement(_) => None,
         };
         let candidates = self.candidates(own);
         let budgets = candidates.iter().map(|&task| (FixTarget::Budget(task), 1));
@@ -320,6 +320,7 @@ pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) 
         let cpu = match refusal.subject {
             Subject::Task(task) => system.tasks[task.index()].cpu,
             Subject::Cpu(cpu) => cpu,
+            Subject::Scheduler(id) => system.schedulers[id.index()].cpu,
             Subject::Requirement(index) => {
                 let task = system.requirements.get(index).and_then(first_task);
                 let Some(task) = task.and_then(|t| system.tasks.get(t.index())) else {

@@ -20,7 +20,7 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst};
-use crate::case::{Case, Contender};
+use crate::case::{Case, Contender, Who};
 use crate::error::Checked;
 use crate::fixed_point::Meter;
 use crate::utilization::{compare_with_one, hyperperiod};
@@ -35,11 +35,19 @@ fn urgency(policy: PolicyKind, own: &Contender, other: &Contender) -> Option<Urg
         Ordering::Greater => Some(Urgent::Always),
         // The k-th job at A goes first when its task stands earlier in the file. Jitter blurs who
         // arrived first: then ties count against the task.
-        Ordering::Equal => Some(Urgent::Earlier {
-            ties: other.task < own.task || other.flow.jitter > 0 || own.flow.jitter > 0,
-        }),
+        // A server is there as long as it has a budget: no release of it is the earlier one.
+        Ordering::Equal if matches!((own.who, other.who), (Who::Task(_), Who::Task(_))) => {
+            Some(Urgent::Earlier {
+                ties: other.who < own.who || other.flow.jitter > 0 || own.flow.jitter > 0,
+            })
+        }
+        Ordering::Equal => Some(Urgent::Always),
         Ordering::Less => None,
     }
+}
+
+fn own_is_higher(policy: PolicyKind, own: &Contender, guest: &Contender) -> bool {
+    policy == (PolicyKind::FixedPriority { preemptive: true }) && own.priority > guest.priority
 }
 
 /// The question for the contender at `place`.
@@ -57,16 +65,26 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
                 urgent,
             }),
             None if other.section > 1 => blockers.push(Blocker {
-                task: Some(other.task),
+                who: Some(other.who),
                 length: other.section - 1,
                 until: i128::MAX,
             }),
             None => {}
         }
     }
+    // Guests go before with their child's priority; their sections stay inside the child.
+    let guests = case.guests.iter().map(|g| &g.contender);
+    rivals.extend(
+        guests
+            .filter(|g| !own_is_higher(case.policy, own, g))
+            .map(|g| Rival {
+                contender: g,
+                urgent: Urgent::Always,
+            }),
+    );
     if let Some((task, section)) = case.background {
         blockers.push(Blocker {
-            task: Some(task),
+            who: Some(Who::Task(task)),
             length: section - 1,
             until: i128::MAX,
         });
@@ -74,13 +92,17 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     let separations = rivals.iter().map(|r| r.contender.flow.separation);
     let separations = separations.chain([own.flow.separation]).flatten();
     let takings = case.takings.iter().filter_map(|t| t.flow.separation);
-    // A single job adds no more than one step, at 0 or just after it; from there on all repeats.
-    let or = hyperperiod(separations.chain(takings)).and_then(|h| h.checked_add(2));
+    let separations = separations.chain(takings).chain(case.supply.period());
+    // A single job adds no more than one step, at 0 or just after it, and the supply is late once;
+    // from there on all repeats.
+    let late = case.supply.delay();
+    let or = hyperperiod(separations).and_then(|h| h.checked_add(2)?.checked_add(late));
     let or = or.unwrap_or(u64::MAX);
     Question {
         own,
         rivals,
         takings: &case.takings,
+        supply: &case.supply,
         blockers,
         runs_through: own.whole,
         until: Until::Idle { or },

@@ -40,6 +40,7 @@ mod fix;
 mod fixed_point;
 mod fixed_priority;
 mod handover;
+mod nodes;
 mod overhead;
 mod precedence;
 mod quick;
@@ -47,7 +48,9 @@ mod refuse;
 mod round_robin;
 mod slack;
 mod spuri;
+mod supply;
 mod synthesis;
+mod tree;
 mod utilization;
 mod verdict;
 
@@ -58,6 +61,6 @@ pub use error::AnalysisError;
 pub use fix::{Fix, FixTarget};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use verdict::{
-    CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, Slack, Subject, TaskVerdict, Term, Test,
-    Verdict, Witness,
+    CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject,
+    TaskVerdict, Term, Test, Verdict, Witness,
 };

@@ -9,7 +9,8 @@
 //! 4. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
 //!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
 //!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again
-//!    and may meet one non-preemptive section of another task.
+//!    and may meet one non-preemptive section of another task, and its server may have lost what
+//!    was left of two budgets.
 //!
 //! Takings above all tasks begin a busy window together with it: in a window of length t there are
 //! at most ⌈t/period⌉ of them, whole, because one that had begun before would have begun the
@@ -18,11 +19,12 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Machine, PolicyKind, System, Task};
+use punctual_model::{Machine, PolicyKind, Scheduler, Supply, System, Task};
 
-use crate::case::{Case, Taking};
+use crate::case::{Case, Source, Taking};
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked, in_range};
+use crate::supply;
 
 /// What one job takes, in parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,10 +55,7 @@ impl Cost {
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
 pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64) -> Checked<Cost> {
     let machine = &system.machine;
-    let in_and_out = machine.switch.ticks().checked_mul(2);
-    let episode = in_and_out
-        .and_then(|s| s.checked_add(machine.preemption.ticks()))
-        .and_then(|s| s.checked_add(machine.cache_delay.ticks()));
+    let episode = episode(machine)?;
     let timer = machine.timer.ticks();
     let resumes = u64::from(suspensions(task));
     let (episodes, timers) = match policy {
@@ -73,13 +72,42 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
     // The timer entry of the release is a taking of its own; those of resumes and turns are here.
     let timers = in_range(timers.checked_add(resumes), "turns")?;
     let overhead = episode
-        .and_then(|e| e.checked_mul(episodes))
+        .checked_mul(episodes)
         .and_then(|o| o.checked_add(timer.checked_mul(timers)?));
     Ok(Cost {
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
         suspension: task.max_suspension.ticks(),
     })
+}
+
+/// What one stretch of execution costs: a switch in and out, a preemption, a refill of the caches.
+pub(crate) fn episode(machine: &Machine) -> Checked<u64> {
+    let in_and_out = machine.switch.ticks().checked_mul(2);
+    let episode = in_and_out
+        .and_then(|s| s.checked_add(machine.preemption.ticks()))
+        .and_then(|s| s.checked_add(machine.cache_delay.ticks()));
+    in_range(episode, "overheads")
+}
+
+/// The timer entries of a server: one when its budget comes, one when it is used up.
+pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked<Option<Taking>> {
+    let Supply::Server(server) = scheduler.supply else {
+        return Ok(None);
+    };
+    if machine.timer.is_zero() {
+        return Ok(None);
+    }
+    Ok(Some(Taking {
+        name: format!("timer entries of the server of {}", scheduler.name),
+        flow: Flow {
+            separation: Some(server.period.ticks()),
+            cost: in_range(machine.timer.ticks().checked_mul(2), "timer entries")?,
+            // The two of one period and that of the next may come together.
+            jitter: server.period.ticks(),
+        },
+        source: Source::Machine,
+    }))
 }
 
 fn suspensions(task: &Task) -> u32 {
@@ -94,8 +122,9 @@ fn suspensions(task: &Task) -> u32 {
 /// section of any other task of the CPU.
 pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
     for i in 0..case.contenders.len() {
-        let own = case.contenders[i].task;
-        let Some(task) = system.tasks.get(own.index()) else {
+        let own = case.contenders[i].who;
+        let task = own.task().and_then(|task| system.tasks.get(task.index()));
+        let Some(task) = task else {
             continue;
         };
         let resumes = u64::from(suspensions(task));
@@ -105,10 +134,18 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
         let others = case
             .contenders
             .iter()
-            .filter(|c| c.task != own)
+            .filter(|c| c.who != own)
             .map(|c| c.section);
         let background = case.background.map(|(_, section)| section);
         let section = others.chain(background).max().unwrap_or(0);
+        // While it sleeps and nobody else has work, a server may lose what is left of its budget,
+        // and the next one; whole periods of sleep are covered by counting sleep as computation.
+        let budget = match &case.supply {
+            supply::Supply::Budget(budget) => budget.budget(),
+            _ => 0,
+        };
+        let lost = in_range(budget.checked_mul(2), "suspension")?;
+        let section = in_range(section.checked_add(lost), "suspension")?;
         let contender = &mut case.contenders[i];
         let blocked = section.checked_mul(resumes);
         let suspension = blocked.and_then(|b| b.checked_add(contender.cost.suspension));
@@ -130,6 +167,7 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
             cost: machine.timer.ticks(),
             jitter: task.jitter.ticks(),
         },
+        source: Source::Machine,
     }))
 }
 
@@ -152,6 +190,7 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
         takings.push(Taking {
             name: reserve.name.clone(),
             flow,
+            source: Source::Machine,
         });
     }
     Ok(takings)

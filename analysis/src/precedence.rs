@@ -3,7 +3,7 @@
 //! # Assumptions
 //! 1. A job of b starts when every job of a that arrived at or before it (`after`), or strictly
 //!    before it (`follows`), has completed. `kern` changes neither priorities nor deadlines.
-//! 2. *Consistent* precedence costs nothing: on one CPU, when every job that b waits for goes
+//! 2. *Consistent* precedence costs nothing: in one node, when every job that b waits for goes
 //!    before it anyway. Fixed priority: a has the higher priority, or an equal one and stands
 //!    earlier in the file (or is followed). FIFO: likewise. EDF: no deadline of a that b waits for
 //!    is later than b's (Chetto, Silly and Bouchentouf 1990, the condition under which their
@@ -14,7 +14,7 @@
 //!    least distance from the arrival of a job of a to that of a job of b that waits for it. R and
 //!    the jitters are the least solution of their equations (holistic analysis: Tindell and Clark
 //!    1994). This is sufficient only; where R(a) ≤ δ nothing waits, and nothing is lost.
-//! 4. On one CPU a waiting job leaves its predecessor to run, so the longest busy window bounds
+//! 4. In one node a waiting job leaves its predecessor to run, so the longest busy window bounds
 //!    every response as well; the smaller bound counts.
 
 use alloc::vec;
@@ -23,8 +23,9 @@ use alloc::vec::Vec;
 use punctual_model::{CpuId, PolicyKind, Span, System, Task, TaskId};
 
 use crate::bounds::{self, Bound};
-use crate::case::Case;
+use crate::case::{Case, Grant, policy_of};
 use crate::error::{AnalysisError, Checked};
+use crate::tree::{Solved, Walk};
 use crate::utilization::gcd;
 
 /// Waiting longer than this many of the system's longest deadlines or periods is taken to have no
@@ -40,7 +41,7 @@ pub(crate) struct Edge {
     pub(crate) to: TaskId,
     /// The jobs waited for go first anyway.
     pub(crate) consistent: bool,
-    /// In the busy window of the same CPU.
+    /// In the busy window of the same node.
     pub(crate) inside: bool,
     /// Least distance of the arrivals.
     pub(crate) distance: u64,
@@ -71,9 +72,12 @@ pub(crate) fn edges(system: &System) -> Vec<Edge> {
 }
 
 fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool) -> Edge {
-    // Background work is not part of the busy window, so waiting for it is waiting outside.
-    let inside = a.0.cpu == b.0.cpu && a.0.class.is_real_time();
-    let policy = system.cpus.get(b.0.cpu.index()).map(|cpu| cpu.policy);
+    // Background work is not part of the busy window, so waiting for it is waiting outside; and
+    // each task of a node that divides time has a window of its own.
+    let policy = policy_of(system, b.0.cpu, b.0.scheduler).ok();
+    let divided = matches!(policy, Some(PolicyKind::Tdm { .. }));
+    let together = a.0.cpu == b.0.cpu && a.0.scheduler == b.0.scheduler && !divided;
+    let inside = together && a.0.class.is_real_time();
     let first_in_tie = strictly || a.1 < b.1;
     let consistent = inside
         && match policy {
@@ -119,11 +123,11 @@ fn distance(a: &Task, b: &Task, strictly: bool) -> u64 {
     if strictly && rest == 0 { common } else { rest }
 }
 
-/// Every CPU's case and bounds, with the waiting that precedence causes.
+/// Every node's case and bounds, with the waiting that precedence causes.
 #[derive(Clone, Debug)]
 pub(crate) struct Solution {
-    /// By CPU; `None` for CPUs that were not asked for.
-    pub(crate) cases: Vec<Option<Case>>,
+    /// The nodes of the CPUs that were asked for, parents before children.
+    pub(crate) nodes: Vec<Solved>,
     /// By task; `None`: not real-time, or nothing bounds it.
     pub(crate) bounds: Vec<Option<Bound>>,
     /// By task: how much precedence adds to its jitter; `None`: nothing bounds it.
@@ -137,7 +141,7 @@ pub(crate) fn solve(
     system: &System,
     edges: &[Edge],
     asked: impl Fn(CpuId) -> bool,
-    hopeless: impl Fn(&Case, &[Option<Bound>]) -> bool,
+    hopeless: impl Fn(&Solved) -> bool,
 ) -> Checked<Solution> {
     let mut known = Waiting::none(system.tasks.len());
     let mut before = known.clone();
@@ -152,7 +156,7 @@ pub(crate) fn solve(
         .map_or(0, Span::ticks)
         .saturating_mul(MAX_WAITING);
     loop {
-        let found = match one_round(system, edges, &known, &asked) {
+        let found = match one_round(system, edges, &known, &asked, &hopeless) {
             // Jitters that grew until the search found no end have none.
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. })
                 if known != before =>
@@ -164,15 +168,11 @@ pub(crate) fn solve(
             found => found?,
         };
         let next = known.after_round(edges, &found.1);
-        let lost = found
-            .0
-            .iter()
-            .flatten()
-            .any(|case| hopeless(case, &found.1));
+        let lost = found.0.iter().any(&hopeless);
         if next == known || lost {
-            let (cases, bounds) = found;
+            let (nodes, bounds) = found;
             return Ok(Solution {
-                cases,
+                nodes,
                 bounds,
                 waiting: known.all,
             });
@@ -263,51 +263,83 @@ fn next_waiting(
     next
 }
 
-type Round = (Vec<Option<Case>>, Vec<Option<Bound>>);
+type Round = (Vec<Solved>, Vec<Option<Bound>>);
 
 fn one_round(
     system: &System,
     edges: &[Edge],
     known: &Waiting,
     asked: &impl Fn(CpuId) -> bool,
+    hopeless: &impl Fn(&Solved) -> bool,
 ) -> Checked<Round> {
-    let (waiting, outside) = (&known.all, &known.outside);
     let lengths = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
-    let (jitters, outer) = (lengths(waiting), lengths(outside));
-    let mut cases = Vec::new();
-    let mut bounds = vec![None; system.tasks.len()];
-    for index in 0..system.cpus.len() {
-        let cpu = CpuId(u16::try_from(index).unwrap_or(u16::MAX));
-        if !asked(cpu) {
-            cases.push(None);
-            continue;
-        }
-        let case = Case::build(system, cpu, &jitters)?;
-        let on_cpu = |list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
-            case.contenders.iter().any(|c| test(&list[c.task.index()]))
-        };
-        let mut found = if on_cpu(waiting, Option::is_none) {
+    let (jitters, outer) = (lengths(&known.all), lengths(&known.outside));
+    // What waits for ever, or does not wait at all, is seen node by node.
+    let waits = |case: &Case, list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
+        let tasks = case.everybody().filter_map(|c| c.who.task());
+        tasks.into_iter().any(|task| test(&list[task.index()]))
+    };
+    let test = |case: &Case| -> Checked<Vec<Option<Bound>>> {
+        let mut found = if waits(case, &known.all, Option::is_none) {
             vec![None; case.contenders.len()]
         } else {
-            bounds::of_cpu(&case)?
+            bounds::of_node(case)?
         };
-        let waits = on_cpu(waiting, |w| *w != Some(0));
-        if waits && !on_cpu(outside, Option::is_none) && has_inside_waiting(system, edges, cpu) {
-            let case = Case::build(system, cpu, &outer)?;
+        let inside = waits(case, &known.all, |w| *w != Some(0))
+            && !waits(case, &known.outside, Option::is_none)
+            && has_inside_waiting(system, edges, case);
+        if inside {
+            let case = with_waiting(system, case, &outer)?;
             for (mine, window) in found.iter_mut().zip(bounds::everybody(&case)?) {
                 *mine = smaller(*mine, window);
             }
         }
-        for (contender, bound) in case.contenders.iter().zip(found) {
-            bounds[contender.task.index()] = bound;
+        Ok(found)
+    };
+    let mut nodes = Vec::new();
+    let mut bounds = vec![None; system.tasks.len()];
+    for (index, _) in (0_u16..)
+        .zip(&system.cpus)
+        .filter(|&(i, _)| asked(CpuId(i)))
+    {
+        let walk = Walk {
+            system,
+            cpu: CpuId(index),
+            waiting: &jitters,
+            bounds: &test,
+            hopeless,
+        };
+        for solved in walk.solve()? {
+            for (contender, bound) in solved.case.contenders.iter().zip(&solved.bounds) {
+                if let Some(task) = contender.who.task() {
+                    bounds[task.index()] = *bound;
+                }
+            }
+            nodes.push(solved);
         }
-        cases.push(Some(case));
     }
-    Ok((cases, bounds))
+    Ok((nodes, bounds))
 }
 
-fn has_inside_waiting(system: &System, edges: &[Edge], cpu: CpuId) -> bool {
-    let here = |task: TaskId| system.tasks.get(task.index()).is_some_and(|t| t.cpu == cpu);
+/// The same case, its tasks waiting for so long.
+fn with_waiting(system: &System, case: &Case, waiting: &[u64]) -> Checked<Case> {
+    let grant = Grant {
+        supply: case.supply.clone(),
+        takings: case.takings.clone(),
+        background: case.background,
+    };
+    let mut changed = Case::build(system, (case.cpu, case.node), grant, waiting)?;
+    let servers = case.contenders.iter().filter(|c| c.who.task().is_none());
+    changed.contenders.extend(servers.cloned());
+    changed.guests.clone_from(&case.guests);
+    Ok(changed)
+}
+
+fn has_inside_waiting(system: &System, edges: &[Edge], case: &Case) -> bool {
+    let here = |task: TaskId| {
+        let task = system.tasks.get(task.index());
+        task.is_some_and(|t| t.cpu == case.cpu && t.scheduler == case.node)
+    };
     edges
         .iter()
         .any(|e| e.inside && !e.consistent && here(e.to))

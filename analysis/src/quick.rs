@@ -75,7 +75,9 @@ fn fits(case: &Case) -> bool {
 
 fn outside_the_model(case: &Case) -> Option<&'static str> {
     let all = |test: fn(&crate::case::Contender) -> bool| case.contenders.iter().all(test);
-    if !case.takings.is_empty() {
+    if !case.guests.is_empty() || !all(|c| c.who.task().is_some()) {
+        Some("there are schedulers below")
+    } else if !case.takings.is_empty() {
         Some("the machine takes time above all tasks")
     } else if !all(|c| c.flow.separation == Some(c.deadline)) {
         Some("a deadline is not the period")

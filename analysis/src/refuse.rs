@@ -1,4 +1,4 @@
-//! Why a CPU or a task is refused, with a witness that simulation can confirm
+//! Why a CPU, a scheduler or a task is refused, with a witness that simulation can confirm
 //!
 //! # Assumptions
 //! 1. A demand witness assumes that all tasks of the CPU arrive so that their releases, as late as
@@ -10,47 +10,149 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
-use punctual_model::{PolicyKind, Span, System, TaskId, Work, readable};
+use punctual_model::{PolicyKind, SchedulerId, Span, System, TaskId, Work, readable};
 
 use crate::bounds::{Basis, Bound, STEPS};
 use crate::busy_window::{Question, Worst};
-use crate::case::Case;
+use crate::case::{Case, Who};
 use crate::edf::{self, Excess};
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::Meter;
+use crate::supply::Supply;
+use crate::tree::Solved;
 use crate::verdict::{Refusal, Subject, Witness};
 use crate::{decide, explain, fixed_priority, spuri};
 
-/// All refusals of one CPU: first the CPU, then its tasks in the order of the file.
-pub(crate) fn refusals(
-    system: &System,
-    case: &Case,
-    bounds: &[Option<Bound>],
-) -> Checked<Vec<Refusal>> {
+/// All refusals of all nodes: of each first the node, then its tasks and servers in the order of
+/// the file.
+pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal>> {
     let mut refusals = Vec::new();
-    let overloaded = case.load() == Ordering::Greater;
-    let cpu = cpu_refusal(system, case, overloaded, bounds)?;
-    let covers_deadlines = cpu
-        .as_ref()
-        .is_some_and(|refusal| refusal.witness.is_some());
-    let by_deadline = case.policy == PolicyKind::EarliestDeadlineFirst;
-    refusals.extend(cpu);
-    for (place, contender) in case.contenders.iter().enumerate() {
-        let bound = bounds[contender.task.index()];
-        let allowed = decide::allowed(system, contender.task, contender.deadline);
-        if bound.is_some_and(|b| b.response <= allowed) {
-            continue;
-        }
-        // What the CPU's demand already says: overload without a bound, or an EDF deadline.
-        let told =
-            covers_deadlines && (bound.is_none() || (by_deadline && allowed == contender.deadline));
-        if !told {
-            refusals.push(task_refusal(system, case, place, bound, allowed)?);
+    for solved in nodes {
+        if solved.case.supply == Supply::Nothing {
+            refusals.extend(without_supply(system, nodes, &solved.case));
+        } else {
+            of_node(system, solved, &mut refusals)?;
         }
     }
     Ok(refusals)
+}
+
+/// Why nothing is granted, unless that is told of a server above.
+fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refusal> {
+    if !case.is_node {
+        let task = case.contenders.first()?.who.task()?;
+        let name = &system.tasks[task.index()].name;
+        let reason = format!("{name} has no slot of which its overheads leave anything");
+        return Some(refusal(Subject::Task(task), name, reason));
+    }
+    let id = case.node?;
+    let scheduler = &system.schedulers[id.index()];
+    let parent = nodes
+        .iter()
+        .find(|s| s.case.node == scheduler.parent && s.case.cpu == case.cpu && s.case.is_node)?;
+    if parent.case.supply == Supply::Nothing {
+        return None;
+    }
+    let name = &scheduler.name;
+    let reason = match scheduler.supply {
+        punctual_model::Supply::Shared => return None,
+        punctual_model::Supply::Slots(_) => {
+            format!("{name} has no slot of which its overheads leave anything")
+        }
+        punctual_model::Supply::Server(server) => {
+            let mut own = parent.case.contenders.iter().zip(&parent.bounds);
+            let (_, bound) = own.find(|(c, _)| c.who == Who::Server(id))?;
+            // A budget that comes late is told of at the parent.
+            let late = bound.is_none_or(|b| b.response > server.period.ticks());
+            if late {
+                return None;
+            }
+            format!("the overheads leave nothing of the budget of {name}")
+        }
+    };
+    Some(refusal(Subject::Scheduler(id), name, reason))
+}
+
+fn of_node(system: &System, solved: &Solved, refusals: &mut Vec<Refusal>) -> Checked<()> {
+    let Solved { case, bounds } = solved;
+    let overloaded = case.is_cpu() && decide::overloaded(case);
+    let whole = node_refusal(system, solved, overloaded)?;
+    let covers_deadlines = whole
+        .as_ref()
+        .is_some_and(|refusal| refusal.witness.is_some());
+    let by_deadline = case.policy == PolicyKind::EarliestDeadlineFirst;
+    refusals.extend(whole);
+    for (place, contender) in case.contenders.iter().enumerate() {
+        let bound = bounds.get(place).copied().flatten();
+        let allowed = decide::allowed_of(system, contender);
+        if bound.is_some_and(|b| b.response <= allowed) {
+            continue;
+        }
+        // What the node's demand already says: overload without a bound, or an EDF deadline.
+        let told =
+            covers_deadlines && (bound.is_none() || (by_deadline && allowed == contender.deadline));
+        if told {
+            continue;
+        }
+        refusals.push(match contender.who {
+            Who::Task(task) => task_refusal(system, case, place, task, bound, allowed)?,
+            Who::Server(id) => server_refusal(system, case, place, id, bound)?,
+        });
+    }
+    Ok(())
+}
+
+fn server_refusal(
+    system: &System,
+    case: &Case,
+    place: usize,
+    id: SchedulerId,
+    bound: Option<Bound>,
+) -> Checked<Refusal> {
+    let period = case.contenders[place].deadline;
+    let name = &system.schedulers[id.index()].name;
+    let reason = match bound {
+        Some(bound) => format!(
+            "the budget of {name} may take {} to come, over its period of {}",
+            readable(bound.response),
+            readable(period)
+        ),
+        None => format!("nothing bounds how long the budget of {name} takes to come"),
+    };
+    let mut refusal = refusal(Subject::Scheduler(id), name, reason);
+    let sure = case
+        .everybody()
+        .all(|c| c.waiting == 0 && c.cost.suspension == 0);
+    let ranked = matches!(case.policy, PolicyKind::FixedPriority { .. });
+    if sure
+        && ranked
+        && let Some((demand, supply)) = missing_budget(case, place)?
+    {
+        refusal.witness = Some(Witness::Demand {
+            at: Span::from_ticks(period),
+            demand: Work::from_ticks(demand),
+            supply: Work::from_ticks(supply),
+        });
+        refusal.situation =
+            "its budget comes together with all that is more urgent beside it, and it has work for \
+             all of it"
+                .to_string();
+    }
+    Ok(refusal)
+}
+
+/// What goes before the end of its first budget within its period, and what is supplied in it, if
+/// that is less.
+fn missing_budget(case: &Case, place: usize) -> Checked<Option<(u64, u64)>> {
+    let question = fixed_priority::question(case, place, None);
+    let period = question.own.deadline;
+    let demand = question.first_demand(period)?;
+    let mut least = u64::MAX;
+    for phase in 0..case.supply.phases() {
+        least = least.min(case.supply.provided_in(phase, period)?);
+    }
+    Ok((demand > least).then_some((demand, least)))
 }
 
 fn refusal(subject: Subject, name: &str, reason: String) -> Refusal {
@@ -65,19 +167,29 @@ fn refusal(subject: Subject, name: &str, reason: String) -> Refusal {
     }
 }
 
-fn cpu_refusal(
-    system: &System,
-    case: &Case,
-    overloaded: bool,
-    bounds: &[Option<Bound>],
-) -> Checked<Option<Refusal>> {
-    let name = &system.cpus[case.cpu.index()].name;
-    let subject = Subject::Cpu(case.cpu);
+/// How a node is called in a refusal.
+fn title(system: &System, case: &Case) -> (Subject, String, String) {
+    match case.node {
+        None => {
+            let name = &system.cpus[case.cpu.index()].name;
+            (Subject::Cpu(case.cpu), name.clone(), format!("CPU {name}"))
+        }
+        Some(id) => {
+            let name = &system.schedulers[id.index()].name;
+            let title = format!("scheduler {name}");
+            (Subject::Scheduler(id), name.clone(), title)
+        }
+    }
+}
+
+fn node_refusal(system: &System, solved: &Solved, overloaded: bool) -> Checked<Option<Refusal>> {
+    let Solved { case, bounds } = solved;
+    let (subject, name, title) = title(system, case);
     let utilization = crate::utilization::parts_per_million(&case.ratios());
     let mut meter = Meter::new(STEPS);
     if overloaded {
         let reason = format!(
-            "CPU {name} is overloaded: its utilization is {}",
+            "{title} is overloaded: its utilization is {}",
             explain::percent(utilization)
         );
         let excess = match edf::find_overload(case, &mut meter) {
@@ -85,11 +197,8 @@ fn cpu_refusal(
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
             Err(other) => return Err(other),
         };
-        return Ok(Some(with_excess(
-            refusal(subject, name, reason),
-            case,
-            excess,
-        )));
+        let refusal = refusal(subject, &name, reason);
+        return Ok(Some(with_excess(refusal, case, excess)));
     }
     let waits = case.contenders.iter().any(|c| c.waiting > 0);
     if case.policy == PolicyKind::EarliestDeadlineFirst
@@ -98,24 +207,21 @@ fn cpu_refusal(
     {
         let late = late_tasks(system, case, bounds);
         let reason = format!(
-            "CPU {name} cannot do in {} what is due by then: {}; {late} can miss",
+            "{title} cannot do in {} what is due by then: {}; {late} can miss",
             readable(excess.at),
             readable(excess.demand)
         );
-        return Ok(Some(with_excess(
-            refusal(subject, name, reason),
-            case,
-            Some(excess),
-        )));
+        let refusal = refusal(subject, &name, reason);
+        return Ok(Some(with_excess(refusal, case, Some(excess))));
     }
     if decide::exceeds_limit(system, case) {
         let limit = u64::from(system.machine.limits.utilization.ppm());
         let reason = format!(
-            "CPU {name} is used to {}, the limit is {}",
+            "{title} is used to {}, the limit is {}",
             explain::percent(utilization),
             explain::percent(limit)
         );
-        return Ok(Some(refusal(subject, name, reason)));
+        return Ok(Some(refusal(subject, &name, reason)));
     }
     Ok(None)
 }
@@ -124,10 +230,9 @@ fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String 
     let late = case
         .contenders
         .iter()
-        .filter(|c| bounds[c.task.index()].is_none_or(|bound| bound.response > c.deadline));
-    let names: Vec<&str> = late
-        .map(|c| system.tasks[c.task.index()].name.as_str())
-        .collect();
+        .zip(bounds)
+        .filter(|(c, bound)| bound.is_none_or(|bound| bound.response > c.deadline));
+    let names: Vec<&str> = late.map(|(c, _)| c.who.name(system)).collect();
     if names.is_empty() {
         "some task".to_string()
     } else {
@@ -160,11 +265,12 @@ fn task_refusal(
     system: &System,
     case: &Case,
     place: usize,
+    task: TaskId,
     bound: Option<Bound>,
     allowed: u64,
 ) -> Checked<Refusal> {
     let contender = &case.contenders[place];
-    let name = &system.tasks[contender.task.index()].name;
+    let name = &system.tasks[task.index()].name;
     let what = if allowed < contender.deadline {
         "required response"
     } else {
@@ -180,10 +286,10 @@ fn task_refusal(
         }
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
     };
-    let mut refusal = refusal(Subject::Task(contender.task), name, reason);
+    let mut refusal = refusal(Subject::Task(task), name, reason);
     if let Some((question, worst)) = missing_job(case, place, bound, allowed)? {
         refusal.witness = Some(Witness::Response {
-            task: contender.task,
+            task,
             job: worst.job,
             offset: Span::from_ticks(worst.offset),
             response: Span::from_ticks(worst.response),
@@ -237,14 +343,14 @@ fn missing_job(
 }
 
 fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Worst) -> String {
-    let name = |task: TaskId| system.tasks[task.index()].name.as_str();
+    let name = |who: Who| who.name(system);
     let own = question.own;
     let together = own
         .flow
         .separation
         .map_or(worst.offset == 0, |t| worst.offset.is_multiple_of(t));
     let mut words = if question.rivals.is_empty() && case.takings.is_empty() {
-        format!("{} alone", name(own.task))
+        format!("{} alone", name(own.who))
     } else if together {
         "all that may delay it is released together with it at 0".to_string()
     } else {
@@ -256,12 +362,22 @@ fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Wors
         )
     };
     if let Some(blocker) = question.blocker(worst.offset) {
-        let whose = blocker.task.map_or("background work", name);
+        let whose = blocker.who.map_or("background work", name);
         words += &format!("; a section of {whose} began one tick before");
     }
     if case.policy == PolicyKind::EarliestDeadlineFirst {
         words += "; equal deadlines go before it";
     }
+    words += &match &case.supply {
+        Supply::Slots(table) => format!(
+            "; that is {} after the start of a frame, where a slot ends",
+            readable(table.begins(worst.phase))
+        ),
+        Supply::Budget(_) => "; a budget has just been used up, and the next ones come as late as \
+                              they may"
+            .to_string(),
+        Supply::Dedicated | Supply::Nothing => String::new(),
+    };
     if case.contenders.iter().any(|c| c.flow.jitter > 0) {
         words += "; first releases are as late as their jitter allows";
     }

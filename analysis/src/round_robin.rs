@@ -18,12 +18,15 @@ use crate::case::Case;
 use crate::error::Checked;
 use crate::fixed_point::Meter;
 
-/// The longest busy window of all work of the CPU; `None` when nothing bounds it: the utilization
+/// The longest busy window of all work of the node; `None` when nothing bounds it: the utilization
 /// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
 pub(crate) fn bound_everybody(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
     match case.load() {
         Ordering::Less => longest(case, u64::MAX, meter),
-        Ordering::Equal => longest(case, case.hyperperiod().unwrap_or(u64::MAX), meter),
+        Ordering::Equal => {
+            let repeats = case.hyperperiod().unwrap_or(u64::MAX);
+            longest(case, repeats.saturating_add(case.supply.delay()), meter)
+        }
         Ordering::Greater => Ok(None),
     }
 }

@@ -15,13 +15,13 @@
 use alloc::vec::Vec;
 
 use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst, longest};
-use crate::case::{Case, Contender};
+use crate::case::{Case, Contender, Who};
 use crate::error::Checked;
 use crate::fixed_point::Meter;
 
 /// How much later than the own arrival (from the own jitter on) a rival's arrival may be.
 fn shift(own: &Contender, other: &Contender) -> i128 {
-    let lead = i128::from(own.deadline) - i128::from(own.flow.jitter);
+    let lead = i128::from(own.deadline) - i128::from(own.own_jitter());
     lead - (i128::from(other.deadline) - i128::from(other.flow.jitter))
 }
 
@@ -30,10 +30,10 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
     let tasks = case
         .contenders
         .iter()
-        .filter(|c| c.task != own.task && c.section > 1);
+        .filter(|c| c.who != own.who && c.section > 1);
     let mut blockers: Vec<Blocker> = tasks
         .map(|c| Blocker {
-            task: Some(c.task),
+            who: Some(c.who),
             length: c.section - 1,
             // From there on a job of that task counts as a rival.
             until: -shift(own, c),
@@ -41,7 +41,7 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
         .collect();
     if let Some((task, section)) = case.background {
         blockers.push(Blocker {
-            task: Some(task),
+            who: Some(Who::Task(task)),
             length: section - 1,
             until: i128::MAX,
         });
@@ -60,9 +60,11 @@ pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
     } else {
         0
     };
-    let hyper = case
-        .hyperperiod()
-        .and_then(|h| h.checked_add(first)?.checked_add(1));
+    let hyper = case.hyperperiod().and_then(|h| {
+        h.checked_add(first)?
+            .checked_add(1)?
+            .checked_add(case.supply.delay())
+    });
     let found = longest(case, hyper.unwrap_or(u64::MAX), meter)?;
     Ok(found.or(hyper))
 }
@@ -70,7 +72,7 @@ pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
 /// The question for the contender at `place` in a busy window of length `window`.
 pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
     let own = &case.contenders[place];
-    let others = case.contenders.iter().filter(|c| c.task != own.task);
+    let others = case.contenders.iter().filter(|c| c.who != own.who);
     let rivals = others.map(|other| Rival {
         contender: other,
         urgent: Urgent::Deadline {
@@ -81,6 +83,7 @@ pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
         own,
         rivals: rivals.collect(),
         takings: &case.takings,
+        supply: &case.supply,
         blockers: blockers(case, own),
         runs_through: false,
         until: Until::Offset(window),

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{CpuId, Span, TaskId, Work};
+use punctual_model::{CpuId, SchedulerId, Span, TaskId, Work};
 
 use crate::chain::{ChainVerdict, JitterVerdict};
 use crate::fix::Fix;
@@ -19,6 +19,8 @@ pub struct Verdict {
     pub tasks: Vec<TaskVerdict>,
     /// Every CPU, in the order of the file.
     pub cpus: Vec<CpuVerdict>,
+    /// Every scheduler below a CPU's own, in the order of the file.
+    pub schedulers: Vec<SchedulerVerdict>,
     /// Every required chain, in the order of the file.
     pub chains: Vec<ChainVerdict>,
     /// Every required difference of responses, in the order of the file.
@@ -144,6 +146,29 @@ pub struct CpuVerdict {
     pub quick: Vec<Quick>,
 }
 
+/// What the analysis says of one scheduler below a CPU's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SchedulerVerdict {
+    /// The scheduler.
+    pub scheduler: SchedulerId,
+    /// Its name in the file.
+    pub name: String,
+    /// The CPU at the root of its tree.
+    pub cpu: CpuId,
+    /// What its tasks, servers and children need, in parts per million of a CPU, rounded up.
+    pub utilization_ppm: u64,
+    /// What it surely gets in the long run, in parts per million of a CPU, rounded down, before
+    /// what more urgent work takes from it.
+    pub supply_ppm: u64,
+    /// From a replenishment until the whole budget has been given; `None` without a server, and
+    /// when nothing bounds it.
+    pub budget_bound: Option<Span>,
+    /// The longest time without any supply while it has work; `None`: there may be no end.
+    pub blackout: Option<Span>,
+    /// Its supply in words.
+    pub explanation: String,
+}
+
 /// A classic test that needs no iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quick {
@@ -167,7 +192,7 @@ pub enum QuickAnswer {
 /// One reason why a system is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The task, CPU or requirement.
+    /// The task, CPU, scheduler or requirement.
     pub subject: Subject,
     /// Its name in the file; of a chain, the names along it.
     pub name: String,
@@ -191,6 +216,8 @@ pub enum Subject {
     Task(TaskId),
     /// A CPU.
     Cpu(CpuId),
+    /// A scheduler below a CPU's own.
+    Scheduler(SchedulerId),
     /// A chain or a difference of responses: its place in `System::requirements`.
     Requirement(usize),
 }
@@ -198,13 +225,14 @@ pub enum Subject {
 /// A concrete counter-example. Simulating the situation that [`Refusal::situation`] names shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Witness {
-    /// When everything is released at 0, more is due by an instant than can be supplied.
+    /// When everything is released at 0, more is due by an instant than can be supplied; of a
+    /// server, more goes before the end of its budget.
     Demand {
         /// The instant, from the common release on.
         at: Span,
         /// Work due by then, and the section that may have begun before.
         demand: Work,
-        /// What the processor supplies by then.
+        /// What is supplied by then.
         supply: Work,
     },
     /// A job's response exceeds what is allowed.

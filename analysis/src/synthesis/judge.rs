@@ -21,7 +21,7 @@ use crate::precedence;
 pub(crate) fn late(system: &System) -> Checked<Vec<bool>> {
     admit::check(system)?;
     let edges = precedence::edges(system);
-    let solution = match precedence::solve(system, &edges, |_| true, |_, _| false) {
+    let solution = match precedence::solve(system, &edges, |_| true, |_| false) {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => {
             return Ok(vec![true; system.tasks.len()]);
         }

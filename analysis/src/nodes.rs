@@ -1,0 +1,116 @@
+//! The schedulers of a system: whether they form trees, and what is said of each
+//!
+//! # Assumptions
+//! 1. None of its own: it prints what the tests found.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_model::{MAX_DEPTH, SchedulerId, Span, System, readable};
+
+use crate::case::{Case, Who, invalid};
+use crate::error::Checked;
+use crate::supply::Supply;
+use crate::tree::Solved;
+use crate::utilization::parts_per_million;
+use crate::verdict::SchedulerVerdict;
+
+/// References that the tree follows without asking again. O(schedulers · depth + tasks).
+pub(crate) fn check(system: &System) -> Checked<()> {
+    for scheduler in &system.schedulers {
+        let mut at = scheduler;
+        let mut depth = 1;
+        while let Some(parent) = at.parent {
+            let above = system.schedulers.get(parent.index());
+            let above = above.filter(|above| above.cpu == scheduler.cpu && depth < MAX_DEPTH);
+            at = above.ok_or_else(|| {
+                invalid(&format!(
+                    "`{}` does not hang from its CPU within {MAX_DEPTH} levels",
+                    scheduler.name
+                ))
+            })?;
+            depth += 1;
+        }
+        if system.cpus.len() <= scheduler.cpu.index() {
+            let what = format!("`{}` is on a CPU that does not exist", scheduler.name);
+            return Err(invalid(&what));
+        }
+    }
+    for task in &system.tasks {
+        let Some(id) = task.scheduler else { continue };
+        let home = system.schedulers.get(id.index());
+        if home.is_none_or(|home| home.cpu != task.cpu) {
+            let what = format!(
+                "`{}` is on a scheduler that its CPU does not have",
+                task.name
+            );
+            return Err(invalid(&what));
+        }
+    }
+    Ok(())
+}
+
+/// What is said of every scheduler, in the order of the file. O(nodes · contenders).
+pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdict> {
+    let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
+    all.map(|(id, scheduler)| {
+        let own = |s: &&Solved| s.case.node == Some(id) && s.case.is_node;
+        let case = nodes.iter().find(own).map(|s| &s.case);
+        let supply = case.map_or(&Supply::Nothing, |case| &case.supply);
+        let missing = supply.missing().map_or(0, |m| parts_per_million(&[m]));
+        SchedulerVerdict {
+            scheduler: id,
+            name: scheduler.name.clone(),
+            cpu: scheduler.cpu,
+            utilization_ppm: case.map_or(0, |case| parts_per_million(&needs(case))),
+            supply_ppm: 1_000_000_u64.saturating_sub(missing),
+            budget_bound: budget_bound(nodes, id),
+            blackout: blackout(supply),
+            explanation: in_words(supply),
+        }
+    })
+    .collect()
+}
+
+/// What its tasks, servers and guests need, without what is taken from them.
+fn needs(case: &Case) -> Vec<crate::utilization::Ratio> {
+    case.everybody().filter_map(|c| c.flow.ratio()).collect()
+}
+
+fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {
+    let mut bounds = nodes
+        .iter()
+        .flat_map(|s| s.case.contenders.iter().zip(&s.bounds));
+    let (_, bound) = bounds.find(|(c, _)| c.who == Who::Server(id))?;
+    bound.map(|b| Span::from_ticks(b.response))
+}
+
+fn blackout(supply: &Supply) -> Option<Span> {
+    let first = match supply {
+        Supply::Dedicated => 1,
+        _ => supply.time_for(1).ok().flatten()?,
+    };
+    Some(Span::from_ticks(first - 1))
+}
+
+/// A supply in words: what, how often, and what is missing at worst.
+pub(crate) fn in_words(supply: &Supply) -> String {
+    let dark = blackout(supply).map_or(0, Span::ticks);
+    match supply {
+        Supply::Dedicated => "the whole CPU, less what is more urgent".to_string(),
+        Supply::Budget(budget) => format!(
+            "{} in every {}, at worst nothing for {}",
+            readable(budget.budget()),
+            readable(budget.period()),
+            readable(dark)
+        ),
+        Supply::Slots(table) => format!(
+            "{} in every {}, at worst nothing for {}",
+            readable(table.total()),
+            readable(table.frame()),
+            readable(dark)
+        ),
+        Supply::Nothing => "nothing is sure".to_string(),
+    }
+}

@@ -1,0 +1,168 @@
+//! A server's budget as its tasks see it: how late each part of it may come
+//!
+//! A server is shown at its parent to get its budget Q within R of each replenishment while it has
+//! work. Seen from inside, the worst window begins when a budget has just been used up, as early as
+//! can be; the next replenishment is `wait` away, and then each budget comes as late as R:
+//!
+//! ```text
+//!   replenished        window             replenished         + T
+//!   |[####]-----------|------- wait ------|------[####]--------|------[####]
+//!    early use                             up to R
+//! ```
+//!
+//! The n-th unit of service, the r-th of its budget (n = m·Q + r, 1 ≤ r ≤ Q), is there after
+//! `wait` + m·T + W(r), where W(r) is the response of r units at the parent, at most R − (Q − r).
+//!
+//! `wait` is
+//! * T − Q for a periodic resource (Shin and Lee 2003, who take R = T), a deferrable and a
+//!   constant-bandwidth server: using the budget up takes at least Q, the next is due T after it
+//!   came. (A deferrable server whose tasks wake up late in its period has lost nothing that such a
+//!   window would still have had. A constant-bandwidth server keeps its deadline only where what is
+//!   left is less than its share until then.)
+//! * T for a polling server: what arrives just after it looked waits for a whole period.
+//! * T − Q for a sporadic server whose amounts come back each on its own, as its every unit comes
+//!   back T after it was there; T where the bounded list may have to merge, for merging moves an
+//!   amount to a later one, never past T after the last use.
+//!
+//! # Assumptions
+//! 1. R ≤ T: shown at the parent, else there is no such supply.
+//! 2. Nothing is gained by idling: a window counts only while there is work.
+//!
+//! Sources: Shin and Lee, RTSS 2003, §4; Davis and Burns, RTSS 2005, §3-4 (servers under fixed
+//! priority, polling and deferrable); Sprunt 1990; Abeni and Buttazzo 1998.
+
+use punctual_model::ServerKind;
+
+use crate::utilization::Ratio;
+
+/// The budget of one server, with the latest instants at which it comes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Budget {
+    budget: u64,
+    period: u64,
+    wait: u64,
+    /// W(r) − r for all r: R − Q.
+    late: u64,
+}
+
+/// What is known of a server at its parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Served {
+    pub(crate) kind: ServerKind,
+    /// The budget that its tasks can use; the rest is overhead.
+    pub(crate) usable: u64,
+    /// The whole budget.
+    pub(crate) budget: u64,
+    pub(crate) period: u64,
+    /// From a replenishment until all of the budget has been given, at most.
+    pub(crate) response: u64,
+    /// Whether its replenishments may have to be merged.
+    pub(crate) merges: bool,
+}
+
+impl Budget {
+    /// The supply of such a server; `None` when it gives nothing, or not within its period.
+    pub(crate) fn new(served: &Served) -> Option<Budget> {
+        let late = served.response.checked_sub(served.usable)?;
+        if served.usable == 0 || served.response > served.period {
+            return None;
+        }
+        let after_use = served.period - served.budget;
+        let wait = match served.kind {
+            ServerKind::Polling => served.period,
+            ServerKind::Sporadic if served.merges => served.period,
+            ServerKind::Sporadic
+            | ServerKind::Deferrable
+            | ServerKind::ConstantBandwidth
+            | ServerKind::PeriodicResource => after_use,
+        };
+        Some(Budget {
+            budget: served.usable,
+            period: served.period,
+            wait,
+            late,
+        })
+    }
+
+    /// How long `work` (above zero) takes; `None` beyond 64 bits. O(1).
+    pub(crate) fn time_for(&self, work: u64) -> Option<u64> {
+        let periods = (work - 1) / self.budget;
+        let rest = work - periods * self.budget;
+        let came = periods.checked_mul(self.period)?.checked_add(self.wait)?;
+        came.checked_add(self.late)?.checked_add(rest)
+    }
+
+    /// Distance between replenishments.
+    pub(crate) fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// Work in each period.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// The longest time without any supply.
+    pub(crate) fn blackout(&self) -> u64 {
+        self.wait + self.late
+    }
+
+    /// See [`super::Supply::delay`]: just before the first unit of a budget comes, m·Q units have
+    /// taken blackout + m·T.
+    pub(crate) fn delay(&self) -> u64 {
+        self.blackout()
+    }
+
+    /// The share that is not supplied.
+    pub(crate) fn missing(&self) -> Ratio {
+        Ratio {
+            demand: self.period - self.budget,
+            separation: self.period,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supply(kind: ServerKind, budget: u64, period: u64, response: u64) -> Budget {
+        let served = Served {
+            kind,
+            usable: budget,
+            budget,
+            period,
+            response,
+            merges: false,
+        };
+        Budget::new(&served).expect("a budget within its period")
+    }
+
+    #[test]
+    fn the_periodic_resource_of_shin_and_lee_gives_their_figures() {
+        // Γ(5, 3): blackout 2(Π − Θ) = 4, then 3 of every 5.
+        let model = supply(ServerKind::PeriodicResource, 3, 5, 5);
+        let times: [Option<u64>; 7] = core::array::from_fn(|n| model.time_for(n as u64 + 1));
+        assert_eq!(times, [5, 6, 7, 10, 11, 12, 15].map(Some));
+    }
+
+    #[test]
+    fn a_poll_missed_costs_a_whole_period() {
+        let model = supply(ServerKind::Polling, 2, 10, 3);
+        assert_eq!(model.time_for(1), Some(10 + 1 + 1));
+        assert_eq!(model.time_for(3), Some(20 + 1 + 1));
+    }
+
+    #[test]
+    fn a_budget_that_comes_after_its_period_is_no_supply() {
+        let served = Served {
+            kind: ServerKind::Deferrable,
+            usable: 2,
+            budget: 2,
+            period: 10,
+            response: 11,
+            merges: false,
+        };
+        assert_eq!(Budget::new(&served), None);
+    }
+}

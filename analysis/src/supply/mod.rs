@@ -1,0 +1,123 @@
+//! What a node of the tree gets of the processor, at worst
+//!
+//! A *supply bound* says how much service a node gets in any window throughout which it has work:
+//! `provided(window)` rounds down, `time_for(work)` is its inverse. A test asks when a demand is
+//! done: the least t with t ≥ `time_for`(demand in t).
+//!
+//! # Assumptions
+//! 1. The node has work throughout the window (a server may take its budget away from an idle one).
+//! 2. What grants the supply keeps it: a server has been shown to get its budget by the end of each
+//!    period ([`budget`]), a slot table is kept by time alone ([`slots`]).
+//! 3. A window that has several worst beginnings (after each slot) is asked about each: a *phase*.
+//!
+//! Source: Shin and Lee 2003 (supply bound functions); Mok, Feng and Chen 2001 (bounded delay).
+
+pub(crate) mod budget;
+pub(crate) mod slots;
+
+use crate::error::{Checked, in_range};
+use crate::utilization::Ratio;
+use budget::Budget;
+use slots::SlotTable;
+
+const WHAT: &str = "supply";
+
+/// The supply of one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Supply {
+    /// The whole processor.
+    Dedicated,
+    /// A server's budget.
+    Budget(Budget),
+    /// Fixed intervals of a frame.
+    Slots(SlotTable),
+    /// Nothing is sure: what grants it is refused itself.
+    Nothing,
+}
+
+impl Supply {
+    /// How many beginnings of a window are to be asked about.
+    pub(crate) fn phases(&self) -> usize {
+        match self {
+            Supply::Slots(table) => table.phases(),
+            Supply::Dedicated | Supply::Budget(_) | Supply::Nothing => 1,
+        }
+    }
+
+    /// How long `work` takes from the beginning of a window in this phase; `None`: for ever.
+    /// O(log of slots or steps).
+    pub(crate) fn time_in(&self, phase: usize, work: u64) -> Checked<Option<u64>> {
+        if work == 0 {
+            return Ok(Some(0));
+        }
+        match self {
+            Supply::Dedicated => Ok(Some(work)),
+            Supply::Budget(budget) => in_range(budget.time_for(work), WHAT).map(Some),
+            Supply::Slots(table) => in_range(table.time_for(phase, work), WHAT).map(Some),
+            Supply::Nothing => Ok(None),
+        }
+    }
+
+    /// How long `work` takes at worst; `None`: for ever. O(phases · log).
+    pub(crate) fn time_for(&self, work: u64) -> Checked<Option<u64>> {
+        let mut longest = Some(0);
+        for phase in 0..self.phases() {
+            longest = match (longest, self.time_in(phase, work)?) {
+                (Some(longest), Some(time)) => Some(time.max(longest)),
+                _ => None,
+            };
+        }
+        Ok(longest)
+    }
+
+    /// The most work that is surely done within `window` in this phase. O(log · log window).
+    pub(crate) fn provided_in(&self, phase: usize, window: u64) -> Checked<u64> {
+        if *self == Supply::Dedicated {
+            return Ok(window);
+        }
+        let (mut done, mut not_done) = (0, in_range(window.checked_add(1), WHAT)?);
+        while not_done - done > 1 {
+            let middle = done + (not_done - done) / 2;
+            // What takes longer than 64 bits takes longer than the window.
+            let time = self.time_in(phase, middle).unwrap_or(None);
+            if time.is_some_and(|time| time <= window) {
+                done = middle;
+            } else {
+                not_done = middle;
+            }
+        }
+        Ok(done)
+    }
+
+    /// The share of the processor that is missing in the long run; `None`: none is.
+    pub(crate) fn missing(&self) -> Option<Ratio> {
+        match self {
+            Supply::Dedicated => None,
+            Supply::Budget(budget) => Some(budget.missing()),
+            Supply::Slots(table) => Some(table.missing()),
+            Supply::Nothing => Some(Ratio {
+                demand: 1,
+                separation: 1,
+            }),
+        }
+    }
+
+    /// After this time the supply repeats itself, from [`Supply::delay`] on.
+    pub(crate) fn period(&self) -> Option<u64> {
+        match self {
+            Supply::Dedicated | Supply::Nothing => None,
+            Supply::Budget(budget) => Some(budget.period()),
+            Supply::Slots(table) => Some(table.frame()),
+        }
+    }
+
+    /// A delay after which the supply is never behind its long-run rate: with rate α,
+    /// `provided(t)` ≥ α·(t − delay).
+    pub(crate) fn delay(&self) -> u64 {
+        match self {
+            Supply::Dedicated | Supply::Nothing => 0,
+            Supply::Budget(budget) => budget.delay(),
+            Supply::Slots(table) => table.frame(),
+        }
+    }
+}

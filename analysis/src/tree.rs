@@ -1,0 +1,534 @@
+//! The nodes of one CPU from the root down: who contends where, and what each child is granted
+//!
+//! ```text
+//!   CPU (fixed priority)          contenders: task, server of `a`; guests: the tasks of `b`
+//!    ├─ task
+//!    ├─ a: server 2ms in 10ms     its supply follows from the response of the server above
+//!    └─ b: shared                 its supply is the CPU's, less what is more urgent than `b`
+//! ```
+//!
+//! # Assumptions
+//! 1. A section that lets nobody preempt, and a ceiling inside a node, keep only siblings away: a
+//!    child with a server is blocked at its parent by less urgent tasks there, not by what is below
+//!    other children. A child without one is blocked by these and by its own.
+//! 2. A server contends with its whole budget in every period, whether its tasks need it or not.
+//!    A deferrable one may use a budget at the end of its period and the next at once: as if
+//!    released up to T − Q late (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF).
+//! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of
+//!    slots exactly; from a budget, the time between the slots is taken like any other taking.
+//! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to wait
+//!    for everything else of its parent.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{
+    Class, CpuId, PolicyKind, SchedulerId, ServerKind, Slot, Span, System, TaskId,
+};
+
+use crate::bounds::Bound;
+use crate::case::{
+    Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background,
+    policy_of,
+};
+use crate::demand::Flow;
+use crate::error::{Checked, in_range};
+use crate::overhead::{self, Cost};
+use crate::supply::Supply;
+use crate::supply::budget::{Budget, Served};
+use crate::supply::slots::SlotTable;
+
+const PREEMPTIVE: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+/// Amounts of a sporadic server that come back each on its own (`kern` keeps as many).
+const REPLENISHMENTS: u64 = 8;
+
+/// A node with the bounds of its contenders, in their order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Solved {
+    pub(crate) case: Case,
+    pub(crate) bounds: Vec<Option<Bound>>,
+}
+
+/// A CPU without schedulers below its own, and without waiting.
+pub(crate) fn single(system: &System, cpu: CpuId) -> Checked<Case> {
+    let walk = Walk {
+        system,
+        cpu,
+        waiting: &[],
+        bounds: &|_| Ok(Vec::new()),
+        hopeless: &|_| false,
+    };
+    Case::build(system, (cpu, None), walk.root()?, &[])
+}
+
+/// How the nodes of a tree are to be bounded.
+pub(crate) struct Walk<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) cpu: CpuId,
+    /// By task: what precedence adds to its jitter.
+    pub(crate) waiting: &'a [u64],
+    /// The test of one node.
+    pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
+    /// Whether to go no further.
+    pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
+}
+
+impl Walk<'_> {
+    /// Every node of the CPU, parents before children. O(nodes · cost of the test).
+    pub(crate) fn solve(&self) -> Checked<Vec<Solved>> {
+        let mut solved = Vec::new();
+        let mut open = vec![(None, self.root()?)];
+        while let Some((node, grant)) = open.pop() {
+            let from = solved.len();
+            if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, self.cpu, node)? {
+                self.visit_slots(node, frame, &grant, &mut solved, &mut open)?;
+            } else {
+                let case = self.case(node, grant)?;
+                let bounds = (self.bounds)(&case)?;
+                self.grant_children(&case, &bounds, &mut open)?;
+                solved.push(Solved { case, bounds });
+            }
+            if solved[from..].iter().any(|s| (self.hopeless)(s)) {
+                return Ok(solved);
+            }
+        }
+        Ok(solved)
+    }
+
+    /// What the CPU itself has: all of it, less what the machine takes.
+    fn root(&self) -> Checked<Grant> {
+        let mut takings = overhead::reserves(&self.system.machine)?;
+        let here = |task: &&punctual_model::Task| task.cpu == self.cpu;
+        for task in self.system.tasks.iter().filter(here) {
+            takings.extend(overhead::timer(&self.system.machine, task)?);
+        }
+        for (_, scheduler) in self.schedulers() {
+            takings.extend(overhead::server_timers(&self.system.machine, scheduler)?);
+        }
+        let mut background = None;
+        for (task, id) in self
+            .system
+            .tasks
+            .iter()
+            .zip(0_u32..)
+            .filter(|(t, _)| here(t))
+        {
+            let ends = matches!(task.class, Class::Aperiodic | Class::Once { .. });
+            if ends && self.shares_with_root(task.scheduler) {
+                note_background(&mut background, TaskId(id), task.non_preemptive.ticks());
+            }
+        }
+        Ok(Grant {
+            supply: Supply::Dedicated,
+            takings,
+            background,
+        })
+    }
+
+    fn schedulers(&self) -> impl Iterator<Item = (SchedulerId, &punctual_model::Scheduler)> {
+        let all = (0_u16..).map(SchedulerId).zip(&self.system.schedulers);
+        all.filter(|(_, s)| s.cpu == self.cpu)
+    }
+
+    fn children(
+        &self,
+        node: Option<SchedulerId>,
+    ) -> impl Iterator<Item = (SchedulerId, &punctual_model::Scheduler)> {
+        self.schedulers().filter(move |(_, s)| s.parent == node)
+    }
+
+    /// Whether nothing above this node has a supply of its own: then its background work is the
+    /// CPU's.
+    fn shares_with_root(&self, mut node: Option<SchedulerId>) -> bool {
+        // A path longer than the list of schedulers would be a circle.
+        for _ in 0..=self.system.schedulers.len() {
+            let Some(id) = node else { return true };
+            match self.system.schedulers.get(id.index()) {
+                Some(s) if s.supply == punctual_model::Supply::Shared => node = s.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The case of a node with its servers and guests.
+    fn case(&self, node: Option<SchedulerId>, grant: Grant) -> Checked<Case> {
+        let mut case = Case::build(self.system, (self.cpu, node), grant, self.waiting)?;
+        for (id, child) in self.children(node) {
+            match &child.supply {
+                punctual_model::Supply::Server(server) => {
+                    case.contenders
+                        .push(contender_of(id, child, server, case.policy)?);
+                }
+                punctual_model::Supply::Shared => self.add_guests(&mut case, id, child)?,
+                punctual_model::Supply::Slots(_) => {
+                    let what = format!(
+                        "`{}` has slots, its parent does not divide time",
+                        child.name
+                    );
+                    return Err(invalid(&what));
+                }
+            }
+        }
+        Ok(case)
+    }
+
+    /// All work below a child without a budget of its own.
+    fn add_guests(
+        &self,
+        case: &mut Case,
+        id: SchedulerId,
+        child: &punctual_model::Scheduler,
+    ) -> Checked<()> {
+        if case.policy == PolicyKind::EarliestDeadlineFirst {
+            let what = format!("`{}` is below EDF and has no server", child.name);
+            return Err(invalid(&what));
+        }
+        let policy = policy_of(self.system, self.cpu, Some(id))?;
+        let work = if let PolicyKind::Tdm { frame, .. } = policy {
+            self.slot_flows(Some(id), id, frame)?
+        } else {
+            let grant = Grant {
+                supply: case.supply.clone(),
+                takings: Vec::new(),
+                background: None,
+            };
+            let below = self.case(Some(id), grant)?;
+            let guests = below.guests.into_iter().map(|g| g.contender);
+            below.contenders.into_iter().chain(guests).collect()
+        };
+        for mut contender in work {
+            contender.priority = child.priority.number();
+            contender.section = 0;
+            contender.whole = false;
+            case.guests.push(Guest {
+                child: id,
+                contender,
+            });
+        }
+        Ok(())
+    }
+
+    /// The slots of a node that divides time, as work that comes once per frame.
+    fn slot_flows(
+        &self,
+        node: Option<SchedulerId>,
+        id: SchedulerId,
+        frame: Span,
+    ) -> Checked<Vec<Contender>> {
+        if frame.is_zero() {
+            return Err(invalid("a frame of 0s"));
+        }
+        let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
+        let children = self.children(node).flat_map(|(_, child)| slots_of(child));
+        let flow = |slot: &Slot| Contender {
+            who: Who::Server(id),
+            flow: Flow {
+                separation: Some(frame.ticks()),
+                cost: slot.length.ticks(),
+                jitter: 0,
+            },
+            kept: 0,
+            deadline: frame.ticks(),
+            priority: 0,
+            section: 0,
+            whole: false,
+            arrival: Arrival::Clock(slot.at.ticks()),
+            cost: Cost::default(),
+            waiting: 0,
+        };
+        Ok(tasks.chain(children).map(flow).collect())
+    }
+
+    fn tasks_of(
+        &self,
+        node: Option<SchedulerId>,
+    ) -> impl Iterator<Item = (TaskId, &punctual_model::Task)> {
+        let all = (0_u32..).map(TaskId).zip(&self.system.tasks);
+        all.filter(move |(_, t)| t.cpu == self.cpu && t.scheduler == node)
+    }
+
+    /// A node that divides time: each of its tasks is alone in its slots.
+    fn visit_slots(
+        &self,
+        node: Option<SchedulerId>,
+        frame: Span,
+        grant: &Grant,
+        solved: &mut Vec<Solved>,
+        open: &mut Vec<(Option<SchedulerId>, Grant)>,
+    ) -> Checked<()> {
+        let head = Grant {
+            background: None,
+            ..grant.clone()
+        };
+        let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
+        for contender in core::mem::take(&mut all.contenders) {
+            let slots = contender
+                .who
+                .task()
+                .map(|t| &self.system.tasks[t.index()].slots[..]);
+            let mut case = Case::build(self.system, (self.cpu, node), head.clone(), &[])?;
+            let granted = self.slotted(grant, frame, slots.unwrap_or_default())?;
+            (case.supply, case.takings) = (granted.supply, granted.takings);
+            case.background = None;
+            case.policy = PREEMPTIVE;
+            case.is_node = false;
+            case.contenders = vec![contender];
+            let bounds = (self.bounds)(&case)?;
+            solved.push(Solved { case, bounds });
+        }
+        // The head stands for the node itself: its load is its slots.
+        let id = node.unwrap_or(SchedulerId(u16::MAX));
+        let flows = self.slot_flows(node, id, frame)?;
+        let guest = |contender| Guest {
+            child: id,
+            contender,
+        };
+        all.guests = flows.into_iter().map(guest).collect();
+        solved.push(Solved {
+            case: all,
+            bounds: Vec::new(),
+        });
+        for (id, child) in self.children(node) {
+            open.push((Some(id), self.slotted(grant, frame, slots_of(child))?));
+        }
+        Ok(())
+    }
+
+    /// What the owner of these slots gets of `grant`.
+    fn slotted(&self, grant: &Grant, frame: Span, slots: &[Slot]) -> Checked<Grant> {
+        let intervals: Vec<(u64, u64)> = slots
+            .iter()
+            .map(|slot| (slot.at.ticks(), slot.length.ticks()))
+            .collect();
+        let overhead = overhead::episode(&self.system.machine)?;
+        let table = SlotTable::new(frame.ticks(), &intervals, overhead);
+        let mut takings = grant.takings.clone();
+        let supply = match (&grant.supply, table) {
+            (Supply::Nothing, _) | (_, None) => Supply::Nothing,
+            (Supply::Dedicated, Some(table)) => Supply::Slots(table),
+            (Supply::Slots(outer), Some(table)) => {
+                let common = outer.common(&table);
+                common.map_or(Supply::Nothing, Supply::Slots)
+            }
+            (Supply::Budget(_), Some(table)) => {
+                takings.extend(table.gaps().iter().map(|&(at, length)| Taking {
+                    name: "time outside of its slots".to_string(),
+                    flow: Flow {
+                        separation: Some(table.frame()),
+                        cost: length,
+                        jitter: 0,
+                    },
+                    source: Source::Work(Arrival::Clock(at)),
+                }));
+                grant.supply.clone()
+            }
+        };
+        Ok(Grant {
+            supply,
+            takings,
+            background: None,
+        })
+    }
+
+    /// What each child of a node is granted, from the bounds found there.
+    fn grant_children(
+        &self,
+        case: &Case,
+        bounds: &[Option<Bound>],
+        open: &mut Vec<(Option<SchedulerId>, Grant)>,
+    ) -> Checked<()> {
+        for (place, contender) in case.contenders.iter().enumerate() {
+            let Who::Server(id) = contender.who else {
+                continue;
+            };
+            let response = bounds.get(place).copied().flatten().map(|b| b.response);
+            let supply = self.supply_of(case, place, response)?;
+            let grant = Grant {
+                supply: supply.map_or(Supply::Nothing, Supply::Budget),
+                takings: Vec::new(),
+                background: None,
+            };
+            open.push((Some(id), grant));
+        }
+        for (id, child) in self.children(case.node) {
+            if child.supply == punctual_model::Supply::Shared {
+                open.push((Some(id), shared_grant(self.system, case, id, child)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The budget of the server at `place`, which is given within `response`.
+    fn supply_of(
+        &self,
+        case: &Case,
+        place: usize,
+        response: Option<u64>,
+    ) -> Checked<Option<Budget>> {
+        let contender = &case.contenders[place];
+        let (Who::Server(id), Some(response)) = (contender.who, response) else {
+            return Ok(None);
+        };
+        let punctual_model::Supply::Server(server) = self.system.schedulers[id.index()].supply
+        else {
+            return Ok(None);
+        };
+        // Each budget starts cold, and again after each job that preempts it.
+        let episode = overhead::episode(&self.system.machine)?;
+        let mut lost = episode;
+        if episode > 0 {
+            let others = case.everybody().filter(|c| c.who != contender.who);
+            for other in others {
+                let times = other.flow.releases(response)?;
+                lost = in_range(
+                    times.checked_mul(episode).and_then(|l| l.checked_add(lost)),
+                    "overheads",
+                )?;
+            }
+        }
+        let budget = server.budget.ticks();
+        Ok(Budget::new(&Served {
+            kind: server.kind,
+            usable: budget.saturating_sub(lost),
+            budget,
+            period: server.period.ticks(),
+            response,
+            merges: self.may_merge(id, server.period.ticks())?,
+        }))
+    }
+
+    /// Whether a sporadic server may be activated more often within a period than it can remember.
+    fn may_merge(&self, id: SchedulerId, period: u64) -> Checked<bool> {
+        let mut activations = 1_u64;
+        for (scheduler, _) in self.schedulers() {
+            if !self.is_below(scheduler, id) {
+                continue;
+            }
+            for (_, task) in self.tasks_of(Some(scheduler)) {
+                let Some(separation) = task.class.min_separation() else {
+                    // Background work may come and go as it likes.
+                    return Ok(true);
+                };
+                let jitter = task.jitter.ticks().saturating_add(period);
+                let jobs = jitter.div_ceil(separation.ticks().max(1)).saturating_add(1);
+                let resumes = u64::from(task.suspensions).saturating_add(1);
+                activations = activations.saturating_add(jobs.saturating_mul(resumes));
+            }
+            if scheduler != id {
+                // A budget below that comes late may wake it again.
+                activations = activations.saturating_add(REPLENISHMENTS);
+            }
+        }
+        Ok(activations >= REPLENISHMENTS)
+    }
+
+    /// Whether `node` is `top` or below it.
+    fn is_below(&self, node: SchedulerId, top: SchedulerId) -> bool {
+        let mut at = Some(node);
+        for _ in 0..=self.system.schedulers.len() {
+            match at {
+                Some(id) if id == top => return true,
+                Some(id) => {
+                    at = self
+                        .system
+                        .schedulers
+                        .get(id.index())
+                        .and_then(|s| s.parent)
+                }
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+fn slots_of(child: &punctual_model::Scheduler) -> &[Slot] {
+    match &child.supply {
+        punctual_model::Supply::Slots(slots) => slots,
+        punctual_model::Supply::Shared | punctual_model::Supply::Server(_) => &[],
+    }
+}
+
+/// A server among the contenders of its parent.
+fn contender_of(
+    id: SchedulerId,
+    child: &punctual_model::Scheduler,
+    server: &punctual_model::Server,
+    policy: PolicyKind,
+) -> Checked<Contender> {
+    let (budget, period) = (server.budget.ticks(), server.period.ticks());
+    if period == 0 || budget == 0 || budget > period {
+        let what = format!(
+            "the server of `{}` has no budget within its period",
+            child.name
+        );
+        return Err(invalid(&what));
+    }
+    let kept = match server.kind {
+        ServerKind::Deferrable => period - budget,
+        ServerKind::ConstantBandwidth => period,
+        ServerKind::Polling | ServerKind::Sporadic | ServerKind::PeriodicResource => 0,
+    };
+    let runs_through = matches!(
+        policy,
+        PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false }
+    );
+    Ok(Contender {
+        who: Who::Server(id),
+        flow: Flow {
+            separation: Some(period),
+            cost: budget,
+            jitter: kept,
+        },
+        kept,
+        deadline: period,
+        priority: child.priority.number(),
+        section: if runs_through { budget } else { 0 },
+        whole: false,
+        arrival: match server.kind {
+            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(0),
+            _ => Arrival::Free,
+        },
+        cost: Cost {
+            wcet: budget,
+            ..Cost::default()
+        },
+        waiting: 0,
+    })
+}
+
+/// A child without a budget: what its parent has, less everything more urgent there.
+fn shared_grant(
+    system: &System,
+    case: &Case,
+    id: SchedulerId,
+    child: &punctual_model::Scheduler,
+) -> Grant {
+    let mut takings = case.takings.clone();
+    let mut background = case.background;
+    let goes_before =
+        |c: &Contender| case.policy != PREEMPTIVE || c.priority >= child.priority.number();
+    let guests = case.guests.iter().filter(|g| g.child != id);
+    for contender in case.contenders.iter().chain(guests.map(|g| &g.contender)) {
+        if goes_before(contender) {
+            takings.push(Taking {
+                name: contender.who.name(system).to_string(),
+                flow: contender.flow,
+                source: match contender.who {
+                    Who::Task(_) => Source::Work(contender.arrival),
+                    Who::Server(_) => Source::Budget,
+                },
+            });
+        } else if let Who::Task(task) = contender.who {
+            note_background(&mut background, task, contender.section);
+        }
+    }
+    Grant {
+        supply: case.supply.clone(),
+        takings,
+        background,
+    }
+}
