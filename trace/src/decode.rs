@@ -3,13 +3,16 @@
 //! Total: words that no encoder wrote give `None`, never a panic.
 
 use punctual_kern::{
-    Constraint, Decision, Event, Message, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent,
-    WakeCause,
+    ChildPick, Constraint, Decision, Event, Message, MissingCause, Next, NodeId, NodeTerms,
+    Outcome, Refusal, Request, TraceEvent, WakeCause,
 };
-use punctual_model::{Class, CpuId, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
+use punctual_model::{
+    Class, CpuId, Instant, Late, OnOverrun, Priority, Span, ThreadId, Trust, Work,
+};
 
 use crate::form;
 use crate::record::Record;
+use crate::text::tree;
 
 /// The fields of one record, read in order.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +48,10 @@ impl<'a> Fields<'a> {
 
     fn thread(&mut self) -> Option<ThreadId> {
         self.maybe().and_then(thread_of)
+    }
+
+    fn node(&mut self) -> Option<NodeId> {
+        self.maybe().and_then(node_of)
     }
 
     fn instant(&mut self) -> Option<Instant> {
@@ -177,6 +184,16 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
             constraint: f.constraint()?,
         },
         form::KILL => Event::Kill(f.thread()?),
+        form::CHILD_PICKED => Event::ChildPicked(ChildPick {
+            child: f.node()?,
+            epoch: f.small()?,
+            thread: f.thread(),
+            until: f.instant(),
+        }),
+        form::CREATE_FOR..=form::WAKE_BY => Event::Manage {
+            by: f.node()?,
+            request: decode_request(kind, f)?,
+        },
         form::REMOTE => Event::Remote(Message {
             to: CpuId(u16::try_from(f.maybe()?).ok()?),
             slot: f.small()?,
@@ -185,6 +202,40 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
         _ => return None,
     };
     Some(Record::Event { now, event })
+}
+
+fn decode_request(kind: u8, mut f: Fields<'_>) -> Option<Request> {
+    Some(match kind {
+        form::CREATE_FOR => Request::Create {
+            home: f.node()?,
+            constraint: f.constraint()?,
+        },
+        form::GRANT => Request::Grant {
+            thread: f.thread()?,
+            to: f.node()?,
+        },
+        form::REVOKE => Request::Revoke {
+            thread: f.thread()?,
+        },
+        form::PROMOTE => Request::Promote(NodeTerms {
+            supply: tree::supply(&mut f)?,
+            priority: Priority::new(f.small()?),
+            order: f.small()?,
+            trust: match f.flag()? {
+                false => Trust::Inline,
+                true => Trust::OwnTime,
+            },
+            quota: f.small(),
+        }),
+        form::DEMOTE => Request::Demote(f.node()?),
+        form::BLOCK_BY => Request::Block {
+            thread: f.thread()?,
+            exclusive: f.flag()?,
+            until: f.instant(),
+        },
+        form::WAKE_BY => Request::Wake(f.thread()?),
+        _ => return None,
+    })
 }
 
 fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
@@ -202,15 +253,8 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             cause: f.cause()?,
         });
     }
-    if kind == form::SERVER_REPLENISHED {
-        return Some(T::ServerReplenished {
-            node: node_of(f.maybe()?)?,
-            budget: f.work()?,
-        });
-    }
-    if kind == form::SERVER_EXHAUSTED {
-        let node = node_of(f.maybe()?)?;
-        return Some(T::ServerExhausted { node });
+    if kind >= form::SERVER_REPLENISHED {
+        return decode_tree(kind, f);
     }
     let thread = f.thread()?;
     Some(match kind {
@@ -232,6 +276,31 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             },
         },
         _ => decode_job(kind, thread, f)?,
+    })
+}
+
+fn decode_tree(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
+    use TraceEvent as T;
+    Some(match kind {
+        form::SERVER_REPLENISHED => T::ServerReplenished {
+            node: f.node()?,
+            budget: f.work()?,
+        },
+        form::SERVER_EXHAUSTED => T::ServerExhausted { node: f.node()? },
+        form::CHILD_CHARGED => T::ChildCharged {
+            node: f.node()?,
+            work: f.work()?,
+        },
+        form::MOVED => T::Moved {
+            thread: f.thread()?,
+            home: f.node()?,
+        },
+        form::PROMOTED => T::Promoted {
+            node: f.node()?,
+            parent: f.node()?,
+        },
+        form::SCHEDULER_ENDED => T::SchedulerEnded { node: f.node()? },
+        _ => return None,
     })
 }
 
@@ -301,6 +370,14 @@ fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
                 8 => Refusal::TooDeep(node_of(what?)?),
                 9 => Refusal::NotAParent(node_of(what?)?),
                 10 => Refusal::QuotaExhausted(node_of(what?)?),
+                11 => Refusal::NotDeciding(node_of(what?)?),
+                12 => Refusal::StalePick(node_of(what?)?),
+                13 => Refusal::NotItsOwn(thread_of(what?)?),
+                14 => Refusal::NotReady(thread_of(what?)?),
+                15 => Refusal::NotItsChild(node_of(what?)?),
+                16 => Refusal::OnlyRootCreates(node_of(what?)?),
+                17 => Refusal::BlockedByTrusted(thread_of(what?)?),
+                18 => Refusal::NotGrantable(node_of(what?)?),
                 _ => return None,
             })
         }

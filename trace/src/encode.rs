@@ -3,13 +3,14 @@
 //! On the scheduling path of a live run: each arm below is a handful of stores.
 
 use punctual_kern::{
-    Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, TraceEvent,
+    Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, Request, TraceEvent,
     WakeCause,
 };
-use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
+use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Trust, Work};
 
 use crate::form;
 use crate::record::Record;
+use crate::text::tree;
 
 /// Words of the longest record.
 pub(crate) const MAX_WORDS: usize = 17;
@@ -86,6 +87,15 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
             with_constraint(&constraint, &before, put);
         }
         Event::Kill(thread) => put(&[head(form::KILL), now, thread_word(thread)]),
+        Event::Manage { by, request } => manage(now, node_word(by), &request, put),
+        Event::ChildPicked(pick) => put(&[
+            head(form::CHILD_PICKED) | flag(3, pick.thread) | flag(4, pick.until),
+            now,
+            node_word(pick.child),
+            u64::from(pick.epoch),
+            pick.thread.map_or(0, thread_word),
+            instant_word(pick.until),
+        ]),
         Event::Remote(m) => put(&[
             head(form::REMOTE),
             now,
@@ -93,6 +103,50 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
             u64::from(m.slot),
             m.frontier,
         ]),
+    }
+}
+
+/// What a scheduler asks for.
+fn manage(now: u64, by: u64, request: &Request, put: impl FnOnce(&[u64])) {
+    let n = node_word;
+    match *request {
+        Request::Create { home, constraint } => {
+            let before = [head(form::CREATE_FOR), now, by, n(home)];
+            with_constraint(&constraint, &before, put);
+        }
+        Request::Grant { thread, to } => {
+            put(&[head(form::GRANT), now, by, thread_word(thread), n(to)]);
+        }
+        Request::Revoke { thread } => put(&[head(form::REVOKE), now, by, thread_word(thread)]),
+        Request::Promote(terms) => {
+            let (supply, budget, period) = tree::supply_words(&terms.supply);
+            put(&[
+                head(form::PROMOTE) | flag(3, budget) | flag(4, period) | flag(8, terms.quota),
+                now,
+                by,
+                supply,
+                budget.unwrap_or(0),
+                period.unwrap_or(0),
+                u64::from(terms.priority.number()),
+                u64::from(terms.order),
+                u64::from(terms.trust == Trust::OwnTime),
+                terms.quota.map_or(0, u64::from),
+            ]);
+        }
+        Request::Demote(node) => put(&[head(form::DEMOTE), now, by, n(node)]),
+        Request::Block {
+            thread,
+            exclusive,
+            until,
+        } => put(&[
+            head(form::BLOCK_BY) | flag(4, until),
+            now,
+            by,
+            thread_word(thread),
+            u64::from(exclusive),
+            instant_word(until),
+        ]),
+        Request::Wake(thread) => put(&[head(form::WAKE_BY), now, by, thread_word(thread)]),
     }
 }
 
@@ -127,6 +181,14 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
             node_word(node),
             budget.ticks(),
         ]),
+        T::ChildCharged { node, work } => {
+            put(&[head(form::CHILD_CHARGED), node_word(node), work.ticks()]);
+        }
+        T::Moved { thread, home } => put(&[head(form::MOVED), t(thread), node_word(home)]),
+        T::Promoted { node, parent } => {
+            put(&[head(form::PROMOTED), node_word(node), node_word(parent)]);
+        }
+        T::SchedulerEnded { node } => put(&[head(form::SCHEDULER_ENDED), node_word(node)]),
         T::ServerExhausted { node } => put(&[head(form::SERVER_EXHAUSTED), node_word(node)]),
         T::Released { .. }
         | T::Skipped { .. }
@@ -291,6 +353,14 @@ fn refusal_words(refusal: Refusal) -> (u64, Option<u64>) {
         Refusal::TooDeep(node) => (8, Some(node_word(node))),
         Refusal::NotAParent(node) => (9, Some(node_word(node))),
         Refusal::QuotaExhausted(node) => (10, Some(node_word(node))),
+        Refusal::NotDeciding(node) => (11, Some(node_word(node))),
+        Refusal::StalePick(node) => (12, Some(node_word(node))),
+        Refusal::NotItsOwn(thread) => (13, Some(thread_word(thread))),
+        Refusal::NotReady(thread) => (14, Some(thread_word(thread))),
+        Refusal::NotItsChild(node) => (15, Some(node_word(node))),
+        Refusal::OnlyRootCreates(node) => (16, Some(node_word(node))),
+        Refusal::BlockedByTrusted(thread) => (17, Some(thread_word(thread))),
+        Refusal::NotGrantable(node) => (18, Some(node_word(node))),
     }
 }
 

@@ -65,6 +65,14 @@ pub(crate) const REFUSALS: &[&str] = &[
     "too-deep",
     "not-a-parent",
     "quota-exhausted",
+    "not-deciding",
+    "stale-pick",
+    "not-its-own",
+    "not-ready",
+    "not-its-child",
+    "only-root-creates",
+    "blocked-by-trusted",
+    "not-grantable",
 ];
 pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
 pub(crate) const SUPPLIES: &[&str] = &[
@@ -117,6 +125,8 @@ macro_rules! forms {
 }
 
 const THREAD: Column = must(Field::Thread);
+/// A scheduler is written like a thread.
+const NODE: Column = THREAD;
 const NUMBER: Column = must(Field::Number);
 const INSTANT: Column = must(Field::Instant);
 const ARM: Column = may(Field::Instant);
@@ -136,6 +146,17 @@ forms! { EVENTS:
     CHANGE = 11 "change" constraint!(INSTANT, THREAD);
     KILL = 12 "kill" &[INSTANT, THREAD];
     REMOTE = 13 "remote" &[INSTANT, NUMBER, NUMBER, NUMBER];
+    CHILD_PICKED = 14 "child-picked" &[INSTANT, NODE, NUMBER, may(Field::Thread), ARM];
+    CREATE_FOR = 15 "create-for" constraint!(INSTANT, NODE, NODE);
+    GRANT = 16 "grant" &[INSTANT, NODE, THREAD, NODE];
+    REVOKE = 17 "revoke" &[INSTANT, NODE, THREAD];
+    PROMOTE = 18 "promote" &[
+        INSTANT, NODE, must(Field::Word(SUPPLIES)), may(Field::Number), may(Field::Number),
+        NUMBER, NUMBER, must(Field::Word(TRUST)), may(Field::Number),
+    ];
+    DEMOTE = 19 "demote" &[INSTANT, NODE, NODE];
+    BLOCK_BY = 20 "block-by" &[INSTANT, NODE, THREAD, must(Field::Word(YES_NO)), ARM];
+    WAKE_BY = 21 "wake-by" &[INSTANT, NODE, THREAD];
 }
 
 forms! { TRACES:
@@ -156,8 +177,12 @@ forms! { TRACES:
     WOKEN = 45 "woken" &[THREAD, must(Field::Word(WHY_WOKEN))];
     SWITCHED = 46 "switched" &[may(Field::Thread), may(Field::Thread), must(Field::Word(YES_NO))];
     MISSING = 47 "missing" &[NUMBER, must(Field::Word(CAUSES))];
-    SERVER_REPLENISHED = 48 "server-replenished" &[THREAD, NUMBER];
-    SERVER_EXHAUSTED = 49 "server-exhausted" &[THREAD];
+    SERVER_REPLENISHED = 48 "server-replenished" &[NODE, NUMBER];
+    SERVER_EXHAUSTED = 49 "server-exhausted" &[NODE];
+    CHILD_CHARGED = 50 "child-charged" &[NODE, NUMBER];
+    MOVED = 51 "moved" &[THREAD, NODE];
+    PROMOTED = 52 "promoted" &[NODE, NODE];
+    SCHEDULER_ENDED = 53 "scheduler-ended" &[NODE];
 }
 
 forms! { DECISIONS:
@@ -166,9 +191,9 @@ forms! { DECISIONS:
     RUN_REFUSING = 66 "run-refusing"
         &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
     IDLE_REFUSING = 67 "idle-refusing" &[ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
-    RUN_CHILD = 68 "run-child" &[THREAD, ARM];
+    RUN_CHILD = 68 "run-child" &[NODE, ARM];
     RUN_CHILD_REFUSING = 69 "run-child-refusing"
-        &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
+        &[NODE, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
 }
 
 forms! { PLANS:

@@ -8,7 +8,7 @@
 mod policy;
 mod read;
 mod read_plan;
-mod tree;
+pub(crate) mod tree;
 mod words;
 mod write;
 

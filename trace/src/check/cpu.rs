@@ -309,6 +309,10 @@ impl<'a> CpuCheck<'a> {
             T::Created { .. }
             | T::Switched { .. }
             | T::Missing { .. }
+            | T::ChildCharged { .. }
+            | T::Moved { .. }
+            | T::Promoted { .. }
+            | T::SchedulerEnded { .. }
             | T::ServerReplenished { .. }
             | T::ServerExhausted { .. } => return,
         };

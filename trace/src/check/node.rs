@@ -135,12 +135,12 @@ impl Node {
         let start = now.ticks() - within;
         let mut next = u64::MAX;
         for (slot, owner) in &self.slots {
-            let (from, to) = (slot.at.ticks(), slot.at.ticks() + slot.length.ticks());
+            let (from, to) = (slot.at.ticks(), slot.at.saturating_add(slot.length).ticks());
             if from <= within && within < to {
                 return (Some(*owner), Instant::from_ticks(start.saturating_add(to)));
             }
-            let from = if from > within { from } else { from + frame };
-            next = next.min(from);
+            let again = if from > within { 0 } else { frame };
+            next = next.min(from.saturating_add(again));
         }
         (None, Instant::from_ticks(start.saturating_add(next)))
     }

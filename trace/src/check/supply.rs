@@ -109,6 +109,7 @@ impl Budget {
                 self.usable = self.usable.max(usable);
             }
             ServerKind::ConstantBandwidth => {
+                self.skip_renewals(now);
                 while self.awake && self.left == 0 && self.deadline <= now {
                     self.renew(self.deadline.saturating_add(self.period()));
                 }
@@ -123,6 +124,18 @@ impl Budget {
             }
             ServerKind::PeriodicResource => self.idle_until(now),
         }
+    }
+
+    /// Renewals that debts swallow whole.
+    fn skip_renewals(&mut self, now: Instant) {
+        if !self.awake || self.left > 0 {
+            return;
+        }
+        let due = now.since(self.deadline).ticks() / self.period().ticks();
+        let swallowed = due.min(self.debt / self.full().max(1));
+        self.debt -= swallowed.saturating_mul(self.full());
+        let time = swallowed.saturating_mul(self.period().ticks());
+        self.deadline = self.deadline.saturating_add(Span::from_ticks(time));
     }
 
     /// A new period begins, full but for debts. Periods that passed unseen paid back in full.
@@ -151,7 +164,7 @@ impl Budget {
     }
 
     fn lose(&mut self) {
-        self.lost += self.left;
+        self.lost = self.lost.saturating_add(self.left);
         self.left = 0;
     }
 
@@ -249,22 +262,29 @@ impl Budget {
         let late = work.min(now.since(last).ticks());
         let beyond = self.spend(work - late);
         let _ = self.begin_period(last);
-        beyond + self.spend(late)
+        beyond.saturating_add(self.spend(late))
     }
 
     fn spend(&mut self, work: u64) -> u64 {
         let beyond = work.saturating_sub(self.left);
         self.left = self.left.saturating_sub(work);
-        self.used += work - beyond;
-        self.debt += beyond;
+        self.used = self.used.saturating_add(work - beyond);
+        self.debt = self.debt.saturating_add(beyond);
         beyond
     }
 
     /// What is used of a piece comes back one period after the piece could be used.
     fn use_pieces(&mut self, mut work: u64) {
-        if self.full() == 0 {
+        // Using all of it once moves every piece by a period.
+        let Some(rounds) = work.checked_div(self.full()) else {
             return;
+        };
+        let whole = rounds.saturating_sub(1);
+        let shift = Span::from_ticks(whole.saturating_mul(self.period().ticks()));
+        for piece in &mut self.pieces {
+            piece.0 = piece.0.saturating_add(shift);
         }
+        work -= whole * self.full();
         while work > 0 {
             let (at, amount) = self.pieces[0];
             let used = amount.min(work);

@@ -229,6 +229,14 @@ impl Reader {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
             cpus: self.plans,
         };
+        for node in plan.cpus.iter().flat_map(|cpu| &cpu.nodes) {
+            if node.scheduler.index() >= self.schedulers.len() {
+                let scheduler = node.scheduler.0;
+                return Err(format!(
+                    "a node of scheduler {scheduler}, which is not here"
+                ));
+            }
+        }
         for thread in plan.cpus.iter().flat_map(|cpu| &cpu.threads) {
             if thread.0.index() >= self.tasks.len() {
                 return Err(format!(

@@ -105,7 +105,7 @@ impl PlanReader {
     pub(super) fn finish(self) -> Result<CpuPlan, String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
-        let homes = self.tree.homes(self.threads.len())?;
+        let homes = self.tree.homes(self.threads.len(), &capacity)?;
         Ok(CpuPlan {
             cpu,
             policy,

@@ -1,10 +1,14 @@
 //! The schedulers of a shard's plan: `node`, `home` and `slot` lines.
 
-use punctual_kern::{CpuPlan, Grant, NodePlan, NodeTerms, SlotPlan};
+use punctual_kern::{Capacity, CpuPlan, Grant, NodePlan, NodeTerms, SlotPlan};
 use punctual_model::{PolicyKind, Priority, SchedulerId, Server, ServerKind, Span, Trust, Work};
 
 use crate::decode::Fields;
 use crate::form;
+
+/// Most places for threads in the queues of all nodes together: what a log says is allocated when it
+/// is run again.
+const MAX_PLACES: usize = 1 << 24;
 
 /// Hands the words of each line to `put`.
 pub(super) fn write(plan: &CpuPlan, mut put: impl FnMut(&[u64])) {
@@ -27,9 +31,9 @@ pub(super) fn write(plan: &CpuPlan, mut put: impl FnMut(&[u64])) {
     }
 }
 
-fn node_words(node: &NodePlan) -> [u64; 13] {
-    let terms = &node.terms;
-    let (supply, budget, period) = match terms.supply {
+/// The kind of a supply, and the budget and the period of a server.
+pub(crate) fn supply_words(supply: &Grant) -> (u64, Option<u64>, Option<u64>) {
+    match supply {
         Grant::Shared => (0, None, None),
         Grant::Slots => (1, None, None),
         Grant::Server(server) => {
@@ -38,7 +42,26 @@ fn node_words(node: &NodePlan) -> [u64; 13] {
             let (budget, period) = (server.budget.ticks(), server.period.ticks());
             (2 + kind, Some(budget), Some(period))
         }
-    };
+    }
+}
+
+/// Undoes [`supply_words`], from three fields.
+pub(crate) fn supply(fields: &mut Fields<'_>) -> Option<Grant> {
+    let (supply, budget, period) = (fields.maybe()?, fields.maybe(), fields.maybe());
+    Some(match supply {
+        0 => Grant::Shared,
+        1 => Grant::Slots,
+        server => Grant::Server(Server {
+            kind: *ServerKind::ALL.get(usize::try_from(server - 2).ok()?)?,
+            budget: Work::from_ticks(budget.filter(|budget| *budget > 0)?),
+            period: Span::from_ticks(period.filter(|period| *period > 0)?),
+        }),
+    })
+}
+
+fn node_words(node: &NodePlan) -> [u64; 13] {
+    let terms = &node.terms;
+    let (supply, budget, period) = supply_words(&terms.supply);
     let (policy, first, second) = match node.policy {
         PolicyKind::Fifo => (0, None, None),
         PolicyKind::EarliestDeadlineFirst => (1, None, None),
@@ -97,8 +120,30 @@ impl TreeReader {
         Some(())
     }
 
-    /// The home of each thread.
-    pub(super) fn homes(&self, threads: usize) -> Result<Vec<u16>, String> {
+    /// The home of each thread, when schedulers, slots and threads belong together.
+    pub(super) fn homes(&self, threads: usize, room: &Capacity) -> Result<Vec<u16>, String> {
+        let nodes = self.nodes.len();
+        if nodes > usize::from(room.nodes) {
+            return Err(format!("{nodes} nodes, and room for {}", room.nodes));
+        }
+        if (nodes + 1).saturating_mul(room.threads) > MAX_PLACES {
+            return Err("more nodes and threads than a replay can hold".into());
+        }
+        for (place, node) in self.nodes.iter().enumerate() {
+            if usize::from(node.parent) > place {
+                let parent = node.parent;
+                return Err(format!(
+                    "node {} stands before its parent {parent}",
+                    place + 1
+                ));
+            }
+        }
+        let known = |at: u16| usize::from(at) <= nodes;
+        let most = room.entities();
+        let slot = |slot: &SlotPlan| known(slot.node) && (slot.entity as usize) < most;
+        if !self.slots.iter().all(slot) || !self.homes.iter().all(|(_, home)| known(*home)) {
+            return Err("a slot or a home in a node that is not planned".into());
+        }
         let mut homes = vec![0; threads];
         for (thread, home) in &self.homes {
             let place = usize::try_from(*thread).ok().and_then(|t| homes.get_mut(t));
@@ -124,16 +169,7 @@ fn node(fields: &mut Fields<'_>) -> Option<NodePlan> {
         None => None,
         Some(quota) => Some(u32::try_from(quota).ok()?),
     };
-    let (supply, budget, period) = (fields.maybe()?, fields.maybe(), fields.maybe());
-    let supply = match supply {
-        0 => Grant::Shared,
-        1 => Grant::Slots,
-        server => Grant::Server(Server {
-            kind: *ServerKind::ALL.get(usize::try_from(server - 2).ok()?)?,
-            budget: Work::from_ticks(budget?),
-            period: Span::from_ticks(period?),
-        }),
-    };
+    let supply = supply(fields)?;
     let (policy, first, second) = (fields.maybe()?, fields.maybe(), fields.maybe());
     let (first, second) = (first.map(Span::from_ticks), second.map(Span::from_ticks));
     let policy = match policy {
