@@ -1,10 +1,11 @@
-//! Files that nobody would write: seeded mutations, to show that no input makes the reader panic.
+//! Files that nobody would write: seeded mutations, to show that no input breaks the reader.
 //!
 //! A round is a pure function of its seed, so a failure is a seed and a commit. Most rounds start
 //! from a file that is valid, since random bytes seldom get past the notation.
 
 use crate::description::parse;
 use crate::report::MAX_DIAGNOSTICS;
+use crate::write::write;
 
 /// Most bytes of a mutated file.
 const MAX_BYTES: usize = 16 * 1024;
@@ -109,8 +110,8 @@ impl Tally {
 ///
 /// # Panics
 ///
-/// When the reader does, when it reports nothing or too much, or when a mistake points outside of
-/// the file: that is its purpose.
+/// When the reader does, when it reports nothing or too much, when a mistake points outside of the
+/// file, or when a system that is written and read again is another one: that is its purpose.
 pub fn round(seed: u64, corpus: &[&str]) -> Tally {
     let mut random = Random(seed);
     let text = generate(&mut random, corpus);
@@ -123,6 +124,12 @@ pub fn round(seed: u64, corpus: &[&str]) -> Tally {
             assert!(
                 description.system.validate().is_ok(),
                 "accepted, but not valid"
+            );
+            let written = write(&description.system);
+            let again = parse(&written, "written.toml");
+            assert!(
+                again.is_ok_and(|again| again.system == description.system),
+                "written and read again, it is another system:\n{written}"
             );
             tally.valid = 1;
         }

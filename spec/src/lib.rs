@@ -22,7 +22,8 @@
 //! The way through: `syntax` makes a TOML tree of the text, `file` and `read` check it against the
 //! one table of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
 //! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
-//! `places` leads from there back to a line. [`schema`] is made from the same table of keys.
+//! `places` leads from there back to a line. [`schema`] is made from the same table of keys, and
+//! [`write`] goes the way back.
 //!
 //! What this crate decides: the notation. What it does not know: whether deadlines hold, and what a
 //! library or function named in a file is.
@@ -46,6 +47,7 @@ mod shape;
 mod source;
 mod syntax;
 mod units;
+mod write;
 
 pub use description::{Description, parse};
 pub use diagnostic::Diagnostic;
@@ -53,3 +55,4 @@ pub use load::{LoadError, MAX_FILE_BYTES, load};
 pub use report::MAX_DIAGNOSTICS;
 pub use schema::schema;
 pub use units::parse_duration;
+pub use write::write;
