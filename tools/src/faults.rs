@@ -25,10 +25,12 @@ pub(crate) enum Fault {
     Overrun { task: String, per_mille: u32 },
     /// `crash=TASK@3`.
     Crash { task: String, job: u64 },
+    /// `cache-delay=20us`.
+    CacheDelay(Span),
 }
 
-const KINDS: &str =
-    "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, crash=TASK@3";
+const KINDS: &str = "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, crash=TASK@3, \
+     cache-delay=20us";
 
 impl FromStr for Fault {
     type Err = String;
@@ -41,6 +43,7 @@ impl FromStr for Fault {
         match (kind, value) {
             ("jitter", None) => Ok(Fault::Jitter),
             ("late-timer", Some(value)) => Ok(Fault::LateTimer(input::duration(value)?)),
+            ("cache-delay", Some(value)) => Ok(Fault::CacheDelay(input::duration(value)?)),
             ("missing-time", Some(value)) => missing_time(value),
             ("overrun", Some(value)) => {
                 let (task, factor) = value
@@ -98,6 +101,7 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
         match fault {
             Fault::Jitter => all.jitter = true,
             Fault::LateTimer(span) => all.late_timer = *span,
+            Fault::CacheDelay(span) => all.cache_delay = span.as_work(),
             Fault::MissingTime { length, every, cpu } => {
                 let cpu = cpu
                     .as_deref()
@@ -174,6 +178,7 @@ mod tests {
         for (text, fault) in [
             ("jitter", Fault::Jitter),
             ("late-timer=100us", Fault::LateTimer(span(100))),
+            ("cache-delay=20us", Fault::CacheDelay(span(20))),
             ("missing-time=500us/10ms", missing(None)),
             (
                 "missing-time=500us/10ms@Core0",

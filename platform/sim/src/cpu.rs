@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use punctual_kern::{
     CpuPlan, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
 };
-use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId};
+use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 
 use crate::body::{Body, Program};
 use crate::faults::Faults;
@@ -50,6 +50,7 @@ pub(crate) struct Cpu<'a, H, S> {
     unreported: Span,
     asleep_until: Instant,
     late_timer: Span,
+    cache_delay: Work,
     random: Random,
     pub(crate) counters: Counters,
 }
@@ -86,6 +87,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             unreported: Span::ZERO,
             asleep_until: Instant::ZERO,
             late_timer: faults.late_timer,
+            cache_delay: faults.cache_delay,
             random,
             counters: Counters::default(),
         };
@@ -103,7 +105,8 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             .filter(|f| f.cpu.is_none_or(|c| c == cpu))
         {
             let phase = self.random.span(fault.every);
-            let at = Instant::ZERO.saturating_add(phase);
+            let drawn = Instant::ZERO.saturating_add(phase);
+            let at = faults.missing_from.unwrap_or(drawn);
             self.standstills.push(Standstill {
                 at,
                 length: fault.length,
@@ -251,11 +254,10 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             _ => None,
         };
         self.counters.decisions += 1;
-        if next != self.running {
-            self.counters.switches += 1;
-        }
+        let switched = next != self.running;
+        self.counters.switches += u64::from(switched);
         self.running = next;
-        self.section_end = next.and_then(|id| self.resume(now, id));
+        self.section_end = next.and_then(|id| self.resume(now, id, switched));
         self.timer = decision.arm.map(|at| {
             if self.late_timer.is_zero() || at <= now {
                 at
@@ -266,10 +268,15 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     }
 
     /// The body of the thread that runs now, from where it was; when its section ends.
-    fn resume(&mut self, now: Instant, id: ThreadId) -> Option<Instant> {
+    fn resume(&mut self, now: Instant, id: ThreadId, switched: bool) -> Option<Instant> {
         let slot = &mut self.bodies[id.index()];
         let body = match slot {
-            Some(body) => body,
+            Some(body) => {
+                if switched && let Some(left) = &mut body.left {
+                    *left = left.saturating_add(self.cache_delay);
+                }
+                body
+            }
             None => {
                 let job = self.shard.job(id).map_or(0, |job| job.index);
                 slot.insert(self.programs[id.index()].begin(job))

@@ -1,12 +1,14 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
-use punctual_model::{CpuId, Span, TaskId};
+use punctual_model::{CpuId, Instant, Span, TaskId, Work};
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
     /// Time that nobody gets.
     pub missing: Vec<MissingTime>,
+    /// The first standstill of each begins here; `None`: at a random phase.
+    pub missing_from: Option<Instant>,
     /// Every timer fires late by up to this, uniformly.
     pub late_timer: Span,
     /// Releases of tasks with a declared jitter follow their arrival by up to that, uniformly.
@@ -18,6 +20,10 @@ pub struct Faults {
     pub overruns: Vec<Overrun>,
     /// Tasks that end in the middle of a job.
     pub crashes: Vec<Crash>,
+    /// Every unfinished job that is switched in again works this much more, for its caches are
+    /// cold: whether others or nobody ran meanwhile, as on a processor that keeps its applications
+    /// apart by starting each slot cold.
+    pub cache_delay: Work,
 }
 
 /// The processor stands still for `length`, about once every `every`.
@@ -27,7 +33,7 @@ pub struct MissingTime {
     pub cpu: Option<CpuId>,
     /// For how long.
     pub length: Span,
-    /// Distance of the beginnings: `every` exactly from the first at a random phase on.
+    /// Distance of the beginnings, from the first on.
     pub every: Span,
 }
 
