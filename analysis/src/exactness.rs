@@ -67,7 +67,9 @@ impl<'a> Doubts<'a> {
         let own = &self.case.contenders[place];
         self.about_costs(&mut doubts);
         let Some(bound) = bounds[place] else {
-            // Nothing bounds it: the processor is overloaded whatever the phases are.
+            // Nothing bounds it: the processor is overloaded whatever the phases are, unless what
+            // it cannot do in time is dropped.
+            self.about_skipping(bounds, &mut doubts);
             return doubts;
         };
         match bound.basis {
@@ -251,6 +253,8 @@ impl<'a> Doubts<'a> {
             let late = task.map(|t| t.late).unwrap_or_default();
             let overtaken = match (bound, contender.flow.separation) {
                 (Some(bound), Some(t)) => bound.response.saturating_sub(1) / t,
+                // As long as it keeps its deadline.
+                (None, Some(t)) => contender.deadline.saturating_sub(1) / t,
                 _ => 0,
             };
             let lost = match late {
