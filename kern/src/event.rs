@@ -7,6 +7,7 @@
 use punctual_model::{CpuId, Instant, Span, ThreadId};
 
 use crate::constraint::Constraint;
+use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 
 /// Something that happened, or that the running thread asks for.
@@ -63,6 +64,15 @@ pub enum Event {
     Kill(ThreadId),
     /// A message from the shard of another CPU.
     Remote(Message),
+    /// A scheduler of the tree asks for something.
+    Manage {
+        /// Who asks; the platform vouches for it.
+        by: NodeId,
+        /// What for.
+        request: Request,
+    },
+    /// The scheduler that was let run ([`Next::RunChild`]) has decided.
+    ChildPicked(ChildPick),
 }
 
 /// News for another shard: the predecessor behind `slot` has finished all jobs below `frontier`.
@@ -134,4 +144,21 @@ pub enum Refusal {
     NotAParent(NodeId),
     /// The subtree of this scheduler has all the threads that it may have (caller).
     QuotaExhausted(NodeId),
+    /// This scheduler was not let run to decide (caller).
+    NotDeciding(NodeId),
+    /// This scheduler decided on ready threads that have changed since (caller, excusably).
+    StalePick(NodeId),
+    /// The thread is not in the care of who asks (caller).
+    NotItsOwn(ThreadId),
+    /// The thread has nothing to run (caller).
+    NotReady(ThreadId),
+    /// The scheduler is not a child of who asks, or not below it (caller).
+    NotItsChild(NodeId),
+    /// This scheduler is not the root, which alone creates threads (caller).
+    OnlyRootCreates(NodeId),
+    /// A more trusted scheduler than who asks has blocked the thread for itself (caller).
+    BlockedByTrusted(ThreadId),
+    /// This scheduler has no such supply to give: its time is divided by a constant table, or the
+    /// terms mean nothing (caller).
+    NotGrantable(NodeId),
 }

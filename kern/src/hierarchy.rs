@@ -9,9 +9,11 @@
 use punctual_model::{Instant, ThreadId, Work};
 
 use crate::event::{Next, Refusal};
+use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 use crate::policy::Attributes;
 use crate::trace::Sink;
+use crate::tree::NodeTerms;
 
 /// Which ready set a thread belongs to. Real-time work always goes before background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,6 +126,94 @@ pub trait Hierarchy {
 
     /// Who runs from now on.
     fn pick(&mut self, now: Instant) -> Choice;
+
+    /// Whether the scheduler `by` may ask for this. A single level is a tree of its root alone.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
+        if by != NodeId::ROOT {
+            return Err(Refusal::NoSuchNode(by));
+        }
+        match *request {
+            Request::Create { home, .. } if home != NodeId::ROOT => Err(Refusal::NoSuchNode(home)),
+            Request::Grant { to, .. } => Err(Refusal::NoSuchNode(to)),
+            Request::Revoke { thread } => Err(Refusal::NotItsOwn(thread)),
+            Request::Promote(_) => Err(Refusal::NoNodeLeft),
+            Request::Demote(node) => Err(Refusal::NoSuchNode(node)),
+            Request::Create { .. } | Request::Block { .. } | Request::Wake(_) => Ok(()),
+        }
+    }
+
+    /// Whether a thread may be woken on behalf of the scheduler that has it.
+    ///
+    /// # Errors
+    /// A more trusted scheduler has blocked it for itself.
+    #[inline]
+    fn permit_wake(&self, thread: ThreadId) -> Result<(), Refusal> {
+        let _ = thread;
+        Ok(())
+    }
+
+    /// Only `by` and those above it may wake this waiting thread.
+    fn block_for(&mut self, thread: ThreadId, by: NodeId) {
+        let _ = (thread, by);
+    }
+
+    /// A thread that is not ready goes into the care of `home`, as has been permitted.
+    fn rehome(&mut self, thread: ThreadId, home: NodeId) {
+        let _ = (thread, home);
+    }
+
+    /// A new scheduler below `parent`, as has been permitted.
+    fn promote(&mut self, parent: NodeId, terms: &NodeTerms) -> Option<NodeId> {
+        let _ = (parent, terms);
+        None
+    }
+
+    /// A scheduler and those below it, which have no threads any more, end.
+    fn demote(&mut self, now: Instant, node: NodeId) {
+        let _ = (now, node);
+    }
+
+    /// The scheduler above; `None` for the root and for what is none.
+    fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let _ = node;
+        None
+    }
+
+    /// Whether a thread is in the care of `node` or of a scheduler below it.
+    fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
+        let _ = thread;
+        node == NodeId::ROOT
+    }
+
+    /// The closest scheduler that has both threads below it.
+    fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
+        let _ = (a, b);
+        NodeId::ROOT
+    }
+
+    /// Takes in the choice of a child that was let run.
+    ///
+    /// # Errors
+    /// Why it is not believed; nothing has changed then.
+    fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+        let _ = now;
+        Err(Refusal::NoSuchNode(pick.child))
+    }
+
+    /// How often the ready threads of a child have changed; `None`: no such child.
+    fn epoch(&self, child: NodeId) -> Option<u32> {
+        let _ = child;
+        None
+    }
+
+    /// Whether a thread is ready in the care of a child that decides on its own supply.
+    fn is_ready_in(&self, thread: ThreadId, child: NodeId) -> bool {
+        let _ = (thread, child);
+        false
+    }
 
     /// Checks the invariants, at entry and exit of a debug build; the error names the broken one.
     ///

@@ -156,6 +156,32 @@ pub enum TraceEvent {
         /// The one who ran is still ready.
         preempted: bool,
     },
+    /// A scheduler has spent its supply on deciding.
+    ChildCharged {
+        /// Which.
+        node: NodeId,
+        /// How much.
+        work: Work,
+    },
+    /// A thread is in the care of another scheduler.
+    Moved {
+        /// Which thread.
+        thread: ThreadId,
+        /// Which scheduler.
+        home: NodeId,
+    },
+    /// A scheduler exists.
+    Promoted {
+        /// Which.
+        node: NodeId,
+        /// Below which.
+        parent: NodeId,
+    },
+    /// A scheduler exists no more.
+    SchedulerEnded {
+        /// Which; those below it end with it.
+        node: NodeId,
+    },
     /// A scheduler's server has budget that it did not have.
     ServerReplenished {
         /// Whose.

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 
 use punctual_kern::{
-    Attributes, Band, Choice, CpuPlan, Hierarchy, NodeId, OneLevel, Refusal, Sink, Tree,
+    Attributes, Band, ChildPick, Choice, CpuPlan, Hierarchy, NodeId, NodeTerms, OneLevel, Refusal,
+    Request, Sink, Tree,
 };
 use punctual_model::{Instant, PolicyKind, ThreadId, Work};
 
@@ -35,6 +36,9 @@ impl AnyHierarchy {
                 break;
             }
         }
+        // What is left of the capacity is for schedulers that are promoted later.
+        let spare = PolicyKind::FixedPriority { preemptive: true };
+        while tree.add_spare(policy(plan, u16::MAX, spare)).is_ok() {}
         AnyHierarchy::Tree(Box::new(tree))
     }
 }
@@ -111,6 +115,43 @@ impl Hierarchy for AnyHierarchy {
     #[inline]
     fn pick(&mut self, now: Instant) -> Choice {
         each!(self, h => h.pick(now))
+    }
+    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
+        each!(self, h => h.permit(by, request))
+    }
+    #[inline]
+    fn permit_wake(&self, thread: ThreadId) -> Result<(), Refusal> {
+        each!(self, h => h.permit_wake(thread))
+    }
+    fn block_for(&mut self, thread: ThreadId, by: NodeId) {
+        each!(self, h => h.block_for(thread, by));
+    }
+    fn rehome(&mut self, thread: ThreadId, home: NodeId) {
+        each!(self, h => h.rehome(thread, home));
+    }
+    fn promote(&mut self, parent: NodeId, terms: &NodeTerms) -> Option<NodeId> {
+        each!(self, h => h.promote(parent, terms))
+    }
+    fn demote(&mut self, now: Instant, node: NodeId) {
+        each!(self, h => h.demote(now, node));
+    }
+    fn parent(&self, node: NodeId) -> Option<NodeId> {
+        each!(self, h => h.parent(node))
+    }
+    fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
+        each!(self, h => h.is_in_subtree(thread, node))
+    }
+    fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
+        each!(self, h => h.closest_common(a, b))
+    }
+    fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+        each!(self, h => h.child_picked(now, pick))
+    }
+    fn epoch(&self, child: NodeId) -> Option<u32> {
+        each!(self, h => h.epoch(child))
+    }
+    fn is_ready_in(&self, thread: ThreadId, child: NodeId) -> bool {
+        each!(self, h => h.is_ready_in(thread, child))
     }
     fn check(&self) -> Result<(), &'static str> {
         each!(self, h => h.check())

@@ -29,6 +29,17 @@ impl<H: Hierarchy> Shard<H> {
             );
             return;
         }
+        self.suspend(now, thread, sink);
+        if let Some(until) = until {
+            self.timeline
+                .set(thread, Timer::Timeout, until.max(now), order);
+        }
+    }
+
+    /// A ready thread waits from now on.
+    pub(super) fn suspend<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        let id = t.id(thread);
         let index = t.job.as_mut().map_or(0, |job| {
             job.gave_up = true;
             job.index
@@ -43,10 +54,6 @@ impl<H: Hierarchy> Shard<H> {
                 for_predecessors: false,
             },
         );
-        if let Some(until) = until {
-            self.timeline
-                .set(thread, Timer::Timeout, until.max(now), order);
-        }
     }
 
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.

@@ -3,11 +3,12 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `setup`. Which ready thread runs is the hierarchy's business.
+//! `block` (threads wait), `manage` (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
 mod job;
+mod manage;
 mod release;
 mod setup;
 
@@ -61,6 +62,7 @@ pub struct Shard<H> {
     /// More timers were due than one entry serves.
     more: bool,
     last_created: Option<ThreadId>,
+    last_promoted: Option<NodeId>,
     /// The scheduler that decides on its own supply since the last decision.
     deciding: Option<NodeId>,
 }
@@ -172,6 +174,7 @@ impl<H: Hierarchy> Shard<H> {
             Event::Exit => self.end(now, running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
+                self.hierarchy.permit_wake(id)?;
                 self.wake(now, id.index(), sink);
             }
             Event::Arrive { thread, arrival } => {
@@ -189,6 +192,8 @@ impl<H: Hierarchy> Shard<H> {
                 self.thread(id)?;
                 self.end(now, id.index(), sink);
             }
+            Event::Manage { by, request } => self.manage(now, by, &request, sink)?,
+            Event::ChildPicked(pick) => self.child_picked(now, &pick)?,
             Event::Remote(message) => self.hear(now, message, sink)?,
         }
         Ok(())

@@ -99,6 +99,7 @@ impl<H: Hierarchy> Shard<H> {
             unsettled: 0,
             until: None,
             more: false,
+            last_promoted: None,
             deciding: None,
             last_created: None,
         }

@@ -42,6 +42,13 @@ pub struct NodeTerms {
     pub quota: Option<u32>,
 }
 
+/// The place of a thread that is not there.
+const NOWHERE: Place = Place {
+    home: ROOT,
+    at: NONE,
+    blocker: NONE,
+};
+
 impl NodeTerms {
     /// The root takes everything.
     const ROOT: NodeTerms = NodeTerms {
@@ -60,19 +67,14 @@ impl<P: Policy, V: Server> Tree<P, V> {
         let nodes = usize::from(capacity.nodes) + 1;
         let mut tree = Tree {
             nodes: Vec::with_capacity(nodes),
-            places: vec![
-                Place {
-                    home: ROOT,
-                    at: NONE
-                };
-                capacity.threads
-            ]
-            .into_boxed_slice(),
+            places: vec![NOWHERE; capacity.threads].into_boxed_slice(),
+            free: Vec::with_capacity(nodes),
             timers: IndexedHeap::new(nodes),
             fallen: Vec::with_capacity(nodes),
             news: Vec::with_capacity(nodes),
             resting: 0,
             capacity,
+            now: Instant::ZERO,
         };
         tree.push(NONE, root, NodeTerms::ROOT);
         tree
@@ -99,13 +101,22 @@ impl<P: Policy, V: Server> Tree<P, V> {
         Ok(self.nodes[usize::from(index)].id(index))
     }
 
+    /// Adds a place that [`crate::Request::Promote`] may use, with the policy it will have.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn add_spare(&mut self, policy: P) -> Result<(), Refusal> {
+        if self.nodes.len() > usize::from(self.capacity.nodes) {
+            return Err(Refusal::NoNodeLeft);
+        }
+        let index = self.push(NONE, policy, NodeTerms::ROOT);
+        self.nodes[usize::from(index)].alive = false;
+        self.free.push(index);
+        Ok(())
+    }
+
     fn push(&mut self, parent: u16, policy: P, terms: NodeTerms) -> u16 {
         let index = u16::try_from(self.nodes.len()).unwrap_or(NONE);
-        let supply = match &terms.supply {
-            Grant::Shared => Supply::Shared,
-            Grant::Server(terms) => Supply::Server(V::new(terms)),
-            Grant::Slots => Supply::Slots,
-        };
         let above = self.nodes.get(usize::from(parent));
         let bounded = above.is_none() || terms.supply != Grant::Shared;
         let background_at = match above {
@@ -125,7 +136,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
             background_at,
             held: None,
             ready: 0,
-            supply,
+            supply: Supply::Shared,
             priority: terms.priority,
             order: terms.order,
             queued: false,
@@ -133,15 +144,14 @@ impl<P: Policy, V: Server> Tree<P, V> {
             deadline: Instant::MAX,
             resting: None,
             fell: None,
+            epoch: 0,
+            answer: None,
             is_fallen: false,
             has_news: false,
             awake: false,
             reported: Work::ZERO,
         };
-        if let Supply::Server(server) = &node.supply {
-            node.deadline = server.deadline();
-            node.reported = server.budget();
-        }
+        node.take_terms(&terms);
         self.nodes.push(node);
         if parent != NONE {
             let entity = self.entity(index);
@@ -188,15 +198,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
     /// A new thread, not ready yet.
     pub(super) fn take_in(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
         let home = self.node(home)?;
-        let mut at = home;
-        while at != NONE {
-            let node = &self.nodes[usize::from(at)];
-            if node.threads >= node.quota {
-                return Err(Refusal::QuotaExhausted(node.id(at)));
-            }
-            at = node.parent;
-        }
-        self.places[thread.index()] = Place { home, at: NONE };
+        self.has_quota(home, NONE)?;
+        self.places[thread.index()] = Place { home, ..NOWHERE };
         self.count_threads(home, 1);
         self.nodes[usize::from(home)].policy.attach(thread);
         Ok(())
@@ -207,13 +210,10 @@ impl<P: Policy, V: Server> Tree<P, V> {
         let home = self.places[thread.index()].home;
         self.nodes[usize::from(home)].policy.detach(thread);
         self.count_threads(home, -1);
-        self.places[thread.index()] = Place {
-            home: ROOT,
-            at: NONE,
-        };
+        self.places[thread.index()] = NOWHERE;
     }
 
-    fn count_threads(&mut self, home: u16, change: i32) {
+    pub(super) fn count_threads(&mut self, home: u16, change: i32) {
         let mut at = home;
         while at != NONE {
             let node = &mut self.nodes[usize::from(at)];

@@ -32,8 +32,11 @@ impl<P: Policy, V: Server> Tree<P, V> {
                 until = Choice::earlier(until, Some(end));
             }
             if node.is_own_time() {
-                let next = Next::RunChild(node.id(at));
-                return Ok(Choice { next, until });
+                let choice = self.choice_of_child(now, at).map_err(|until| (at, until))?;
+                return Ok(Choice {
+                    next: choice.next,
+                    until: Choice::earlier(until, choice.until),
+                });
             }
             let pick = node.pick(now);
             let Some(entity) = pick.entity else {

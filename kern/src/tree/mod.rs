@@ -10,7 +10,8 @@
 //! ```
 //!
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
-//! `choose` (downwards), `check` (the invariants). The depth is bounded by
+//! `choose` (downwards), `own_time` (children that decide themselves), `manage` (operations on the
+//! tree), `check` (the invariants). The depth is bounded by
 //! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
 //! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server or
@@ -23,7 +24,9 @@ mod build;
 mod check;
 mod choose;
 mod flow;
+mod manage;
 mod node;
+mod own_time;
 mod time;
 
 use alloc::boxed::Box;
@@ -34,11 +37,12 @@ use punctual_model::{Instant, ThreadId, Work};
 use crate::event::Refusal;
 use crate::heap::IndexedHeap;
 use crate::hierarchy::{Band, Choice, Hierarchy};
+use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 use crate::policy::{Attributes, Policy};
 use crate::server::Server;
 use crate::shard::Capacity;
-use crate::trace::Sink;
+use crate::trace::{Sink, TraceEvent};
 use node::{NONE, Node};
 
 pub use build::{Grant, NodeTerms};
@@ -53,6 +57,8 @@ pub use build::{Grant, NodeTerms};
 #[derive(Debug)]
 pub struct Tree<P, V> {
     nodes: Vec<Node<P, V>>,
+    /// Places of the table that no scheduler has.
+    free: Vec<u16>,
     /// By the index of a thread.
     places: Box<[Place]>,
     /// What nodes wait for by themselves: replenishments and the end of a rest.
@@ -64,6 +70,8 @@ pub struct Tree<P, V> {
     /// How many nodes rest.
     resting: u32,
     capacity: Capacity,
+    /// The instant of this entry.
+    now: Instant,
 }
 
 /// Where a thread belongs, and in whose queue it stands.
@@ -72,6 +80,8 @@ struct Place {
     home: u16,
     /// [`NONE`] while it is not ready.
     at: u16,
+    /// Who blocked it for itself, if anybody.
+    blocker: u16,
 }
 
 impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
@@ -80,6 +90,7 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
     }
 
     fn begin(&mut self, now: Instant) {
+        self.now = now;
         self.tell_idle(now);
     }
 
@@ -95,13 +106,15 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         let at = self.queue_of(t, band);
         let node = &mut self.nodes[usize::from(at)];
         if node.is_own_time() {
-            // It keeps its own order; the set of ready threads is all that is kept here.
+            self.ready_changed(at);
         } else if band == Band::RealTime || node.policy.orders_background() {
             node.policy.wake(t, a);
         } else {
             node.background.wake(t, a.priority);
         }
-        self.places[t.index()].at = at;
+        let place = &mut self.places[t.index()];
+        place.at = at;
+        place.blocker = NONE;
         self.joined(now, since, at);
     }
 
@@ -112,12 +125,13 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         }
         let node = &mut self.nodes[usize::from(at)];
         if node.is_own_time() {
-            // As above.
+            self.ready_changed(at);
         } else if band == Band::RealTime || node.policy.orders_background() {
             node.policy.block(thread);
         } else {
             node.background.block(thread);
         }
+        let node = &mut self.nodes[usize::from(at)];
         if node.held == Some(thread) {
             node.held = None;
         }
@@ -129,7 +143,9 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         let at = self.queue_of(thread, band);
         let node = &mut self.nodes[usize::from(at)];
         if node.is_own_time() {
-            // As above.
+            // It may want another now, also if it wanted nobody.
+            self.ready_changed(at);
+            self.stir(self.now, at);
         } else if band == Band::RealTime || node.policy.orders_background() {
             node.policy.update(thread, attributes);
         } else {
@@ -141,7 +157,7 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         let at = self.queue_of(thread, band);
         let node = &mut self.nodes[usize::from(at)];
         if node.is_own_time() {
-            // As above.
+            self.ready_changed(at);
         } else if band == Band::RealTime || node.policy.orders_background() {
             node.policy.yield_now(thread);
         } else {
@@ -156,7 +172,7 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         }
         let node = &mut self.nodes[usize::from(at)];
         if node.is_own_time() {
-            // As above.
+            // What its choice has executed is its own business.
         } else if band == Band::RealTime || node.policy.orders_background() {
             node.policy.charge(t, work);
         } else {
@@ -167,6 +183,7 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
 
     fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
         if let Ok(at) = self.node(child) {
+            sink.trace(now, TraceEvent::ChildCharged { node: child, work });
             self.charge_path(now, at, work, sink);
         }
     }
@@ -205,6 +222,68 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
 
     fn pick(&mut self, now: Instant) -> Choice {
         self.choose(now)
+    }
+
+    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
+        Tree::permit(self, by, request)
+    }
+
+    fn permit_wake(&self, thread: ThreadId) -> Result<(), Refusal> {
+        let home = self.places.get(thread.index()).map_or(NONE, |p| p.home);
+        Tree::permit_wake(self, home, thread)
+    }
+
+    fn block_for(&mut self, thread: ThreadId, by: NodeId) {
+        if let Ok(by) = self.node(by) {
+            self.places[thread.index()].blocker = by;
+        }
+    }
+
+    fn rehome(&mut self, thread: ThreadId, home: NodeId) {
+        if let Ok(home) = self.node(home) {
+            self.move_thread(thread, home);
+        }
+    }
+
+    fn promote(&mut self, parent: NodeId, terms: &NodeTerms) -> Option<NodeId> {
+        let parent = self.node(parent).ok()?;
+        self.promote_below(parent, terms)
+    }
+
+    fn demote(&mut self, now: Instant, node: NodeId) {
+        if let Ok(at) = self.node(node) {
+            self.remove_subtree(now, at);
+        }
+    }
+
+    fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let parent = self.nodes[usize::from(self.node(node).ok()?)].parent;
+        let above = self.nodes.get(usize::from(parent))?;
+        Some(above.id(parent))
+    }
+
+    fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
+        let home = self.places.get(thread.index()).map(|place| place.home);
+        let (Some(home), Ok(at)) = (home, self.node(node)) else {
+            return false;
+        };
+        self.is_below(home, at)
+    }
+
+    fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
+        self.common(a, b)
+    }
+
+    fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+        self.take_pick(now, pick)
+    }
+
+    fn epoch(&self, child: NodeId) -> Option<u32> {
+        Tree::epoch(self, child)
+    }
+
+    fn is_ready_in(&self, thread: ThreadId, child: NodeId) -> bool {
+        Tree::is_ready_in(self, thread, child)
     }
 
     fn check(&self) -> Result<(), &'static str> {

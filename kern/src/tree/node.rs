@@ -2,6 +2,7 @@
 
 use punctual_model::{Instant, Priority, ThreadId, Trust, Work};
 
+use super::own_time::Answer;
 use crate::background::Background;
 use crate::node::NodeId;
 use crate::policy::Attributes;
@@ -58,6 +59,9 @@ pub(super) struct Node<P, V> {
     pub(super) resting: Option<Instant>,
     /// It had nothing ready from this instant on, which its server has not been told.
     pub(super) fell: Option<Instant>,
+    /// How often what is ready in it has changed, for a node that decides on its own supply.
+    pub(super) epoch: u32,
+    pub(super) answer: Option<Answer>,
     /// It is in [`super::Tree::fallen`], in [`super::Tree::news`].
     pub(super) is_fallen: bool,
     pub(super) has_news: bool,

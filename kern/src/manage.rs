@@ -1,0 +1,65 @@
+//! What schedulers of a tree ask of each other: the operations on the tree itself.
+//!
+//! A scheduler has power over the threads and schedulers of its own subtree and nothing else. Source:
+//! Composite (Parmer and West 2011) §2, Table 1. Each request is refused whole or done whole.
+
+use punctual_model::{Instant, ThreadId};
+
+use crate::constraint::Constraint;
+use crate::node::NodeId;
+use crate::tree::NodeTerms;
+
+/// A request of one scheduler. The platform says whose it is ([`crate::Event::Manage`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// A new thread, in the care of `home`. Only the root creates threads, so it can hold every
+    /// subtree to its quota.
+    Create {
+        /// Which scheduler orders it.
+        home: NodeId,
+        /// What it asks for.
+        constraint: Constraint,
+    },
+    /// A thread of its own goes into the care of a child.
+    Grant {
+        /// Which thread.
+        thread: ThreadId,
+        /// A child of the one who asks.
+        to: NodeId,
+    },
+    /// A thread that some scheduler below has comes back, however deep it is.
+    Revoke {
+        /// Which thread.
+        thread: ThreadId,
+    },
+    /// A new scheduler below the one who asks; [`crate::Shard::last_promoted`] tells its id. It
+    /// orders by fixed priority, or decides on its own supply.
+    Promote(NodeTerms),
+    /// A scheduler below is none any more, nor are those below it; their threads fall back to its
+    /// parent.
+    Demote(NodeId),
+    /// A thread of the subtree waits.
+    Block {
+        /// Which thread.
+        thread: ThreadId,
+        /// Only the one who asks and those above it may wake the thread.
+        exclusive: bool,
+        /// The timeout.
+        until: Option<Instant>,
+    },
+    /// A thread of the subtree goes on.
+    Wake(ThreadId),
+}
+
+/// The choice of a scheduler that decides on its own supply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChildPick {
+    /// Whose choice.
+    pub child: NodeId,
+    /// The state of its ready threads that it decided on ([`crate::Shard::epoch`]).
+    pub epoch: u32,
+    /// Who runs; `None`: nobody, until its ready threads change or until `until`.
+    pub thread: Option<ThreadId>,
+    /// It wants to decide again at this instant at the latest.
+    pub until: Option<Instant>,
+}

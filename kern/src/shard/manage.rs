@@ -1,0 +1,155 @@
+//! Schedulers manage their subtrees: threads move, schedulers come and go.
+
+use punctual_model::{Instant, ThreadId};
+
+use super::Shard;
+use crate::event::Refusal;
+use crate::hierarchy::Hierarchy;
+use crate::manage::{ChildPick, Request};
+use crate::node::NodeId;
+use crate::policy::Attributes;
+use crate::thread::State;
+use crate::timeline::Timer;
+use crate::trace::{Sink, TraceEvent};
+
+impl<H: Hierarchy> Shard<H> {
+    /// Does what `by` asks for, or refuses it and changes nothing.
+    pub(super) fn manage<S: Sink>(
+        &mut self,
+        now: Instant,
+        by: NodeId,
+        request: &Request,
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        if let Request::Grant { thread, .. }
+        | Request::Revoke { thread }
+        | Request::Block { thread, .. }
+        | Request::Wake(thread) = request
+        {
+            self.thread(*thread)?;
+        }
+        self.hierarchy.permit(by, request)?;
+        match *request {
+            Request::Create { home, constraint } => {
+                self.create(now, home, constraint, sink)?;
+            }
+            Request::Grant { thread, to } => self.move_thread(now, thread, to, sink),
+            Request::Revoke { thread } => self.move_thread(now, thread, by, sink),
+            Request::Promote(terms) => {
+                if let Some(node) = self.hierarchy.promote(by, &terms) {
+                    self.last_promoted = Some(node);
+                    sink.trace(now, TraceEvent::Promoted { node, parent: by });
+                }
+            }
+            Request::Demote(node) => self.demote_node(now, node, sink),
+            Request::Block {
+                thread,
+                exclusive,
+                until,
+            } => self.block_by(now, by, (thread, exclusive, until), sink)?,
+            Request::Wake(thread) => self.wake(now, thread.index(), sink),
+        }
+        Ok(())
+    }
+
+    /// The ready thread goes on being ready in its new home, behind what is there.
+    fn move_thread<S: Sink>(&mut self, now: Instant, id: ThreadId, home: NodeId, sink: &mut S) {
+        let thread = id.index();
+        let queued = self.threads[thread].queued;
+        self.dequeue(thread);
+        self.hierarchy.rehome(id, home);
+        if queued {
+            self.enqueue(thread);
+        }
+        sink.trace(now, TraceEvent::Moved { thread: id, home });
+    }
+
+    /// O(threads + schedulers).
+    fn demote_node<S: Sink>(&mut self, now: Instant, node: NodeId, sink: &mut S) {
+        let Some(parent) = self.hierarchy.parent(node) else {
+            return;
+        };
+        for thread in 0..self.threads.len() {
+            let id = self.threads[thread].id(thread);
+            let alive = self.threads[thread].state != State::Dead;
+            if alive && self.hierarchy.is_in_subtree(id, node) {
+                self.move_thread(now, id, parent, sink);
+            }
+        }
+        self.hierarchy.demote(now, node);
+        sink.trace(now, TraceEvent::SchedulerEnded { node });
+    }
+
+    /// A scheduler has a thread wait. One that waits already can be made to wait for this scheduler
+    /// alone.
+    fn block_by<S: Sink>(
+        &mut self,
+        now: Instant,
+        by: NodeId,
+        (id, exclusive, until): (ThreadId, bool, Option<Instant>),
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        let thread = id.index();
+        let t = &self.threads[thread];
+        let waits = t.state == State::Blocked && t.unsatisfied == 0;
+        if !t.queued && !waits {
+            return Err(Refusal::NotReady(id));
+        }
+        if t.queued {
+            self.suspend(now, thread, sink);
+        }
+        if exclusive {
+            self.hierarchy.block_for(id, by);
+        }
+        if let Some(until) = until {
+            let order = self.threads[thread].constraint.order;
+            self.timeline
+                .set(thread, Timer::Timeout, until.max(now), order);
+        }
+        Ok(())
+    }
+
+    /// Takes in the choice of the child that was let run.
+    pub(super) fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+        if self.deciding != Some(pick.child) {
+            return Err(Refusal::NotDeciding(pick.child));
+        }
+        if let Some(thread) = pick.thread {
+            self.thread(thread)?;
+        }
+        self.hierarchy.child_picked(now, pick)
+    }
+
+    /// The scheduler that the last [`Request::Promote`] made.
+    pub fn last_promoted(&self) -> Option<NodeId> {
+        self.last_promoted
+    }
+
+    /// The closest scheduler that has both threads below it: the one that decides between them.
+    /// O(depth).
+    ///
+    /// # Errors
+    /// When a thread has ended.
+    pub fn closest_common(&self, a: ThreadId, b: ThreadId) -> Result<NodeId, Refusal> {
+        self.thread(a)?;
+        self.thread(b)?;
+        Ok(self.hierarchy.closest_common(a, b))
+    }
+
+    /// The state of the ready threads of a child that decides on its own supply: it changes
+    /// whenever they do. `None`: no such child.
+    pub fn epoch(&self, child: NodeId) -> Option<u32> {
+        self.hierarchy.epoch(child)
+    }
+
+    /// The ready threads of a child that decides on its own supply, with what it may know of them.
+    /// O(threads of the shard).
+    pub fn ready_in(&self, child: NodeId) -> impl Iterator<Item = (ThreadId, Attributes)> + '_ {
+        let threads = self.threads.iter().enumerate();
+        threads.filter_map(move |(index, t)| {
+            let id = t.id(index);
+            let ready = t.queued && self.hierarchy.is_ready_in(id, child);
+            ready.then(|| (id, t.attributes()))
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! Operations on the tree itself: who may ask for what, and what then happens.
+
+use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
+
+use super::node::{NONE, Node, ROOT, Supply};
+use super::{Grant, NodeTerms, Place, Tree};
+use crate::event::Refusal;
+use crate::manage::Request;
+use crate::node::NodeId;
+use crate::policy::Policy;
+use crate::server::Server;
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// Whether `by` may ask for this: everything that can be refused is refused here. O(depth).
+    pub(super) fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
+        let by_at = self.node(by)?;
+        match request {
+            Request::Create { home, .. } => {
+                if by_at != ROOT {
+                    return Err(Refusal::OnlyRootCreates(by));
+                }
+                let home = self.node(*home)?;
+                self.has_quota(home, NONE)
+            }
+            Request::Grant { thread, to } => {
+                let to_at = self.node(*to)?;
+                let node = &self.nodes[usize::from(to_at)];
+                if node.parent != by_at {
+                    return Err(Refusal::NotItsChild(*to));
+                }
+                if self.place(*thread)?.home != by_at {
+                    return Err(Refusal::NotItsOwn(*thread));
+                }
+                // Only the table gives time there, and the table is constant.
+                if node.policy.orders_background() {
+                    return Err(Refusal::NotGrantable(*to));
+                }
+                self.has_quota(to_at, by_at)
+            }
+            Request::Revoke { thread } => {
+                let home = self.place(*thread)?.home;
+                if home == by_at || !self.is_below(home, by_at) {
+                    return Err(Refusal::NotItsOwn(*thread));
+                }
+                Ok(())
+            }
+            Request::Promote(terms) => self.permit_promotion(by_at, terms),
+            Request::Demote(node) => {
+                let at = self.node(*node)?;
+                if at == by_at || !self.is_below(at, by_at) {
+                    return Err(Refusal::NotItsChild(*node));
+                }
+                Ok(())
+            }
+            Request::Block { thread, .. } => self.has_power(by_at, *thread),
+            Request::Wake(thread) => {
+                self.has_power(by_at, *thread)?;
+                self.permit_wake(by_at, *thread)
+            }
+        }
+    }
+
+    fn permit_promotion(&self, by: u16, terms: &NodeTerms) -> Result<(), Refusal> {
+        let parent = &self.nodes[usize::from(by)];
+        let id = parent.id(by);
+        if usize::from(parent.depth) >= MAX_DEPTH {
+            return Err(Refusal::TooDeep(id));
+        }
+        if parent.is_own_time() {
+            return Err(Refusal::NotAParent(id));
+        }
+        let meaningless = match terms.supply {
+            Grant::Server(server) => {
+                server.budget.is_zero() || server.period < server.budget.as_span()
+            }
+            Grant::Shared => false,
+            Grant::Slots => true,
+        };
+        if meaningless || parent.policy.orders_background() {
+            return Err(Refusal::NotGrantable(id));
+        }
+        if self.free.is_empty() {
+            return Err(Refusal::NoNodeLeft);
+        }
+        Ok(())
+    }
+
+    /// Whether every node from `at` up to (but not) `end` may have one thread more.
+    pub(super) fn has_quota(&self, at: u16, end: u16) -> Result<(), Refusal> {
+        let mut at = at;
+        while at != end && at != NONE {
+            let node = &self.nodes[usize::from(at)];
+            if node.threads >= node.quota {
+                return Err(Refusal::QuotaExhausted(node.id(at)));
+            }
+            at = node.parent;
+        }
+        Ok(())
+    }
+
+    /// Whether the thread is in the subtree of `by`.
+    fn has_power(&self, by: u16, thread: ThreadId) -> Result<(), Refusal> {
+        let home = self.place(thread)?.home;
+        match self.is_below(home, by) {
+            true => Ok(()),
+            false => Err(Refusal::NotItsOwn(thread)),
+        }
+    }
+
+    /// Whether `by` is at least as trusted as whoever blocked the thread for itself.
+    pub(super) fn permit_wake(&self, by: u16, thread: ThreadId) -> Result<(), Refusal> {
+        let blocker = self.place(thread)?.blocker;
+        match blocker == NONE || self.is_below(blocker, by) {
+            true => Ok(()),
+            false => Err(Refusal::BlockedByTrusted(thread)),
+        }
+    }
+
+    fn place(&self, thread: ThreadId) -> Result<Place, Refusal> {
+        let place = self.places.get(thread.index());
+        place.copied().ok_or(Refusal::StaleThread(thread))
+    }
+
+    /// Whether `at` is `above`, or below it. O(depth).
+    pub(super) fn is_below(&self, at: u16, above: u16) -> bool {
+        let mut at = at;
+        while at != above && at != NONE {
+            at = self.nodes[usize::from(at)].parent;
+        }
+        at == above
+    }
+
+    /// The closest scheduler that has both threads in its subtree: the one that decides between
+    /// them (Composite §2.2). O(depth).
+    pub(super) fn common(&self, a: ThreadId, b: ThreadId) -> NodeId {
+        let home = |thread: ThreadId| self.places.get(thread.index()).map_or(ROOT, |p| p.home);
+        let (mut a, mut b) = (home(a), home(b));
+        while a != b {
+            let depth = |at: u16| self.nodes[usize::from(at)].depth;
+            let lower = if depth(a) > depth(b) { &mut a } else { &mut b };
+            *lower = self.nodes[usize::from(*lower)].parent;
+        }
+        self.nodes[usize::from(a)].id(a)
+    }
+
+    /// A thread that is not ready goes to another home.
+    pub(super) fn move_thread(&mut self, thread: ThreadId, to: u16) {
+        let place = self.places[thread.index()];
+        self.nodes[usize::from(place.home)].policy.detach(thread);
+        self.count_threads(place.home, -1);
+        self.count_threads(to, 1);
+        self.nodes[usize::from(to)].policy.attach(thread);
+        self.places[thread.index()].home = to;
+    }
+
+    /// A place of the table becomes a scheduler; [`Tree::permit`] has said that one is free.
+    pub(super) fn promote_below(&mut self, parent: u16, terms: &NodeTerms) -> Option<NodeId> {
+        let index = self.free.pop()?;
+        let (depth, above) = {
+            let parent = &self.nodes[usize::from(parent)];
+            (parent.depth + 1, parent.background_at)
+        };
+        let node = &mut self.nodes[usize::from(index)];
+        node.alive = true;
+        node.parent = parent;
+        node.depth = depth;
+        node.trust = terms.trust;
+        node.quota = terms.quota.unwrap_or(u32::MAX);
+        node.background_at = match terms.supply {
+            Grant::Shared => above,
+            _ => index,
+        };
+        node.take_terms(terms);
+        let id = node.id(index);
+        let entity = self.entity(index);
+        self.nodes[usize::from(parent)].policy.attach(entity);
+        Some(id)
+    }
+
+    /// The subtree of `top` has no threads left: its places are free again. O(nodes · depth).
+    pub(super) fn remove_subtree(&mut self, now: Instant, top: u16) {
+        for depth in (0..=MAX_DEPTH + 1).rev() {
+            for index in 1..u16::try_from(self.nodes.len()).unwrap_or(NONE) {
+                let node = &self.nodes[usize::from(index)];
+                let here = node.alive && usize::from(node.depth) == depth;
+                if here && self.is_below(index, top) {
+                    self.remove_node(now, index);
+                }
+            }
+        }
+    }
+
+    fn remove_node(&mut self, now: Instant, index: u16) {
+        let entity = self.entity(index);
+        self.end_rest(now, index);
+        for place in &mut self.places {
+            if place.blocker == index {
+                place.blocker = self.nodes[usize::from(index)].parent;
+            }
+        }
+        let node = &mut self.nodes[usize::from(index)];
+        let parent = node.parent;
+        node.alive = false;
+        node.generation = node.generation.wrapping_add(1);
+        node.supply = Supply::Shared;
+        node.trust = Trust::Inline;
+        node.held = None;
+        node.fell = None;
+        node.awake = false;
+        node.answer = None;
+        self.timers.remove(u32::from(index));
+        self.nodes[usize::from(parent)].policy.detach(entity);
+        self.free.push(index);
+    }
+}
+
+impl<P, V: Server> Node<P, V> {
+    /// Starts on these terms, with nothing ready.
+    pub(super) fn take_terms(&mut self, terms: &NodeTerms) {
+        self.priority = terms.priority;
+        self.order = terms.order;
+        self.supply = match &terms.supply {
+            Grant::Shared => Supply::Shared,
+            Grant::Server(terms) => Supply::Server(V::new(terms)),
+            Grant::Slots => Supply::Slots,
+        };
+        self.deadline = Instant::MAX;
+        self.reported = Work::ZERO;
+        if let Supply::Server(server) = &self.supply {
+            self.deadline = server.deadline();
+            self.reported = server.budget();
+        }
+    }
+}
