@@ -9,8 +9,6 @@ pub struct Faults {
     pub missing: Vec<MissingTime>,
     /// The first standstill of each begins here; `None`: at a random phase.
     pub missing_from: Option<Instant>,
-    /// The first standstill of each begins here; `None`: at a random phase.
-    pub missing_from: Option<Instant>,
     /// Every timer fires late by up to this, uniformly.
     pub late_timer: Span,
     /// Releases of tasks with a declared jitter follow their arrival by up to that, uniformly.
