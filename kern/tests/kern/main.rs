@@ -5,5 +5,7 @@ mod corners;
 mod driver;
 mod events;
 mod histories;
+mod manage;
+mod own_time;
 mod tree_histories;
 mod trees;

@@ -1,7 +1,7 @@
 //! Random histories on random trees: invariants at every exit, and no server above its rule.
 
-use punctual_kern::{Constraint, Event, Grant, Next, NodeTerms};
-use punctual_model::{PolicyKind, ServerKind, Span};
+use punctual_kern::{ChildPick, Constraint, Event, Grant, Next, NodeId, NodeTerms, Request};
+use punctual_model::{Instant, PolicyKind, ServerKind, Span, ThreadId, Trust};
 
 use crate::histories::{Dice, random_constraint, random_event};
 use crate::trees::{FIXED, Grove, server, terms};
@@ -98,4 +98,88 @@ fn history(seed: u64) -> u64 {
 fn no_server_gives_more_than_its_rule_in_ten_thousand_random_trees() {
     let executed: u64 = (0..10_000).map(history).sum();
     assert!(executed > 2_000_000, "only {executed} ticks executed");
+}
+
+/// A request or an answer, sensible or not.
+fn random_request(dice: &mut Dice, grove: &Grove, deciding: Option<NodeId>, now: u64) -> Event {
+    let place = |dice: &mut Dice| {
+        let generation = u16::from(dice.below(6) == 0);
+        NodeId::new(u16::try_from(dice.below(9)).unwrap(), generation)
+    };
+    let thread = ThreadId::new(u32::try_from(dice.below(9)).unwrap(), 0);
+    let until = (dice.below(3) == 0).then(|| Instant::from_ticks(now + dice.below(20)));
+    if let Some(child) = deciding
+        && dice.below(3) > 0
+    {
+        let ready: Vec<ThreadId> = grove.shard.ready_in(child).map(|(t, _)| t).collect();
+        let chosen = ready.get(index(dice, 4)).copied();
+        return Event::ChildPicked(ChildPick {
+            child,
+            epoch: grove.shard.epoch(child).unwrap(),
+            thread: chosen.or((dice.below(4) == 0).then_some(thread)),
+            until,
+        });
+    }
+    let by = place(dice);
+    let request = match dice.below(8) {
+        0 => Request::Create {
+            home: place(dice),
+            constraint: random_constraint(dice),
+        },
+        1 | 2 => Request::Grant {
+            thread,
+            to: place(dice),
+        },
+        3 => Request::Revoke { thread },
+        4 => {
+            let (mut terms, _) = random_terms(dice);
+            terms.trust = random_trust(dice);
+            Request::Promote(terms)
+        }
+        5 if dice.below(3) == 0 => Request::Demote(place(dice)),
+        6 => Request::Wake(thread),
+        _ => Request::Block {
+            thread,
+            exclusive: dice.below(2) == 0,
+            until,
+        },
+    };
+    Event::Manage { by, request }
+}
+
+fn random_trust(dice: &mut Dice) -> Trust {
+    match dice.below(3) {
+        0 => Trust::OwnTime,
+        _ => Trust::Inline,
+    }
+}
+
+/// One history of a tree that changes, with timers that may be late. The invariants are checked at
+/// every exit; returns how many requests and answers were not refused.
+fn changing_history(seed: u64) -> u64 {
+    let mut dice = Dice(seed);
+    let (mut grove, ..) = random_grove(&mut dice);
+    let (mut now, mut done) = (0, 0);
+    let mut deciding = None;
+    for _ in 0..300 {
+        let event = match dice.below(2) {
+            0 => random_request(&mut dice, &grove, deciding, now),
+            _ => random_event(&mut dice, grove.shard.running(), now),
+        };
+        let decision = grove.at(now, event);
+        deciding = match decision.next {
+            Next::RunChild(child) => Some(child),
+            _ => None,
+        };
+        let asked = matches!(event, Event::Manage { .. } | Event::ChildPicked(_));
+        done += u64::from(asked && decision.refused.is_none());
+        now += dice.below(5);
+    }
+    done
+}
+
+#[test]
+fn invariants_hold_while_the_tree_changes_and_timers_are_late() {
+    let done: u64 = (0..10_000).map(changing_history).sum();
+    assert!(done > 50_000, "only {done} requests done");
 }

@@ -57,6 +57,7 @@ impl Grove {
             let policy = AnyPolicy::new(*policy, entities, []);
             let _ = tree.add(node(*parent), policy, *terms).unwrap();
         }
+        tree.add_spare(AnyPolicy::new(FIXED, entities, [])).unwrap();
         let mut shard = Shard::new(capacity, tree);
         for (home, constraint) in threads {
             let _ = shard.attach_to(node(*home), *constraint).unwrap();
