@@ -15,7 +15,7 @@
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
 //! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis`
-//! (parameters that work).
+//! (parameters that work), `hyperperiod` (a second opinion: every job, simulated).
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
 //! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
@@ -40,6 +40,7 @@ mod fix;
 mod fixed_point;
 mod fixed_priority;
 mod handover;
+mod hyperperiod;
 mod nodes;
 mod overhead;
 mod precedence;
@@ -59,6 +60,7 @@ pub use chain::{ChainVerdict, Handover, How, JitterVerdict};
 pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use fix::{Fix, FixTarget};
+pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use verdict::{
     CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject,

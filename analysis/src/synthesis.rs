@@ -107,6 +107,6 @@ fn as_it_is(system: &System) -> Suggestion {
     Suggestion {
         system: system.clone(),
         changes: Vec::new(),
-        ground: "it is admitted as it is".to_string(),
+        ground: "the admission, which admits it as it is".to_string(),
     }
 }

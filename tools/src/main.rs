@@ -21,6 +21,7 @@ mod report;
 mod run;
 mod schema;
 mod sim;
+mod suggest;
 mod table;
 mod verdict_json;
 mod verdict_page;

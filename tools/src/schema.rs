@@ -26,6 +26,8 @@ enum Subject {
     File,
     /// The verdict of `check`, also of a `run` that is refused
     Check,
+    /// What `check --suggest` prints
+    Suggest,
     /// The report of a simulation; the same as of `run`
     Sim,
     /// The report of `run`
@@ -49,6 +51,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
     let text = match subject {
         Subject::File => return Ok(punctual_spec::schema()),
         Subject::Check => include_str!("../schema/check.json"),
+        Subject::Suggest => include_str!("../schema/suggest.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),

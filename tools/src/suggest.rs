@@ -108,5 +108,5 @@ fn as_text(found: &Result<Suggestion, String>, coloured: bool) -> String {
     for change in &found.changes {
         let _ = writeln!(text, "  {change}");
     }
-    text + "by " + &found.ground
+    text + "found by: " + &found.ground
 }

@@ -207,3 +207,58 @@ fn results_that_are_no_terminal_have_no_colours() {
     let refused = output(&["check", &example("waters2019.toml")]);
     assert!(!refused.stdout.contains(&0x1b));
 }
+
+#[test]
+fn suggested_priorities_admit_the_file_that_they_are_put_into() {
+    let folder = Folder::new("suggest");
+    let text = |fast: u32, slow: u32| {
+        format!(
+            "[system]\ncpus = [0]\n[cpu.0]\npolicy = \"fixed-priority\"\n\
+             [task.slow]\nclass = \"periodic\"\non = \"cpu.0\"\nperiod = \"20ms\"\nwcet = \"8ms\"\n\
+             priority = {slow}\n\
+             [task.fast]\nclass = \"periodic\"\non = \"cpu.0\"\nperiod = \"5ms\"\nwcet = \"2ms\"\n\
+             priority = {fast}\n"
+        )
+    };
+    let file = folder.write("a.toml", &text(0, 0));
+    assert_eq!(code(&output(&["check", &file])), 1);
+    let found = output(&["check", &file, "--suggest", "priorities", "--json"]);
+    assert_eq!(code(&found), 0);
+    let found = json(&found);
+    assert_obeys(&found, "suggest");
+    let to = |index: usize| {
+        let to = found["changes"][index]["to"].as_str().expect("a number");
+        to.parse::<u32>().expect("a number")
+    };
+    assert_eq!(found["changes"][1]["parameter"], "task.fast.priority");
+    let file = folder.write("b.toml", &text(to(1), to(0)));
+    assert_eq!(code(&output(&["check", &file])), 0);
+}
+
+#[test]
+fn where_nothing_can_be_suggested_the_reason_is_told() {
+    let found = output(&[
+        "check",
+        &example("two-tasks.toml"),
+        "--suggest",
+        "partition",
+        "--json",
+    ]);
+    assert_eq!(json(&found)["found"], true);
+    assert_eq!(
+        json(&found)["ground"],
+        "the admission, which admits it as it is"
+    );
+    let found = output(&[
+        "check",
+        &example("waters2019.toml"),
+        "--suggest",
+        "priorities",
+    ]);
+    assert_eq!(code(&found), 1);
+    assert!(
+        stdout(&found).starts_with("no suggestion: "),
+        "{}",
+        stdout(&found)
+    );
+}

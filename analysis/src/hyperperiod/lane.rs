@@ -1,0 +1,263 @@
+//! What can be simulated: nodes with known arrivals, alone on a CPU or in slots
+//!
+//! # Assumptions
+//! 1. Those of [`crate::hyperperiod`]. What violates them is a reason in words, not an error.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use punctual_model::{
+    CpuId, Late, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId, Work,
+};
+
+use crate::decide::Component;
+use crate::error::Checked;
+use crate::overhead;
+use crate::utilization::{Ratio, compare_with_one, hyperperiod};
+
+/// One node with a supply of its own: from here on no other node concerns it but by precedence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Lane {
+    pub(crate) policy: PolicyKind,
+    /// The frame and the slots within it; `None`: the whole CPU.
+    pub(crate) slots: Option<(u64, Vec<(u64, u64)>)>,
+    pub(crate) contestants: Vec<Contestant>,
+}
+
+/// A task of a lane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Contestant {
+    pub(crate) task: TaskId,
+    pub(crate) first: u64,
+    /// `None`: a single job.
+    pub(crate) period: Option<u64>,
+    pub(crate) cost: u64,
+    pub(crate) deadline: u64,
+    pub(crate) priority: u32,
+    /// Once it has started, no sibling runs until it is done.
+    pub(crate) runs_through: bool,
+    /// Most unfinished jobs; one more is dropped.
+    pub(crate) places: u64,
+    /// For whom, and whether for jobs strictly before its own only.
+    pub(crate) waits_for: Vec<(TaskId, bool)>,
+}
+
+impl Lane {
+    /// Whether its tasks need more than it has.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        let share = |demand, separation| Ratio { demand, separation };
+        let tasks = self.contestants.iter();
+        let mut ratios: Vec<Ratio> = tasks
+            .filter_map(|c| c.period.map(|period| share(c.cost, period)))
+            .collect();
+        if let Some((frame, slots)) = &self.slots {
+            let own: u64 = slots.iter().map(|&(_, length)| length).sum();
+            ratios.push(share(frame.saturating_sub(own), *frame));
+        }
+        compare_with_one(&ratios) == Ordering::Greater
+    }
+}
+
+/// When everything repeats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// Everything that arrives at all has arrived for the first time.
+    pub(crate) settled: u64,
+    /// Least common multiple of periods and frames.
+    pub(crate) round: u64,
+    pub(crate) jobs_before: u64,
+    pub(crate) jobs_per_round: u64,
+}
+
+impl Shape {
+    /// `None` beyond 64 bits.
+    pub(crate) fn of(lanes: &[Lane]) -> Option<Shape> {
+        let all = || lanes.iter().flat_map(|l| &l.contestants);
+        let frames = lanes
+            .iter()
+            .filter_map(|l| l.slots.as_ref().map(|(frame, _)| *frame));
+        let round = hyperperiod(all().filter_map(|c| c.period).chain(frames))?;
+        // A single job that has not arrived yet is in no state, so it has to be past.
+        let settled = all().map(|c| c.first.saturating_add(u64::from(c.period.is_none())));
+        let settled = settled.max().unwrap_or(0);
+        let before = |c: &Contestant| c.period.map_or(1, |t| (settled - c.first) / t + 1);
+        let each = |c: &Contestant| c.period.map_or(0, |t| round / t);
+        Some(Shape {
+            settled,
+            round,
+            jobs_before: all().map(before).sum(),
+            jobs_per_round: all().map(each).sum(),
+        })
+    }
+}
+
+/// The lanes of the CPUs of `component`, or why they cannot be simulated. O(nodes · tasks).
+pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Vec<Lane>, String>> {
+    if let Some(reason) = unknown_takings(system) {
+        return Ok(Err(reason));
+    }
+    let mut lanes = Vec::new();
+    for cpu in component.cpus() {
+        let Some(description) = system.cpus.get(cpu.index()) else {
+            continue;
+        };
+        let nodes = match nodes_of(system, cpu, description.policy) {
+            Ok(nodes) => nodes,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        for (policy, slots, tasks) in nodes {
+            let mut contestants = Vec::new();
+            for id in tasks {
+                match contestant(system, policy, id)? {
+                    Ok(Some(contestant)) => contestants.push(contestant),
+                    Ok(None) => {}
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
+            lanes.push(Lane {
+                policy,
+                slots,
+                contestants,
+            });
+        }
+    }
+    Ok(Ok(lanes))
+}
+
+fn unknown_takings(system: &System) -> Option<String> {
+    let machine = &system.machine;
+    if !machine.timer.is_zero() {
+        return Some("timer entries come at instants of their own".into());
+    }
+    let taken = machine.reserves.iter().chain(&machine.missing_time);
+    let taken = taken
+        .filter(|r| !r.budget.is_zero())
+        .map(|r| &r.name)
+        .next();
+    taken.map(|name| format!("`{name}` is taken at instants that the file does not say"))
+}
+
+type Node = (PolicyKind, Option<(u64, Vec<(u64, u64)>)>, Vec<TaskId>);
+
+/// The nodes of one CPU that have a supply of their own.
+fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind) -> Result<Vec<Node>, String> {
+    let on = |scheduler: Option<SchedulerId>| {
+        let tasks = system.tasks.iter().zip(0_u32..);
+        let tasks = tasks.filter(move |(t, _)| t.cpu == cpu && t.scheduler == scheduler);
+        tasks.map(|(_, id)| TaskId(id))
+    };
+    let children = || {
+        let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
+        all.filter(move |(_, s)| s.cpu == cpu)
+    };
+    let PolicyKind::Tdm { frame, .. } = policy else {
+        if let Some((_, child)) = children().next() {
+            return Err(format!(
+                "the scheduler {} shares its CPU without slots",
+                child.name
+            ));
+        }
+        if matches!(policy, PolicyKind::RoundRobin { .. }) {
+            return Err("round robin is not simulated here".into());
+        }
+        return Ok(alloc::vec![(policy, None, on(None).collect())]);
+    };
+    let places = |slots: &[Slot]| {
+        let list = slots.iter().map(|s| (s.at.ticks(), s.length.ticks()));
+        let mut list: Vec<(u64, u64)> = list.filter(|&(_, length)| length > 0).collect();
+        list.sort_unstable();
+        Some((frame.ticks(), list))
+    };
+    let mut nodes = Vec::new();
+    for id in on(None).filter(|id| system.tasks[id.index()].class.is_real_time()) {
+        let slots = places(&system.tasks[id.index()].slots);
+        let alone = PolicyKind::FixedPriority { preemptive: true };
+        nodes.push((alone, slots, alloc::vec![id]));
+    }
+    for (id, child) in children() {
+        let Supply::Slots(slots) = &child.supply else {
+            return Err(format!(
+                "the scheduler {} has no slots of its own",
+                child.name
+            ));
+        };
+        if matches!(
+            child.policy,
+            PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }
+        ) {
+            let policy = child.policy.name();
+            return Err(format!(
+                "{policy} in the scheduler {} is not simulated here",
+                child.name
+            ));
+        }
+        nodes.push((child.policy, places(slots), on(Some(id)).collect()));
+    }
+    Ok(nodes)
+}
+
+/// `None` for background work, which delays nobody.
+fn contestant(
+    system: &System,
+    policy: PolicyKind,
+    id: TaskId,
+) -> Checked<Result<Option<Contestant>, String>> {
+    let task = &system.tasks[id.index()];
+    if let Some(what) = unknown(task) {
+        return Ok(Err(format!("{}: {what}", task.name)));
+    }
+    let (Some(deadline), Some(budget)) = (task.class.relative_deadline(), task.class.budget())
+    else {
+        return Ok(Ok(None));
+    };
+    let waits = |list: &[TaskId], strictly| -> Vec<(TaskId, bool)> {
+        list.iter().map(|&from| (from, strictly)).collect()
+    };
+    let mut waits_for = waits(&task.after, false);
+    waits_for.extend(waits(&task.follows, true));
+    let known = |&(from, _): &(TaskId, bool)| system.tasks[from.index()].class.is_real_time();
+    if !waits_for.iter().all(known) {
+        return Ok(Err(format!("{} waits for aperiodic work", task.name)));
+    }
+    let runs_through = match policy {
+        PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
+        _ => !budget.is_zero() && task.non_preemptive >= budget,
+    };
+    Ok(Ok(Some(Contestant {
+        task: id,
+        first: task.phase.ticks(),
+        period: task.class.min_separation().map(punctual_model::Span::ticks),
+        cost: overhead::cost(system, policy, task, budget.ticks())?.total()?,
+        deadline: deadline.ticks(),
+        priority: task.priority.number(),
+        runs_through,
+        places: match task.late {
+            Late::Skip => 1,
+            Late::Queue { backlog } => u64::from(backlog) + 1,
+        },
+        waits_for,
+    })))
+}
+
+/// What is not known of the schedule of this task.
+fn unknown(task: &Task) -> Option<&'static str> {
+    let budget = task.class.budget().unwrap_or(Work::ZERO);
+    let whole = task.non_preemptive.is_zero() || task.non_preemptive >= budget;
+    if matches!(task.class, punctual_model::Class::Sporadic { .. }) {
+        Some("it arrives when it likes")
+    } else if !task.jitter.is_zero() {
+        Some("its release jitter is not known beforehand")
+    } else if !task.max_suspension.is_zero() {
+        Some("when it suspends itself is not known")
+    } else if !task.uses.is_empty() {
+        Some("where in its jobs it locks is left open")
+    } else if !task.class.is_real_time() && !task.non_preemptive.is_zero() {
+        Some("it is background work with a section that nobody preempts")
+    } else if !whole {
+        Some("where in its jobs the section stands that nobody preempts is left open")
+    } else {
+        None
+    }
+}
