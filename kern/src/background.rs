@@ -60,6 +60,11 @@ impl Background {
     }
 
     pub(crate) fn charge(&mut self, thread: ThreadId, work: Work) {
+        // As round robin: a turn begins when somebody else is there to wait for its end.
+        if self.ready.len() == 1 {
+            self.left = self.turn;
+            return;
+        }
         self.left = self.left.saturating_sub(work.as_span());
         if self.left.is_zero() {
             self.rotate(thread);

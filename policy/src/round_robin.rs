@@ -66,6 +66,12 @@ impl Policy for RoundRobin {
         if !self.is_head(thread) {
             return;
         }
+        // Alone, nobody waits for the end of a turn, so no timer cuts it: it begins when somebody
+        // comes, or its rest would depend on how often the core was entered meanwhile.
+        if self.ready.len() == 1 {
+            self.left = self.timeslice;
+            return;
+        }
         self.left = self.left.saturating_sub(work.as_span());
         if self.left.is_zero() {
             self.left = self.timeslice;

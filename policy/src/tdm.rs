@@ -1,6 +1,6 @@
 //! Time-division multiplexing: every entity has slots of its own in a frame that repeats.
 //!
-//! Source: CompOSe (Nejad, Molnos and Goossens 2013) §3.3: constant slots and a constant time
+//! Source: CompOSe paper §3.3: constant slots and a constant time
 //! between them make what an owner sees independent of all others. So an owner that leaves its slot
 //! idle leaves it to nobody (this policy idles on purpose), and between slots nobody runs. Gives
 //! up: work conservation, for that independence.

@@ -18,7 +18,7 @@
 //! slots, else the root), below everything else of that node and charged to its supply: it never
 //! delays real-time work of other nodes beyond what their supply allows.
 //!
-//! Sources: Composite (Parmer and West 2011) §2; Regehr and Stankovic 2001 (hierarchies).
+//! Sources: Composite paper §2; Regehr and Stankovic 2001 (hierarchies).
 
 mod build;
 mod check;
