@@ -4,7 +4,7 @@
 //! which it reads the clock. Instants never decrease on one shard. Between two calls exactly the
 //! thread of the last decision ran (or nothing); the interval is charged to it.
 
-use punctual_model::{CpuId, Instant, Span, ThreadId};
+use punctual_model::{CpuId, Instant, Mode, Span, ThreadId};
 
 use crate::constraint::Constraint;
 use crate::manage::{ChildPick, Request};
@@ -39,6 +39,21 @@ pub enum Event {
     Protect,
     /// The running thread can be preempted again.
     Unprotect,
+    /// The running thread wants a resource. It runs again only once it holds it: until then it
+    /// waits, or has no budget for the section. A job that ends gives back what it holds.
+    Lock {
+        /// Number of the resource on this shard ([`crate::CpuPlan::resources`]).
+        resource: u32,
+        /// Alone, or with other readers.
+        mode: Mode,
+        /// Goes on without it at this instant ([`crate::Shard::holds`] tells).
+        until: Option<Instant>,
+    },
+    /// The running thread gives a resource back.
+    Unlock {
+        /// Which.
+        resource: u32,
+    },
     /// The running thread ends for good.
     Exit,
     /// A thread may go on.
@@ -134,6 +149,16 @@ pub enum Refusal {
     NoSuchSlot(u32),
     /// The constraint is meaningless, e.g. a period of zero (caller).
     InvalidConstraint,
+    /// A lock that the thread has not declared, or not in this mode (caller).
+    NotDeclared(u32),
+    /// A lock of what the thread holds already (caller).
+    AlreadyHeld(u32),
+    /// An unlock of what the thread does not hold (caller).
+    NotHeld(u32),
+    /// A lock beyond the most that one thread may hold, [`crate::MAX_NESTING`] (caller).
+    NestedTooDeep(u32),
+    /// A lock that would wait for somebody who waits for this thread (caller).
+    Deadlock(u32),
     /// The scheduler was demoted, or never was (caller).
     NoSuchNode(NodeId),
     /// The table of schedulers is full (capacity given at construction).

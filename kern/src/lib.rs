@@ -23,7 +23,7 @@
 //! Map: [`Event`] and [`Decision`] (the seam to platforms), [`Policy`] (the seam to policies),
 //! [`Constraint`] (what a thread asks for), [`Plan`] (from a system to its shards), [`Sink`] and
 //! [`TraceEvent`] (what happened), [`Shard`] (the machine itself, in parts: releases, budgets,
-//! blocking, precedence).
+//! blocking, precedence, resources).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,12 +41,14 @@ mod pending;
 mod plan;
 mod policy;
 mod precedence;
+mod resource;
 mod server;
 mod shard;
 mod thread;
 mod timeline;
 mod trace;
 mod tree;
+mod urgency;
 
 pub use constraint::Constraint;
 pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
@@ -58,8 +60,10 @@ pub use one_level::OneLevel;
 pub use plan::{CpuPlan, NodePlan, Plan, SlotPlan};
 pub use policy::{Attributes, Pick, Policy};
 pub use precedence::{Edge, Source};
+pub use resource::{MAX_NESTING, ResourcePlan, UsePlan};
 pub use server::Server;
 pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Shard};
 pub use thread::{JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};
 pub use tree::{Grant, NodeTerms, Tree};
+pub use urgency::Urgency;

@@ -9,6 +9,7 @@
 //! rounded alone, and instants that coincide in the file may come a tick apart per period.
 
 mod nodes;
+mod resources;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,6 +22,7 @@ use crate::constraint::Constraint;
 use crate::hierarchy::Hierarchy;
 use crate::node::NodeId;
 use crate::precedence::{Edge, Source};
+use crate::resource::{ResourcePlan, UsePlan};
 use crate::shard::{Capacity, ConfigError, Shard};
 use nodes::Trees;
 
@@ -67,6 +69,10 @@ pub struct CpuPlan {
     pub remotes: Vec<(Instant, Option<Span>)>,
     /// Which threads other shards wait for: the thread, the CPU, the slot there.
     pub notifications: Vec<(u32, CpuId, u32)>,
+    /// The resources that threads of this shard lock, by their number here.
+    pub resources: Vec<ResourcePlan>,
+    /// Which thread declares which use.
+    pub uses: Vec<(u32, UsePlan)>,
 }
 
 impl Plan {
@@ -105,6 +111,7 @@ impl Plan {
         for cpu in &mut cpus {
             cpu.size();
         }
+        resources::plan(system, (frequency, &trees), &places, &mut cpus);
         trees.plant(system, &places, &mut cpus);
         let mut plan = Plan { frequency, cpus };
         for (index, task) in system.tasks.iter().enumerate() {
@@ -167,6 +174,8 @@ impl CpuPlan {
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
+            resources: Vec::new(),
+            uses: Vec::new(),
         }
     }
 
@@ -204,6 +213,12 @@ impl CpuPlan {
         }
         for &(thread, to, slot) in &self.notifications {
             shard.add_notification(ThreadId::new(thread, 0), to, slot)?;
+        }
+        for &resource in &self.resources {
+            let _ = shard.add_resource(resource);
+        }
+        for &(thread, declared) in &self.uses {
+            shard.declare_use(ThreadId::new(thread, 0), declared)?;
         }
         Ok(shard)
     }

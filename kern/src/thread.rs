@@ -1,11 +1,12 @@
 //! A thread as the core sees it: state, job, budget.
 
-use punctual_model::{Class, Instant, Span, ThreadId, Work};
+use punctual_model::{Class, Instant, Mode, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
 use crate::hierarchy::Band;
 use crate::pending::List;
 use crate::policy::Attributes;
+use crate::urgency::{Boost, Standing};
 
 /// A thread is in exactly one state (invariant I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +76,8 @@ pub(crate) struct Thread {
     // Ready set. `queued` holds exactly in the states Ready, Running and Woken.
     pub(crate) band: Band,
     pub(crate) queued: bool,
+    /// The band in which it is queued: that of its boost, if it has one.
+    pub(crate) place: Band,
 
     // Releases.
     pub(crate) first_arrival: Instant,
@@ -99,6 +102,27 @@ pub(crate) struct Thread {
     pub(crate) in_section: bool,
     pub(crate) wake_pending: bool,
     pub(crate) unsatisfied: u32,
+
+    // Resources.
+    /// How many it holds.
+    pub(crate) held: u32,
+    /// How many of those keep its siblings away.
+    pub(crate) shields: u32,
+    /// The use that it waits for.
+    pub(crate) waits: Option<u32>,
+    /// A lock that it asked for and that is still to be tried.
+    pub(crate) request: Option<LockRequest>,
+    /// What its resources lend it; [`Thread::standing`] counts it.
+    pub(crate) boost: Option<Boost>,
+}
+
+/// A lock that a thread asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LockRequest {
+    /// Which of the shard's uses.
+    pub(crate) of: u32,
+    pub(crate) mode: Mode,
+    pub(crate) until: Option<Instant>,
 }
 
 impl Thread {
@@ -119,6 +143,7 @@ impl Thread {
             change: None,
             band: Band::RealTime,
             queued: false,
+            place: Band::RealTime,
             first_arrival: Instant::ZERO,
             first_index: 0,
             next_index: 0,
@@ -134,6 +159,11 @@ impl Thread {
             in_section: false,
             wake_pending: false,
             unsatisfied: 0,
+            held: 0,
+            shields: 0,
+            waits: None,
+            request: None,
+            boost: None,
         }
     }
 
@@ -141,7 +171,21 @@ impl Thread {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
     }
 
-    pub(crate) fn attributes(&self) -> Attributes {
+    /// How urgent it is: by itself, or by what others wait for.
+    #[inline]
+    pub(crate) fn standing(&self) -> Standing {
+        let own = Standing {
+            band: self.band,
+            attributes: self.own_attributes(),
+        };
+        match &self.boost {
+            None => own,
+            Some(boost) => boost.or_own(own),
+        }
+    }
+
+    #[inline]
+    fn own_attributes(&self) -> Attributes {
         let (release, absolute_deadline) = match &self.job {
             Some(job) => (job.arrival, job.scheduling_deadline),
             None => (Instant::ZERO, Instant::MAX),
@@ -167,9 +211,9 @@ impl Thread {
     }
 
     /// Whether it is an endless body that nothing is promised to (any more): such a body can
-    /// change at once, where a job is to be completed first.
-    pub(crate) fn is_endless_background(&self) -> bool {
-        self.band == Band::Background && !self.constraint.class.runs_per_job()
+    /// change at once, where a job is to be completed first. Not while it holds a resource.
+    pub(crate) fn can_change_at_once(&self) -> bool {
+        self.band == Band::Background && !self.constraint.class.runs_per_job() && self.held == 0
     }
 
     /// The absolute deadline of a job that arrives at `arrival`.

@@ -3,7 +3,7 @@
 //! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
-use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_model::{Instant, Mode, Span, ThreadId, Work};
 
 use crate::event::{Decision, Event, MissingCause};
 use crate::node::NodeId;
@@ -182,6 +182,39 @@ pub enum TraceEvent {
         /// Which; those below it end with it.
         node: NodeId,
     },
+    /// A thread holds a resource.
+    Locked {
+        /// Who.
+        thread: ThreadId,
+        /// Number of the resource on its shard.
+        resource: u32,
+        /// Alone, or with other readers.
+        mode: Mode,
+    },
+    /// A thread waits for a resource.
+    Waits {
+        /// Who.
+        thread: ThreadId,
+        /// Number of the resource on its shard.
+        resource: u32,
+        /// Alone, or with other readers.
+        mode: Mode,
+    },
+    /// A thread no longer holds a resource: it gave it back, or its job or the thread has ended.
+    Unlocked {
+        /// Who.
+        thread: ThreadId,
+        /// Number of the resource on its shard.
+        resource: u32,
+    },
+    /// A thread holds a resource for longer than it declared: it goes on with the urgency that it
+    /// has without it.
+    SectionOverran {
+        /// Who.
+        thread: ThreadId,
+        /// Number of the resource on its shard.
+        resource: u32,
+    },
     /// A scheduler's server has budget that it did not have.
     ServerReplenished {
         /// Whose.
@@ -227,4 +260,6 @@ pub enum WakeCause {
     Timeout,
     /// Its predecessors are done.
     Predecessors,
+    /// It has the resource that it waited for.
+    Lock,
 }

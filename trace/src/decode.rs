@@ -7,7 +7,7 @@ use punctual_kern::{
     Outcome, Refusal, Request, TraceEvent, WakeCause,
 };
 use punctual_model::{
-    Class, CpuId, Instant, Late, OnOverrun, Priority, Span, ThreadId, Trust, Work,
+    Class, CpuId, Instant, Late, Mode, OnOverrun, Priority, Span, ThreadId, Trust, Work,
 };
 
 use crate::form;
@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
         present.then_some(*first)
     }
 
-    fn small(&mut self) -> Option<u32> {
+    pub(crate) fn small(&mut self) -> Option<u32> {
         u32::try_from(self.maybe()?).ok()
     }
 
@@ -58,18 +58,26 @@ impl<'a> Fields<'a> {
         self.maybe().map(Instant::from_ticks)
     }
 
-    fn span(&mut self) -> Option<Span> {
+    pub(crate) fn span(&mut self) -> Option<Span> {
         self.maybe().map(Span::from_ticks)
     }
 
-    fn work(&mut self) -> Option<Work> {
+    pub(crate) fn work(&mut self) -> Option<Work> {
         self.maybe().map(Work::from_ticks)
     }
 
-    fn flag(&mut self) -> Option<bool> {
+    pub(crate) fn flag(&mut self) -> Option<bool> {
         match self.maybe()? {
             0 => Some(false),
             1 => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn mode(&mut self) -> Option<Mode> {
+        match self.maybe()? {
+            0 => Some(Mode::Exclusive),
+            1 => Some(Mode::Shared),
             _ => None,
         }
     }
@@ -173,6 +181,14 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
         form::EXIT => Event::Exit,
         form::PROTECT => Event::Protect,
         form::UNPROTECT => Event::Unprotect,
+        form::LOCK => Event::Lock {
+            resource: f.small()?,
+            mode: f.mode()?,
+            until: f.instant(),
+        },
+        form::UNLOCK => Event::Unlock {
+            resource: f.small()?,
+        },
         form::WAKE => Event::Wake(f.thread()?),
         form::ARRIVE => Event::Arrive {
             thread: f.thread()?,
@@ -272,10 +288,34 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
                 1 => WakeCause::EarlyWake,
                 2 => WakeCause::Timeout,
                 3 => WakeCause::Predecessors,
+                4 => WakeCause::Lock,
                 _ => return None,
             },
         },
+        form::LOCKED | form::WAITS | form::UNLOCKED | form::SECTION_OVERRAN => {
+            decode_lock(kind, thread, f)?
+        }
         _ => decode_job(kind, thread, f)?,
+    })
+}
+
+fn decode_lock(kind: u8, thread: ThreadId, mut f: Fields<'_>) -> Option<TraceEvent> {
+    use TraceEvent as T;
+    let resource = f.small()?;
+    Some(match kind {
+        form::LOCKED => T::Locked {
+            thread,
+            resource,
+            mode: f.mode()?,
+        },
+        form::WAITS => T::Waits {
+            thread,
+            resource,
+            mode: f.mode()?,
+        },
+        form::UNLOCKED => T::Unlocked { thread, resource },
+        form::SECTION_OVERRAN => T::SectionOverran { thread, resource },
+        _ => return None,
     })
 }
 
@@ -378,6 +418,11 @@ fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
                 16 => Refusal::OnlyRootCreates(node_of(what?)?),
                 17 => Refusal::BlockedByTrusted(thread_of(what?)?),
                 18 => Refusal::NotGrantable(node_of(what?)?),
+                19 => Refusal::NotDeclared(u32::try_from(what?).ok()?),
+                20 => Refusal::AlreadyHeld(u32::try_from(what?).ok()?),
+                21 => Refusal::NotHeld(u32::try_from(what?).ok()?),
+                22 => Refusal::NestedTooDeep(u32::try_from(what?).ok()?),
+                23 => Refusal::Deadlock(u32::try_from(what?).ok()?),
                 _ => return None,
             })
         }

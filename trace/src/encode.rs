@@ -6,7 +6,7 @@ use punctual_kern::{
     Constraint, Decision, Event, MissingCause, Next, NodeId, Outcome, Refusal, Request, TraceEvent,
     WakeCause,
 };
-use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Trust, Work};
+use punctual_model::{Class, Instant, Late, Mode, OnOverrun, Span, ThreadId, Trust, Work};
 
 use crate::form;
 use crate::record::Record;
@@ -74,6 +74,18 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
         Event::Exit => put(&[head(form::EXIT), now]),
         Event::Protect => put(&[head(form::PROTECT), now]),
         Event::Unprotect => put(&[head(form::UNPROTECT), now]),
+        Event::Lock {
+            resource,
+            mode,
+            until,
+        } => put(&[
+            head(form::LOCK) | flag(3, until),
+            now,
+            u64::from(resource),
+            mode_word(mode),
+            instant_word(until),
+        ]),
+        Event::Unlock { resource } => put(&[head(form::UNLOCK), now, u64::from(resource)]),
         Event::Wake(thread) => put(&[head(form::WAKE), now, thread_word(thread)]),
         Event::Arrive { thread, arrival } => put(&[
             head(form::ARRIVE),
@@ -190,6 +202,9 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         }
         T::SchedulerEnded { node } => put(&[head(form::SCHEDULER_ENDED), node_word(node)]),
         T::ServerExhausted { node } => put(&[head(form::SERVER_EXHAUSTED), node_word(node)]),
+        T::Locked { .. } | T::Waits { .. } | T::Unlocked { .. } | T::SectionOverran { .. } => {
+            lock(event, put);
+        }
         T::Released { .. }
         | T::Skipped { .. }
         | T::Lost { .. }
@@ -199,6 +214,33 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         | T::Throttled { .. }
         | T::Demoted { .. }
         | T::Blocked { .. } => job(event, put),
+    }
+}
+
+/// The changes of resources.
+#[inline]
+fn lock(event: &TraceEvent, put: impl FnOnce(&[u64])) {
+    use TraceEvent as T;
+    let (kind, thread, resource, mode) = match *event {
+        T::Locked {
+            thread,
+            resource,
+            mode,
+        } => (form::LOCKED, thread, resource, Some(mode)),
+        T::Waits {
+            thread,
+            resource,
+            mode,
+        } => (form::WAITS, thread, resource, Some(mode)),
+        T::Unlocked { thread, resource } => (form::UNLOCKED, thread, resource, None),
+        T::SectionOverran { thread, resource } => (form::SECTION_OVERRAN, thread, resource, None),
+        // The others are the business of `trace`.
+        _ => return,
+    };
+    let (thread, resource) = (thread_word(thread), u64::from(resource));
+    match mode {
+        Some(mode) => put(&[head(kind), thread, resource, mode_word(mode)]),
+        None => put(&[head(kind), thread, resource]),
     }
 }
 
@@ -322,6 +364,13 @@ pub(crate) fn record(record: &Record, put: impl FnOnce(&[u64])) {
     }
 }
 
+pub(crate) fn mode_word(mode: Mode) -> u64 {
+    match mode {
+        Mode::Exclusive => 0,
+        Mode::Shared => 1,
+    }
+}
+
 fn outcome_word(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Done => 0,
@@ -337,6 +386,7 @@ fn woken_word(cause: WakeCause) -> u64 {
         WakeCause::EarlyWake => 1,
         WakeCause::Timeout => 2,
         WakeCause::Predecessors => 3,
+        WakeCause::Lock => 4,
     }
 }
 
@@ -361,6 +411,11 @@ fn refusal_words(refusal: Refusal) -> (u64, Option<u64>) {
         Refusal::OnlyRootCreates(node) => (16, Some(node_word(node))),
         Refusal::BlockedByTrusted(thread) => (17, Some(thread_word(thread))),
         Refusal::NotGrantable(node) => (18, Some(node_word(node))),
+        Refusal::NotDeclared(resource) => (19, Some(u64::from(resource))),
+        Refusal::AlreadyHeld(resource) => (20, Some(u64::from(resource))),
+        Refusal::NotHeld(resource) => (21, Some(u64::from(resource))),
+        Refusal::NestedTooDeep(resource) => (22, Some(u64::from(resource))),
+        Refusal::Deadlock(resource) => (23, Some(u64::from(resource))),
     }
 }
 

@@ -52,7 +52,17 @@ pub(crate) const LATE: &[&str] = &["queue", "skip"];
 pub(crate) const OVERRUN: &[&str] = &["throttle", "demote", "stop", "signal"];
 pub(crate) const OUTCOMES: &[&str] = &["done", "stopped", "aborted", "short"];
 pub(crate) const WHY_BLOCKED: &[&str] = &["request", "predecessors"];
-pub(crate) const WHY_WOKEN: &[&str] = &["wake", "early", "timeout", "predecessors"];
+pub(crate) const WHY_WOKEN: &[&str] = &["wake", "early", "timeout", "predecessors", "lock"];
+pub(crate) const MODES: &[&str] = &["exclusive", "shared"];
+pub(crate) const PROTOCOLS: &[&str] = &[
+    "inheritance",
+    "immediate-ceiling",
+    "srp",
+    "non-preemptive",
+    "spin",
+];
+pub(crate) const AT_BUDGET_END: &[&str] = &["overrun", "check-first"];
+pub(crate) const URGENCIES: &[&str] = &["priority", "deadline", "turn"];
 pub(crate) const REFUSALS: &[&str] = &[
     "stale-thread",
     "nobody-runs",
@@ -73,6 +83,11 @@ pub(crate) const REFUSALS: &[&str] = &[
     "only-root-creates",
     "blocked-by-trusted",
     "not-grantable",
+    "not-declared",
+    "already-held",
+    "not-held",
+    "nested-too-deep",
+    "deadlock",
 ];
 pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
 pub(crate) const SUPPLIES: &[&str] = &[
@@ -157,6 +172,8 @@ forms! { EVENTS:
     DEMOTE = 19 "demote" &[INSTANT, NODE, NODE];
     BLOCK_BY = 20 "block-by" &[INSTANT, NODE, THREAD, must(Field::Word(YES_NO)), ARM];
     WAKE_BY = 21 "wake-by" &[INSTANT, NODE, THREAD];
+    LOCK = 22 "lock" &[INSTANT, NUMBER, must(Field::Word(MODES)), ARM];
+    UNLOCK = 23 "unlock" &[INSTANT, NUMBER];
 }
 
 forms! { TRACES:
@@ -183,6 +200,10 @@ forms! { TRACES:
     MOVED = 51 "moved" &[THREAD, NODE];
     PROMOTED = 52 "promoted" &[NODE, NODE];
     SCHEDULER_ENDED = 53 "scheduler-ended" &[NODE];
+    LOCKED = 54 "locked" &[THREAD, NUMBER, must(Field::Word(MODES))];
+    WAITS = 55 "waits" &[THREAD, NUMBER, must(Field::Word(MODES))];
+    UNLOCKED = 56 "unlocked" &[THREAD, NUMBER];
+    SECTION_OVERRAN = 57 "section-overran" &[THREAD, NUMBER];
 }
 
 forms! { DECISIONS:
@@ -211,6 +232,12 @@ forms! { PLANS:
     ];
     PLAN_HOME = 104 "home" &[NUMBER, NUMBER];
     PLAN_SLOT = 105 "slot" &[NUMBER, NUMBER, NUMBER, NUMBER];
+    PLAN_RESOURCE = 106 "resource" &[
+        NUMBER, must(Field::Word(PROTOCOLS)), must(Field::Word(AT_BUDGET_END)),
+        must(Field::Word(URGENCIES)), NUMBER, NUMBER, must(Field::Word(YES_NO)), NUMBER,
+        must(Field::Word(YES_NO)),
+    ];
+    PLAN_USE = 107 "use" &[NUMBER, NUMBER, must(Field::Word(MODES)), NUMBER, NUMBER];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.

@@ -8,6 +8,7 @@
 mod policy;
 mod read;
 mod read_plan;
+mod resources;
 pub(crate) mod tree;
 mod words;
 mod write;

@@ -59,7 +59,7 @@ impl<H: Hierarchy> Shard<H> {
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
     pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        if t.state == State::Blocked && t.unsatisfied == 0 {
+        if t.state == State::Blocked && t.unsatisfied == 0 && t.waits.is_none() {
             self.resume(now, thread, WakeCause::Wake, sink);
         } else {
             t.wake_pending = true;
@@ -67,10 +67,17 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     pub(super) fn time_out<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.stop_waiting(now, thread, sink);
         self.resume(now, thread, WakeCause::Timeout, sink);
     }
 
-    fn resume<S: Sink>(&mut self, now: Instant, thread: usize, cause: WakeCause, sink: &mut S) {
+    pub(super) fn resume<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        cause: WakeCause,
+        sink: &mut S,
+    ) {
         self.timeline.cancel(thread, Timer::Timeout);
         let t = &self.threads[thread];
         if t.state != State::Blocked {
@@ -83,7 +90,7 @@ impl<H: Hierarchy> Shard<H> {
                 cause,
             },
         );
-        if t.is_endless_background() && t.change.is_some() {
+        if t.can_change_at_once() && t.change.is_some() {
             self.finish(now, thread, Outcome::Done, sink);
         } else {
             self.make_ready(now, thread, sink);
@@ -98,7 +105,7 @@ impl<H: Hierarchy> Shard<H> {
             t.budget = punctual_model::Work::ZERO;
             self.exhaust(now, thread, sink);
         } else {
-            self.hierarchy.yield_now(id, t.band);
+            self.hierarchy.yield_now(id, t.place);
         }
     }
 }

@@ -122,8 +122,7 @@ impl<H: Hierarchy> Shard<H> {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
         } else if self.threads[thread].queued {
-            let t = &self.threads[thread];
-            self.hierarchy.update(id, &t.attributes(), t.band);
+            self.reposition(thread);
         } else {
             self.enqueue(thread);
         }
@@ -163,7 +162,8 @@ impl<H: Hierarchy> Shard<H> {
         self.end_period(now, thread, sink);
         let blocked = self.threads[thread].state == State::Blocked;
         // A body that waits goes on waiting: it changes with the first period that it is ready in.
-        if self.threads[thread].change.is_some() && !blocked {
+        let t = &self.threads[thread];
+        if t.change.is_some() && !blocked && t.held == 0 {
             self.dequeue(thread);
             self.threads[thread].job = None;
             self.threads[thread].state = State::Idle;
@@ -172,15 +172,14 @@ impl<H: Hierarchy> Shard<H> {
         }
         let t = &self.threads[thread];
         let in_section = t.in_section && t.queued && !t.budget.is_zero();
-        let (id, band) = (t.id(thread), t.band);
+        let shielded = t.shields > 0 && t.queued;
+        let (id, band) = (t.id(thread), t.place);
         let held = self.hierarchy.holds(id);
         self.dequeue(thread);
-        if in_section {
-            // The policy hears of a new deadline; the section lasts as long as there is budget.
-            if held {
-                self.hierarchy.hold(id, band);
-            }
-            self.threads[thread].in_section = true;
+        // The policy hears of a new deadline; the section lasts as long as there is budget.
+        self.threads[thread].in_section = in_section;
+        if held && (in_section || shielded) {
+            self.hierarchy.hold(id, band);
         }
         let t = &mut self.threads[thread];
         let index = t.next_index;
@@ -222,6 +221,9 @@ impl<H: Hierarchy> Shard<H> {
         );
         if !blocked {
             self.enqueue(thread);
+        } else {
+            // It may wait for a resource: whoever holds that is as urgent as the new period.
+            self.pass_on(thread);
         }
     }
 }

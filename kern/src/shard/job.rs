@@ -195,6 +195,7 @@ impl<H: Hierarchy> Shard<H> {
     ) {
         self.dequeue(thread);
         self.settle(now, thread, outcome, sink);
+        self.leave_resources(now, thread, sink);
         let t = &mut self.threads[thread];
         t.job = None;
         t.state = State::Idle;
@@ -210,6 +211,8 @@ impl<H: Hierarchy> Shard<H> {
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
+        self.leave_resources(now, thread, sink);
+        self.resources.forget(thread);
         let t = &mut self.threads[thread];
         for mut list in [t.backlog, t.early] {
             while self.pool.pop(&mut list).is_some() {}

@@ -91,7 +91,7 @@ impl<H: Hierarchy> Shard<H> {
     ) -> Result<(), Refusal> {
         let thread = id.index();
         let t = &self.threads[thread];
-        let waits = t.state == State::Blocked && t.unsatisfied == 0;
+        let waits = t.state == State::Blocked && t.unsatisfied == 0 && t.waits.is_none();
         if !t.queued && !waits {
             return Err(Refusal::NotReady(id));
         }
@@ -149,7 +149,7 @@ impl<H: Hierarchy> Shard<H> {
         threads.filter_map(move |(index, t)| {
             let id = t.id(index);
             let ready = t.queued && self.hierarchy.is_ready_in(id, child);
-            ready.then(|| (id, t.attributes()))
+            ready.then(|| (id, t.standing().attributes))
         })
     }
 }

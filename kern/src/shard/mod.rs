@@ -3,13 +3,16 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `manage` (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
+//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `manage`
+//! (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
 mod job;
+mod lend;
 mod manage;
 mod release;
+mod resource;
 mod setup;
 
 use alloc::boxed::Box;
@@ -22,6 +25,7 @@ use crate::hierarchy::{Choice, Hierarchy};
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
+use crate::resource::Resources;
 use crate::thread::{JobView, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
@@ -39,6 +43,9 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 ///   `Running` or `Woken`.
 /// * I2: at most one thread is `Running`, the one of the last decision.
 /// * I4: no thread takes a budget that was not granted.
+/// * I5: a resource has one exclusive holder, or readers only.
+/// * I6: a thread that waits for a resource waits for something that is held.
+/// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
 #[derive(Debug)]
 pub struct Shard<H> {
     threads: Box<[Thread]>,
@@ -46,6 +53,7 @@ pub struct Shard<H> {
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
+    resources: Resources,
     hierarchy: H,
 
     running: Option<ThreadId>,
@@ -83,8 +91,10 @@ impl<H: Hierarchy> Shard<H> {
             let _ = self.serve_timers(now, false, quota, sink);
             // A thread that ends a section with its last tick of budget may complete with it; if it
             // does not, the timer that is armed for this very instant enters again.
-            if !matches!(event, Event::Protect | Event::Unprotect) {
+            let ends_section = matches!(event, Event::Unprotect | Event::Unlock { .. });
+            if !ends_section && !matches!(event, Event::Protect | Event::Lock { .. }) {
                 self.enforce_budget(now, sink);
+                self.enforce_sections(now, sink);
             }
             self.decide(now, refused, sink)
         };
@@ -171,6 +181,12 @@ impl<H: Hierarchy> Shard<H> {
             Event::Yield => self.give_way(running?, sink, now),
             Event::Protect => self.threads[running?].in_section = true,
             Event::Unprotect => self.leave_section(running?),
+            Event::Lock {
+                resource,
+                mode,
+                until,
+            } => self.lock(now, running?, (resource, mode, until), sink)?,
+            Event::Unlock { resource } => self.unlock(now, running?, resource, sink)?,
             Event::Exit => self.end(now, running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
@@ -228,11 +244,14 @@ impl<H: Hierarchy> Shard<H> {
             }
             t.budget = t.budget.saturating_sub(executed);
         }
-        let band = t.band;
-        if t.in_section {
+        let (band, held) = (t.place, t.held);
+        if t.in_section || t.shields > 0 {
             self.hierarchy.hold(id, band);
         }
         self.hierarchy.charge(now, id, band, executed, sink);
+        if held > 0 {
+            self.charge_sections(now, id.index(), executed, sink);
+        }
     }
 
     fn miss<S: Sink>(
@@ -270,7 +289,7 @@ impl<H: Hierarchy> Shard<H> {
         refused: Option<Refusal>,
         sink: &mut S,
     ) -> Decision {
-        let Choice { next, until } = self.hierarchy.pick(now);
+        let Choice { next, until } = self.choose(now, sink);
         self.until = until;
         let (chosen, deciding) = match next {
             Next::Thread(thread) => (Some(thread), None),
@@ -283,6 +302,21 @@ impl<H: Hierarchy> Shard<H> {
             next,
             arm: self.next_instant(now),
             refused,
+        }
+    }
+
+    /// The hierarchy's choice. A chosen thread with a lock to be tried runs only if it gets it; each
+    /// round settles one such lock, or takes one budget for it.
+    #[inline]
+    fn choose<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Choice {
+        loop {
+            let choice = self.hierarchy.pick(now);
+            match choice.next {
+                Next::Thread(id) if self.threads[id.index()].request.is_some() => {
+                    self.try_lock(now, id.index(), sink);
+                }
+                _ => return choice,
+            }
         }
     }
 
@@ -323,8 +357,13 @@ impl<H: Hierarchy> Shard<H> {
         }
         let budget_end = self.running.and_then(|id| {
             let t = &self.threads[id.index()];
-            t.is_budgeted()
-                .then(|| now.saturating_add(t.budget.as_span()))
+            let budget = t.is_budgeted().then_some(t.budget);
+            let section = self.section_left(id.index());
+            let left = match (budget, section) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, None) | (None, one) => one,
+            };
+            left.map(|left| now.saturating_add(left.as_span()))
         });
         let own = Choice::earlier(self.timeline.next(), budget_end);
         let theirs = Choice::earlier(self.hierarchy.next_timer(), self.until);
@@ -336,16 +375,21 @@ impl<H: Hierarchy> Shard<H> {
         debug_assert!(!t.queued, "already ready");
         t.state = State::Ready;
         t.queued = true;
-        let (id, attributes) = (t.id(thread), t.attributes());
-        let (now, since, band) = (self.now, self.since, t.band);
-        self.hierarchy.wake(now, since, id, &attributes, band);
+        let standing = t.standing();
+        t.place = standing.band;
+        let (id, now, since) = (t.id(thread), self.now, self.since);
+        let band = standing.band;
+        self.hierarchy
+            .wake(now, since, id, &standing.attributes, band);
     }
 
     fn leave_section(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         t.in_section = false;
-        let id = t.id(thread);
-        self.hierarchy.release(id);
+        if t.shields == 0 {
+            let id = t.id(thread);
+            self.hierarchy.release(id);
+        }
     }
 
     fn dequeue(&mut self, thread: usize) {
@@ -353,12 +397,13 @@ impl<H: Hierarchy> Shard<H> {
         if !t.queued {
             return;
         }
-        if t.in_section {
-            self.leave_section(thread);
-        }
-        let t = &mut self.threads[thread];
+        let alone = core::mem::take(&mut t.in_section) || t.shields > 0;
         t.queued = false;
-        let (id, band) = (t.id(thread), t.band);
+        let (id, band) = (t.id(thread), t.place);
+        if alone {
+            // A section with a lock goes on when the thread executes again.
+            self.hierarchy.release(id);
+        }
         self.hierarchy.block(self.now, id, band);
     }
 
@@ -382,10 +427,10 @@ impl<H: Hierarchy> Shard<H> {
             }
         }
         if running > 1 {
-            Err("I2: at most one thread runs")
-        } else {
-            self.hierarchy.check()
+            return Err("I2: at most one thread runs");
         }
+        self.check_resources()?;
+        self.hierarchy.check()
     }
 }
 

@@ -93,7 +93,7 @@ impl<H: Hierarchy> Shard<H> {
         // From now on a reservation's period runs to its zero-lag instant, and everything else
         // releases no more ([`Thread::is_closed`]); a throttled job still gets its budgets.
         t.change = Some(constraint);
-        if t.is_endless_background() && t.queued {
+        if t.can_change_at_once() && t.queued {
             self.finish(now, thread, Outcome::Done, sink);
         } else if t.job.is_none() {
             self.commit_change(now, thread, sink);

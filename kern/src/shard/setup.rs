@@ -12,6 +12,7 @@ use crate::hierarchy::Hierarchy;
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
+use crate::resource::{ResourcePlan, Resources, UsePlan};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
@@ -63,6 +64,8 @@ pub enum ConfigError {
     Refused(Refusal),
     /// A thread or a slot that this shard does not have.
     UnknownPredecessor,
+    /// A resource that this shard does not have.
+    UnknownResource,
     /// The hierarchy does not have the schedulers of the plan.
     OtherTree,
 }
@@ -73,6 +76,7 @@ impl fmt::Display for ConfigError {
             ConfigError::Refused(refusal) => write!(f, "the scheduler refused: {refusal:?}"),
             ConfigError::OtherTree => write!(f, "the schedulers are not those of the plan"),
             ConfigError::UnknownPredecessor => write!(f, "the predecessor is not on this shard"),
+            ConfigError::UnknownResource => write!(f, "the resource is not on this shard"),
         }
     }
 }
@@ -91,6 +95,7 @@ impl<H: Hierarchy> Shard<H> {
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
+            resources: Resources::new(n),
             hierarchy,
             running: None,
             now: Instant::ZERO,
@@ -147,6 +152,24 @@ impl<H: Hierarchy> Shard<H> {
             Ok(())
         } else {
             Err(ConfigError::UnknownPredecessor)
+        }
+    }
+
+    /// Adds a resource. They get the numbers 0, 1, 2, ... in the order of addition.
+    pub fn add_resource(&mut self, plan: ResourcePlan) -> u32 {
+        self.resources.add(plan)
+    }
+
+    /// Declares that `thread` locks a resource. Only declared locks are granted.
+    ///
+    /// # Errors
+    /// When either is not on this shard.
+    pub fn declare_use(&mut self, thread: ThreadId, plan: UsePlan) -> Result<(), ConfigError> {
+        self.thread(thread).map_err(ConfigError::Refused)?;
+        if self.resources.declare(thread.index(), plan) {
+            Ok(())
+        } else {
+            Err(ConfigError::UnknownResource)
         }
     }
 

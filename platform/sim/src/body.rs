@@ -1,9 +1,13 @@
-//! What a job does with the processor: sections of work and waits, in order.
+//! What a job does with the processor: work, waits and locks, in order.
+//!
+//! A job locks its resources one after the other, in the order of the file; the ordinary work is
+//! spread equally before, between and after these sections, and the waits within it.
 
-use punctual_kern::Event;
-use punctual_model::{Class, Span, Task, TaskId, Work, WorkSource};
+use punctual_kern::{CpuPlan, Event};
+use punctual_model::{Class, Mode, Span, Task, TaskId, Work, WorkSource};
 
 use crate::faults::Faults;
+use crate::locks::lock_steps;
 
 /// What the body of a thread does when its current section of work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +16,13 @@ pub(crate) enum Then {
     Suspend(Span),
     Protect,
     Unprotect,
+    Lock(u32, Mode),
+    Unlock(u32),
     Exit,
 }
+
+/// Some work, and what comes then.
+pub(crate) type Step = (Work, Then);
 
 /// The program of one task: every job repeats it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,22 +33,36 @@ pub(crate) struct Program {
     suspensions: u32,
     suspension: Span,
     crash_at: Option<u64>,
+    /// The sections with locks, step by step; ordinary work comes before each outer lock.
+    locks: Vec<Step>,
+    /// How many outer locks there are, and their work.
+    sections: (u64, Work),
 }
 
 /// How far the current job of one thread is.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     job: u64,
+    /// Waits that have been.
     step: u32,
     /// Work until `then`; `None`: for ever.
     pub(crate) left: Option<Work>,
     pub(crate) then: Then,
-    /// What is left of the job after this section.
+    /// Ordinary work that is left of the job after this stretch of it.
     rest: Work,
+    /// What is left of this stretch, which ends with the next outer lock or with the job.
+    stretch: Work,
+    /// Stretches that have begun.
+    stretches: u64,
+    /// The next step with locks, and how many are held.
+    next_lock: usize,
+    held: u32,
+    /// Work until the body crashes.
+    crash_in: Option<Work>,
 }
 
 impl Program {
-    pub(crate) fn new(id: TaskId, task: &Task, faults: &Faults) -> Program {
+    pub(crate) fn new(id: TaskId, task: &Task, plan: &CpuPlan, faults: &Faults) -> Program {
         let declared = match (&task.work, task.class) {
             (Some(WorkSource::Burn(work)), _) => Some(*work),
             (_, Class::Aperiodic | Class::Reservation { .. }) => None,
@@ -51,9 +74,22 @@ impl Program {
             None => work,
         });
         let crash = faults.crashes.iter().find(|c| c.task == id);
+        let whole = work.unwrap_or(Work::ZERO);
+        let protected = task.non_preemptive.min(whole);
+        // A job that takes less does so in its sections too; one that takes more does so outside.
+        let shorter = overrun.map_or(1_000, |o| o.per_mille.min(1_000));
+        let number = |resource| plan.resources.iter().position(|r| r.resource == resource);
+        let (locks, sections) = lock_steps(
+            &task.uses,
+            |length| scale(length, shorter),
+            |resource| number(resource).and_then(|n| u32::try_from(n).ok()),
+            whole.saturating_sub(protected),
+        );
         Program {
             work,
-            protected: task.non_preemptive.min(work.unwrap_or(Work::ZERO)),
+            locks,
+            sections,
+            protected,
             suspensions: if task.max_suspension.is_zero() {
                 0
             } else {
@@ -72,16 +108,27 @@ impl Program {
             left: None,
             then: Then::Complete,
             rest: Work::ZERO,
+            stretch: Work::ZERO,
+            stretches: 0,
+            next_lock: 0,
+            held: 0,
+            crash_in: None,
         };
         let Some(work) = self.work else { return body };
         if self.crash_at == Some(job) {
-            body.left = Some(Work::from_ticks(work.ticks() / 2));
-            body.then = Then::Exit;
-            return body;
+            let half = Work::from_ticks(work.ticks() / 2);
+            if self.locks.is_empty() {
+                body.left = Some(half);
+                body.then = Then::Exit;
+                return body;
+            }
+            body.crash_in = Some(half);
         }
-        body.rest = work;
+        let (_, in_sections) = self.sections;
+        body.rest = work.saturating_sub(self.protected);
+        body.rest = body.rest.saturating_sub(in_sections);
         if self.protected.is_zero() {
-            self.next_section(&mut body);
+            self.next_stretch(&mut body);
         } else {
             body.left = Some(Work::ZERO);
             body.then = Then::Protect;
@@ -95,22 +142,38 @@ impl Program {
             Then::Complete => Event::Complete,
             Then::Exit => Event::Exit,
             Then::Protect => {
-                body.rest = body.rest.saturating_sub(self.protected);
-                body.left = Some(self.protected);
-                body.then = Then::Unprotect;
+                body.go_on((self.protected, Then::Unprotect));
                 Event::Protect
             }
             // A section that ends the job ends with it: nothing comes between.
-            Then::Unprotect if body.rest.is_zero() => {
+            Then::Unprotect | Then::Unlock(_) if self.is_done(body) => {
                 body.then = Then::Complete;
                 Event::Complete
             }
             Then::Unprotect => {
-                self.next_section(body);
+                self.next_stretch(body);
                 Event::Unprotect
             }
+            Then::Lock(resource, mode) => {
+                body.held += 1;
+                self.next_locked_step(body);
+                Event::Lock {
+                    resource,
+                    mode,
+                    until: None,
+                }
+            }
+            Then::Unlock(resource) => {
+                body.held -= 1;
+                if body.held == 0 {
+                    self.next_stretch(body);
+                } else {
+                    self.next_locked_step(body);
+                }
+                Event::Unlock { resource }
+            }
             Then::Suspend(span) => {
-                self.next_section(body);
+                self.next_part(body);
                 Event::Block {
                     until: Some(now.saturating_add(span)),
                 }
@@ -118,26 +181,67 @@ impl Program {
         }
     }
 
-    /// Cuts the rest of the job into equal sections with a suspension between each two.
-    fn next_section(&self, body: &mut Body) {
-        let sections = u64::from(self.suspensions - body.step.min(self.suspensions)) + 1;
-        let part = Work::from_ticks(body.rest.ticks() / sections);
-        if sections == 1 || body.rest.is_zero() {
-            body.left = Some(body.rest);
-            body.then = Then::Complete;
-            return;
+    /// Whether nothing but unlocks is left.
+    fn is_done(&self, body: &Body) -> bool {
+        let left = self.locks.get(body.next_lock..).unwrap_or_default();
+        let is_nothing = |step: &Step| step.0.is_zero() && matches!(step.1, Then::Unlock(_));
+        body.rest.is_zero() && left.iter().all(is_nothing)
+    }
+
+    /// The step after a lock or an inner unlock.
+    fn next_locked_step(&self, body: &mut Body) {
+        let step = self.locks.get(body.next_lock).copied();
+        body.next_lock += 1;
+        body.go_on(step.unwrap_or((Work::ZERO, Then::Complete)));
+    }
+
+    /// Cuts the ordinary work into equal stretches, one before each outer lock and one at the end.
+    fn next_stretch(&self, body: &mut Body) {
+        let (sections, _) = self.sections;
+        let stretches = (sections + 1).saturating_sub(body.stretches).max(1);
+        body.stretch = Work::from_ticks(body.rest.ticks() / stretches);
+        body.rest = body.rest.saturating_sub(body.stretch);
+        body.stretches += 1;
+        self.next_part(body);
+    }
+
+    /// Cuts the rest of the stretch into equal parts with a suspension between each two.
+    fn next_part(&self, body: &mut Body) {
+        let (sections, _) = self.sections;
+        let due = u64::from(self.suspensions) * body.stretches / (sections + 1);
+        let parts = due.saturating_sub(u64::from(body.step)) + 1;
+        let part = Work::from_ticks(body.stretch.ticks() / parts);
+        if parts == 1 || body.stretch.is_zero() {
+            let lock = self.locks.get(body.next_lock);
+            let then = lock.map_or(Then::Complete, |step| step.1);
+            body.next_lock += 1;
+            return body.go_on((body.stretch, then));
         }
         let share = self.suspension.ticks() / u64::from(self.suspensions);
         let first = self.suspension.ticks() % u64::from(self.suspensions);
         let extra = if body.step == 0 { first } else { 0 };
-        body.left = Some(part);
-        body.rest = body.rest.saturating_sub(part);
-        body.then = Then::Suspend(Span::from_ticks(share + extra));
+        body.stretch = body.stretch.saturating_sub(part);
         body.step += 1;
+        body.go_on((part, Then::Suspend(Span::from_ticks(share + extra))));
     }
 }
 
 impl Body {
+    /// Works on to the next step, or to the crash that comes before it.
+    fn go_on(&mut self, (work, then): Step) {
+        match self.crash_in {
+            Some(crash_in) if crash_in <= work => {
+                self.left = Some(crash_in);
+                self.then = Then::Exit;
+            }
+            crash_in => {
+                self.crash_in = crash_in.map(|left| left.saturating_sub(work));
+                self.left = Some(work);
+                self.then = then;
+            }
+        }
+    }
+
     pub(crate) fn job(&self) -> u64 {
         self.job
     }
@@ -152,7 +256,7 @@ fn scale(work: Work, per_mille: u32) -> Work {
 mod tests {
     use super::*;
     use crate::faults::{Crash, Overrun};
-    use punctual_model::{CpuId, Instant};
+    use punctual_model::{CpuId, Instant, ResourceId};
 
     fn task() -> Task {
         let class = Class::Periodic {
@@ -163,8 +267,29 @@ mod tests {
         Task::new("t", CpuId(0), class)
     }
 
+    fn plan(task: &Task) -> CpuPlan {
+        let resource = |name: &str| punctual_model::Resource {
+            name: name.into(),
+            protocol: punctual_model::Protocol::default(),
+            at_budget_end: punctual_model::AtBudgetEnd::default(),
+        };
+        let cpu = punctual_model::Cpu {
+            name: "0".into(),
+            host: None,
+            policy: punctual_model::PolicyKind::Fifo,
+        };
+        let system = punctual_model::System {
+            cpus: vec![cpu],
+            resources: ["a", "b", "c"].map(resource).into(),
+            tasks: vec![task.clone()],
+            ..punctual_model::System::default()
+        };
+        let plan = punctual_kern::Plan::new(&system, punctual_model::Frequency::NANOSECONDS);
+        plan.cpus.into_iter().next().expect("one CPU")
+    }
+
     fn sections(task: &Task, faults: &Faults) -> Vec<(Option<u64>, Event)> {
-        let program = Program::new(TaskId(0), task, faults);
+        let program = Program::new(TaskId(0), task, &plan(task), faults);
         let mut body = program.begin(0);
         let mut list = Vec::new();
         loop {
@@ -194,6 +319,88 @@ mod tests {
             (Some(3), Event::Complete),
         ];
         assert_eq!(sections(&t, &Faults::default()), expected);
+    }
+
+    fn a_use(resource: u16, length: u64, inside: Option<u16>) -> punctual_model::Use {
+        punctual_model::Use {
+            resource: ResourceId(resource),
+            length: Work::from_ticks(length),
+            mode: Mode::Exclusive,
+            inside: inside.map(ResourceId),
+        }
+    }
+
+    fn lock(resource: u32) -> Event {
+        Event::Lock {
+            resource,
+            mode: Mode::Exclusive,
+            until: None,
+        }
+    }
+
+    #[test]
+    fn ordinary_work_is_spread_around_the_sections_and_inner_ones_begin_at_once() {
+        let mut t = task();
+        t.uses = vec![a_use(0, 3, None), a_use(1, 2, Some(0)), a_use(2, 1, None)];
+        let expected = [
+            (Some(2), lock(0)),
+            (Some(0), lock(1)),
+            (Some(2), Event::Unlock { resource: 1 }),
+            (Some(1), Event::Unlock { resource: 0 }),
+            (Some(2), lock(2)),
+            (Some(1), Event::Unlock { resource: 2 }),
+            (Some(2), Event::Complete),
+        ];
+        assert_eq!(sections(&t, &Faults::default()), expected);
+    }
+
+    #[test]
+    fn waits_are_spread_over_the_ordinary_work() {
+        let mut t = task();
+        t.uses = vec![a_use(0, 2, None)];
+        t.max_suspension = Span::from_ticks(4);
+        t.suspensions = 2;
+        let wait = Event::Block {
+            until: Some(Instant::from_ticks(2)),
+        };
+        let expected = [
+            (Some(2), wait),
+            (Some(2), lock(0)),
+            (Some(2), Event::Unlock { resource: 0 }),
+            (Some(2), wait),
+            (Some(2), Event::Complete),
+        ];
+        assert_eq!(sections(&t, &Faults::default()), expected);
+    }
+
+    #[test]
+    fn a_job_that_takes_less_is_shorter_in_its_sections_too_and_a_crash_may_hold_a_lock() {
+        let mut t = task();
+        t.uses = vec![a_use(0, 8, None)];
+        let overruns = vec![Overrun {
+            task: TaskId(0),
+            per_mille: 500,
+        }];
+        let faults = Faults {
+            overruns,
+            ..Faults::default()
+        };
+        let expected = [
+            (Some(0), lock(0)),
+            (Some(4), Event::Unlock { resource: 0 }),
+            (Some(1), Event::Complete),
+        ];
+        assert_eq!(sections(&t, &faults), expected);
+        let crashes = vec![Crash {
+            task: TaskId(0),
+            job: 0,
+        }];
+        let faults = Faults {
+            crashes,
+            ..Faults::default()
+        };
+        let expected = [(Some(1), lock(0)), (Some(4), Event::Exit)];
+        assert_eq!(sections(&t, &faults), expected);
     }
 
     #[test]

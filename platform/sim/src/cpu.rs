@@ -68,7 +68,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
         let programs = tasks
             .iter()
-            .map(|&id| Program::new(id, &system.tasks[id.index()], faults))
+            .map(|&id| Program::new(id, &system.tasks[id.index()], plan, faults))
             .collect();
         let random = Random::new(seed, 1 + u64::from(plan.cpu.0));
         let mut cpu = Cpu {

@@ -13,6 +13,7 @@ mod body;
 mod cpu;
 mod faults;
 mod groups;
+mod locks;
 mod random;
 mod run;
 

@@ -305,7 +305,11 @@ impl<'a> CpuCheck<'a> {
             | T::Replenished { thread, .. }
             | T::Demoted { thread, .. }
             | T::Blocked { thread, .. }
-            | T::Woken { thread, .. } => thread,
+            | T::Woken { thread, .. }
+            | T::Locked { thread, .. }
+            | T::Waits { thread, .. }
+            | T::Unlocked { thread, .. }
+            | T::SectionOverran { thread, .. } => thread,
             T::Created { .. }
             | T::Switched { .. }
             | T::Missing { .. }
@@ -380,8 +384,15 @@ impl<'a> CpuCheck<'a> {
                     };
                 }
             }
+            T::Waits { .. } => {
+                self.leave(thread);
+                self.threads[thread].blocked = true;
+            }
             T::Woken { cause, .. } => {
-                let by_request = matches!(cause, WakeCause::Wake | WakeCause::Timeout);
+                let by_request = matches!(
+                    cause,
+                    WakeCause::Wake | WakeCause::Timeout | WakeCause::Lock
+                );
                 if by_request && std::mem::take(&mut self.threads[thread].blocked) {
                     let due = self.threads[thread].timeout.take();
                     let timed_out = cause == WakeCause::Timeout;

@@ -4,6 +4,7 @@ use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
 use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId};
 
 use super::policy;
+use super::resources::ResourceReader;
 use super::tree::TreeReader;
 use super::words::{clip, number, read_field};
 use crate::decode::{Fields, thread_of};
@@ -43,6 +44,7 @@ pub(super) struct PlanReader {
     capacity: Option<Capacity>,
     threads: Vec<(TaskId, Constraint)>,
     tree: TreeReader,
+    resources: ResourceReader,
     edges: Vec<(u32, Edge)>,
     remotes: Vec<(Instant, Option<Span>)>,
     notifications: Vec<(u32, CpuId, u32)>,
@@ -72,6 +74,9 @@ impl PlanReader {
         match kind {
             form::PLAN_NODE | form::PLAN_HOME | form::PLAN_SLOT => {
                 return self.tree.entry(words);
+            }
+            form::PLAN_RESOURCE | form::PLAN_USE => {
+                return self.resources.entry(words);
             }
             form::PLAN_THREAD => self
                 .threads
@@ -117,6 +122,8 @@ impl PlanReader {
             edges: self.edges,
             remotes: self.remotes,
             notifications: self.notifications,
+            resources: self.resources.resources,
+            uses: self.resources.uses,
         })
     }
 }

@@ -8,7 +8,7 @@ use punctual_model::Span;
 
 use super::FIRST_LINE;
 use super::policy;
-use super::tree;
+use super::{resources, tree};
 use super::words::{escape, write_fields};
 use crate::encode;
 use crate::form;
@@ -126,6 +126,7 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
     }
     text.push('\n');
     tree::write(plan, |words| put(text, words));
+    resources::write(plan, |words| put(text, words));
     for (task, constraint) in &plan.threads {
         let before = [u64::from(form::PLAN_THREAD), u64::from(task.0)];
         encode::with_constraint(constraint, &before, |words| put(text, words));

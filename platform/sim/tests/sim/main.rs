@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+mod locks;
 mod precedence;
 mod scenarios;
 mod trees;

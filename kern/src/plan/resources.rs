@@ -1,0 +1,167 @@
+//! What each shard must know about its resources, from the tasks that use them.
+//!
+//! A ceiling is the highest priority, and a floor the least relative deadline less jitter, among
+//! the users; those without deadlines count only among themselves. Where the users stand in
+//! different schedulers, priorities are those of what the closest common scheduler orders.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{
+    CpuId, Frequency, Mode, PolicyKind, Priority, ResourceId, SchedulerId, Span, System, Task, Work,
+};
+
+use super::nodes::Trees;
+use super::{CpuPlan, small};
+use crate::node::NodeId;
+use crate::resource::{ResourcePlan, UsePlan};
+use crate::urgency::Urgency;
+
+/// Adds every resource to the plans of the CPUs whose tasks use it. `places` gives the thread of
+/// each task on its CPU. O(uses · depth of the trees).
+pub(super) fn plan(
+    system: &System,
+    (frequency, trees): (Frequency, &Trees),
+    places: &[u32],
+    cpus: &mut [CpuPlan],
+) {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); system.resources.len()];
+    for (index, task) in system.tasks.iter().enumerate() {
+        for one in &task.uses {
+            let users = &mut users[one.resource.index()];
+            if users.last() != Some(&index) {
+                users.push(index);
+            }
+        }
+    }
+    for (resource, users) in users.iter().enumerate() {
+        for cpu in cpus.iter_mut() {
+            let here = |&index: &usize| system.tasks[index].cpu == cpu.cpu;
+            let users: Vec<usize> = users.iter().copied().filter(here).collect();
+            if !users.is_empty() {
+                let group = Group::new(system, resource, users);
+                group.add((frequency, trees), places, cpu);
+            }
+        }
+    }
+}
+
+/// The users of one resource on one CPU.
+struct Group<'a> {
+    system: &'a System,
+    resource: usize,
+    users: Vec<usize>,
+    /// The closest common scheduler of them; `None`: the CPU's own.
+    common: Option<SchedulerId>,
+    spans_schedulers: bool,
+}
+
+impl<'a> Group<'a> {
+    fn new(system: &'a System, resource: usize, users: Vec<usize>) -> Self {
+        let home = |index: usize| system.tasks[index].scheduler;
+        let first = home(users[0]);
+        let common = users[1..].iter().fold(first, |common, &index| {
+            closest_common(system, common, home(index))
+        });
+        let spans_schedulers = users.iter().any(|&index| home(index) != common);
+        Group {
+            system,
+            resource,
+            users,
+            common,
+            spans_schedulers,
+        }
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = (usize, &'a Task)> + '_ {
+        let tasks = &self.system.tasks;
+        self.users.iter().map(move |&index| (index, &tasks[index]))
+    }
+
+    /// The priority of what stands for a task at the common scheduler.
+    fn priority(&self, task: &Task) -> Priority {
+        let mut at = task.scheduler;
+        let mut priority = task.priority;
+        while at != self.common {
+            let Some(scheduler) = at.and_then(|at| self.system.schedulers.get(at.index())) else {
+                break;
+            };
+            priority = scheduler.priority;
+            at = scheduler.parent;
+        }
+        priority
+    }
+
+    fn policy(&self, cpu: CpuId) -> PolicyKind {
+        match self.common {
+            Some(scheduler) => self.system.schedulers[scheduler.index()].policy,
+            None => self.system.cpus[cpu.index()].policy,
+        }
+    }
+
+    fn add(&self, (frequency, trees): (Frequency, &Trees), places: &[u32], cpu: &mut CpuPlan) {
+        let real_time = self.tasks().any(|(_, task)| task.class.is_real_time());
+        let counts = |task: &Task| task.class.is_real_time() == real_time;
+        let counted = || self.tasks().filter(|(_, task)| counts(task));
+        let priorities = counted().map(|(_, task)| self.priority(task));
+        let ceiling = priorities.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
+        let floor = |(index, task): (usize, &Task)| {
+            let thread = &cpu.threads[places[index] as usize].1;
+            let deadline = thread.class.relative_deadline()?;
+            let jitter = Span::from_ticks(frequency.ticks_up(task.jitter.ticks()));
+            Some(deadline.saturating_sub(jitter))
+        };
+        let floor = counted().filter_map(floor).min();
+        let number = small(cpu.resources.len());
+        let resource = &self.system.resources[self.resource];
+        let plan = ResourcePlan {
+            resource: ResourceId(u16::try_from(self.resource).unwrap_or(u16::MAX)),
+            protocol: resource.protocol,
+            at_budget_end: resource.at_budget_end,
+            urgency: Urgency::of(self.policy(cpu.cpu)),
+            ceiling: ceiling.unwrap_or(Priority::LOWEST),
+            floor: floor.unwrap_or(Span::from_ticks(u64::MAX)),
+            real_time,
+            common: NodeId::new(trees.place(self.common), 0),
+            spans_schedulers: self.spans_schedulers,
+        };
+        cpu.resources.push(plan);
+        for (index, task) in self.tasks() {
+            let of_this = |one: &&punctual_model::Use| one.resource == plan.resource;
+            let uses = || task.uses.iter().filter(of_this);
+            let longest = uses().map(|one| one.length).max().unwrap_or_default();
+            let exclusive = uses().any(|one| one.mode == Mode::Exclusive);
+            let declared = UsePlan {
+                resource: number,
+                mode: if exclusive {
+                    Mode::Exclusive
+                } else {
+                    Mode::Shared
+                },
+                length: Work::from_ticks(frequency.ticks_up(longest.ticks())),
+                priority: self.priority(task),
+            };
+            cpu.uses.push((places[index], declared));
+        }
+    }
+}
+
+/// The deepest scheduler that both stand under, or are.
+fn closest_common(
+    system: &System,
+    one: Option<SchedulerId>,
+    other: Option<SchedulerId>,
+) -> Option<SchedulerId> {
+    let up = |at: SchedulerId| system.schedulers.get(at.index()).and_then(|s| s.parent);
+    let path = |from: Option<SchedulerId>| core::iter::successors(from, move |&at| up(at));
+    let depth = |from| path(from).count();
+    let (mut one, mut other) = (one, other);
+    while one != other {
+        if depth(one) >= depth(other) {
+            one = one.and_then(up);
+        } else {
+            other = other.and_then(up);
+        }
+    }
+    one
+}

@@ -1,0 +1,312 @@
+//! Threads lock resources, wait for them, and give them back.
+//!
+//! A lock is tried when its thread has the processor: at the event, or when a thread whose lock had
+//! to wait for budget is chosen. Whoever comes too late waits; what is given back goes at once to
+//! the most urgent waiter. A job whose own budget is smaller than the section that it begins is
+//! treated as if the budget were used up: so no holder runs out of its own budget within the length
+//! that it declared.
+
+use punctual_model::{Instant, Mode, Protocol, ThreadId, Work};
+
+use super::Shard;
+use crate::event::Refusal;
+use crate::hierarchy::Hierarchy;
+use crate::resource::{MAX_NESTING, ResourcePlan, UseState};
+use crate::thread::{LockRequest, State};
+use crate::timeline::Timer;
+use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
+
+/// Whether a holder keeps its siblings away.
+fn shields(plan: &ResourcePlan) -> bool {
+    matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin) || plan.spans_schedulers
+}
+
+impl<H: Hierarchy> Shard<H> {
+    /// Whether a thread holds a resource.
+    pub fn holds(&self, thread: ThreadId, resource: u32) -> bool {
+        self.thread(thread).is_ok()
+            && self
+                .resources
+                .find(thread.index(), resource)
+                .is_some_and(|at| self.resources.get(at).is_held())
+    }
+
+    /// The running thread asks for a resource.
+    pub(super) fn lock<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        (resource, mode, until): (u32, Mode, Option<Instant>),
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        let of = self.resources.find(thread, resource);
+        let of = of.ok_or(Refusal::NotDeclared(resource))?;
+        let user = self.resources.get(of);
+        if mode == Mode::Exclusive && user.plan.mode == Mode::Shared {
+            return Err(Refusal::NotDeclared(resource));
+        }
+        if user.is_held() {
+            return Err(Refusal::AlreadyHeld(resource));
+        }
+        if self.threads[thread].held >= MAX_NESTING {
+            return Err(Refusal::NestedTooDeep(resource));
+        }
+        if !self.is_grantable(of, mode) {
+            let Shard {
+                resources, threads, ..
+            } = self;
+            // Whom somebody waits for, or will when it has budget again.
+            let asked = |holder: usize| {
+                let t = &threads[holder];
+                t.waits.or(t.request.map(|request| request.of))
+            };
+            if resources.leads_to(resource, thread, asked) {
+                return Err(Refusal::Deadlock(resource));
+            }
+        }
+        self.threads[thread].request = Some(LockRequest { of, mode, until });
+        self.try_lock(now, thread, sink);
+        Ok(())
+    }
+
+    /// The lock that `thread`, which has the processor, asked for: it gets it, waits for it, or has
+    /// no budget for it (then it is not ready any more, or lives on another budget).
+    pub(super) fn try_lock<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        let Some(request) = t.request else { return };
+        let length = self.resources.get(request.of).plan.length;
+        let whole = t.constraint.class.budget().unwrap_or_default();
+        if t.is_budgeted() && t.budget < length && length <= whole {
+            self.exhaust(now, thread, sink);
+            return;
+        }
+        t.request = None;
+        if self.is_grantable(request.of, request.mode) {
+            self.take(now, request.of, request.mode, sink);
+        } else if request.until.is_none_or(|until| until > now) {
+            self.wait_for(now, thread, request, sink);
+        }
+    }
+
+    fn take<S: Sink>(&mut self, now: Instant, of: u32, mode: Mode, sink: &mut S) {
+        let user = self.resources.get_mut(of);
+        user.state = UseState::Holds {
+            mode,
+            since: now,
+            used: Work::ZERO,
+            lapsed: false,
+        };
+        let (thread, resource) = (user.thread as usize, user.plan.resource);
+        let t = &mut self.threads[thread];
+        t.held += 1;
+        let id = t.id(thread);
+        sink.trace(
+            now,
+            TraceEvent::Locked {
+                thread: id,
+                resource,
+                mode,
+            },
+        );
+        if shields(self.resources.plan(resource)) {
+            t.shields += 1;
+            // Whoever is not ready yet keeps others away from its first executed tick on.
+            if t.queued {
+                self.hierarchy.hold(id, t.place);
+            }
+        }
+        self.lend_again(thread);
+    }
+
+    fn wait_for<S: Sink>(&mut self, now: Instant, thread: usize, request: LockRequest, sink: &mut S) {
+        self.dequeue(thread);
+        let mode = request.mode;
+        let turn = self.resources.take_turn();
+        let user = self.resources.get_mut(request.of);
+        user.state = UseState::Waits { mode, turn };
+        let resource = user.plan.resource;
+        let t = &mut self.threads[thread];
+        t.state = State::Blocked;
+        t.waits = Some(request.of);
+        let (id, order) = (t.id(thread), t.constraint.order);
+        sink.trace(
+            now,
+            TraceEvent::Waits {
+                thread: id,
+                resource,
+                mode,
+            },
+        );
+        if let Some(until) = request.until {
+            self.timeline.set(thread, Timer::Timeout, until, order);
+        }
+        self.pass_on(thread);
+    }
+
+    /// The running thread gives a resource back.
+    pub(super) fn unlock<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        resource: u32,
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        let of = self.resources.find(thread, resource);
+        let of = of.filter(|&of| self.resources.get(of).is_held());
+        self.give_back(now, of.ok_or(Refusal::NotHeld(resource))?, sink);
+        let t = &self.threads[thread];
+        if t.change.is_some() && t.queued && t.can_change_at_once() {
+            self.finish(now, thread, Outcome::Done, sink);
+        }
+        Ok(())
+    }
+
+    fn give_back<S: Sink>(&mut self, now: Instant, of: u32, sink: &mut S) {
+        let user = self.resources.get_mut(of);
+        let state = core::mem::replace(&mut user.state, UseState::Free);
+        let (thread, resource) = (user.thread as usize, user.plan.resource);
+        let t = &mut self.threads[thread];
+        t.held -= 1;
+        let id = t.id(thread);
+        sink.trace(
+            now,
+            TraceEvent::Unlocked {
+                thread: id,
+                resource,
+            },
+        );
+        if matches!(state, UseState::Holds { lapsed: false, .. }) {
+            self.drop_shield(thread, resource);
+        }
+        self.lend_again(thread);
+        self.hand_over(now, resource, sink);
+    }
+
+    fn drop_shield(&mut self, thread: usize, resource: u32) {
+        if !shields(self.resources.plan(resource)) {
+            return;
+        }
+        let t = &mut self.threads[thread];
+        t.shields -= 1;
+        if t.shields == 0 && !t.in_section {
+            let id = t.id(thread);
+            self.hierarchy.release(id);
+        }
+    }
+
+    /// Gives a resource to the waiters whose turn it is.
+    fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
+        while let Some((of, mode)) = self.most_urgent_waiter(resource) {
+            if !self.resources.has_room(resource, mode) {
+                return;
+            }
+            let thread = self.resources.get(of).thread as usize;
+            self.threads[thread].waits = None;
+            self.take(now, of, mode, sink);
+            self.lend_to_holders(resource);
+            self.resume(now, thread, WakeCause::Lock, sink);
+        }
+    }
+
+    /// A thread that waits for a resource waits no longer: it has ended, or its time is over.
+    pub(super) fn stop_waiting<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let Some(of) = self.threads[thread].waits.take() else {
+            return;
+        };
+        self.timeline.cancel(thread, Timer::Timeout);
+        let user = self.resources.get_mut(of);
+        user.state = UseState::Free;
+        let resource = user.plan.resource;
+        self.lend_to_holders(resource);
+        // A writer that leaves may have kept readers out.
+        self.hand_over(now, resource, sink);
+    }
+
+    /// The job of a thread, or the thread itself, is over: whatever it holds comes free.
+    pub(super) fn leave_resources<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.threads[thread].request = None;
+        self.stop_waiting(now, thread, sink);
+        while self.threads[thread].held > 0 {
+            let is_held = |&of: &u32| self.resources.get(of).is_held();
+            let held = self.resources.uses_of(thread).find(is_held);
+            let Some(of) = held else { return };
+            self.give_back(now, of, sink);
+        }
+    }
+
+    /// The running thread has executed inside its sections.
+    pub(super) fn charge_sections<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        executed: Work,
+        sink: &mut S,
+    ) {
+        self.each_section(now, thread, sink, |used, length| {
+            *used = used.saturating_add(executed);
+            *used > length
+        });
+    }
+
+    /// The running thread goes on although a section of its has lasted as long as declared.
+    pub(super) fn enforce_sections<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        let Some(id) = self.running else { return };
+        let t = &self.threads[id.index()];
+        if t.held > 0 && t.queued {
+            self.each_section(now, id.index(), sink, |used, length| *used >= length);
+        }
+    }
+
+    /// Looks at the sections of a thread; those of which `is_over` is true lapse.
+    fn each_section<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        sink: &mut S,
+        is_over: impl Fn(&mut Work, Work) -> bool,
+    ) {
+        let mut next = self.resources.first_use(thread);
+        while let Some(of) = next {
+            next = self.resources.next_use(of);
+            let user = self.resources.get_mut(of);
+            let (length, resource) = (user.plan.length, user.plan.resource);
+            let UseState::Holds { used, lapsed, .. } = &mut user.state else {
+                continue;
+            };
+            if !is_over(used, length) || *lapsed {
+                continue;
+            }
+            *lapsed = true;
+            let thread_id = self.threads[thread].id(thread);
+            sink.trace(
+                now,
+                TraceEvent::SectionOverran {
+                    thread: thread_id,
+                    resource,
+                },
+            );
+            self.drop_shield(thread, resource);
+            self.lend_again(thread);
+        }
+    }
+
+    /// What a thread may still execute before one of its sections is as long as declared.
+    #[inline]
+    pub(super) fn section_left(&self, thread: usize) -> Option<Work> {
+        if self.threads[thread].held == 0 {
+            return None;
+        }
+        let left = |of: u32| {
+            let user = self.resources.get(of);
+            match user.state {
+                UseState::Holds {
+                    used,
+                    lapsed: false,
+                    ..
+                } => Some(user.plan.length.saturating_sub(used)),
+                _ => None,
+            }
+        };
+        self.resources.uses_of(thread).filter_map(left).min()
+    }
+}
