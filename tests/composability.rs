@@ -75,8 +75,8 @@ fn periodic(dice: &mut Dice, name: String, home: u16) -> Task {
     task
 }
 
-/// The application under observation: scheduler 0, its tasks the first ones. A task without deadline
-/// takes every rest of a slot, so that nothing of the supply goes unseen.
+/// The application under observation: scheduler 0, its tasks the first ones. A task without
+/// deadline takes every rest of a slot, so that nothing of the supply goes unseen.
 fn application(dice: &mut Dice) -> System {
     let mut system = System::default();
     system.cpus.push(Cpu {
@@ -169,8 +169,8 @@ fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Fa
     (system, faults)
 }
 
-/// Everything in a log that is about the first `tasks` threads, one line each, up to the last release.
-/// (How long a simulation goes on after that depends on whose jobs are unfinished.)
+/// Everything in a log that is about the first `tasks` threads, one line each, up to the last
+/// release. (How long a simulation goes on after that depends on whose jobs are unfinished.)
 fn projection(log: &Log, tasks: usize) -> String {
     let mut text = String::new();
     let ours = |event: &TraceEvent| {
