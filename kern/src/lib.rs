@@ -30,6 +30,7 @@
 extern crate alloc;
 
 mod background;
+mod capability;
 mod constraint;
 mod event;
 mod heap;
@@ -50,6 +51,7 @@ mod trace;
 mod tree;
 mod urgency;
 
+pub use capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, Transfer};
 pub use constraint::Constraint;
 pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
 pub use heap::ReadyQueue;

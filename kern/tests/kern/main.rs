@@ -1,6 +1,7 @@
 //! The core under events, one by one and at random.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod capability;
 mod corners;
 mod driver;
 mod events;
