@@ -118,6 +118,11 @@ impl Steps for CoreLevel {
         }
     }
 
+    fn tidied(_: &[Step]) -> Vec<Vec<Step>> {
+        // Threads are named in the order in which they are created: nothing to tidy.
+        Vec::new()
+    }
+
     fn requeues(_: &Step) -> bool {
         true
     }
@@ -125,7 +130,7 @@ impl Steps for CoreLevel {
 
 fn draw_constraint(dice: &mut Dice, unit: u64) -> Constraint {
     let separation = unit * (5 + dice.below(60));
-    let amount = 1 + dice.below(separation / 4 + 1);
+    let amount = 1 + dice.below(separation / 2 + 1);
     let (span, work) = (Span::from_ticks(separation), Work::from_ticks(amount));
     let class = match dice.below(6) {
         0 => Class::Reservation {
@@ -174,8 +179,8 @@ fn draw_constraint(dice: &mut Dice, unit: u64) -> Constraint {
 fn draw_step(dice: &mut Dice, threads: u32, unit: u64) -> Step {
     let place = dice.small(2 * threads);
     match dice.below(30) {
-        0..=10 => Step::Run(1 + dice.below(12 * unit)),
-        11..=15 => Step::Ask(Request::Complete),
+        0..=12 => Step::Run(1 + dice.below(8 * unit)),
+        13..=15 => Step::Ask(Request::Complete),
         16 => Step::Ask(Request::Block),
         17 => Step::BlockFor(unit * dice.below(30)),
         18 => Step::Ask(Request::Yield),

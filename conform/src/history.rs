@@ -104,6 +104,9 @@ pub(crate) trait Steps {
     /// Steps that do the same with smaller numbers.
     fn simpler(step: &Self::Step) -> Vec<Self::Step>;
 
+    /// Histories that differ in all steps at once, and read more easily.
+    fn tidied(steps: &[Self::Step]) -> Vec<Vec<Self::Step>>;
+
     /// Whether a policy might queue a thread once more at this step.
     fn requeues(step: &Self::Step) -> bool;
 }
@@ -206,7 +209,13 @@ fn explain<L: Steps, P: Policy>(
         let violation = run::<L, P>(steps, setup, make).violation;
         violation.is_some_and(|violation| violation.symptom == seen.symptom)
     };
-    let shortest = shrink(steps, L::simpler, breaks);
+    let mut shortest = shrink(steps, L::simpler, breaks);
+    for tidied in L::tidied(&shortest) {
+        if breaks(&tidied) {
+            shortest = shrink(&tidied, L::simpler, breaks);
+            break;
+        }
+    }
     let recorded = run::<L, P>(
         &shortest,
         Setup {

@@ -144,6 +144,23 @@ impl Steps for SeamLevel {
         simpler
     }
 
+    /// Places without gaps, in the order of their first use; with it or without, priorities that are
+    /// all as low as the lowest.
+    fn tidied(steps: &[Step]) -> Vec<Vec<Step>> {
+        let mut order: Vec<u32> = Vec::new();
+        for place in steps.iter().filter_map(Step::place) {
+            if !order.contains(&place) {
+                order.push(place);
+            }
+        }
+        let renamed = |steps: &[Step]| {
+            let rename = |place: u32| order.iter().position(|old| *old == place).map_or(0, small);
+            steps.iter().map(|step| step.at_place(rename)).collect()
+        };
+        let equal: Vec<Step> = steps.iter().map(|step| step.with_priority(0)).collect();
+        vec![renamed(&equal), equal, renamed(steps)]
+    }
+
     fn requeues(step: &Step) -> bool {
         matches!(
             step,
@@ -152,11 +169,52 @@ impl Steps for SeamLevel {
     }
 }
 
+impl Step {
+    /// The place that it is about.
+    fn place(&self) -> Option<u32> {
+        match *self {
+            Step::Attach(place)
+            | Step::Detach(place)
+            | Step::Block(place)
+            | Step::Wake { place, .. }
+            | Step::Update { place, .. } => Some(place),
+            Step::Yield | Step::Run(_) | Step::RunLate(_) | Step::Missing(_) | Step::Pick => None,
+        }
+    }
+
+    fn at_place(&self, rename: impl Fn(u32) -> u32) -> Step {
+        let mut step = *self;
+        match &mut step {
+            Step::Attach(place)
+            | Step::Detach(place)
+            | Step::Block(place)
+            | Step::Wake { place, .. }
+            | Step::Update { place, .. } => *place = rename(*place),
+            Step::Yield | Step::Run(_) | Step::RunLate(_) | Step::Missing(_) | Step::Pick => {}
+        }
+        step
+    }
+
+    fn with_priority(&self, number: u32) -> Step {
+        let mut step = *self;
+        match &mut step {
+            Step::Wake { priority, .. } => *priority = number,
+            Step::Update { priority, .. } => *priority = priority.map(|_| number),
+            _ => {}
+        }
+        step
+    }
+}
+
 /// Smaller numbers to try in place of `n`, boldest first.
 pub(crate) fn smaller(n: u64) -> impl Iterator<Item = u64> {
     let mut candidates = vec![0, 1, n / 100, n / 2, n.saturating_sub(1)];
     candidates.retain(|candidate| *candidate < n);
     candidates.into_iter()
+}
+
+fn small(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 fn low(n: u64) -> u32 {

@@ -6,6 +6,7 @@
 
 mod bench;
 mod check;
+mod conform;
 mod doctor;
 mod ending;
 mod export;
@@ -61,6 +62,7 @@ enum Command {
     Report(report::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
+    Conform(conform::Args),
     Schema(schema::Args),
 }
 
@@ -73,6 +75,7 @@ impl Command {
             Command::Report(args) => report::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => bench::execute(args),
+            Command::Conform(args) => conform::execute(args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -86,6 +89,7 @@ impl Command {
             Command::Report(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Bench(args) => args.json,
+            Command::Conform(args) => args.json,
             Command::Schema(_) => false,
         }
     }

@@ -38,6 +38,8 @@ enum Subject {
     Doctor,
     /// The figures of `bench`
     Bench,
+    /// The finding of `conform`
+    Conform,
     /// What any command prints when it fails (exit codes 2 and 3)
     Error,
 }
@@ -55,6 +57,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),
+        Subject::Conform => include_str!("../schema/conform.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     serde_json::from_str(text)

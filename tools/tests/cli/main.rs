@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod common;
+mod conform;
 mod doctor;
 mod help;
 mod report;

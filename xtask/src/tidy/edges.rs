@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -87,6 +87,11 @@ const RULES: [Rule; 16] = [
         package: "punctual-rosace",
         may_use: &["punctual-model", "punctual-thread"],
         reason: "a workload is a guest: it sees what a user's program sees",
+    },
+    Rule {
+        package: "write-a-policy",
+        may_use: &["punctual-model", "punctual-kern"],
+        reason: "an example of a policy sees what a policy sees",
     },
     Rule {
         package: "punctual",

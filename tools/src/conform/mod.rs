@@ -1,0 +1,197 @@
+//! `punctual conform`: holds a policy to its contract and to its author's claims.
+//!
+//! A shipped policy is checked in this process. A policy of somebody's crate is checked by a small
+//! program that is made for it, built with the crate, and run: it may print, panic and loop.
+
+mod builtin;
+mod child;
+mod package;
+mod subject;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use punctual_conform::{Answer, Broken, Claims, Options, Report};
+use punctual_model::Span;
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::interrupt::Interrupt;
+use crate::{input, output};
+use builtin::Builtin;
+use child::Limit;
+use package::Policy;
+
+/// Looks for a history that breaks a policy, and shows the shortest
+///
+/// Histories come from a seed: first calls of the policy's methods, in any order that its contract
+/// allows, then events of the scheduler core. What every policy promises is always checked; what
+/// only some promise is checked when it is claimed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing broke it; 1 broken; 2 there is no such policy, or its crate \
+    does not build; 3 failure.\n\n\
+    Claims are words with commas: an order (fixed-priority, deadline, fifo), what decides ties \
+    (release, turns), idles, non-preemptive. Or a path: my_crate::CLAIMS.\n\n\
+    Examples:\n  \
+    punctual conform --crate . --policy my_crate::MyPolicy\n  \
+    punctual conform --crate . --policy my_crate::Turns --claims fixed-priority,turns\n  \
+    punctual conform --crate . --policy my_crate::Turns --make 'my_crate::Turns::of(capacity, 10)'\n  \
+    punctual conform --builtin edf --histories 100000 --seed 7"
+)]
+pub(crate) struct Args {
+    /// The folder of the crate with the policy
+    #[arg(long = "crate", value_name = "FOLDER", requires = "policy")]
+    krate: Option<PathBuf>,
+    /// The policy's path in its crate, such as my_crate::MyPolicy; made by its new(capacity)
+    #[arg(long, value_name = "TYPE", requires = "krate")]
+    policy: Option<String>,
+    /// A Rust expression that makes the policy for `capacity` threads, in place of new(capacity)
+    #[arg(long, value_name = "EXPRESSION", requires = "policy")]
+    make: Option<String>,
+    /// Check a shipped policy
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "krate",
+        required_unless_present = "krate"
+    )]
+    builtin: Option<Builtin>,
+    /// What the policy claims; a shipped one claims what its documentation says
+    #[arg(long, value_name = "WORDS|PATH")]
+    claims: Option<String>,
+    /// Histories of calls, and as many of events
+    #[arg(long, default_value_t = Options::default().histories)]
+    histories: u64,
+    /// Steps of each history
+    #[arg(long, default_value_t = Options::default().steps)]
+    steps: usize,
+    /// Threads at any one time
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=26))]
+    threads: u8,
+    /// Seed of the first history
+    #[arg(long, default_value_t = Options::default().seed)]
+    seed: u64,
+    /// Longest time of the whole, building included
+    #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = input::duration)]
+    within: Span,
+    /// Longest time of one history; it takes microseconds, and shrinking it tries thousands
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = input::duration)]
+    patience: Span,
+    /// Use nothing that is not on this machine
+    #[arg(long)]
+    offline: bool,
+    /// Print the finding as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No remarks, and the first line alone
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let options = Options {
+        histories: args.histories,
+        steps: args.steps,
+        threads: usize::from(args.threads),
+        seed: args.seed,
+    };
+    let (name, answer) = match (&args.builtin, &args.krate, &args.policy) {
+        (Some(builtin), _, _) => {
+            let claims = args.claims.as_deref().map(words).transpose()?;
+            (builtin.name(), builtin.check(claims, &options))
+        }
+        (None, Some(krate), Some(path)) => {
+            let policy = Policy {
+                path: path.clone(),
+                make: args.make.clone(),
+                claims: claims_as_code(args.claims.as_deref())?,
+                patience: Duration::from_nanos(args.patience.as_ns()),
+            };
+            let interrupt = Interrupt::listen()?;
+            let limit = Limit::new(Duration::from_nanos(args.within.as_ns()), interrupt);
+            if !args.quiet {
+                output::remark(format!("building {path} with the kit"));
+            }
+            let subject = subject::find(krate, args.offline, &limit)?;
+            let answer = package::check(&subject, &policy, &options, args.offline, &limit)?;
+            (path.clone(), answer)
+        }
+        _ => {
+            return Err(Failure::input(
+                "name a policy: --builtin, or --crate and --policy",
+            ));
+        }
+    };
+    print(args, &name, &answer)
+}
+
+fn words(text: &str) -> Result<Claims, Failure> {
+    text.parse()
+        .map_err(|error: punctual_conform::ClaimsError| Failure::input(error.to_string()))
+}
+
+/// Claims as an expression of Rust: a path stays what it is, words are read where they arrive.
+fn claims_as_code(text: Option<&str>) -> Result<String, Failure> {
+    match text {
+        None => Ok("punctual_conform::Claims::ANY_ORDER".into()),
+        Some(path) if path.contains("::") => Ok(path.into()),
+        Some(text) => {
+            words(text)?;
+            Ok(format!("{text:?}.parse().expect(\"words that were read\")"))
+        }
+    }
+}
+
+fn print(args: &Args, name: &str, answer: &Answer) -> Ended {
+    if args.json {
+        output::print_json(&FindingJson::new(name, answer))?;
+    } else {
+        let text = match answer {
+            Answer::Conforms(report) => report.to_string(),
+            Answer::Broken(broken) => broken.to_string(),
+        };
+        let text = if args.quiet {
+            text.lines().next().unwrap_or_default()
+        } else {
+            text.as_str()
+        };
+        output::print(format!("{name} {text}"))?;
+    }
+    Ok(Ending::of(matches!(answer, Answer::Conforms(_))))
+}
+
+/// What `conform --json` prints.
+#[derive(Debug, Serialize)]
+struct FindingJson<'a> {
+    format: u32,
+    policy: &'a str,
+    verdict: &'static str,
+    #[serde(flatten)]
+    report: Option<&'a Report>,
+    #[serde(flatten)]
+    broken: Option<&'a Broken>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise: Option<&'static str>,
+}
+
+impl<'a> FindingJson<'a> {
+    fn new(policy: &'a str, answer: &'a Answer) -> FindingJson<'a> {
+        let (report, broken) = match answer {
+            Answer::Conforms(report) => (Some(report), None),
+            Answer::Broken(broken) => (None, Some(broken)),
+        };
+        FindingJson {
+            format: output::JSON_FORMAT,
+            policy,
+            verdict: if broken.is_some() {
+                "broken"
+            } else {
+                "conforms"
+            },
+            report,
+            broken,
+            promise: broken.map(|broken| broken.property.promise()),
+        }
+    }
+}
