@@ -469,6 +469,9 @@ fn contender_of(
     }
     let kept = match server.kind {
         ServerKind::Deferrable => period - budget,
+        // Its deadline moves with its use: no interval demands more than budget/period (Abeni and
+        // Buttazzo 1998, Theorem 1). A parent that looks at priorities does not see the deadline.
+        ServerKind::ConstantBandwidth if policy == PolicyKind::EarliestDeadlineFirst => 0,
         ServerKind::ConstantBandwidth => period,
         ServerKind::Polling | ServerKind::Sporadic | ServerKind::PeriodicResource => 0,
     };
