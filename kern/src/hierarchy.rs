@@ -6,7 +6,7 @@
 //! [`crate::Policy`]: of one entry, [`Hierarchy::begin`] comes first, then `charge`, then changes,
 //! [`Hierarchy::serve_timers`] before and after the event, and `pick` last.
 
-use punctual_model::{Instant, ThreadId, Work};
+use punctual_model::{Instant, Priority, ThreadId, Work};
 
 use crate::event::{Next, Refusal};
 use crate::manage::{ChildPick, Request};
@@ -192,6 +192,49 @@ pub trait Hierarchy {
     fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
         let _ = (a, b);
         NodeId::ROOT
+    }
+
+    /// Whether every server above a thread has `length` left, or as much as it ever has.
+    fn fits(&self, thread: ThreadId, length: Work) -> bool {
+        let _ = (thread, length);
+        true
+    }
+
+    /// A thread that is not ready (any more) waits until it [`Hierarchy::fits`].
+    fn park(&mut self, now: Instant, thread: ThreadId, length: Work) {
+        let _ = (now, thread, length);
+    }
+
+    /// A thread waits for budgets no more, if it did: it has ended, or its time is over. Comes
+    /// before it changes its home.
+    fn unpark(&mut self, now: Instant, thread: ThreadId) {
+        let _ = (now, thread);
+    }
+
+    /// The next parked thread that fits by now; it is parked no more, and is to be woken. To be
+    /// asked after [`Hierarchy::serve_timers`], until there is none.
+    fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
+        let _ = now;
+        None
+    }
+
+    /// A thread in a section may execute this much beyond the budgets above it, which pay from
+    /// their next; `None`: no more. (At least 1 as long as the section lasts.)
+    fn overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
+        let _ = (now, thread, most);
+    }
+
+    /// The child of the scheduler `common` in whose subtree a thread is; `None`: it is `common`'s
+    /// own, or not below it.
+    fn child_towards(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
+        let _ = (common, thread);
+        None
+    }
+
+    /// A child is at least this urgent among its siblings and goes before its equals; `None`: as
+    /// urgent as on its own terms.
+    fn raise(&mut self, child: NodeId, priority: Option<Priority>) {
+        let _ = (child, priority);
     }
 
     /// Takes in the choice of a child that was let run.

@@ -32,6 +32,13 @@ pub trait Server {
     /// What the subtree may still execute; zero: it is throttled.
     fn budget(&self) -> Work;
 
+    /// The most it ever has.
+    fn capacity(&self) -> Work;
+
+    /// What is pending does not fit into what is left. A server that would keep the rest, and so
+    /// never come to its next budget, gives it up.
+    fn give_up(&mut self) {}
+
     /// When `timer` has something to do next, as long as nothing else happens.
     fn next(&self) -> Option<Instant>;
 

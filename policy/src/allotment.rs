@@ -38,6 +38,10 @@ impl Allotment {
         self.left
     }
 
+    pub(crate) fn capacity(&self) -> Work {
+        self.capacity
+    }
+
     pub(crate) fn start(&self) -> Instant {
         self.start
     }

@@ -6,7 +6,7 @@ use punctual_kern::{
     Attributes, Band, ChildPick, Choice, CpuPlan, Hierarchy, NodeId, NodeTerms, OneLevel, Refusal,
     Request, Sink, Tree,
 };
-use punctual_model::{Instant, PolicyKind, ThreadId, Work};
+use punctual_model::{Instant, PolicyKind, Priority, ThreadId, Work};
 
 use crate::{AnyPolicy, AnyServer};
 
@@ -152,6 +152,28 @@ impl Hierarchy for AnyHierarchy {
     }
     fn is_ready_in(&self, thread: ThreadId, child: NodeId) -> bool {
         each!(self, h => h.is_ready_in(thread, child))
+    }
+    fn fits(&self, thread: ThreadId, length: Work) -> bool {
+        each!(self, h => h.fits(thread, length))
+    }
+    fn park(&mut self, now: Instant, thread: ThreadId, length: Work) {
+        each!(self, h => h.park(now, thread, length));
+    }
+    fn unpark(&mut self, now: Instant, thread: ThreadId) {
+        each!(self, h => h.unpark(now, thread));
+    }
+    #[inline]
+    fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
+        each!(self, h => h.take_fitting(now))
+    }
+    fn overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
+        each!(self, h => h.overrun(now, thread, most));
+    }
+    fn child_towards(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
+        each!(self, h => h.child_towards(common, thread))
+    }
+    fn raise(&mut self, child: NodeId, priority: Option<Priority>) {
+        each!(self, h => h.raise(child, priority));
     }
     fn check(&self) -> Result<(), &'static str> {
         each!(self, h => h.check())

@@ -62,6 +62,12 @@ impl Server for AnyServer {
     fn budget(&self) -> Work {
         each!(self, s => s.budget())
     }
+    fn capacity(&self) -> Work {
+        each!(self, s => s.capacity())
+    }
+    fn give_up(&mut self) {
+        each!(self, s => s.give_up());
+    }
     fn next(&self) -> Option<Instant> {
         each!(self, s => s.next())
     }

@@ -95,6 +95,16 @@ impl Server for ConstantBandwidth {
         self.left
     }
 
+    fn capacity(&self) -> Work {
+        self.capacity
+    }
+
+    /// Its budget comes only when the last is used up.
+    fn give_up(&mut self) {
+        self.used = self.used.saturating_add(self.left);
+        self.left = Work::ZERO;
+    }
+
     fn next(&self) -> Option<Instant> {
         (self.awake && self.left.is_zero()).then_some(self.deadline)
     }

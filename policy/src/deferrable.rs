@@ -45,6 +45,10 @@ impl Server for Deferrable {
         self.allotment.left()
     }
 
+    fn capacity(&self) -> Work {
+        self.allotment.capacity()
+    }
+
     fn next(&self) -> Option<Instant> {
         self.awake.then(|| self.allotment.end())
     }

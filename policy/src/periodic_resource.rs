@@ -59,6 +59,10 @@ impl Server for PeriodicResource {
         self.allotment.left()
     }
 
+    fn capacity(&self) -> Work {
+        self.allotment.capacity()
+    }
+
     fn next(&self) -> Option<Instant> {
         self.idle_since.is_none().then(|| self.allotment.end())
     }

@@ -55,6 +55,10 @@ impl Server for Polling {
         self.allotment.left()
     }
 
+    fn capacity(&self) -> Work {
+        self.allotment.capacity()
+    }
+
     fn next(&self) -> Option<Instant> {
         self.awake.then(|| self.allotment.end())
     }

@@ -155,6 +155,10 @@ impl Server for Sporadic {
         usable.fold(Work::ZERO, |sum, piece| sum.saturating_add(piece.amount))
     }
 
+    fn capacity(&self) -> Work {
+        self.capacity
+    }
+
     fn next(&self) -> Option<Instant> {
         let waiting = self.pieces[self.usable..self.len].first();
         waiting.filter(|_| self.awake).map(|piece| piece.at)

@@ -5,6 +5,10 @@ use super::node::{NONE, Supply};
 use crate::policy::Policy;
 use crate::server::Server;
 
+fn index_of(index: usize) -> u16 {
+    u16::try_from(index).unwrap_or(NONE)
+}
+
 impl<P: Policy, V: Server> Tree<P, V> {
     /// O(threads + nodes · children).
     pub(super) fn check_invariants(&self) -> Result<(), &'static str> {
@@ -16,7 +20,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
             if threads.count() + children.count() != node.ready as usize {
                 return Err("T1: a node counts what stands in its queues");
             }
-            if node.parent != NONE && node.queued != node.is_eligible() {
+            if node.parent != NONE && node.queued != self.is_eligible(index_of(index)) {
                 return Err("T2: a node is queued exactly when it is eligible");
             }
             if let Supply::Server(server) = &node.supply {

@@ -28,9 +28,20 @@ impl<P: Policy, V: Server> Tree<P, V> {
         loop {
             let node = &mut self.nodes[usize::from(at)];
             if let Supply::Server(server) = &node.supply {
-                let end = now.saturating_add(server.budget().as_span());
+                let left = server.budget();
+                if left.is_zero()
+                    && let Some((thread, most)) = self.overdrawer(at)
+                {
+                    let end = now.saturating_add(most.as_span());
+                    return Ok(Choice {
+                        next: Next::Thread(thread),
+                        until: Choice::earlier(until, Some(end)),
+                    });
+                }
+                let end = now.saturating_add(left.as_span());
                 until = Choice::earlier(until, Some(end));
             }
+            let node = &mut self.nodes[usize::from(at)];
             if node.is_own_time() {
                 let choice = self.choice_of_child(now, at).map_err(|until| (at, until))?;
                 return Ok(Choice {

@@ -43,11 +43,12 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 
     /// The node has nothing left to run. Its server hears of it when this instant is over.
-    fn fall(&mut self, now: Instant, at: u16) {
+    pub(super) fn fall(&mut self, now: Instant, at: u16) {
         let node = &mut self.nodes[usize::from(at)];
         if let Supply::Server(_) = node.supply
             && node.awake
             && node.fell.is_none()
+            && node.parked == 0
         {
             node.fell = Some(now);
             if !node.is_fallen {
@@ -59,10 +60,18 @@ impl<P: Policy, V: Server> Tree<P, V> {
         self.offer(now, now, at);
     }
 
+    /// Whether its parent may choose a node.
+    #[inline]
+    pub(super) fn is_eligible(&self, at: u16) -> bool {
+        let node = &self.nodes[usize::from(at)];
+        let may_run = || node.is_funded() || self.overdrawer(at).is_some();
+        node.ready > 0 && node.resting.is_none() && may_run()
+    }
+
     /// Brings the parent's queue in line with whether the node is eligible.
     pub(super) fn offer(&mut self, now: Instant, since: Instant, at: u16) {
+        let eligible = self.is_eligible(at);
         let node = &mut self.nodes[usize::from(at)];
-        let eligible = node.is_eligible();
         if at == ROOT || eligible == node.queued {
             return;
         }

@@ -145,12 +145,17 @@ impl<P: Policy, V: Server> Tree<P, V> {
 
     /// A thread that is not ready goes to another home.
     pub(super) fn move_thread(&mut self, thread: ThreadId, to: u16) {
+        let waits_for = self.parked_length(thread);
+        self.take_back(self.now, thread);
         let place = self.places[thread.index()];
         self.nodes[usize::from(place.home)].policy.detach(thread);
         self.count_threads(place.home, -1);
         self.count_threads(to, 1);
         self.nodes[usize::from(to)].policy.attach(thread);
         self.places[thread.index()].home = to;
+        if let Some(length) = waits_for {
+            self.put_aside(self.now, thread, length);
+        }
     }
 
     /// A place of the table becomes a scheduler; [`Tree::permit`] has said that one is free.
@@ -208,6 +213,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
         node.fell = None;
         node.awake = false;
         node.answer = None;
+        node.raised = None;
         self.timers.remove(u32::from(index));
         self.nodes[usize::from(parent)].policy.detach(entity);
         self.free.push(index);

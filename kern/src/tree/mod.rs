@@ -10,7 +10,8 @@
 //! ```
 //!
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
-//! `choose` (downwards), `own_time` (children that decide themselves), `manage` (operations on the
+//! `choose` (downwards), `own_time` (children that decide themselves), `section`
+//! (what locks need), `manage` (operations on the
 //! tree), `check` (the invariants). The depth is bounded by
 //! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
@@ -27,12 +28,13 @@ mod flow;
 mod manage;
 mod node;
 mod own_time;
+mod section;
 mod time;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, ThreadId, Work};
+use punctual_model::{Instant, Priority, ThreadId, Work};
 
 use crate::event::Refusal;
 use crate::heap::IndexedHeap;
@@ -44,6 +46,7 @@ use crate::server::Server;
 use crate::shard::Capacity;
 use crate::trace::{Sink, TraceEvent};
 use node::{NONE, Node};
+use section::{Overrun, Parked};
 
 pub use build::{Grant, NodeTerms};
 
@@ -67,6 +70,9 @@ pub struct Tree<P, V> {
     fallen: Vec<u16>,
     /// Nodes whose budget has come and has not been reported (at most once each).
     news: Vec<u16>,
+    /// Threads that wait for budgets; threads that go on without.
+    parked: Vec<Parked>,
+    overruns: Vec<Overrun>,
     /// How many nodes rest.
     resting: u32,
     capacity: Capacity,
@@ -99,6 +105,8 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
     }
 
     fn detach(&mut self, thread: ThreadId) {
+        self.take_back(self.now, thread);
+        self.set_overrun(self.now, thread, None);
         self.let_go(thread);
     }
 
@@ -116,6 +124,9 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         place.at = at;
         place.blocker = NONE;
         self.joined(now, since, at);
+        if !self.overruns.is_empty() {
+            self.offer_path(now, at);
+        }
     }
 
     fn block(&mut self, now: Instant, thread: ThreadId, band: Band) {
@@ -137,6 +148,9 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         }
         self.places[thread.index()].at = NONE;
         self.left(now, at);
+        if !self.overruns.is_empty() {
+            self.offer_path(now, at);
+        }
     }
 
     fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
@@ -178,13 +192,13 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         } else {
             node.background.charge(t, work);
         }
-        self.charge_path(now, at, work, s);
+        self.charge_path(now, (at, Some(t)), work, s);
     }
 
     fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
         if let Ok(at) = self.node(child) {
             sink.trace(now, TraceEvent::ChildCharged { node: child, work });
-            self.charge_path(now, at, work, sink);
+            self.charge_path(now, (at, None), work, sink);
         }
     }
 
@@ -268,6 +282,34 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
             return false;
         };
         self.is_below(home, at)
+    }
+
+    fn fits(&self, thread: ThreadId, length: Work) -> bool {
+        self.has_room_for(thread, length)
+    }
+
+    fn park(&mut self, now: Instant, thread: ThreadId, length: Work) {
+        self.put_aside(now, thread, length);
+    }
+
+    fn unpark(&mut self, now: Instant, thread: ThreadId) {
+        self.take_back(now, thread);
+    }
+
+    fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
+        self.next_fitting(now)
+    }
+
+    fn overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
+        self.set_overrun(now, thread, most);
+    }
+
+    fn child_towards(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
+        self.child_of(common, thread)
+    }
+
+    fn raise(&mut self, child: NodeId, priority: Option<Priority>) {
+        self.set_raised(child, priority);
     }
 
     fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {

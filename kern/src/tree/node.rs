@@ -47,8 +47,13 @@ pub(super) struct Node<P, V> {
     /// Threads and eligible children in its queues.
     pub(super) ready: u32,
 
+    /// Threads of the subtree that are not ready but wait for budgets.
+    pub(super) parked: u32,
+
     pub(super) supply: Supply<V>,
     pub(super) priority: Priority,
+    /// At least as urgent as this while somebody in it holds a resource of several schedulers.
+    pub(super) raised: Option<Priority>,
     pub(super) order: u32,
     /// It stands in its parent's queue: it is eligible.
     pub(super) queued: bool,
@@ -81,11 +86,9 @@ impl<P, V: Server> Node<P, V> {
         }
     }
 
-    /// Whether its parent may choose it.
     #[inline]
-    pub(super) fn is_eligible(&self) -> bool {
-        let funded = self.budget().is_none_or(|budget| !budget.is_zero());
-        self.ready > 0 && funded && self.resting.is_none()
+    pub(super) fn is_funded(&self) -> bool {
+        self.budget().is_none_or(|budget| !budget.is_zero())
     }
 
     pub(super) fn is_own_time(&self) -> bool {
@@ -95,12 +98,20 @@ impl<P, V: Server> Node<P, V> {
     /// How its parent's policy sees it.
     #[inline]
     pub(super) fn attributes(&self) -> Attributes {
-        Attributes {
+        let mut attributes = Attributes {
             priority: self.priority,
             absolute_deadline: self.deadline,
             release: self.release,
             order: self.order,
+        };
+        if let Some(raised) = self
+            .raised
+            .filter(|raised| !self.priority.is_higher_than(*raised))
+        {
+            attributes.priority = raised;
+            attributes.release = Instant::ZERO;
         }
+        attributes
     }
 
     pub(super) fn id(&self, index: u16) -> NodeId {

@@ -1,6 +1,6 @@
 //! Time passes: charges go up to every server on the way, and budgets come back.
 
-use punctual_model::{Instant, Span, Work};
+use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::Tree;
 use super::node::{ROOT, Supply};
@@ -34,22 +34,33 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 
     /// The subtree of node `at` has executed: every server from there up pays.
-    pub(super) fn charge_path<S: Sink>(&mut self, now: Instant, at: u16, work: Work, sink: &mut S) {
+    pub(super) fn charge_path<S: Sink>(
+        &mut self,
+        now: Instant,
+        (at, thread): (u16, Option<ThreadId>),
+        work: Work,
+        sink: &mut S,
+    ) {
+        let mut beyond = Work::ZERO;
         let mut on = at;
         while on != ROOT {
             let entity = self.entity(on);
             let node = &mut self.nodes[usize::from(on)];
             if let Supply::Server(server) = &mut node.supply {
+                beyond = beyond.max(work.saturating_sub(server.budget()));
                 server.charge(now, work);
             }
             on = node.parent;
             self.nodes[usize::from(on)].policy.charge(entity, work);
         }
+        if let Some(thread) = thread.filter(|_| !beyond.is_zero()) {
+            self.overdraw(thread, beyond);
+        }
         let mut on = at;
         while on != ROOT {
             let node = &self.nodes[usize::from(on)];
             if let Some(budget) = node.budget() {
-                if budget.is_zero() {
+                if budget.is_zero() && !node.reported.is_zero() {
                     let node = node.id(on);
                     sink.trace(now, TraceEvent::ServerExhausted { node });
                 }

@@ -9,4 +9,5 @@ mod histories;
 mod manage;
 mod own_time;
 mod tree_histories;
+mod tree_sections;
 mod trees;
