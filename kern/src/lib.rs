@@ -31,6 +31,7 @@ extern crate alloc;
 
 mod background;
 mod capability;
+mod child;
 mod constraint;
 mod event;
 mod heap;
@@ -52,6 +53,7 @@ mod tree;
 mod urgency;
 
 pub use capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, Transfer};
+pub use child::ChildScheduler;
 pub use constraint::Constraint;
 pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
 pub use heap::ReadyQueue;

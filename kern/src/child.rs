@@ -1,0 +1,170 @@
+//! The code of a scheduler that decides on its own supply: a policy, and what it knows.
+//!
+//! A platform lets a child run ([`crate::Next::RunChild`]) by executing its code: the child *looks*
+//! at its ready threads, *decides* with its policy, and answers ([`crate::Event::ChildPicked`]). The
+//! look is the core's (short, the platform lets nothing come between); the decision is the child's
+//! own and may take any time, or never end: that is charged to the child. What became ready after
+//! the look makes the answer stale, and the child decides again.
+//!
+//! Source: CompOSe §4.2 (application-time scheduling); Slite §III.B (schedulers learn by events).
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use punctual_model::{Instant, ThreadId, Work};
+
+use crate::hierarchy::Hierarchy;
+use crate::manage::ChildPick;
+use crate::node::NodeId;
+use crate::policy::{Attributes, Policy};
+use crate::shard::Shard;
+
+/// A ready thread as the child saw it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    thread: ThreadId,
+    attributes: Attributes,
+    /// Its job, and what that had received.
+    job: u64,
+    received: Work,
+}
+
+/// A child scheduler, as the platform executes it.
+pub struct ChildScheduler {
+    node: NodeId,
+    policy: Box<dyn Policy + Send>,
+    /// The ready threads at the last look, by index.
+    seen: Vec<Seen>,
+    epoch: u32,
+    /// The ready threads that the policy knows, by index.
+    known: Box<[Option<Seen>]>,
+}
+
+impl ChildScheduler {
+    /// The scheduler `node`, with a policy for threads with an index below `threads`.
+    pub fn new(node: NodeId, threads: usize, policy: Box<dyn Policy + Send>) -> ChildScheduler {
+        ChildScheduler {
+            node,
+            policy,
+            seen: Vec::with_capacity(threads),
+            epoch: 0,
+            known: vec![None; threads].into_boxed_slice(),
+        }
+    }
+
+    /// Which scheduler it is.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Sees which of its threads are ready. Nothing may come between two parts of it. O(threads of
+    /// the shard).
+    pub fn look<H: Hierarchy>(&mut self, shard: &Shard<H>) {
+        self.epoch = shard.epoch(self.node).unwrap_or(self.epoch);
+        self.seen.clear();
+        let room = self.known.len();
+        for (thread, attributes) in shard.ready_in(self.node).take(room) {
+            let job = shard.job(thread);
+            self.seen.push(Seen {
+                thread,
+                attributes,
+                job: job.map_or(0, |job| job.index),
+                received: job.map_or(Work::ZERO, |job| job.received),
+            });
+        }
+    }
+
+    /// Decides on what it saw: the answer to give at `now`. O(threads · log threads).
+    pub fn decide(&mut self, now: Instant) -> ChildPick {
+        self.take_charges();
+        self.forget();
+        self.learn();
+        let pick = self.policy.pick(now);
+        ChildPick {
+            child: self.node,
+            epoch: self.epoch,
+            thread: pick.entity,
+            until: pick.until,
+        }
+    }
+
+    /// The answer of a scheduler that has nothing to say any more, on what it saw: nobody runs until
+    /// its ready threads change.
+    pub fn decline(&self) -> ChildPick {
+        ChildPick {
+            child: self.node,
+            epoch: self.epoch,
+            thread: None,
+            until: None,
+        }
+    }
+
+    /// A thread of its own has given up its turn.
+    pub fn yield_now(&mut self, thread: ThreadId) {
+        if self.knows(thread) {
+            self.policy.yield_now(thread);
+        }
+    }
+
+    fn knows(&self, thread: ThreadId) -> bool {
+        let known = self.known.get(thread.index()).copied().flatten();
+        known.is_some_and(|known| known.thread == thread)
+    }
+
+    /// What its threads have executed since it decided last.
+    fn take_charges(&mut self) {
+        for seen in &self.seen {
+            let Some(Some(known)) = self.known.get_mut(seen.thread.index()) else {
+                continue;
+            };
+            if known.thread == seen.thread && known.job == seen.job {
+                let work = seen.received.saturating_sub(known.received);
+                known.received = seen.received;
+                if !work.is_zero() {
+                    self.policy.charge(seen.thread, work);
+                }
+            }
+        }
+    }
+
+    /// Threads that are not ready any more, or have a new job.
+    fn forget(&mut self) {
+        let mut seen = self.seen.iter().peekable();
+        for (index, place) in self.known.iter_mut().enumerate() {
+            let same = seen.next_if(|seen| seen.thread.index() == index);
+            let Some(known) = *place else { continue };
+            if !same.is_some_and(|s| s.thread == known.thread && s.job == known.job) {
+                self.policy.block(known.thread);
+                *place = None;
+            }
+        }
+    }
+
+    fn learn(&mut self) {
+        for seen in &self.seen {
+            let Some(place) = self.known.get_mut(seen.thread.index()) else {
+                continue;
+            };
+            match place {
+                None => self.policy.wake(seen.thread, &seen.attributes),
+                Some(known) if known.attributes != seen.attributes => {
+                    self.policy.update(seen.thread, &seen.attributes);
+                }
+                Some(_) => {}
+            }
+            *place = Some(*seen);
+        }
+    }
+}
+
+impl fmt::Debug for ChildScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ChildScheduler { node, seen, .. } = self;
+        f.debug_struct("ChildScheduler")
+            .field("node", node)
+            .field("seen", seen)
+            .finish_non_exhaustive()
+    }
+}
