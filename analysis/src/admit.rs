@@ -8,6 +8,7 @@ use core::cmp::Ordering;
 
 use punctual_model::{PolicyKind, Span, System, Task, TaskId};
 
+use crate::blocking::limits;
 use crate::bounds::{Basis, Bound};
 use crate::case::Case;
 use crate::decide::{self, Component};
@@ -83,7 +84,9 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
             });
         }
     }
-    verdict.refusals = refuse::refusals(system, &solution.nodes)?;
+    verdict.refusals = limits::refusals(system);
+    let refusals = refuse::refusals(system, &solution.nodes)?;
+    verdict.refusals.extend(refusals);
     verdict.schedulers = nodes::verdicts(system, &solution.nodes);
     verdict.chains = chain::chains(system, &solution, &verdict.tasks)?;
     let late = chain::refusals(&verdict.chains, &verdict.jitters);
@@ -117,10 +120,6 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
 
 /// References that the analysis follows without asking again.
 pub(crate) fn check(system: &System) -> Checked<()> {
-    if !system.resources.is_empty() {
-        let what = "resources are not analysed".into();
-        return Err(AnalysisError::Invalid { what });
-    }
     nodes::check(system)?;
     for task in &system.tasks {
         if task.cpu.index() >= system.cpus.len() {

@@ -104,7 +104,14 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
         return Ok(vec![None; case.contenders.len()]);
     }
     let mut meter = Meter::new(SPURI_STEPS);
-    let window = match spuri::window(case, &mut meter) {
+    // Every instant would be an offset to try.
+    let fluid = case.contenders.iter().any(|c| c.flow.is_fluid);
+    let window = if fluid {
+        Ok(None)
+    } else {
+        spuri::window(case, &mut meter)
+    };
+    let window = match window {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),

@@ -24,6 +24,7 @@
 
 use alloc::vec::Vec;
 
+use crate::blocking::Blocking;
 use crate::case::{Case, Contender, Taking, Who};
 use crate::demand::Flow;
 use crate::error::{Checked, in_range};
@@ -62,6 +63,15 @@ pub(crate) struct Blocker {
     pub(crate) until: i128,
 }
 
+/// How urgent the job under analysis is, for those who hold what it may wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// By its priority.
+    Priority(u32),
+    /// By its deadline, so long after its offset.
+    Deadline(i128),
+}
+
 /// Where the search over offsets ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
@@ -79,6 +89,9 @@ pub(crate) struct Question<'a> {
     pub(crate) takings: &'a [Taking],
     pub(crate) supply: &'a Supply,
     pub(crate) blockers: Vec<Blocker>,
+    /// Whose locks may block, besides.
+    pub(crate) case: &'a Case,
+    pub(crate) urgency: Urgency,
     /// Once started, a job of `own` is not preempted.
     pub(crate) runs_through: bool,
     pub(crate) until: Until,
@@ -104,6 +117,22 @@ pub(crate) struct Worst {
 }
 
 impl Rival<'_> {
+    /// Work that goes before a job released at `offset`, among what is released in `window`.
+    pub(crate) fn work(&self, window: u64, offset: u64) -> Checked<u64> {
+        let flow = &self.contender.flow;
+        if !flow.is_fluid {
+            return flow.work_of(self.jobs(window, offset)?);
+        }
+        let released = flow.request_bound(window)?;
+        let Urgent::Deadline { shift } = self.urgent else {
+            return Ok(released);
+        };
+        // A server's relative deadline is its period.
+        let due = i128::from(offset) + shift + i128::from(self.contender.deadline);
+        let due = u64::try_from(due.max(0)).map_or(Ok(u64::MAX), |due| flow.share_of(due))?;
+        Ok(released.min(due))
+    }
+
     /// Jobs that go before a job released at `offset`, among those released in `window`.
     pub(crate) fn jobs(&self, window: u64, offset: u64) -> Checked<u64> {
         let flow = &self.contender.flow;
@@ -170,6 +199,25 @@ impl Question<'_> {
         reaching.max_by_key(|b| b.length)
     }
 
+    /// The critical sections that block a job at this offset.
+    pub(crate) fn locks(&self, offset: u64) -> Checked<Blocking<'_>> {
+        let urgency = match self.urgency {
+            Urgency::Priority(priority) => i128::from(priority),
+            Urgency::Deadline(lead) => -(i128::from(offset) + lead),
+        };
+        self.case.blocking(urgency, Some(self.own.who))
+    }
+
+    /// All that blocks a job at this offset.
+    fn blocking(&self, offset: u64) -> Checked<u64> {
+        let section = self.blocker(offset).map_or(0, |b| b.length);
+        let held = in_range(section.checked_add(self.case.held_above), WHAT)?;
+        if !self.case.has_locks() {
+            return Ok(held);
+        }
+        in_range(held.checked_add(self.locks(offset)?.total), WHAT)
+    }
+
     fn next_offset(&self, offset: u64) -> Option<u64> {
         let own = self.own.flow.separation;
         let own = own.and_then(|t| (offset / t).checked_add(1)?.checked_mul(t));
@@ -181,7 +229,7 @@ impl Question<'_> {
     fn delayed(&self, fixed: u64, window: u64, offset: u64) -> Checked<u64> {
         let mut sum = fixed;
         for rival in &self.rivals {
-            let work = rival.contender.flow.work_of(rival.jobs(window, offset)?)?;
+            let work = rival.work(window, offset)?;
             sum = in_range(sum.checked_add(work), WHAT)?;
         }
         add_takings(self.takings, sum, window)
@@ -189,7 +237,7 @@ impl Question<'_> {
 
     /// The work that goes before the end of the first job, among what is released in `window`.
     pub(crate) fn first_demand(&self, window: u64) -> Checked<u64> {
-        let blocking = self.blocker(0).map_or(0, |b| b.length);
+        let blocking = self.blocking(0)?;
         let fixed = in_range(self.own.flow.cost.checked_add(blocking), WHAT)?;
         self.delayed(fixed, window, 0)
     }
@@ -227,7 +275,9 @@ impl Question<'_> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
-        let steady = self.blockers.iter().all(|b| b.until == i128::MAX);
+        let by_deadline = matches!(self.urgency, Urgency::Deadline(_));
+        let steady = self.blockers.iter().all(|b| b.until == i128::MAX)
+            && !(by_deadline && self.case.has_locks());
         let mut known = 0;
         loop {
             let Some((found, busy)) = self.at(phase, offset, known, meter)? else {
@@ -272,7 +322,7 @@ impl Question<'_> {
             return Ok(busy <= next);
         }
         let own = self.own.flow.work_of(self.own_jobs(offset))?;
-        let blocking = self.blocker(offset).map_or(0, |b| b.length);
+        let blocking = self.blocking(offset)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
         let idle = least_fixed_point(busy, next, |t| {
@@ -298,7 +348,7 @@ impl Question<'_> {
         meter: &mut Meter,
     ) -> Checked<Option<(Worst, u64)>> {
         let jobs = self.own_jobs(offset);
-        let blocking = self.blocker(offset).map_or(0, |b| b.length);
+        let blocking = self.blocking(offset)?;
         let own = self.own.flow.work_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
@@ -380,6 +430,7 @@ pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Chec
 /// O(phases · iterations · tasks).
 pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
     let blocking = case.background.map_or(0, |(_, section)| section - 1);
+    let blocking = in_range(blocking.checked_add(case.held_above), WHAT)?;
     let step = 1 + case.contenders.len() + case.guests.len() + case.takings.len();
     let mut longest = Some(0);
     for phase in 0..case.supply.phases() {

@@ -18,6 +18,7 @@ use core::cmp::Ordering;
 
 use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, Task, TaskId};
 
+use crate::blocking::{Blocking, Locks};
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked};
 use crate::overhead;
@@ -128,6 +129,8 @@ pub(crate) struct Grant {
     /// Longest section that may block everybody here: of background work, or of a less urgent task
     /// of a node above without a server between.
     pub(crate) background: Option<(TaskId, u64)>,
+    /// Sections of resources shared above, as long as they may block everybody here.
+    pub(crate) held_above: u64,
 }
 
 /// One node with everything that its tests need.
@@ -146,6 +149,10 @@ pub(crate) struct Case {
     pub(crate) takings: Vec<Taking>,
     /// Longest section that may block everybody, and whose it is: see [`Grant`].
     pub(crate) background: Option<(TaskId, u64)>,
+    /// See [`Grant`].
+    pub(crate) held_above: u64,
+    /// Critical sections that count in this node.
+    pub(crate) locks: Locks,
 }
 
 impl Case {
@@ -168,6 +175,8 @@ impl Case {
             guests: Vec::new(),
             takings: grant.takings,
             background: grant.background,
+            held_above: grant.held_above,
+            locks: Locks::of_node(system, (cpu, node), policy),
         };
         for (task, id) in system.tasks.iter().zip(0_u32..) {
             if task.cpu != cpu || task.scheduler != node {
@@ -185,6 +194,25 @@ impl Case {
         }
         overhead::add_suspensions(&mut case, system)?;
         Ok(case)
+    }
+
+    /// Whether less urgent holders can keep more urgent work waiting: where nobody is preempted
+    /// they do not, and where turns decide the busy window counts everybody's work.
+    pub(crate) fn has_locks(&self) -> bool {
+        let ordered = matches!(
+            self.policy,
+            PolicyKind::EarliestDeadlineFirst | PolicyKind::FixedPriority { preemptive: true }
+        );
+        ordered && !self.locks.is_empty()
+    }
+
+    /// What locks add to the blocking of work of this urgency.
+    pub(crate) fn blocking(&self, urgency: i128, own: Option<Who>) -> Checked<Blocking<'_>> {
+        if self.has_locks() {
+            self.locks.blocking(urgency, own)
+        } else {
+            Ok(Blocking::default())
+        }
     }
 
     /// Everything that contends here: tasks, servers, guests.
@@ -293,6 +321,7 @@ fn contender(
             separation,
             cost: cost.total()?,
             jitter,
+            is_fluid: false,
         },
         deadline: deadline.ticks(),
         priority: task.priority.number(),

@@ -8,6 +8,7 @@ use core::cmp::Ordering;
 
 use punctual_model::{CpuId, PolicyKind, Requirement, Scheduler, System, TaskId};
 
+use crate::blocking::limits;
 use crate::bounds::{Bound, STEPS};
 use crate::case::{Case, Contender, Who};
 use crate::error::{AnalysisError, Checked};
@@ -16,6 +17,7 @@ use crate::precedence::{self, Edge};
 use crate::supply::Supply;
 use crate::tree::{self, Solved};
 use crate::utilization::{Ratio, compare_with_one};
+use crate::verdict::{Refusal, Subject};
 use crate::{chain, edf, fixed_priority, round_robin, spuri};
 
 /// CPUs whose tasks wait for each other or stand in one chain, directly or through others. What
@@ -150,6 +152,11 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
             .get(task.index())
             .is_some_and(|task| component.contains(task.cpu))
     };
+    let unbounded = limits::refusals(system);
+    let concerns = |refusal: &Refusal| matches!(refusal.subject, Subject::Task(t) if here(t));
+    if unbounded.iter().any(concerns) {
+        return Ok(false);
+    }
     if edges.iter().any(|e| e.can_delay() && here(e.to)) {
         return admits_by_bounds(system, edges, component);
     }

@@ -4,12 +4,18 @@
 //! 1. Arrivals of one stream are at least `separation` apart; a release follows its arrival by at
 //!    most `jitter`, in the order of arrivals.
 //! 2. No job needs more than `cost`.
+//! 3. A *fluid* stream never asks for more than `cost` at once and cost/separation in the long run,
+//!    in any portions: a constant-bandwidth server that wakes up with part of its budget left keeps
+//!    it when it is less than its share until its deadline, and then gets the next in full.
 //!
 //! Sources: Lehoczky 1990 and Tindell, Burns and Wellings 1994 (requests with jitter); Baruah,
-//! Mok and Rosier 1990 (demand bound function); Spuri 1996 (demand with jitter).
+//! Mok and Rosier 1990 (demand bound function); Spuri 1996 (demand with jitter); Abeni and Buttazzo
+//! 1998 (what a constant-bandwidth server demands by its deadlines).
 
 use crate::error::{Checked, in_range};
 use crate::utilization::Ratio;
+
+const WHAT: &str = "work of many jobs";
 
 /// A stream of jobs as the tests see it. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +26,8 @@ pub(crate) struct Flow {
     pub(crate) cost: u64,
     /// Latest release after the arrival.
     pub(crate) jitter: u64,
+    /// In any portions at this rate, instead of whole jobs.
+    pub(crate) is_fluid: bool,
 }
 
 impl Flow {
@@ -36,12 +44,15 @@ impl Flow {
 
     /// Most work requested in a half-open interval of length `window`. O(1).
     pub(crate) fn request_bound(&self, window: u64) -> Checked<u64> {
+        if self.is_fluid && window > 0 {
+            return in_range(self.cost.checked_add(self.share_of(window)?), WHAT);
+        }
         self.work_of(self.releases(window)?)
     }
 
     /// The work of this many jobs. O(1).
     pub(crate) fn work_of(&self, jobs: u64) -> Checked<u64> {
-        in_range(jobs.checked_mul(self.cost), "work of many jobs")
+        in_range(jobs.checked_mul(self.cost), WHAT)
     }
 
     /// How many jobs can have a deadline at or before `at`, when the first is released at 0 with
@@ -57,8 +68,18 @@ impl Flow {
         )
     }
 
+    /// cost/separation of `window`, in whole ticks.
+    pub(crate) fn share_of(&self, window: u64) -> Checked<u64> {
+        let separation = u128::from(self.separation.unwrap_or(u64::MAX));
+        let share = u128::from(self.cost) * u128::from(window) / separation;
+        in_range(u64::try_from(share).ok(), WHAT)
+    }
+
     /// The demand bound function: work released in [0, `at`] with deadlines in it. O(1).
     pub(crate) fn demand_bound(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
+        if self.is_fluid {
+            return self.share_of(at);
+        }
         self.work_of(self.deadlines_until(at, relative_deadline)?)
     }
 
@@ -96,6 +117,7 @@ mod tests {
                 separation: Some(t),
                 cost: 2,
                 jitter: j,
+                is_fluid: false,
             };
             for window in 0..60_u64 {
                 // Arrivals at -J, -J+T, ...; each released as late as it may, but not before 0.
@@ -131,6 +153,7 @@ mod tests {
             separation: None,
             cost: 3,
             jitter: 0,
+            is_fluid: false,
         };
         assert_eq!(flow.request_bound(0), Ok(0));
         assert_eq!(flow.request_bound(u64::MAX), Ok(3));

@@ -67,6 +67,15 @@ pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
         .saturating_sub(1)
 }
 
+/// What critical sections and blocking above add, for deadlines up to `at`.
+fn locked(case: &Case, at: u64) -> Checked<u64> {
+    if case.policy != PolicyKind::EarliestDeadlineFirst {
+        return Ok(0);
+    }
+    let locks = case.blocking(-i128::from(at), None)?.total;
+    in_range(locks.checked_add(case.held_above), WHAT)
+}
+
 /// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
 fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
     if case.takings.is_empty() && case.supply == Supply::Dedicated {
@@ -95,7 +104,8 @@ fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess
     if demand == 0 {
         return Ok(Ok(0));
     }
-    let demand = in_range(demand.checked_add(blocking(case, at)), WHAT)?;
+    let blocking = in_range(blocking(case, at).checked_add(locked(case, at)?), WHAT)?;
+    let demand = in_range(demand.checked_add(blocking), WHAT)?;
     match done_by(case, demand, at, meter)? {
         Some(done) => Ok(Ok(done)),
         None => Ok(Err(Excess {
@@ -122,10 +132,15 @@ fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
 
 /// The latest deadline before `before`.
 fn last_deadline(case: &Case, before: u64) -> Option<u64> {
-    let deadlines = case.contenders.iter();
-    deadlines
-        .filter_map(|c| c.flow.last_deadline(before, c.deadline, false))
-        .max()
+    // What is demanded in any portions is worst at the deadlines of the others while the supply has
+    // no holes; else at every instant.
+    let whole = case.takings.is_empty() && case.supply == Supply::Dedicated;
+    let last = |c: &Contender| match c.flow.is_fluid {
+        true if whole => None,
+        true => before.checked_sub(1).filter(|&at| at > 0),
+        false => c.flow.last_deadline(before, c.deadline, false),
+    };
+    case.contenders.iter().filter_map(last).max()
 }
 
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
@@ -145,6 +160,9 @@ pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Exce
             .filter(|c| c.section > 1)
             .map(blocks_until),
     );
+    if case.has_locks() {
+        steps.extend(case.locks.deadlines());
+    }
     steps.retain(|&d| d < horizon);
     steps.sort_unstable();
     steps.dedup();
@@ -242,7 +260,7 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         constant = constant.checked_add(cost.checked_mul(lead)?.div_ceil(t))?;
         Some(())
     };
-    for c in &case.contenders {
+    for c in case.everybody() {
         let lead = i128::from(c.flow.separation.unwrap_or(0)) + i128::from(c.flow.jitter);
         add(&c.flow, lead - i128::from(c.deadline))?;
     }
@@ -253,6 +271,7 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         )?;
     }
     constant += u128::from(blocking(case, 0));
+    constant += u128::from(case.held_above) + u128::from(case.locks.at_most());
     if let Some(missing) = case.supply.missing() {
         // What is missing in t is at most its share of t, and what is supplied in the delay.
         utilization += (u128::from(missing.demand) * ONE).div_ceil(u128::from(missing.separation));

@@ -81,6 +81,7 @@ impl<'a> Doubts<'a> {
                 self.about_children(own, &mut doubts);
                 self.about_offset(own, worst.offset, &mut doubts);
                 self.about_blocking(place, worst.offset, &mut doubts);
+                self.about_locks(place, worst.offset, &mut doubts);
             }
         }
         self.about_skipping(bounds, &mut doubts);
@@ -113,6 +114,12 @@ impl<'a> Doubts<'a> {
         if let Some(c) = self.case.contenders.iter().find(|c| c.cost.suspension > 0) {
             doubts.push(format!(
                 "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
+                self.name(c)
+            ));
+        }
+        if let Some(c) = self.case.contenders.iter().find(|c| c.cost.fitting > 0) {
+            doubts.push(format!(
+                "{} is taken to find each budget just too short for its section",
                 self.name(c)
             ));
         }
@@ -243,6 +250,22 @@ impl<'a> Doubts<'a> {
                  of {} may not allow",
                 self.name(clock)
             ));
+        }
+    }
+
+    fn about_locks(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
+        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let question = match self.case.policy {
+            PolicyKind::EarliestDeadlineFirst => spuri::question(self.case, place, 0),
+            _ => fixed_priority::question(self.case, place, None),
+        };
+        let held = question.locks(offset).is_ok_and(|l| !l.sections.is_empty());
+        if held || self.case.held_above > 0 || (edf && self.case.has_locks()) {
+            doubts.push(
+                "every section that may block it is taken to be held, for its whole length, when \
+                 it is released"
+                    .into(),
+            );
         }
     }
 

@@ -73,11 +73,12 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
     push(own.who.name(system).to_string(), w.job + 1, own.flow.cost);
     for rival in &question.rivals {
         let what = rival.contender.who.name(system).to_string();
-        push(
-            what,
-            rival.jobs(w.reach, w.offset)?,
-            rival.contender.flow.cost,
-        );
+        if rival.contender.flow.is_fluid {
+            push(what, 1, rival.work(w.reach, w.offset)?);
+        } else {
+            let jobs = rival.jobs(w.reach, w.offset)?;
+            push(what, jobs, rival.contender.flow.cost);
+        }
     }
     if let Some(blocker) = question.blocker(w.offset) {
         let whose = blocker
@@ -89,7 +90,25 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
             blocker.length,
         );
     }
+    for section in question.locks(w.offset)?.sections {
+        let holder = system.tasks.get(section.holder.index());
+        let resource = system.resources.get(section.resource.index());
+        let (Some(holder), Some(resource)) = (holder, resource) else {
+            continue;
+        };
+        let what = format!("blocked by {} in {}", holder.name, resource.name);
+        push(what, 1, section.length);
+    }
+    push("blocked by locks held above".into(), 1, case.held_above);
     for taking in &case.takings {
+        if taking.flow.is_fluid {
+            push(
+                taking.name.clone(),
+                1,
+                taking.flow.request_bound(w.completion)?,
+            );
+            continue;
+        }
         push(
             taking.name.clone(),
             taking.flow.releases(w.completion)?,
@@ -158,7 +177,7 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
     }
     words += &jitter_words(own);
     let cost = &own.cost;
-    if cost.overhead > 0 || cost.suspension > 0 {
+    if cost.overhead > 0 || cost.is_padded() {
         words += &format!("; each own job: {} wcet", readable(cost.wcet));
         if cost.overhead > 0 {
             words += &format!(
@@ -168,6 +187,10 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
         }
         if cost.suspension > 0 {
             words += &format!(" + {} suspension", readable(cost.suspension));
+        }
+        if cost.fitting > 0 {
+            let waits = readable(cost.fitting);
+            words += &format!(" + {waits} waiting for budgets that its sections fit into");
         }
     }
     words

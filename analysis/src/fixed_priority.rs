@@ -19,7 +19,7 @@ use core::cmp::Ordering;
 
 use punctual_model::PolicyKind;
 
-use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst};
+use crate::busy_window::{Blocker, Question, Rival, Until, Urgency, Urgent, Worst};
 use crate::case::{Case, Contender, Who};
 use crate::error::Checked;
 use crate::fixed_point::Meter;
@@ -74,14 +74,11 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     }
     // Guests go before with their child's priority; their sections stay inside the child.
     let guests = case.guests.iter().map(|g| &g.contender);
-    rivals.extend(
-        guests
-            .filter(|g| !own_is_higher(case.policy, own, g))
-            .map(|g| Rival {
-                contender: g,
-                urgent: Urgent::Always,
-            }),
-    );
+    let guests = guests.filter(|g| g.who != own.who && !own_is_higher(case.policy, own, g));
+    rivals.extend(guests.map(|g| Rival {
+        contender: g,
+        urgent: Urgent::Always,
+    }));
     if let Some((task, section)) = case.background {
         blockers.push(Blocker {
             who: Some(Who::Task(task)),
@@ -104,6 +101,8 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
         takings: &case.takings,
         supply: &case.supply,
         blockers,
+        case,
+        urgency: Urgency::Priority(own.priority),
         runs_through: own.whole,
         until: Until::Idle { or },
         enough,

@@ -25,6 +25,7 @@
 extern crate alloc;
 
 mod admit;
+mod blocking;
 mod bounds;
 mod busy_window;
 mod case;

@@ -19,8 +19,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Machine, PolicyKind, Scheduler, Supply, System, Task};
+use punctual_model::{Machine, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
+use crate::blocking::budget_end;
 use crate::case::{Case, Source, Taking};
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked, in_range};
@@ -35,15 +36,21 @@ pub(crate) struct Cost {
     pub(crate) overhead: u64,
     /// Suspension, and what may block it when it resumes.
     pub(crate) suspension: u64,
+    /// Waiting for budgets that its sections fit into.
+    pub(crate) fitting: u64,
 }
 
 impl Cost {
     /// All of it.
     pub(crate) fn total(&self) -> Checked<u64> {
-        in_range(
-            self.computing()?.checked_add(self.suspension),
-            "cost of a job",
-        )
+        let idle = self.suspension.checked_add(self.fitting);
+        let all = idle.and_then(|idle| self.computing().ok()?.checked_add(idle));
+        in_range(all, "cost of a job")
+    }
+
+    /// Whether something is counted as computation that is none: no simulation would show it.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.suspension > 0 || self.fitting > 0
     }
 
     /// The part that is spent on the processor without a break.
@@ -57,7 +64,12 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
     let machine = &system.machine;
     let episode = episode(machine)?;
     let timer = machine.timer.ticks();
-    let resumes = u64::from(suspensions(task));
+    // Who waits for a holder goes off the processor, and comes back.
+    let waits = task.uses.iter().filter(|u| {
+        let resource = system.resources.get(u.resource.index());
+        resource.is_some_and(|r| r.protocol == Protocol::Inheritance)
+    });
+    let resumes = u64::from(suspensions(task)) + waits.count() as u64;
     let (episodes, timers) = match policy {
         PolicyKind::RoundRobin { timeslice } if timeslice.is_zero() => {
             let what = "a round-robin timeslice is 0s".into();
@@ -78,6 +90,7 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
         suspension: task.max_suspension.ticks(),
+        fitting: budget_end::fitting(system, task)?,
     })
 }
 
@@ -105,6 +118,7 @@ pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked
             cost: in_range(machine.timer.ticks().checked_mul(2), "timer entries")?,
             // The two of one period and that of the next may come together.
             jitter: server.period.ticks(),
+            is_fluid: false,
         },
         source: Source::Machine,
     }))
@@ -138,6 +152,13 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
             .map(|c| c.section);
         let background = case.background.map(|(_, section)| section);
         let section = others.chain(background).max().unwrap_or(0);
+        let urgency = match case.policy {
+            PolicyKind::EarliestDeadlineFirst => -i128::from(case.contenders[i].deadline),
+            _ => i128::from(case.contenders[i].priority),
+        };
+        let locked = case.blocking(urgency, Some(own))?.total;
+        let held = locked.checked_add(case.held_above);
+        let section = in_range(held.and_then(|l| l.checked_add(section)), "suspension")?;
         // While it sleeps and nobody else has work, a server may lose what is left of its budget,
         // and the next one; whole periods of sleep are covered by counting sleep as computation.
         let budget = match &case.supply {
@@ -166,6 +187,7 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
             separation: task.class.min_separation().map(punctual_model::Span::ticks),
             cost: machine.timer.ticks(),
             jitter: task.jitter.ticks(),
+            is_fluid: false,
         },
         source: Source::Machine,
     }))
@@ -186,6 +208,7 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
             separation: Some(reserve.period.ticks()),
             cost: reserve.budget.ticks(),
             jitter: 0,
+            is_fluid: false,
         };
         takings.push(Taking {
             name: reserve.name.clone(),

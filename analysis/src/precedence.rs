@@ -327,6 +327,7 @@ fn with_waiting(system: &System, case: &Case, waiting: &[u64]) -> Checked<Case> 
         supply: case.supply.clone(),
         takings: case.takings.clone(),
         background: case.background,
+        held_above: case.held_above,
     };
     let mut changed = Case::build(system, (case.cpu, case.node), grant, waiting)?;
     let servers = case.contenders.iter().filter(|c| c.who.task().is_none());

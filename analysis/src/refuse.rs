@@ -123,7 +123,7 @@ fn server_refusal(
     let mut refusal = refusal(Subject::Scheduler(id), name, reason);
     let sure = case
         .everybody()
-        .all(|c| c.waiting == 0 && c.cost.suspension == 0);
+        .all(|c| c.waiting == 0 && !c.cost.is_padded());
     let ranked = matches!(case.policy, PolicyKind::FixedPriority { .. });
     if sure
         && ranked
@@ -243,7 +243,7 @@ fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String 
 fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Refusal {
     let Some(excess) = excess else { return refusal };
     // Counting suspension or waiting as demand is safe, but no simulation would show the miss.
-    if case.contenders.iter().any(|c| c.cost.suspension > 0) {
+    if case.everybody().any(|c| c.cost.is_padded()) {
         return refusal;
     }
     refusal.witness = Some(Witness::Demand {
@@ -310,7 +310,7 @@ fn missing_job(
     let hidden = case
         .contenders
         .iter()
-        .any(|c| c.waiting > 0 || c.cost.suspension > 0);
+        .any(|c| c.waiting > 0 || c.cost.is_padded());
     let by_window = matches!(
         bound,
         Some(Bound {

@@ -14,7 +14,7 @@
 
 use alloc::vec::Vec;
 
-use crate::busy_window::{Blocker, Question, Rival, Until, Urgent, Worst, longest};
+use crate::busy_window::{Blocker, Question, Rival, Until, Urgency, Urgent, Worst, longest};
 use crate::case::{Case, Contender, Who};
 use crate::error::Checked;
 use crate::fixed_point::Meter;
@@ -53,10 +53,10 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
 pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
     // Single jobs become urgent enough once, at a difference of deadlines.
-    let once = case.contenders.iter().any(|c| c.flow.separation.is_none());
+    let once = case.everybody().any(|c| c.flow.separation.is_none());
     let latest = |c: &Contender| c.deadline.saturating_add(c.flow.jitter);
     let first = if once {
-        case.contenders.iter().map(latest).max().unwrap_or(0)
+        case.everybody().map(latest).max().unwrap_or(0)
     } else {
         0
     };
@@ -72,7 +72,7 @@ pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
 /// The question for the contender at `place` in a busy window of length `window`.
 pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
     let own = &case.contenders[place];
-    let others = case.contenders.iter().filter(|c| c.who != own.who);
+    let others = case.everybody().filter(|c| c.who != own.who);
     let rivals = others.map(|other| Rival {
         contender: other,
         urgent: Urgent::Deadline {
@@ -85,6 +85,8 @@ pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
         takings: &case.takings,
         supply: &case.supply,
         blockers: blockers(case, own),
+        case,
+        urgency: Urgency::Deadline(i128::from(own.deadline) - i128::from(own.own_jitter())),
         runs_through: false,
         until: Until::Offset(window),
         enough: None,

@@ -13,7 +13,9 @@
 //!    other children. A child without one is blocked by these and by its own.
 //! 2. A server contends with its whole budget in every period, whether its tasks need it or not.
 //!    A deferrable one may use a budget at the end of its period and the next at once: as if
-//!    released up to T − Q late (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF).
+//!    released up to T − Q late (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). A
+//!    constant-bandwidth one demands in any portions, at its rate and one budget ahead of it.
+//!    Where holders may overrun its budget, they do so once in a window (`blocking`).
 //! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of
 //!    slots exactly; from a budget, the time between the slots is taken like any other taking.
 //! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to wait
@@ -28,6 +30,7 @@ use punctual_model::{
     Class, CpuId, PolicyKind, SchedulerId, ServerKind, Slot, Span, System, TaskId,
 };
 
+use crate::blocking::budget_end;
 use crate::bounds::Bound;
 use crate::case::{
     Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background,
@@ -124,6 +127,7 @@ impl Walk<'_> {
             supply: Supply::Dedicated,
             takings,
             background,
+            held_above: 0,
         })
     }
 
@@ -159,8 +163,9 @@ impl Walk<'_> {
         for (id, child) in self.children(node) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
-                    case.contenders
-                        .push(contender_of(id, child, server, case.policy)?);
+                    let contender = contender_of(id, child, server, case.policy)?;
+                    self.add_overrun(&mut case, id, &contender)?;
+                    case.contenders.push(contender);
                 }
                 punctual_model::Supply::Shared => self.add_guests(&mut case, id, child)?,
                 punctual_model::Supply::Slots(_) => {
@@ -173,6 +178,27 @@ impl Walk<'_> {
             }
         }
         Ok(case)
+    }
+
+    /// A holder below a server may go on beyond its budget, which the next one pays back: once.
+    fn add_overrun(&self, case: &mut Case, id: SchedulerId, server: &Contender) -> Checked<()> {
+        let overrun = budget_end::overrun(self.system, id)?;
+        if overrun > 0 {
+            let mut contender = server.clone();
+            contender.flow = Flow {
+                separation: None,
+                cost: overrun,
+                jitter: server.kept,
+                is_fluid: false,
+            };
+            contender.section = 0;
+            contender.arrival = Arrival::Free;
+            case.guests.push(Guest {
+                child: id,
+                contender,
+            });
+        }
+        Ok(())
     }
 
     /// All work below a child without a budget of its own.
@@ -194,6 +220,7 @@ impl Walk<'_> {
                 supply: case.supply.clone(),
                 takings: Vec::new(),
                 background: None,
+                held_above: 0,
             };
             let below = self.case(Some(id), grant)?;
             let guests = below.guests.into_iter().map(|g| g.contender);
@@ -229,6 +256,7 @@ impl Walk<'_> {
                 separation: Some(frame.ticks()),
                 cost: slot.length.ticks(),
                 jitter: 0,
+                is_fluid: false,
             },
             kept: 0,
             deadline: frame.ticks(),
@@ -261,6 +289,7 @@ impl Walk<'_> {
     ) -> Checked<()> {
         let head = Grant {
             background: None,
+            held_above: 0,
             ..grant.clone()
         };
         let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
@@ -320,6 +349,7 @@ impl Walk<'_> {
                         separation: Some(table.frame()),
                         cost: length,
                         jitter: 0,
+                        is_fluid: false,
                     },
                     source: Source::Work(Arrival::Clock(at)),
                 }));
@@ -330,6 +360,7 @@ impl Walk<'_> {
             supply,
             takings,
             background: None,
+            held_above: grant.held_above,
         })
     }
 
@@ -350,12 +381,13 @@ impl Walk<'_> {
                 supply: supply.map_or(Supply::Nothing, Supply::Budget),
                 takings: Vec::new(),
                 background: None,
+                held_above: 0,
             };
             open.push((Some(id), grant));
         }
         for (id, child) in self.children(case.node) {
             if child.supply == punctual_model::Supply::Shared {
-                open.push((Some(id), shared_grant(self.system, case, id, child)));
+                open.push((Some(id), shared_grant(self.system, case, id, child)?));
             }
         }
         Ok(())
@@ -376,19 +408,7 @@ impl Walk<'_> {
         else {
             return Ok(None);
         };
-        // Each budget starts cold, and again after each job that preempts it.
-        let episode = overhead::episode(&self.system.machine)?;
-        let mut lost = episode;
-        if episode > 0 {
-            let others = case.everybody().filter(|c| c.who != contender.who);
-            for other in others {
-                let times = other.flow.releases(response)?;
-                lost = in_range(
-                    times.checked_mul(episode).and_then(|l| l.checked_add(lost)),
-                    "overheads",
-                )?;
-            }
-        }
+        let lost = self.lost_to_overheads(id, response)?;
         let budget = server.budget.ticks();
         Ok(Budget::new(&Served {
             kind: server.kind,
@@ -396,33 +416,63 @@ impl Walk<'_> {
             budget,
             period: server.period.ticks(),
             response,
-            merges: self.may_merge(id, server.period.ticks())?,
+            merges: self.may_merge(id, server.period.ticks()),
+            overrun: budget_end::overrun(self.system, id)?,
         }))
     }
 
-    /// Whether a sporadic server may be activated more often within a period than it can remember.
-    fn may_merge(&self, id: SchedulerId, period: u64) -> Checked<bool> {
-        let mut activations = 1_u64;
+    /// What a budget loses: each starts cold, and again after each job that may preempt it.
+    fn lost_to_overheads(&self, id: SchedulerId, response: u64) -> Checked<u64> {
+        let episode = overhead::episode(&self.system.machine)?;
+        if episode == 0 {
+            return Ok(0);
+        }
+        let mut times = 1_u64;
+        for task in self.system.tasks.iter().filter(|t| t.cpu == self.cpu) {
+            let inside = task.scheduler.is_some_and(|home| self.is_below(home, id));
+            let Some(separation) = task.class.min_separation() else {
+                times = times.saturating_add(u64::from(!inside));
+                continue;
+            };
+            if !inside {
+                let reach = response.saturating_add(task.jitter.ticks());
+                let jobs = reach.div_ceil(separation.ticks().max(1));
+                let resumes = u64::from(task.suspensions).saturating_add(1);
+                times = times.saturating_add(jobs.saturating_mul(resumes));
+            }
+        }
+        in_range(times.checked_mul(episode), "overheads of a budget")
+    }
+
+    /// Whether a sporadic server's amounts may come to have more instants than it can remember.
+    /// Each instant is one at which work arrived, any number of periods later: where all arrive by
+    /// the clock at rates that fit the period, there are only so many.
+    fn may_merge(&self, id: SchedulerId, period: u64) -> bool {
+        let mut instants = 0_u64;
         for (scheduler, _) in self.schedulers() {
             if !self.is_below(scheduler, id) {
                 continue;
             }
-            for (_, task) in self.tasks_of(Some(scheduler)) {
-                let Some(separation) = task.class.min_separation() else {
-                    // Background work may come and go as it likes.
-                    return Ok(true);
-                };
-                let jitter = task.jitter.ticks().saturating_add(period);
-                let jobs = jitter.div_ceil(separation.ticks().max(1)).saturating_add(1);
-                let resumes = u64::from(task.suspensions).saturating_add(1);
-                activations = activations.saturating_add(jobs.saturating_mul(resumes));
-            }
             if scheduler != id {
-                // A budget below that comes late may wake it again.
-                activations = activations.saturating_add(REPLENISHMENTS);
+                return true;
+            }
+            for (_, task) in self.tasks_of(Some(scheduler)) {
+                let steady = task.class.arrives_by_clock()
+                    && task.jitter.is_zero()
+                    && task.max_suspension.is_zero()
+                    && task.after.is_empty()
+                    && task.follows.is_empty()
+                    && task.uses.is_empty();
+                let separation = task.class.min_separation().map_or(0, Span::ticks);
+                let fits = separation > 0
+                    && (separation.is_multiple_of(period) || period.is_multiple_of(separation));
+                if !steady || !fits {
+                    return true;
+                }
+                instants = instants.saturating_add(period.div_ceil(separation));
             }
         }
-        Ok(activations >= REPLENISHMENTS)
+        instants >= REPLENISHMENTS
     }
 
     /// Whether `node` is `top` or below it.
@@ -469,11 +519,10 @@ fn contender_of(
     }
     let kept = match server.kind {
         ServerKind::Deferrable => period - budget,
-        // Its deadline moves with its use: no interval demands more than budget/period (Abeni and
-        // Buttazzo 1998, Theorem 1). A parent that looks at priorities does not see the deadline.
-        ServerKind::ConstantBandwidth if policy == PolicyKind::EarliestDeadlineFirst => 0,
-        ServerKind::ConstantBandwidth => period,
-        ServerKind::Polling | ServerKind::Sporadic | ServerKind::PeriodicResource => 0,
+        ServerKind::Polling
+        | ServerKind::Sporadic
+        | ServerKind::ConstantBandwidth
+        | ServerKind::PeriodicResource => 0,
     };
     let runs_through = matches!(
         policy,
@@ -485,6 +534,7 @@ fn contender_of(
             separation: Some(period),
             cost: budget,
             jitter: kept,
+            is_fluid: server.kind == ServerKind::ConstantBandwidth,
         },
         kept,
         deadline: period,
@@ -509,7 +559,7 @@ fn shared_grant(
     case: &Case,
     id: SchedulerId,
     child: &punctual_model::Scheduler,
-) -> Grant {
+) -> Checked<Grant> {
     let mut takings = case.takings.clone();
     let mut background = case.background;
     let goes_before =
@@ -529,9 +579,12 @@ fn shared_grant(
             note_background(&mut background, task, contender.section);
         }
     }
-    Grant {
+    let urgency = i128::from(child.priority.number());
+    let held = case.blocking(urgency, Some(Who::Server(id)))?.total;
+    Ok(Grant {
         supply: case.supply.clone(),
         takings,
         background,
-    }
+        held_above: in_range(case.held_above.checked_add(held), "blocking")?,
+    })
 }

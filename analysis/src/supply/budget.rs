@@ -21,8 +21,11 @@
 //!   left is less than its share until then.)
 //! * T for a polling server: what arrives just after it looked waits for a whole period.
 //! * T − Q for a sporadic server whose amounts come back each on its own, as its every unit comes
-//!   back T after it was there; T where the bounded list may have to merge, for merging moves an
-//!   amount to a later one, never past T after the last use.
+//!   back T after it was there; T where the bounded list may have to merge: while there is work it
+//!   merges at most once, at the beginning, and nothing moves past T after the last use before.
+//!
+//! Where a holder of a lock may overrun a budget and pay back from the next (`blocking`), so much of
+//! the supply was used before the window began.
 //!
 //! # Assumptions
 //! 1. R ≤ T: shown at the parent, else there is no such supply.
@@ -43,6 +46,8 @@ pub(crate) struct Budget {
     wait: u64,
     /// W(r) − r for all r: R − Q.
     late: u64,
+    /// Work given beyond the last budget before the window, and paid back from the next ones.
+    owed: u64,
 }
 
 /// What is known of a server at its parent.
@@ -58,6 +63,8 @@ pub(crate) struct Served {
     pub(crate) response: u64,
     /// Whether its replenishments may have to be merged.
     pub(crate) merges: bool,
+    /// Most that it may give beyond a budget.
+    pub(crate) overrun: u64,
 }
 
 impl Budget {
@@ -81,11 +88,13 @@ impl Budget {
             period: served.period,
             wait,
             late,
+            owed: served.overrun,
         })
     }
 
     /// How long `work` (above zero) takes; `None` beyond 64 bits. O(1).
     pub(crate) fn time_for(&self, work: u64) -> Option<u64> {
+        let work = work.checked_add(self.owed)?;
         let periods = (work - 1) / self.budget;
         let rest = work - periods * self.budget;
         let came = periods.checked_mul(self.period)?.checked_add(self.wait)?;
@@ -102,15 +111,12 @@ impl Budget {
         self.budget
     }
 
-    /// The longest time without any supply.
-    pub(crate) fn blackout(&self) -> u64 {
-        self.wait + self.late
-    }
-
     /// See [`super::Supply::delay`]: just before the first unit of a budget comes, m·Q units have
-    /// taken blackout + m·T.
+    /// taken `wait` + `late` + m·T, the work owed among them.
     pub(crate) fn delay(&self) -> u64 {
-        self.blackout()
+        let owed = u128::from(self.owed) * u128::from(self.period);
+        let owed = u64::try_from(owed.div_ceil(u128::from(self.budget))).unwrap_or(u64::MAX);
+        self.wait.saturating_add(self.late).saturating_add(owed)
     }
 
     /// The share that is not supplied.
@@ -134,6 +140,7 @@ mod tests {
             period,
             response,
             merges: false,
+            overrun: 0,
         };
         Budget::new(&served).expect("a budget within its period")
     }
@@ -162,6 +169,7 @@ mod tests {
             period: 10,
             response: 11,
             merges: false,
+            overrun: 0,
         };
         assert_eq!(Budget::new(&served), None);
     }

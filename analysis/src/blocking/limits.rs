@@ -1,0 +1,150 @@
+//! Which uses of resources no test of this crate bounds, and why
+//!
+//! # Assumptions
+//! 1. None: a protocol outside of its own model is refused, not guessed at.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use punctual_model::{
+    AtBudgetEnd, CpuId, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Supply, System,
+    Task, TaskId,
+};
+
+use crate::case::policy_of;
+use crate::verdict::{Refusal, Subject};
+
+type Node = (CpuId, Option<SchedulerId>);
+
+/// A refusal for the first user of every resource that nothing bounds. O(resources · tasks · depth).
+pub(crate) fn refusals(system: &System) -> Vec<Refusal> {
+    let ids = (0_u16..).map(ResourceId);
+    let found = ids.zip(&system.resources).filter_map(|(id, resource)| {
+        let users = users(system, id);
+        let (task, why) = unbounded(system, id, resource, &users)?;
+        let name = system.tasks[task.index()].name.clone();
+        Some(Refusal {
+            subject: Subject::Task(task),
+            reason: format!("{name} uses {}: {why}", resource.name),
+            name,
+            witness: None,
+            situation: String::new(),
+            fix: None,
+            advice: String::new(),
+        })
+    });
+    found.collect()
+}
+
+fn users(system: &System, resource: ResourceId) -> Vec<(TaskId, &Task)> {
+    let all = (0_u32..).map(TaskId).zip(&system.tasks);
+    all.filter(|(_, task)| task.uses.iter().any(|u| u.resource == resource))
+        .collect()
+}
+
+fn node_of(task: &Task) -> Node {
+    (task.cpu, task.scheduler)
+}
+
+/// Nodes from that of a task up to its CPU's own.
+fn path(system: &System, (cpu, node): Node) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let mut at = node;
+    for _ in 0..=system.schedulers.len() {
+        nodes.push((cpu, at));
+        let Some(id) = at else { break };
+        at = system.schedulers.get(id.index()).and_then(|s| s.parent);
+    }
+    nodes
+}
+
+fn unbounded(
+    system: &System,
+    id: ResourceId,
+    resource: &Resource,
+    users: &[(TaskId, &Task)],
+) -> Option<(TaskId, String)> {
+    let (first, rest) = users.split_first()?;
+    if let Some((other, _)) = rest.iter().find(|(_, t)| t.cpu != first.1.cpu) {
+        let why = "its users are on several CPUs, and waiting across CPUs is not bounded";
+        return Some((*other, why.to_string()));
+    }
+    for (task, model) in users {
+        let why = alone(system, id, resource, model);
+        if let Some(why) = why {
+            return Some((*task, why));
+        }
+    }
+    let apart = rest.iter().find(|(_, t)| node_of(t) != node_of(first.1))?;
+    together(system, resource, users).map(|why| (apart.0, why))
+}
+
+/// What is wrong with one user in its own node.
+fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> Option<String> {
+    let policy = policy_of(system, task.cpu, task.scheduler).ok()?;
+    let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
+    let by_deadline = policy == PolicyKind::EarliestDeadlineFirst;
+    match resource.protocol {
+        Protocol::ImmediateCeiling if !by_priority => {
+            return Some(format!(
+                "a ceiling is a priority, and {} has none",
+                policy.name()
+            ));
+        }
+        Protocol::StackResource if !by_priority && !by_deadline => {
+            return Some(format!(
+                "srp needs urgencies, and {} has none",
+                policy.name()
+            ));
+        }
+        _ => {}
+    }
+    if resource.at_budget_end == AtBudgetEnd::Overrun {
+        return None;
+    }
+    let servers: Vec<u64> = path(system, node_of(task))
+        .iter()
+        .filter_map(
+            |(_, node)| match system.schedulers.get((*node)?.index())?.supply {
+                Supply::Server(server) => Some(server.budget.ticks()),
+                Supply::Shared | Supply::Slots(_) => None,
+            },
+        )
+        .collect();
+    let longest = task.uses.iter().filter(|u| u.resource == id);
+    let longest = longest.map(|u| u.length.ticks()).max().unwrap_or(0);
+    if servers.len() > 1 {
+        return Some("a section that waits for several budgets at once is not bounded".into());
+    }
+    servers
+        .iter()
+        .any(|&budget| longest > budget)
+        .then(|| "its section never fits into the budget above it".into())
+}
+
+/// What is wrong with users in several nodes of one CPU.
+fn together(system: &System, resource: &Resource, users: &[(TaskId, &Task)]) -> Option<String> {
+    if resource.protocol != Protocol::ImmediateCeiling {
+        let protocol = resource.protocol.name();
+        return Some(format!(
+            "{protocol} works within one scheduler, its users are in several"
+        ));
+    }
+    let (first, rest) = users.split_first()?;
+    for (_, other) in rest {
+        let (mine, theirs) = (path(system, node_of(first.1)), path(system, node_of(other)));
+        let common = mine.iter().position(|node| theirs.contains(node))?;
+        let below = theirs.iter().take_while(|node| **node != mine[common]);
+        for &(cpu, node) in mine[..=common].iter().chain(below) {
+            let policy = policy_of(system, cpu, node).ok()?;
+            if policy != (PolicyKind::FixedPriority { preemptive: true }) {
+                return Some(format!(
+                    "its users meet through a scheduler whose policy is {}, which knows no ceiling",
+                    policy.name()
+                ));
+            }
+        }
+    }
+    None
+}
