@@ -1,6 +1,8 @@
 //! A verdict for programs: the JSON of `check` (SEMANTICS §6).
 
-use punctual_analysis::{ChainVerdict, JitterVerdict, TaskVerdict, Verdict, Witness};
+use punctual_analysis::{
+    ChainVerdict, JitterVerdict, SchedulerVerdict, TaskVerdict, Verdict, Witness,
+};
 use punctual_model::{CpuId, Span, System, TaskId, readable};
 use serde::Serialize;
 
@@ -14,6 +16,7 @@ pub(crate) struct VerdictJson {
     tasks: Vec<TaskJson>,
     refusals: Vec<RefusalJson>,
     cpus: Vec<CpuJson>,
+    schedulers: Vec<SchedulerJson>,
     chains: Vec<ChainJson>,
     jitters: Vec<JitterJson>,
 }
@@ -76,6 +79,18 @@ struct CpuJson {
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
+struct SchedulerJson {
+    name: String,
+    cpu: String,
+    policy: &'static str,
+    utilization_percent: f64,
+    supply_percent: f64,
+    budget_bound_ns: Option<u64>,
+    blackout_ns: Option<u64>,
+    explanation: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
 struct ChainJson {
     name: String,
     within_ns: u64,
@@ -128,6 +143,11 @@ impl VerdictJson {
                 .iter()
                 .map(|cpu| CpuJson::new(system, cpu))
                 .collect(),
+            schedulers: verdict
+                .schedulers
+                .iter()
+                .map(|scheduler| SchedulerJson::new(system, scheduler))
+                .collect(),
             chains: verdict
                 .chains
                 .iter()
@@ -140,11 +160,10 @@ impl VerdictJson {
 
 impl TaskJson {
     fn new(system: &System, task: &TaskVerdict) -> TaskJson {
-        let cpu = cpu_name(system, task.cpu);
         TaskJson {
             name: task.name.clone(),
-            on: format!("cpu.{cpu}"),
-            cpu,
+            on: home(system, task),
+            cpu: cpu_name(system, task.cpu),
             response_bound_ns: task.response_bound.map(Span::as_ns),
             relative_deadline_ns: task.relative_deadline.map(Span::as_ns),
             exactness: task.exactness.name(),
@@ -216,6 +235,22 @@ impl CpuJson {
     }
 }
 
+impl SchedulerJson {
+    fn new(system: &System, scheduler: &SchedulerVerdict) -> SchedulerJson {
+        let model = system.schedulers.get(scheduler.scheduler.index());
+        SchedulerJson {
+            name: scheduler.name.clone(),
+            cpu: cpu_name(system, scheduler.cpu),
+            policy: model.map_or("", |scheduler| scheduler.policy.name()),
+            utilization_percent: tenths(scheduler.utilization_ppm.div_ceil(1_000)),
+            supply_percent: tenths(scheduler.supply_ppm / 1_000),
+            budget_bound_ns: scheduler.budget_bound.map(Span::as_ns),
+            blackout_ns: scheduler.blackout.map(Span::as_ns),
+            explanation: scheduler.explanation.clone(),
+        }
+    }
+}
+
 impl ChainJson {
     fn new(system: &System, chain: &ChainVerdict) -> ChainJson {
         let name = |task| task_name(system, task);
@@ -260,6 +295,19 @@ pub(crate) fn cpu_name(system: &System, cpu: CpuId) -> String {
         .cpus
         .get(cpu.index())
         .map_or(String::new(), |cpu| cpu.name.clone())
+}
+
+/// Where a task stands, as the file writes it.
+pub(crate) fn home(system: &System, task: &TaskVerdict) -> String {
+    let scheduler = system
+        .tasks
+        .get(task.task.index())
+        .and_then(|task| task.scheduler)
+        .and_then(|id| system.schedulers.get(id.index()));
+    match scheduler {
+        Some(scheduler) => format!("scheduler.{}", scheduler.name),
+        None => format!("cpu.{}", cpu_name(system, task.cpu)),
+    }
 }
 
 /// Tenths of a percent as a percentage. Exact to the last digit that is printed, below 10^15.

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use punctual_analysis::{CpuVerdict, QuickAnswer, Refusal, TaskVerdict, Verdict, Witness};
+use punctual_analysis::{
+    CpuVerdict, QuickAnswer, Refusal, SchedulerVerdict, TaskVerdict, Verdict, Witness,
+};
 use punctual_model::{Requirement, Share, Span, System, readable};
 
 use crate::output::styled;
 use crate::table::{Align, Table};
-use crate::verdict_json::cpu_name;
+use crate::verdict_json::{cpu_name, home};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -43,6 +45,9 @@ pub(crate) fn render(system: &System, verdict: &Verdict, coloured: bool) -> Stri
         let _ = write!(text, "\n{}", refusal_text(system, refusal, coloured));
     }
     let _ = write!(text, "\n{}", cpu_table(system, &verdict.cpus));
+    if !verdict.schedulers.is_empty() {
+        let _ = write!(text, "\n{}", scheduler_table(system, &verdict.schedulers));
+    }
     let _ = write!(text, "\n{}", task_table(system, &verdict.tasks));
     if !system.requirements.is_empty() {
         let _ = write!(
@@ -151,6 +156,37 @@ fn cpu_table(system: &System, cpus: &[CpuVerdict]) -> Table {
     table
 }
 
+fn scheduler_table(system: &System, schedulers: &[SchedulerVerdict]) -> Table {
+    let mut table = Table::new(&[
+        ("scheduler", Align::Left),
+        ("policy", Align::Left),
+        ("below", Align::Left),
+        ("utilization", Align::Right),
+        ("budget by", Align::Right),
+        ("supply", Align::Left),
+    ]);
+    for row in schedulers {
+        let Some(scheduler) = system.schedulers.get(row.scheduler.index()) else {
+            continue;
+        };
+        let above = scheduler
+            .parent
+            .and_then(|parent| system.schedulers.get(parent.index()));
+        table.row(vec![
+            row.name.clone(),
+            scheduler.policy.name().into(),
+            above.map_or_else(
+                || format!("cpu.{}", cpu_name(system, row.cpu)),
+                |above| above.name.clone(),
+            ),
+            percent(row.utilization_ppm),
+            span(row.budget_bound),
+            row.explanation.clone(),
+        ]);
+    }
+    table
+}
+
 fn quick_answers(cpu: &CpuVerdict) -> String {
     let answers = cpu.quick.iter().filter_map(|quick| match quick.answer {
         QuickAnswer::Admits => Some(format!("{} admits", quick.test.name)),
@@ -172,7 +208,7 @@ fn task_table(system: &System, tasks: &[TaskVerdict]) -> Table {
     for task in tasks {
         table.row(vec![
             task.name.clone(),
-            format!("cpu.{}", cpu_name(system, task.cpu)),
+            home(system, task),
             span(task.response_bound),
             span(task.relative_deadline),
             task.slack.map_or("-".into(), |slack| slack.to_string()),
