@@ -179,6 +179,10 @@ pub enum Refusal {
     NotReady(ThreadId),
     /// The scheduler is not a child of who asks, or not below it (caller).
     NotItsChild(NodeId),
+    /// The scheduler is not a sibling of who asks (caller).
+    NotASibling(NodeId),
+    /// This scheduler has not that much budget to lend (caller).
+    TooLittleBudget(NodeId),
     /// This scheduler is not the root, which alone creates threads (caller).
     OnlyRootCreates(NodeId),
     /// A more trusted scheduler than who asks has blocked the thread for itself (caller).

@@ -140,6 +140,7 @@ pub trait Hierarchy {
             Request::Grant { to, .. } => Err(Refusal::NoSuchNode(to)),
             Request::Revoke { thread } => Err(Refusal::NotItsOwn(thread)),
             Request::Promote(_) => Err(Refusal::NoNodeLeft),
+            Request::Lend { to, .. } => Err(Refusal::NoSuchNode(to)),
             Request::Demote(node) => Err(Refusal::NoSuchNode(node)),
             Request::Create { .. } | Request::Block { .. } | Request::Wake(_) => Ok(()),
         }
@@ -158,6 +159,15 @@ pub trait Hierarchy {
     /// Only `by` and those above it may wake this waiting thread.
     fn block_for(&mut self, thread: ThreadId, by: NodeId) {
         let _ = (thread, by);
+    }
+
+    /// Moves `work` from the budget of `by` to that of its sibling `to`.
+    ///
+    /// # Errors
+    /// No siblings, no budgets, or too little; nothing has changed then.
+    fn lend(&mut self, now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal> {
+        let _ = (now, by, work);
+        Err(Refusal::NoSuchNode(to))
     }
 
     /// A thread that is not ready goes into the care of `home`, as has been permitted.

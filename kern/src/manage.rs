@@ -3,7 +3,7 @@
 //! A scheduler has power over the threads and schedulers of its own subtree and nothing else. Source:
 //! Composite paper §2, Table 1. Each request is refused whole or done whole.
 
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, ThreadId, Work};
 
 use crate::constraint::Constraint;
 use crate::node::NodeId;
@@ -38,6 +38,14 @@ pub enum Request {
     /// A scheduler below is none any more, nor are those below it; their threads fall back to its
     /// parent.
     Demote(NodeId),
+    /// Budget of the one who asks goes to a sibling, until the end of the lender's period. Their
+    /// parent sees it ([`crate::Tree::lent_below`]).
+    Lend {
+        /// A sibling with a server.
+        to: NodeId,
+        /// How much.
+        work: Work,
+    },
     /// A thread of the subtree waits.
     Block {
         /// Which thread.

@@ -163,6 +163,15 @@ pub enum TraceEvent {
         /// How much.
         work: Work,
     },
+    /// A scheduler has lent budget to a sibling.
+    Lent {
+        /// Whose budget it was.
+        from: NodeId,
+        /// Whose it is.
+        to: NodeId,
+        /// How much.
+        work: Work,
+    },
     /// A thread is in the care of another scheduler.
     Moved {
         /// Which thread.

@@ -126,6 +126,9 @@ impl Hierarchy for AnyHierarchy {
     fn block_for(&mut self, thread: ThreadId, by: NodeId) {
         each!(self, h => h.block_for(thread, by));
     }
+    fn lend(&mut self, now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal> {
+        each!(self, h => h.lend(now, by, to, work))
+    }
     fn rehome(&mut self, thread: ThreadId, home: NodeId) {
         each!(self, h => h.rehome(thread, home));
     }

@@ -206,7 +206,7 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
             thread: f.thread(),
             until: f.instant(),
         }),
-        form::CREATE_FOR..=form::WAKE_BY => Event::Manage {
+        form::CREATE_FOR..=form::WAKE_BY | form::LEND => Event::Manage {
             by: f.node()?,
             request: decode_request(kind, f)?,
         },
@@ -244,6 +244,10 @@ fn decode_request(kind: u8, mut f: Fields<'_>) -> Option<Request> {
             quota: f.small(),
         }),
         form::DEMOTE => Request::Demote(f.node()?),
+        form::LEND => Request::Lend {
+            to: f.node()?,
+            work: f.work()?,
+        },
         form::BLOCK_BY => Request::Block {
             thread: f.thread()?,
             exclusive: f.flag()?,
@@ -340,6 +344,11 @@ fn decode_tree(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             parent: f.node()?,
         },
         form::SCHEDULER_ENDED => T::SchedulerEnded { node: f.node()? },
+        form::LENT => T::Lent {
+            from: f.node()?,
+            to: f.node()?,
+            work: f.work()?,
+        },
         _ => return None,
     })
 }
@@ -423,6 +432,8 @@ fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
                 21 => Refusal::NotHeld(u32::try_from(what?).ok()?),
                 22 => Refusal::NestedTooDeep(u32::try_from(what?).ok()?),
                 23 => Refusal::Deadlock(u32::try_from(what?).ok()?),
+                24 => Refusal::NotASibling(node_of(what?)?),
+                25 => Refusal::TooLittleBudget(node_of(what?)?),
                 _ => return None,
             })
         }

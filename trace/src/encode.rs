@@ -145,6 +145,7 @@ fn manage(now: u64, by: u64, request: &Request, put: impl FnOnce(&[u64])) {
                 terms.quota.map_or(0, u64::from),
             ]);
         }
+        Request::Lend { to, work } => put(&[head(form::LEND), now, by, n(to), work.ticks()]),
         Request::Demote(node) => put(&[head(form::DEMOTE), now, by, n(node)]),
         Request::Block {
             thread,
@@ -200,6 +201,12 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         T::Promoted { node, parent } => {
             put(&[head(form::PROMOTED), node_word(node), node_word(parent)]);
         }
+        T::Lent { from, to, work } => put(&[
+            head(form::LENT),
+            node_word(from),
+            node_word(to),
+            work.ticks(),
+        ]),
         T::SchedulerEnded { node } => put(&[head(form::SCHEDULER_ENDED), node_word(node)]),
         T::ServerExhausted { node } => put(&[head(form::SERVER_EXHAUSTED), node_word(node)]),
         T::Locked { .. } | T::Waits { .. } | T::Unlocked { .. } | T::SectionOverran { .. } => {
@@ -416,6 +423,8 @@ fn refusal_words(refusal: Refusal) -> (u64, Option<u64>) {
         Refusal::NotHeld(resource) => (21, Some(u64::from(resource))),
         Refusal::NestedTooDeep(resource) => (22, Some(u64::from(resource))),
         Refusal::Deadlock(resource) => (23, Some(u64::from(resource))),
+        Refusal::NotASibling(node) => (24, Some(node_word(node))),
+        Refusal::TooLittleBudget(node) => (25, Some(node_word(node))),
     }
 }
 

@@ -88,6 +88,8 @@ pub(crate) const REFUSALS: &[&str] = &[
     "not-held",
     "nested-too-deep",
     "deadlock",
+    "not-a-sibling",
+    "too-little-budget",
 ];
 pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
 pub(crate) const SUPPLIES: &[&str] = &[
@@ -174,6 +176,7 @@ forms! { EVENTS:
     WAKE_BY = 21 "wake-by" &[INSTANT, NODE, THREAD];
     LOCK = 22 "lock" &[INSTANT, NUMBER, must(Field::Word(MODES)), ARM];
     UNLOCK = 23 "unlock" &[INSTANT, NUMBER];
+    LEND = 24 "lend" &[INSTANT, NODE, NODE, NUMBER];
 }
 
 forms! { TRACES:
@@ -204,6 +207,7 @@ forms! { TRACES:
     WAITS = 55 "waits" &[THREAD, NUMBER, must(Field::Word(MODES))];
     UNLOCKED = 56 "unlocked" &[THREAD, NUMBER];
     SECTION_OVERRAN = 57 "section-overran" &[THREAD, NUMBER];
+    LENT = 58 "lent" &[NODE, NODE, NUMBER];
 }
 
 forms! { DECISIONS:

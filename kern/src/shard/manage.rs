@@ -41,6 +41,10 @@ impl<H: Hierarchy> Shard<H> {
                     sink.trace(now, TraceEvent::Promoted { node, parent: by });
                 }
             }
+            Request::Lend { to, work } => {
+                self.hierarchy.lend(now, by, to, work)?;
+                sink.trace(now, TraceEvent::Lent { from: by, to, work });
+            }
             Request::Demote(node) => self.demote_node(now, node, sink),
             Request::Block {
                 thread,

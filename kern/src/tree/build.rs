@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{Instant, MAX_DEPTH, Priority, ThreadId, Trust, Work};
 
+use super::lend::Borrowed;
 use super::node::{NONE, Node, ROOT, Supply};
 use super::{Place, Tree};
 use crate::background::Background;
@@ -138,6 +139,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
             background_at,
             held: None,
             ready: 0,
+            borrowed: Borrowed::default(),
+            lent_below: Work::ZERO,
             parked: 0,
             supply: Supply::Shared,
             priority: terms.priority,

@@ -3,7 +3,7 @@
 use punctual_model::{Instant, ThreadId};
 
 use super::Tree;
-use super::node::{ROOT, Supply};
+use super::node::ROOT;
 use crate::event::Next;
 use crate::hierarchy::Choice;
 use crate::policy::{Pick, Policy};
@@ -26,9 +26,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         let mut at = ROOT;
         let mut until = None;
         loop {
-            let node = &mut self.nodes[usize::from(at)];
-            if let Supply::Server(server) = &node.supply {
-                let left = server.budget();
+            let node = &self.nodes[usize::from(at)];
+            if let Some(left) = node.budget() {
                 if left.is_zero()
                     && let Some((thread, most)) = self.overdrawer(at)
                 {

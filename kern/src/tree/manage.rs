@@ -2,6 +2,7 @@
 
 use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 
+use super::lend::Borrowed;
 use super::node::{NONE, Node, ROOT, Supply};
 use super::{Grant, NodeTerms, Place, Tree};
 use crate::event::Refusal;
@@ -45,6 +46,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
                 Ok(())
             }
             Request::Promote(terms) => self.permit_promotion(by_at, terms),
+            // Refused by itself, whole: it depends on what the time is.
+            Request::Lend { .. } => Ok(()),
             Request::Demote(node) => {
                 let at = self.node(*node)?;
                 if at == by_at || !self.is_below(at, by_at) {
@@ -214,6 +217,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         node.awake = false;
         node.answer = None;
         node.raised = None;
+        node.borrowed = Borrowed::default();
+        node.lent_below = Work::ZERO;
         self.timers.remove(u32::from(index));
         self.nodes[usize::from(parent)].policy.detach(entity);
         self.free.push(index);

@@ -11,7 +11,7 @@
 //!
 //! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
 //! `choose` (downwards), `own_time` (children that decide themselves), `section`
-//! (what locks need), `manage` (operations on the
+//! (what locks need), `lend` (budget between siblings), `manage` (operations on the
 //! tree), `check` (the invariants). The depth is bounded by
 //! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
@@ -25,6 +25,7 @@ mod build;
 mod check;
 mod choose;
 mod flow;
+mod lend;
 mod manage;
 mod node;
 mod own_time;
@@ -251,6 +252,10 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         if let Ok(by) = self.node(by) {
             self.places[thread.index()].blocker = by;
         }
+    }
+
+    fn lend(&mut self, now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal> {
+        self.lend_to(now, (by, to), work)
     }
 
     fn rehome(&mut self, thread: ThreadId, home: NodeId) {

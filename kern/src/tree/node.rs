@@ -2,6 +2,7 @@
 
 use punctual_model::{Instant, Priority, ThreadId, Trust, Work};
 
+use super::lend::Borrowed;
 use super::own_time::Answer;
 use crate::background::Background;
 use crate::node::NodeId;
@@ -47,6 +48,10 @@ pub(super) struct Node<P, V> {
     /// Threads and eligible children in its queues.
     pub(super) ready: u32,
 
+    /// Budget from a sibling.
+    pub(super) borrowed: Borrowed,
+    /// What its children have lent each other.
+    pub(super) lent_below: Work,
     /// Threads of the subtree that are not ready but wait for budgets.
     pub(super) parked: u32,
 
@@ -77,11 +82,11 @@ pub(super) struct Node<P, V> {
 }
 
 impl<P, V: Server> Node<P, V> {
-    /// What its server still gives; `None`: its supply has no budget.
+    /// What its server still gives, and what it has borrowed; `None`: its supply has no budget.
     #[inline]
     pub(super) fn budget(&self) -> Option<Work> {
         match &self.supply {
-            Supply::Server(server) => Some(server.budget()),
+            Supply::Server(server) => Some(server.budget().saturating_add(self.borrowed.left)),
             Supply::Shared | Supply::Slots => None,
         }
     }

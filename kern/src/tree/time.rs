@@ -4,6 +4,7 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::Tree;
 use super::node::{ROOT, Supply};
+use crate::hierarchy::Choice;
 use crate::policy::Policy;
 use crate::server::Server;
 use crate::trace::{Sink, TraceEvent};
@@ -23,7 +24,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
                     server.idle(since);
                     node.awake = false;
                     node.fell = None;
-                    node.reported = node.reported.min(server.budget());
+                    let budget = node.budget().unwrap_or_default();
+                    node.reported = node.reported.min(budget);
                 }
                 _ => {}
             }
@@ -46,9 +48,9 @@ impl<P: Policy, V: Server> Tree<P, V> {
         while on != ROOT {
             let entity = self.entity(on);
             let node = &mut self.nodes[usize::from(on)];
-            if let Supply::Server(server) = &mut node.supply {
-                beyond = beyond.max(work.saturating_sub(server.budget()));
-                server.charge(now, work);
+            if let Some(budget) = node.budget() {
+                beyond = beyond.max(work.saturating_sub(budget));
+                node.pay(now, work);
             }
             on = node.parent;
             self.nodes[usize::from(on)].policy.charge(entity, work);
@@ -86,7 +88,11 @@ impl<P: Policy, V: Server> Tree<P, V> {
             let node = &mut self.nodes[usize::from(at)];
             let rested = node.resting.is_some_and(|until| until <= limit);
             if let Supply::Server(server) = &mut node.supply {
-                server.timer(limit);
+                // What fell idle is told so when this instant is over, and catches up then.
+                if node.fell.is_none() {
+                    server.timer(limit);
+                }
+                self.end_loan(limit, at);
                 self.supply_changed(at);
                 self.offer(now, due, at);
             }
@@ -104,7 +110,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         let Supply::Server(server) = &node.supply else {
             return;
         };
-        let (budget, deadline) = (server.budget(), server.deadline());
+        let deadline = server.deadline();
+        let budget = node.budget().unwrap_or_default();
         if budget <= node.reported {
             node.reported = budget;
         } else if !node.has_news {
@@ -145,7 +152,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
             _ => None,
         };
         let rest = node.resting.filter(|until| *until != Instant::MAX);
-        match crate::hierarchy::Choice::earlier(supply, rest) {
+        let loan = (!node.borrowed.left.is_zero()).then_some(node.borrowed.until);
+        match Choice::earlier(Choice::earlier(supply, rest), loan) {
             Some(due) => self.timers.set(u32::from(at), (due, u32::from(at))),
             None => self.timers.remove(u32::from(at)),
         }

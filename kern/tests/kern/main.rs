@@ -7,6 +7,7 @@ mod corners;
 mod driver;
 mod events;
 mod histories;
+mod lend;
 mod manage;
 mod own_time;
 mod tree_histories;

@@ -98,9 +98,9 @@ fn history(seed: u64) -> u64 {
 }
 
 #[test]
-fn no_server_gives_more_than_its_rule_in_ten_thousand_random_trees() {
-    let executed: u64 = (0..10_000).map(history).sum();
-    assert!(executed > 2_000_000, "only {executed} ticks executed");
+fn no_server_gives_more_than_its_rule_in_five_thousand_random_trees() {
+    let executed: u64 = (0..5_000).map(history).sum();
+    assert!(executed > 1_000_000, "only {executed} ticks executed");
 }
 
 /// A request or an answer, sensible or not.
@@ -183,6 +183,6 @@ fn changing_history(seed: u64) -> u64 {
 
 #[test]
 fn invariants_hold_while_the_tree_changes_and_timers_are_late() {
-    let done: u64 = (0..10_000).map(changing_history).sum();
-    assert!(done > 50_000, "only {done} requests done");
+    let done: u64 = (0..4_000).map(changing_history).sum();
+    assert!(done > 20_000, "only {done} requests done");
 }

@@ -314,6 +314,7 @@ impl<'a> CpuCheck<'a> {
             | T::Switched { .. }
             | T::Missing { .. }
             | T::ChildCharged { .. }
+            | T::Lent { .. }
             | T::Moved { .. }
             | T::Promoted { .. }
             | T::SchedulerEnded { .. }

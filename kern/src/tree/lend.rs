@@ -1,0 +1,116 @@
+//! A scheduler lends budget to a sibling: time moves, it is not made.
+//!
+//! What is lent counts as used by the lender, whose rule brings it back as if its own subtree had
+//! executed it, and is there for the borrower until the end of the lender's budget: so in any window
+//! the two together execute no more than their servers give. Their parent sees it. Source: the
+//! delegation of temporal capabilities (Slite paper §V.A), on servers.
+
+use punctual_model::{Instant, Span, Work};
+
+use super::Tree;
+use super::node::{NONE, Node, ROOT, Supply};
+use crate::event::Refusal;
+use crate::node::NodeId;
+use crate::policy::Policy;
+use crate::server::Server;
+
+/// Budget that a node has from a sibling.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Borrowed {
+    pub(super) left: Work,
+    /// From then on it is gone.
+    pub(super) until: Instant,
+}
+
+impl<P: Policy, V: Server> Tree<P, V> {
+    /// Moves `work` from the budget of `by` to that of its sibling `to`.
+    pub(super) fn lend_to(
+        &mut self,
+        now: Instant,
+        (by, to): (NodeId, NodeId),
+        work: Work,
+    ) -> Result<(), Refusal> {
+        let (by_at, to_at) = (self.node(by)?, self.node(to)?);
+        let parent = self.nodes[usize::from(by_at)].parent;
+        if by_at == to_at || parent == NONE || self.nodes[usize::from(to_at)].parent != parent {
+            return Err(Refusal::NotASibling(to));
+        }
+        if self.nodes[usize::from(to_at)].budget().is_none() {
+            return Err(Refusal::NotGrantable(to));
+        }
+        let until = self.give(now, by_at, work)?;
+        let lent_below = &mut self.nodes[usize::from(parent)].lent_below;
+        *lent_below = lent_below.saturating_add(work);
+        let borrowed = &mut self.nodes[usize::from(to_at)].borrowed;
+        // Two loans end together, with the first: that may lose time and never gains any.
+        borrowed.until = match borrowed.left.is_zero() {
+            true => until,
+            false => borrowed.until.min(until),
+        };
+        borrowed.left = borrowed.left.saturating_add(work);
+        for at in [by_at, to_at] {
+            self.supply_changed(at);
+            self.offer(now, now, at);
+        }
+        Ok(())
+    }
+
+    /// Takes `work` out of a budget. Returns until when that budget would have been.
+    fn give(&mut self, now: Instant, at: u16, work: Work) -> Result<Instant, Refusal> {
+        let node = &mut self.nodes[usize::from(at)];
+        let id = node.id(at);
+        let Supply::Server(server) = &mut node.supply else {
+            return Err(Refusal::NotGrantable(id));
+        };
+        // A server that sleeps does not know what time it is.
+        let asleep = !node.awake;
+        if asleep {
+            server.wake(now, now);
+        }
+        let until = server.deadline();
+        let enough = !work.is_zero() && server.budget() >= work && until > now;
+        if enough {
+            server.charge(now, work);
+        }
+        if asleep {
+            server.idle(now);
+        }
+        match enough {
+            true => Ok(until),
+            false => Err(Refusal::TooLittleBudget(id)),
+        }
+    }
+
+    /// How much the children of a scheduler have lent each other since the start.
+    pub fn lent_below(&self, parent: NodeId) -> Option<Work> {
+        let at = self.node(parent).ok()?;
+        Some(self.nodes[usize::from(at)].lent_below)
+    }
+
+    /// What is borrowed and was not used is gone.
+    pub(super) fn end_loan(&mut self, limit: Instant, at: u16) {
+        let borrowed = &mut self.nodes[usize::from(at)].borrowed;
+        if at != ROOT && borrowed.until <= limit {
+            borrowed.left = Work::ZERO;
+        }
+    }
+}
+
+impl<P, V: Server> Node<P, V> {
+    /// Pays for work executed up to `now`: with what is borrowed first, which is gone first.
+    pub(super) fn pay(&mut self, now: Instant, work: Work) {
+        let mut own = work;
+        if !self.borrowed.left.is_zero() {
+            // What ran after the end of the loan is not covered by it.
+            let after: Span = now.since(self.borrowed.until);
+            let covered = self.borrowed.left.min(work.saturating_sub(after.as_work()));
+            self.borrowed.left = self.borrowed.left.saturating_sub(covered);
+            own = work.saturating_sub(covered);
+        }
+        if let Supply::Server(server) = &mut self.supply
+            && !own.is_zero()
+        {
+            server.charge(now, own);
+        }
+    }
+}
