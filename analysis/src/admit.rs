@@ -153,9 +153,28 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
             if solution.waiting[row.task.index()].is_none() {
                 row.explanation = unbounded_wait(system, edges, row.task);
             }
+            if row.exactness == Exactness::Exact
+                && let Some(name) = waits_unknown(system, case, solution)
+            {
+                row.exactness = Exactness::Sufficient;
+                row.assumptions.push(format!(
+                    "not exact: how long {name} waits for its predecessors is not known"
+                ));
+            }
         }
     }
     Ok(rows)
+}
+
+/// Someone on this node whose wait for predecessors has no bound.
+fn waits_unknown<'a>(system: &'a System, case: &Case, solution: &Solution) -> Option<&'a str> {
+    let unknown = |task: &TaskId| {
+        let waiting = solution.waiting.get(task.index());
+        waiting.is_some_and(Option::is_none)
+    };
+    let mut tasks = case.everybody().filter_map(|c| c.who.task());
+    let task = tasks.find(unknown)?;
+    system.tasks.get(task.index()).map(|t| t.name.as_str())
 }
 
 fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {

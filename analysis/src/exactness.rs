@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use punctual_model::{Late, PolicyKind, System};
 
 use crate::bounds::{Basis, Bound};
-use crate::case::{Arrival, Case, Contender, Guest, Source};
+use crate::case::{Arrival, Case, Contender, Guest, Source, Taking};
 use crate::supply::Supply;
 use crate::utilization::gcd;
 use crate::{fixed_priority, spuri};
@@ -66,10 +66,15 @@ impl<'a> Doubts<'a> {
         let mut doubts = Vec::new();
         let own = &self.case.contenders[place];
         self.about_costs(&mut doubts);
+        self.about_above(&mut doubts);
         let Some(bound) = bounds[place] else {
             // Nothing bounds it: the processor is overloaded whatever the phases are, unless what
-            // it cannot do in time is dropped.
+            // it cannot do in time is dropped, or budgets that load it are not used.
             self.about_skipping(bounds, &mut doubts);
+            self.about_children(own, &mut doubts);
+            if !matches!(self.case.supply, Supply::Dedicated | Supply::Slots(_)) {
+                self.about_supply(own, 0, &mut doubts);
+            }
             return doubts;
         };
         match bound.basis {
@@ -111,12 +116,13 @@ impl<'a> Doubts<'a> {
         if overheads.iter().any(|o| !o.is_zero()) {
             doubts.push("every job is charged all overheads at their most".into());
         }
-        if let Some(c) = self.case.contenders.iter().find(|c| c.cost.suspension > 0) {
+        if let Some(c) = self.case.everybody().find(|c| c.cost.suspension > 0) {
             doubts.push(format!(
                 "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
                 self.name(c)
             ));
         }
+        if let Some(c) = self.case.everybody().find(|c| c.waiting > 0) {
         if let Some(c) = self.case.contenders.iter().find(|c| c.cost.fitting > 0) {
             doubts.push(format!(
                 "{} is taken to find each budget just too short for its section",
@@ -131,7 +137,7 @@ impl<'a> Doubts<'a> {
             ));
         }
         let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.flow.jitter > c.waiting;
-        if let Some(c) = self.case.contenders.iter().find(sporadic) {
+        if let Some(c) = self.case.everybody().find(sporadic) {
             doubts.push(format!(
                 "the sporadic {} has jitter: deadlines count from the arrival here, from the \
                  release in a run",
@@ -184,7 +190,7 @@ impl<'a> Doubts<'a> {
     /// What goes before it through other schedulers, and may do so with less.
     fn about_children(&self, own: &Contender, doubts: &mut Vec<String>) {
         let level = level(self.case, own);
-        let servers = self.case.contenders.iter().filter(|c| c.who != own.who);
+        let servers = self.case.everybody().filter(|c| c.who != own.who);
         let server = servers
             .filter(|c| c.who.task().is_none() && self::level(self.case, c) >= level)
             .map(|c| c.who.name(self.system));
@@ -203,6 +209,39 @@ impl<'a> Doubts<'a> {
             doubts.push(format!(
                 "{} has the same priority as the scheduler above it, and is taken to go first",
                 self.name(&guest.contender)
+            ));
+        }
+    }
+
+    /// What is more urgent in the nodes above, and whether it always is.
+    fn about_above(&self, doubts: &mut Vec<String>) {
+        let all = &self.system.schedulers;
+        let mut at = self.case.node.and_then(|id| all.get(id.index()));
+        while let Some(scheduler) = at.filter(|s| s.supply == punctual_model::Supply::Shared) {
+            let siblings = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
+            let mut siblings = siblings.filter(|t| t.scheduler == scheduler.parent);
+            if let Some(task) = siblings.find(|t| t.priority == scheduler.priority) {
+                doubts.push(format!(
+                    "{} has the same priority as the scheduler {} beside it, and is taken to go \
+                     first",
+                    task.name, scheduler.name
+                ));
+            }
+            at = scheduler.parent.and_then(|id| all.get(id.index()));
+        }
+        let from_work = |t: &Taking| matches!(t.source, Source::Work(_));
+        let elsewhere = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
+        let mut elsewhere = elsewhere.filter(|t| t.scheduler != self.case.node);
+        let waits = |t: &&punctual_model::Task| {
+            !t.max_suspension.is_zero() || !t.after.is_empty() || !t.follows.is_empty()
+        };
+        if let (true, Some(task)) = (
+            self.case.takings.iter().any(from_work),
+            elsewhere.find(waits),
+        ) {
+            doubts.push(format!(
+                "{} waits or suspends itself above, which is counted at its most",
+                task.name
             ));
         }
     }
