@@ -1,12 +1,14 @@
 //! `punctual check`: says before anything runs whether it will be on time, and why.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use punctual_model::Reserve;
+use punctual_analysis::Verdict;
+use punctual_model::{Reserve, System};
 
-use crate::ending::{Ended, Ending};
+use crate::ending::{Ended, Ending, Failure};
+use crate::output::PromisedFile;
 use crate::verdict_json::VerdictJson;
-use crate::{input, output, suggest, verdict_text};
+use crate::{certify, input, output, second_opinion, suggest, verdict_text};
 
 /// Says whether a system will be on time, and why
 ///
@@ -19,6 +21,7 @@ use crate::{input, output, suggest, verdict_text};
     punctual check examples/two-tasks.toml\n  \
     punctual check plant.toml --json | jq '.tasks[] | {name, response_bound_ns}'\n  \
     punctual check plant.toml --suggest priorities\n  \
+    punctual check plant.toml --certificate plant.json\n  \
     punctual check plant.toml --missing-time 500us/10ms   # would it hold on a machine like this?"
 )]
 pub(crate) struct Args {
@@ -36,6 +39,12 @@ pub(crate) struct Args {
     /// Look for parameters with which it is admitted, and print what has to change
     #[arg(long, value_enum, value_name = "WHAT")]
     suggest: Option<suggest::Wanted>,
+    /// Simulate every job until all repeats, where arrivals are known, and show it beside the bounds
+    #[arg(long)]
+    simulate: bool,
+    /// Write a certificate of the verdict, for `punctual verify`
+    #[arg(long, value_name = "OUT.json")]
+    certificate: Option<PathBuf>,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
@@ -47,8 +56,13 @@ pub(crate) fn execute(args: &Args) -> Ended {
         return suggest::execute(&system, wanted, args.json);
     }
     let verdict = input::admit(&system)?;
+    if let Some(path) = &args.certificate {
+        write_certificate(&system, &verdict, path, &args.file)?;
+    }
     let coloured = output::colour_stdout();
-    if args.json {
+    if args.simulate {
+        second_opinion::print(&system, &verdict, args.json, coloured)?;
+    } else if args.json {
         output::print_json(&VerdictJson::new(&system, &verdict))?;
     } else if args.quiet {
         output::print(verdict_text::headline(&system, &verdict, coloured))?;
@@ -56,4 +70,19 @@ pub(crate) fn execute(args: &Args) -> Ended {
         output::print(verdict_text::render(&system, &verdict, coloured))?;
     }
     Ok(Ending::of(verdict.admitted))
+}
+
+/// A verdict that cannot be certified is a failure: the file was asked for.
+fn write_certificate(
+    system: &System,
+    verdict: &Verdict,
+    path: &Path,
+    source: &Path,
+) -> Result<(), Failure> {
+    input::refuse_overwriting(path, source)?;
+    let file = PromisedFile::open(path)?;
+    let certificate = certify::issue(system, verdict).map_err(|why| {
+        Failure::run(why).with_help("without --certificate the verdict itself is printed")
+    })?;
+    file.fill(|out| Ok(serde_json::to_writer_pretty(out, &certificate)?))
 }

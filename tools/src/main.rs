@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod certify;
 mod check;
 mod conform;
 mod doctor;
@@ -21,12 +22,14 @@ mod progress;
 mod report;
 mod run;
 mod schema;
+mod second_opinion;
 mod sim;
 mod suggest;
 mod table;
 mod verdict_json;
 mod verdict_page;
 mod verdict_text;
+mod verify;
 mod workloads;
 
 use std::io::ErrorKind;
@@ -57,6 +60,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Verify(verify::Args),
     Sim(sim::Args),
     Run(run::Args),
     Report(report::Args),
@@ -70,6 +74,7 @@ impl Command {
     fn execute(&self) -> Ended {
         match self {
             Command::Check(args) => check::execute(args),
+            Command::Verify(args) => verify::execute(args),
             Command::Sim(args) => sim::execute(args),
             Command::Run(args) => run::execute(args),
             Command::Report(args) => report::execute(args),
@@ -84,6 +89,7 @@ impl Command {
     fn json(&self) -> bool {
         match self {
             Command::Check(args) => args.json,
+            Command::Verify(args) => args.json,
             Command::Sim(args) => args.flags.json,
             Command::Run(args) => args.flags.json,
             Command::Report(args) => args.json,

@@ -26,6 +26,8 @@ enum Subject {
     File,
     /// The verdict of `check`, also of a `run` that is refused
     Check,
+    /// What `verify` prints
+    Verify,
     /// What `check --suggest` prints
     Suggest,
     /// The report of a simulation; the same as of `run`
@@ -53,6 +55,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
     let text = match subject {
         Subject::File => return Ok(punctual_spec::schema()),
         Subject::Check => include_str!("../schema/check.json"),
+        Subject::Verify => include_str!("../schema/verify.json"),
         Subject::Suggest => include_str!("../schema/suggest.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Bench => include_str!("../schema/bench.json"),

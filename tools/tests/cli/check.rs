@@ -262,3 +262,72 @@ fn where_nothing_can_be_suggested_the_reason_is_told() {
         stdout(&found)
     );
 }
+
+#[test]
+fn a_certificate_is_verified_and_a_changed_one_is_not() {
+    let folder = Folder::new("certificate");
+    let system = example("two-tasks.toml");
+    let path = folder.path("two.json");
+    let made = output(&["check", &system, "--certificate", &path]);
+    assert_eq!(code(&made), 0);
+    let verified = output(&["verify", &path, &system, "--json"]);
+    assert_eq!(code(&verified), 0);
+    assert_obeys(&json(&verified), "verify");
+    assert_eq!(json(&verified)["verdict"], "admitted");
+    // It is about that system alone.
+    let other = example("rosace.toml");
+    let verified = output(&["verify", &path, &other]);
+    assert_eq!(code(&verified), 1);
+    assert!(
+        stdout(&verified).contains("system."),
+        "{}",
+        stdout(&verified)
+    );
+    // One number changed.
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let changed = text.replace("\"completion\": 7000000", "\"completion\": 7000001");
+    assert_ne!(text, changed);
+    let path = folder.write("changed.json", &changed);
+    let verified = output(&["verify", &path, "--json"]);
+    assert_eq!(code(&verified), 1);
+    let wrong = json(&verified)["wrong"].to_string();
+    assert!(
+        wrong.contains("completion is 7000001, but 7000000"),
+        "{wrong}"
+    );
+    let path = folder.write("broken.json", &text[..text.len() / 2]);
+    assert_eq!(code(&output(&["verify", &path])), 2);
+}
+
+#[test]
+fn a_refusal_is_certified_by_its_witness() {
+    let folder = Folder::new("refusal");
+    let system = folder.write("over.toml", OVERLOAD);
+    let path = folder.path("over.json");
+    assert_eq!(
+        code(&output(&["check", &system, "--certificate", &path])),
+        1
+    );
+    let verified = output(&["verify", &path, &system, "--json"]);
+    assert_eq!(code(&verified), 0);
+    assert_eq!(json(&verified)["verdict"], "refused");
+}
+
+#[test]
+fn simulation_stands_beside_the_bounds() {
+    let found = output(&["check", &example("two-tasks.toml"), "--simulate", "--json"]);
+    assert_eq!(code(&found), 0);
+    assert_obeys(&json(&found), "check");
+    let tasks = &json(&found)["simulation"]["tasks"];
+    assert_eq!(tasks[0]["response_ns"], 2_000_000);
+    assert_eq!(tasks[1]["response_ns"], 7_000_000);
+    let text = stdout(&output(&[
+        "check",
+        &example("two-tasks.toml"),
+        "--simulate",
+    ]));
+    assert!(
+        text.contains("Simulated until all repeats: 3 jobs of 2 tasks"),
+        "{text}"
+    );
+}

@@ -1,0 +1,130 @@
+//! What a certificate claims: every number on the way from the system to its verdict
+
+use serde::{Deserialize, Serialize};
+
+use crate::system::System;
+
+/// The version of the format.
+pub const FORMAT: u32 = 1;
+
+/// A system, what is claimed of it, and a digest that ties both together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Of the system, as [`crate::digest`] makes it.
+    pub digest: String,
+    /// The system.
+    pub system: System,
+    /// What follows from it.
+    pub claims: Claims,
+}
+
+/// Admitted, with all that proves it; or refused, with a situation that shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Claims {
+    /// Every deadline and requirement holds.
+    Admitted {
+        /// Every node with work on it: the CPUs' own first, then the schedulers.
+        nodes: Vec<NodeClaim>,
+        /// Every requirement, in the order of the file.
+        required: Vec<RequiredClaim>,
+    },
+    /// More is due on a CPU by an instant than it can supply.
+    Overdue(DemandClaim),
+    /// A job of a task is late when all that may delay it is released together.
+    Late(LateClaim),
+}
+
+/// One scheduler, or a CPU's own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeClaim {
+    /// Its place in the file: `cpu.0`, `scheduler.x`.
+    pub node: String,
+    /// Its tasks and the servers below it, in the order of the file.
+    pub entities: Vec<EntityClaim>,
+    /// Under EDF: the instants at which demand is compared with supply, backwards.
+    pub points: Vec<Point>,
+}
+
+/// A task or a server, on its node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntityClaim {
+    /// Its name in the file.
+    pub name: String,
+    /// What one job takes, overheads included.
+    pub cost: u64,
+    /// The longest stretch in which it lets nobody preempt.
+    pub section: u64,
+    /// The jobs that may be the worst: each completes by then. Empty: the bound follows from the
+    /// whole node (its deadline under EDF, the busy window in turn).
+    pub jobs: Vec<JobClaim>,
+    /// From arrival to completion, at most.
+    pub bound: u64,
+    /// What deadline and requirements allow.
+    pub allowed: u64,
+}
+
+/// A job of a busy window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobClaim {
+    /// Its release, from the start of the window.
+    pub offset: u64,
+    /// It is done by then, from the start of the window.
+    pub completion: u64,
+}
+
+/// An instant of the processor-demand test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// The instant.
+    pub at: u64,
+    /// Work due by then, and the section that may have begun before.
+    pub demand: u64,
+    /// When the supply has surely done it: not later than `at`.
+    pub done: u64,
+}
+
+/// A requirement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequiredClaim {
+    /// The bound on what is required.
+    pub bound: u64,
+    /// At most this.
+    pub within: u64,
+}
+
+/// See [`Claims::Overdue`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DemandClaim {
+    /// The CPU's name.
+    pub cpu: String,
+    /// The instant, from the common release on.
+    pub at: u64,
+    /// Work due by then.
+    pub demand: u64,
+    /// Work that can be done by then.
+    pub supply: u64,
+}
+
+/// See [`Claims::Late`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LateClaim {
+    /// The task's name.
+    pub task: String,
+    /// Its release, from the common release on.
+    pub offset: u64,
+    /// From its arrival to its completion.
+    pub response: u64,
+    /// What deadline and requirements allow.
+    pub allowed: u64,
+}

@@ -1,0 +1,283 @@
+//! From a system to all claims of its certificate
+
+use crate::Why;
+use crate::chain;
+use crate::claims::{Claims, DemandClaim, EntityClaim, LateClaim, NodeClaim, RequiredClaim};
+use crate::node::{Contender, Node, Place, Who, is_on, slots_of, takings};
+use crate::system::{Policy, Required, Supply, System};
+use crate::window;
+
+/// Everything that proves a system to be admitted.
+///
+/// # Errors
+///
+/// [`Why`]: something does not hold, or is nothing that is certified.
+pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
+    check_places(system)?;
+    let cpus = (0..system.cpus.len()).map(Place::Cpu);
+    let places = cpus.chain((0..system.schedulers.len()).map(Place::Scheduler));
+    let mut nodes = Vec::new();
+    let mut bounds = vec![None; system.tasks.len()];
+    for place in places {
+        let claim = node(system, place, &mut bounds)?;
+        nodes.extend(claim.filter(|claim| !claim.entities.is_empty()));
+    }
+    for cpu in 0..system.cpus.len() {
+        check_limit(system, cpu)?;
+    }
+    let bound = |task: usize| {
+        let bound = bounds.get(task).copied().flatten();
+        bound.ok_or_else(|| Why::new("a required response that nothing bounds"))
+    };
+    let mut required = Vec::new();
+    for requirement in &system.required {
+        let (bound, within) = match requirement {
+            Required::Response { task, within } => (bound(*task)?, *within),
+            Required::Chain { tasks, within } => (chain::bound(system, tasks, bound)?, *within),
+            Required::Jitter { task, within } => (
+                bound(*task)?.saturating_sub(system.tasks[*task].shortest),
+                *within,
+            ),
+        };
+        if bound > within {
+            return Err(Why::new(format!(
+                "a requirement of {within} ns, bounded by {bound} ns"
+            )));
+        }
+        required.push(RequiredClaim { bound, within });
+    }
+    Ok(Claims::Admitted { nodes, required })
+}
+
+/// More is due on a CPU by `at` than it can supply.
+pub(crate) fn overdue(system: &System, cpu: &str, at: u64) -> Result<DemandClaim, Why> {
+    check_places(system)?;
+    let found = system.cpus.iter().position(|c| c.name == cpu);
+    let place = found.ok_or_else(|| Why::new("a CPU that does not exist"))?;
+    let claim = window::overdue(&Node::of(system, Place::Cpu(place))?, cpu, at)?;
+    if claim.demand <= claim.supply {
+        return Err(Why::new(format!(
+            "{} ns, by which all that is due is done",
+            at
+        )));
+    }
+    Ok(claim)
+}
+
+/// The job of a task that is released at `offset` is late.
+pub(crate) fn late(system: &System, task: &str, offset: u64) -> Result<LateClaim, Why> {
+    check_places(system)?;
+    let found = system.tasks.iter().position(|t| t.name == task);
+    let id = found.ok_or_else(|| Why::new("a task that does not exist"))?;
+    let scheduler = system.tasks[id].scheduler;
+    let place = scheduler.map_or(Place::Cpu(system.tasks[id].cpu), Place::Scheduler);
+    let node = Node::of(system, place)?;
+    let own = node.contenders.iter().position(|c| c.who == Who::Task(id));
+    let own = own.ok_or_else(|| Why::new("a task without a deadline"))?;
+    let response = window::response(&node, own, offset)?;
+    let allowed = window::narrow(node.contenders[own].allowed);
+    if response <= allowed {
+        return Err(Why::new(format!("{task}, which is on time")));
+    }
+    Ok(LateClaim {
+        task: task.to_string(),
+        offset,
+        response,
+        allowed,
+    })
+}
+
+/// References that everything else follows without asking.
+fn check_places(system: &System) -> Result<(), Why> {
+    let (cpus, schedulers) = (system.cpus.len(), system.schedulers.len());
+    let node = |cpu: usize, scheduler: Option<usize>| {
+        let on_cpu = |s: usize| system.schedulers.get(s).is_some_and(|s| s.cpu == cpu);
+        cpu < cpus && scheduler.is_none_or(|s| s < schedulers && on_cpu(s))
+    };
+    let above = |(id, s): (usize, &crate::system::Scheduler)| {
+        node(s.cpu, s.parent) && s.parent.is_none_or(|parent| parent < id)
+    };
+    let tasks = |list: &[usize]| list.iter().all(|&t| t < system.tasks.len());
+    let required = |r: &Required| match r {
+        Required::Response { task, .. } | Required::Jitter { task, .. } => tasks(&[*task]),
+        Required::Chain { tasks: chain, .. } => tasks(chain),
+    };
+    let sound = system
+        .tasks
+        .iter()
+        .all(|t| node(t.cpu, t.scheduler) && tasks(&t.after) && tasks(&t.follows))
+        && system.schedulers.iter().enumerate().all(above)
+        && system.required.iter().all(required)
+        && system.machine.takings.iter().all(|t| t.period > 0);
+    if sound {
+        Ok(())
+    } else {
+        Err(Why::new(
+            "a reference to what does not exist, or a period of nothing",
+        ))
+    }
+}
+
+fn node(
+    system: &System,
+    place: Place,
+    bounds: &mut [Option<u64>],
+) -> Result<Option<NodeClaim>, Why> {
+    let empty = !system
+        .tasks
+        .iter()
+        .any(|t| is_on(t, place) && t.deadline.is_some());
+    if let (Place::Scheduler(id), true) = (place, empty)
+        && system.schedulers.iter().all(|s| s.parent != Some(id))
+    {
+        // It asks for nothing; what it may take is a contender above.
+        return Ok(None);
+    }
+    let node = Node::of(system, place)?;
+    let mut claim = NodeClaim {
+        node: node.name.clone(),
+        entities: Vec::new(),
+        points: Vec::new(),
+    };
+    if node.policy == Policy::Edf {
+        claim.points = window::points(&node)?;
+    }
+    for index in 0..node.contenders.len() {
+        let entity = match (node.policy, place, node.contenders[index].who) {
+            (Policy::Tdm { .. }, Place::Cpu(cpu), Who::Task(task)) => {
+                owner(system, &node, index, cpu, task)?
+            }
+            (Policy::Tdm { .. }, ..) => return Err(Why::new("slots below a scheduler")),
+            _ => entity(system, &node, index)?,
+        };
+        if entity.bound > entity.allowed {
+            let (name, bound) = (&entity.name, entity.bound);
+            let what = format!("{name}, bounded by {bound} ns of {} ns", entity.allowed);
+            return Err(Why::new(what));
+        }
+        if let Who::Task(task) = node.contenders[index].who {
+            bounds[task] = Some(entity.bound);
+        }
+        claim.entities.push(entity);
+    }
+    Ok(Some(claim))
+}
+
+fn entity(system: &System, node: &Node, index: usize) -> Result<EntityClaim, Why> {
+    let own = &node.contenders[index];
+    let jobs = match node.policy {
+        Policy::RoundRobin { .. } => Vec::new(),
+        Policy::Edf if !is_asked(system, own) => Vec::new(),
+        _ => window::jobs(node, index)?,
+    };
+    let jitter = window::narrow(own.stream.jitter);
+    let bound = match node.policy {
+        _ if !jobs.is_empty() => {
+            let responses = jobs
+                .iter()
+                .map(|j| j.completion.saturating_sub(j.offset) + jitter);
+            responses.max().unwrap_or(u64::MAX)
+        }
+        Policy::Edf => window::narrow(own.deadline),
+        _ => window::narrow(window::longest(node)? + own.stream.jitter),
+    };
+    Ok(EntityClaim {
+        name: own.name.clone(),
+        cost: window::narrow(own.stream.cost),
+        section: window::narrow(own.section),
+        jobs,
+        bound,
+        allowed: window::narrow(own.allowed),
+    })
+}
+
+/// Whether the response itself is needed, not only that the deadline holds.
+fn is_asked(system: &System, own: &Contender) -> bool {
+    let Who::Task(id) = own.who else {
+        return false;
+    };
+    let asks = |required: &Required| match required {
+        Required::Response { task, .. } | Required::Jitter { task, .. } => *task == id,
+        Required::Chain { tasks, .. } => tasks.contains(&id),
+    };
+    system.required.iter().any(asks)
+}
+
+/// A task in slots of its own.
+fn owner(
+    system: &System,
+    node: &Node,
+    index: usize,
+    cpu: usize,
+    task: usize,
+) -> Result<EntityClaim, Why> {
+    let alone = Node {
+        name: node.name.clone(),
+        policy: Policy::FixedPriority { preemptive: true },
+        supply: slots_of(system, cpu, &system.tasks[task].slots)?,
+        contenders: vec![node.contenders[index].clone()],
+        background: 0,
+    };
+    check_overlap(system, cpu)?;
+    entity(system, &alone, 0)
+}
+
+/// No slot of a CPU belongs to two.
+fn check_overlap(system: &System, cpu: usize) -> Result<(), Why> {
+    let tasks = system
+        .tasks
+        .iter()
+        .filter(|t| t.cpu == cpu && t.scheduler.is_none());
+    let mut slots: Vec<_> = tasks.flat_map(|t| t.slots.iter().copied()).collect();
+    for child in system
+        .schedulers
+        .iter()
+        .filter(|s| s.cpu == cpu && s.parent.is_none())
+    {
+        if let Supply::Slots(own) = &child.supply {
+            slots.extend(own.iter().copied());
+        }
+    }
+    slots_of(system, cpu, &slots).map(|_| ())
+}
+
+/// Everything on a CPU together stays below the limit; each share is rounded up.
+fn check_limit(system: &System, cpu: usize) -> Result<(), Why> {
+    const WHOLE: u128 = 1_000_000;
+    const FINE: u128 = 1 << 40;
+    let limit = u128::from(system.machine.limit_ppm);
+    if limit >= WHOLE {
+        return Ok(());
+    }
+    let mut sum: u128 = 0;
+    for place in (0..system.schedulers.len())
+        .map(Place::Scheduler)
+        .chain([Place::Cpu(cpu)])
+    {
+        if matches!(place, Place::Scheduler(id) if system.schedulers[id].cpu != cpu) {
+            continue;
+        }
+        let node = Node::of(system, place)?;
+        for contender in node
+            .contenders
+            .iter()
+            .filter(|c| matches!(c.who, Who::Task(_)))
+        {
+            sum += share(contender.stream.cost, contender.stream.separation, FINE);
+        }
+    }
+    for taking in takings(system, cpu) {
+        sum += share(taking.cost, taking.separation, FINE);
+    }
+    if sum * WHOLE > limit * FINE {
+        return Err(Why::new(format!(
+            "cpu.{}, used above its limit",
+            system.cpus[cpu].name
+        )));
+    }
+    Ok(())
+}
+
+fn share(cost: u128, separation: Option<u128>, fine: u128) -> u128 {
+    separation.map_or(0, |t| cost.saturating_mul(fine).div_ceil(t))
+}

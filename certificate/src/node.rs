@@ -1,0 +1,372 @@
+//! A node as its tests see it: who contends, at what cost, on which supply
+//!
+//! Every rule here is one of the model: what a job costs (two switches, a preemption and a refill
+//! of the caches, again whenever it resumes; suspension counted as computation), what blocks, what
+//! precedence costs nothing, what is granted by a server or slots.
+
+use crate::Why;
+use crate::supply::{LIMIT, Stream, Supply};
+use crate::system::{self, Policy, System, Task};
+
+/// A CPU's own scheduler or one below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Cpu(usize),
+    Scheduler(usize),
+}
+
+/// Whose entity it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    Task(usize),
+    Server(usize),
+}
+
+/// A task or a server, on its node.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    pub(crate) who: Who,
+    pub(crate) name: String,
+    pub(crate) stream: Stream,
+    /// The jitter with which it hits others: budget that waited for the end of its period.
+    pub(crate) hits: Stream,
+    pub(crate) deadline: u128,
+    pub(crate) allowed: u128,
+    pub(crate) priority: u32,
+    pub(crate) section: u128,
+    /// Once it has started, it runs to its end.
+    pub(crate) whole: bool,
+    /// Part of the cost in which it does not compute.
+    suspension: u128,
+}
+
+/// A node with everything that its test needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) policy: Policy,
+    pub(crate) supply: Supply,
+    pub(crate) contenders: Vec<Contender>,
+    /// Longest section of background work; below 2 it blocks nobody.
+    pub(crate) background: u128,
+}
+
+impl Node {
+    /// The node at `place`; its contenders in the order of the file, tasks first.
+    pub(crate) fn of(system: &System, place: Place) -> Result<Node, Why> {
+        let (name, policy) = match place {
+            Place::Cpu(cpu) => (
+                format!("cpu.{}", system.cpus[cpu].name),
+                system.cpus[cpu].policy,
+            ),
+            Place::Scheduler(id) => {
+                let scheduler = &system.schedulers[id];
+                (format!("scheduler.{}", scheduler.name), scheduler.policy)
+            }
+        };
+        let supply = supply_of(system, place)?;
+        let tasks = || {
+            system
+                .tasks
+                .iter()
+                .enumerate()
+                .filter(|(_, t)| is_on(t, place))
+        };
+        let mut contenders = Vec::new();
+        let mut background = 0;
+        for (id, task) in tasks() {
+            if task.locks > 0 {
+                return Err(Why::new(format!("the critical sections of {}", task.name)));
+            }
+            if let (Some(wcet), Some(deadline)) = (task.wcet, task.deadline) {
+                contenders.push(contender(system, policy, id, wcet.into(), deadline.into())?);
+            }
+            if task.class == "aperiodic" || task.class == "once" {
+                background = background.max(u128::from(task.section));
+            }
+        }
+        for (id, child) in system.schedulers.iter().enumerate() {
+            if place_of_parent(child) == place {
+                contenders.extend(server(policy, id, child)?);
+            }
+        }
+        add_resumes(system, &mut contenders, background);
+        Ok(Node {
+            name,
+            policy,
+            supply,
+            contenders,
+            background,
+        })
+    }
+}
+
+pub(crate) fn is_on(task: &Task, place: Place) -> bool {
+    match (place, task.scheduler) {
+        (Place::Cpu(cpu), None) => task.cpu == cpu,
+        (Place::Scheduler(id), Some(scheduler)) => scheduler == id,
+        _ => false,
+    }
+}
+
+fn place_of_parent(scheduler: &system::Scheduler) -> Place {
+    scheduler
+        .parent
+        .map_or(Place::Cpu(scheduler.cpu), Place::Scheduler)
+}
+
+/// Reserves and missing time, and a timer entry for each release on the CPU.
+pub(crate) fn takings(system: &System, cpu: usize) -> Vec<Stream> {
+    let machine = &system.machine;
+    let reserves = machine.takings.iter().filter(|t| t.budget > 0);
+    let mut takings: Vec<Stream> = reserves
+        .map(|t| Stream {
+            separation: Some(t.period.into()),
+            cost: t.budget.into(),
+            jitter: 0,
+        })
+        .collect();
+    let released = system
+        .tasks
+        .iter()
+        .filter(|t| t.cpu == cpu && t.deadline.is_some());
+    takings.extend(released.filter(|_| machine.timer > 0).map(|t| Stream {
+        separation: t.separation.map(u128::from),
+        cost: machine.timer.into(),
+        jitter: t.jitter.into(),
+    }));
+    takings
+}
+
+fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
+    let scheduler = match place {
+        Place::Cpu(cpu) => return Ok(Supply::Whole(takings(system, cpu))),
+        Place::Scheduler(id) => &system.schedulers[id],
+    };
+    match &scheduler.supply {
+        system::Supply::Shared => Err(Why::new(format!(
+            "the scheduler {}, which has no supply of its own",
+            scheduler.name
+        ))),
+        system::Supply::Slots(_) if scheduler.parent.is_some() => {
+            Err(Why::new("slots below a scheduler"))
+        }
+        system::Supply::Slots(slots) => slots_of(system, scheduler.cpu, slots),
+        system::Supply::Server {
+            kind,
+            budget,
+            period,
+        } => {
+            let (budget, period) = (u128::from(*budget), u128::from(*period));
+            let late = period.saturating_sub(budget);
+            let blackout = match kind.as_str() {
+                "deferrable" | "periodic-resource" => 2 * late,
+                "polling" => period + late,
+                _ => return Err(Why::new(format!("a server of the kind {kind}"))),
+            };
+            Ok(Supply::Server {
+                budget,
+                period,
+                blackout,
+            })
+        }
+    }
+}
+
+/// Slots on a CPU that divides its time; nothing may be taken from them.
+pub(crate) fn slots_of(system: &System, cpu: usize, slots: &[system::Slot]) -> Result<Supply, Why> {
+    let Policy::Tdm { frame } = system.cpus[cpu].policy else {
+        return Err(Why::new("slots on a node that does not divide its time"));
+    };
+    if !takings(system, cpu).is_empty() {
+        return Err(Why::new("slots on a CPU from which the machine takes time"));
+    }
+    let mut places: Vec<(u128, u128)> = slots
+        .iter()
+        .map(|s| (u128::from(s.at), u128::from(s.length)))
+        .collect();
+    places.sort_unstable();
+    let apart = places
+        .windows(2)
+        .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
+    let inside = places
+        .last()
+        .is_none_or(|last| last.0 + last.1 <= u128::from(frame));
+    if !apart || !inside {
+        return Err(Why::new("slots that overlap, or end after their frame"));
+    }
+    Ok(Supply::Slots(frame.into(), places))
+}
+
+fn contender(
+    system: &System,
+    policy: Policy,
+    id: usize,
+    wcet: u128,
+    deadline: u128,
+) -> Result<Contender, Why> {
+    let task = &system.tasks[id];
+    let machine = &system.machine;
+    let episode = 2 * u128::from(machine.switch)
+        + u128::from(machine.preemption)
+        + u128::from(machine.cache_delay);
+    let resumes = resumes(task);
+    let (episodes, timers) = match policy {
+        Policy::RoundRobin { timeslice: 0 } => return Err(Why::new("a timeslice of nothing")),
+        Policy::RoundRobin { timeslice } => {
+            let turns = wcet.div_ceil(timeslice.into());
+            (turns + resumes, turns + resumes)
+        }
+        _ => (1 + resumes, resumes),
+    };
+    let computing = wcet + episodes * episode + timers * u128::from(machine.timer);
+    let section = u128::from(task.section);
+    let runs_through = match policy {
+        Policy::Fifo | Policy::FixedPriority { preemptive: false } => true,
+        Policy::RoundRobin { .. } => false,
+        _ => section >= wcet,
+    };
+    let within = system
+        .required
+        .iter()
+        .filter_map(|required| match *required {
+            system::Required::Response { task, within } if task == id => Some(u128::from(within)),
+            _ => None,
+        });
+    let stream = Stream {
+        separation: task.separation.map(u128::from),
+        cost: computing + u128::from(task.suspension),
+        jitter: task.jitter.into(),
+    };
+    if stream.separation == Some(0) || stream.cost > LIMIT {
+        return Err(Why::new(format!("the period or the cost of {}", task.name)));
+    }
+    check_precedence(system, policy, id)?;
+    Ok(Contender {
+        who: Who::Task(id),
+        name: task.name.clone(),
+        stream,
+        hits: stream,
+        deadline,
+        allowed: within.chain([deadline]).min().unwrap_or(deadline),
+        priority: task.priority,
+        section: if runs_through {
+            computing
+        } else {
+            section.min(wcet)
+        },
+        // Under EDF its completion is bounded as if it could be preempted.
+        whole: runs_through && task.suspension == 0 && policy != Policy::Edf,
+        suspension: task.suspension.into(),
+    })
+}
+
+fn resumes(task: &Task) -> u128 {
+    if task.suspension == 0 {
+        0
+    } else {
+        u128::from(task.suspensions.max(1))
+    }
+}
+
+/// Whenever a task resumes it may meet the longest section of another.
+fn add_resumes(system: &System, contenders: &mut [Contender], background: u128) {
+    let sections: Vec<u128> = contenders.iter().map(|c| c.section).collect();
+    for (index, contender) in contenders.iter_mut().enumerate() {
+        let Who::Task(task) = contender.who else {
+            continue;
+        };
+        if contender.suspension == 0 {
+            continue;
+        }
+        let others = sections.iter().enumerate().filter(|&(i, _)| i != index);
+        let longest = others
+            .map(|(_, &s)| s)
+            .chain([background])
+            .max()
+            .unwrap_or(0);
+        contender.stream.cost += longest * resumes(&system.tasks[task]);
+        contender.hits = contender.stream;
+    }
+}
+
+/// A child as its parent's node sees it: work of its budget per period. Owners of slots are no
+/// contenders.
+fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option<Contender>, Why> {
+    let (kind, budget, period) = match &child.supply {
+        system::Supply::Slots(_) => return Ok(None),
+        system::Supply::Shared => {
+            let what = format!(
+                "the scheduler {}, which has no supply of its own",
+                child.name
+            );
+            return Err(Why::new(what));
+        }
+        system::Supply::Server {
+            kind,
+            budget,
+            period,
+        } => (kind.as_str(), u128::from(*budget), u128::from(*period)),
+    };
+    if matches!(policy, Policy::Tdm { .. }) || budget > period || period == 0 {
+        return Err(Why::new(format!("the server of {}", child.name)));
+    }
+    let waits = kind == "deferrable";
+    if waits && policy == Policy::Edf {
+        return Err(Why::new("a deferrable server under EDF"));
+    }
+    let stream = Stream {
+        separation: Some(period),
+        cost: budget,
+        jitter: 0,
+    };
+    let late = if waits { period - budget } else { 0 };
+    Ok(Some(Contender {
+        who: Who::Server(id),
+        name: child.name.clone(),
+        stream,
+        hits: Stream {
+            jitter: late,
+            ..stream
+        },
+        deadline: period,
+        allowed: period,
+        priority: child.priority,
+        section: 0,
+        whole: false,
+        suspension: 0,
+    }))
+}
+
+/// Only precedence that costs nothing is certified: within a node, the predecessor goes first
+/// anyway, and is ready when it arrives.
+fn check_precedence(system: &System, policy: Policy, id: usize) -> Result<(), Why> {
+    let to = &system.tasks[id];
+    let after = to.after.iter().map(|&from| (from, false));
+    let follows = to.follows.iter().map(|&from| (from, true));
+    for (index, strictly) in after.chain(follows) {
+        let from = system
+            .tasks
+            .get(index)
+            .ok_or(Why::new("a task that does not exist"))?;
+        let first = strictly || index < id;
+        let ordered = match policy {
+            Policy::Fifo => first,
+            Policy::FixedPriority { .. } => {
+                from.priority > to.priority || (from.priority == to.priority && first)
+            }
+            Policy::Edf => match (from.deadline, to.deadline) {
+                (Some(a), Some(b)) => u128::from(a) + u128::from(to.jitter) <= u128::from(b),
+                _ => false,
+            },
+            Policy::RoundRobin { .. } => true,
+            Policy::Tdm { .. } => false,
+        };
+        let together = from.cpu == to.cpu && from.scheduler == to.scheduler;
+        if !(ordered && together && from.jitter == 0 && from.deadline.is_some()) {
+            let what = format!("the wait of {} for {}", to.name, from.name);
+            return Err(Why::new(what));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! The system that a certificate is about, whole: everything that its numbers follow from
+//!
+//! Plain integers in nanoseconds; places in lists count from 0. Unknown keys are refused, so that
+//! nothing in a certificate goes unread.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that the verdict depends on.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// In the order of the file.
+    pub cpus: Vec<Cpu>,
+    /// In the order of the file.
+    pub schedulers: Vec<Scheduler>,
+    /// In the order of the file, which is the last tie-break.
+    pub tasks: Vec<Task>,
+    /// Overheads and what is taken above all tasks.
+    pub machine: Machine,
+    /// What must hold beyond the deadlines.
+    pub required: Vec<Required>,
+}
+
+/// A CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// Its name in the file.
+    pub name: String,
+    /// How it orders what is on it.
+    pub policy: Policy,
+}
+
+/// How a node orders what is on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Policy {
+    /// First come, first served, without preemption.
+    Fifo,
+    /// In turn.
+    RoundRobin {
+        /// Longest turn.
+        timeslice: u64,
+    },
+    /// The highest priority first.
+    FixedPriority {
+        /// Whether a running job can be preempted.
+        preemptive: bool,
+    },
+    /// The earliest deadline first.
+    Edf,
+    /// Each owner in its slots of a frame.
+    Tdm {
+        /// Length of the frame.
+        frame: u64,
+    },
+}
+
+/// A scheduler below a CPU's own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduler {
+    /// Its name in the file.
+    pub name: String,
+    /// The CPU at the root of its tree.
+    pub cpu: usize,
+    /// The scheduler above; none: the CPU's own.
+    pub parent: Option<usize>,
+    /// How it orders what is on it.
+    pub policy: Policy,
+    /// Among its siblings.
+    pub priority: u32,
+    /// What it is granted.
+    pub supply: Supply,
+}
+
+/// What a scheduler is granted by the one above.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Supply {
+    /// The processor at its priority.
+    Shared,
+    /// A budget per period.
+    Server {
+        /// The word of the file.
+        kind: String,
+        /// Work per period.
+        budget: u64,
+        /// Distance of replenishments.
+        period: u64,
+    },
+    /// Places in the frame.
+    Slots(Vec<Slot>),
+}
+
+/// A place in a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// From the start of the frame.
+    pub at: u64,
+    /// Its length.
+    pub length: u64,
+}
+
+/// A task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name in the file.
+    pub name: String,
+    /// Its CPU.
+    pub cpu: usize,
+    /// Its scheduler; none: the CPU's own.
+    pub scheduler: Option<usize>,
+    /// Its places in the frame of a node that divides time.
+    pub slots: Vec<Slot>,
+    /// The word of the file for its class.
+    pub class: String,
+    /// Period or smallest separation; none: it arrives once, or has no jobs.
+    pub separation: Option<u64>,
+    /// Work of one job; none: it has no jobs.
+    pub wcet: Option<u64>,
+    /// From arrival to deadline; none: it has none.
+    pub deadline: Option<u64>,
+    /// Larger is more urgent.
+    pub priority: u32,
+    /// First arrival.
+    pub phase: u64,
+    /// Release after arrival, at most.
+    pub jitter: u64,
+    /// Most unfinished jobs before an arrival is dropped.
+    pub places: u64,
+    /// Longest suspension of one job, in total.
+    pub suspension: u64,
+    /// How often it suspends itself.
+    pub suspensions: u32,
+    /// Longest stretch without preemption.
+    pub section: u64,
+    /// What every job surely executes.
+    pub shortest: u64,
+    /// How many critical sections a job has.
+    pub locks: usize,
+    /// Waits for jobs that arrived at or before its own.
+    pub after: Vec<usize>,
+    /// Waits for jobs that arrived strictly before its own.
+    pub follows: Vec<usize>,
+}
+
+/// What the machine costs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// One switch.
+    pub switch: u64,
+    /// One timer entry.
+    pub timer: u64,
+    /// One preemption.
+    pub preemption: u64,
+    /// Caches to fill again after one.
+    pub cache_delay: u64,
+    /// Upper limit of the utilization in parts per million.
+    pub limit_ppm: u64,
+    /// Reserves and missing time.
+    pub takings: Vec<Taking>,
+}
+
+/// At most `budget` in any window of `period`, above all tasks, on every CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taking {
+    /// Its name in the file.
+    pub name: String,
+    /// Most that is taken at once.
+    pub budget: u64,
+    /// Distance of takings.
+    pub period: u64,
+}
+
+/// Something required beyond the deadlines.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Required {
+    /// A response.
+    Response {
+        /// Whose.
+        task: usize,
+        /// At most.
+        within: u64,
+    },
+    /// A chain from end to end.
+    Chain {
+        /// Along it.
+        tasks: Vec<usize>,
+        /// At most.
+        within: u64,
+    },
+    /// A difference of responses.
+    Jitter {
+        /// Whose.
+        task: usize,
+        /// At most.
+        within: u64,
+    },
+}

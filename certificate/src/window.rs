@@ -1,0 +1,370 @@
+//! The jobs of a busy window, and the processor demand under EDF
+//!
+//! A job of a task that is released at offset A of a busy window is done by the least w with
+//!
+//! ```text
+//! time_for(blocking + own jobs up to A + jobs of others released before w, urgent enough) <= w
+//! ```
+//!
+//! when all others begin the window with it (Lehoczky 1990; Spuri 1996; George et al. 1996). Which
+//! offsets count is listed by `next`; the last one finds the window over.
+
+use crate::Why;
+use crate::claims::{DemandClaim, JobClaim, Point};
+use crate::node::{Contender, Node, Who};
+use crate::supply::{Supply, climb, in_range, taken};
+use crate::system::Policy;
+
+/// Most jobs or points that a certificate lists for one entity.
+const MAX_LISTED: usize = 20_000;
+
+/// Which jobs of another entity go before a job at offset A.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Urgent {
+    Always,
+    /// Released before A, or with it.
+    Earlier {
+        ties: bool,
+    },
+    /// The k-th when k·T <= A + shift.
+    Deadline {
+        shift: i128,
+    },
+}
+
+struct Window<'a> {
+    own: &'a Contender,
+    supply: &'a Supply,
+    rivals: Vec<(&'a Contender, Urgent)>,
+    /// Length, and from which offset on it no longer blocks.
+    blockers: Vec<(u128, i128)>,
+    /// Offsets end here, or where the window does.
+    until: Option<u128>,
+}
+
+pub(crate) fn narrow(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+fn signed(value: u128) -> i128 {
+    i128::try_from(value).unwrap_or(i128::MAX)
+}
+
+/// All jobs of the contender at `place` that may be the worst.
+pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
+    let window = Window::of(node, place)?;
+    let mut jobs = Vec::new();
+    let mut offset = 0;
+    loop {
+        let (busy, completion) = window.done(offset)?;
+        jobs.push(JobClaim {
+            offset: narrow(offset),
+            completion: narrow(completion),
+        });
+        let Some(next) = window.next(offset) else {
+            break;
+        };
+        let over = match window.until {
+            Some(until) => next >= until,
+            None => window.is_over(next, offset, busy)?,
+        };
+        if over {
+            break;
+        }
+        if jobs.len() >= MAX_LISTED {
+            return Err(Why::new(format!(
+                "the many jobs of {} in a window",
+                window.own.name
+            )));
+        }
+        offset = next;
+    }
+    Ok(jobs)
+}
+
+impl<'a> Window<'a> {
+    fn of(node: &'a Node, place: usize) -> Result<Window<'a>, Why> {
+        let own = &node.contenders[place];
+        let edf = node.policy == Policy::Edf;
+        let mut rivals = Vec::new();
+        let mut blockers = Vec::new();
+        for (index, other) in node
+            .contenders
+            .iter()
+            .enumerate()
+            .filter(|&(i, _)| i != place)
+        {
+            let urgent = match node.policy {
+                Policy::Edf => Some(Urgent::Deadline {
+                    shift: shift(own, other),
+                }),
+                Policy::FixedPriority { .. } if other.priority < own.priority => None,
+                Policy::FixedPriority { .. } if other.priority > own.priority => {
+                    Some(Urgent::Always)
+                }
+                _ => Some(equals(own, other, index < place)),
+            };
+            rivals.extend(urgent.map(|urgent| (other, urgent)));
+            if other.section > 1 && (edf || urgent.is_none()) {
+                let until = if edf { -shift(own, other) } else { i128::MAX };
+                blockers.push((other.section - 1, until));
+            }
+        }
+        if node.background > 1 {
+            blockers.push((node.background - 1, i128::MAX));
+        }
+        Ok(Window {
+            own,
+            supply: &node.supply,
+            rivals,
+            blockers,
+            until: if edf { Some(longest(node)?) } else { None },
+        })
+    }
+
+    fn own_jobs(&self, offset: u128) -> u128 {
+        self.own.stream.separation.map_or(1, |t| offset / t + 1)
+    }
+
+    fn blocking(&self, offset: u128) -> u128 {
+        let reaching = self.blockers.iter().filter(|b| signed(offset) < b.1);
+        reaching.map(|b| b.0).max().unwrap_or(0)
+    }
+
+    /// Work of the others before a job at `offset`, among what is released in `window`.
+    fn rivals(&self, window: u128, offset: u128) -> u128 {
+        let work = |&(other, urgent): &(&Contender, Urgent)| {
+            let stream = &other.hits;
+            let released = stream.releases(window);
+            let jobs = match urgent {
+                Urgent::Always => released,
+                Urgent::Earlier { ties } => {
+                    released.min(stream.releases(offset + u128::from(ties)))
+                }
+                Urgent::Deadline { shift } => {
+                    let reach = u128::try_from(signed(offset) + shift);
+                    let urgent = reach.map_or(0, |r| stream.separation.map_or(1, |t| r / t + 1));
+                    released.min(urgent)
+                }
+            };
+            jobs.saturating_mul(stream.cost)
+        };
+        self.rivals.iter().map(work).fold(0, u128::saturating_add)
+    }
+
+    /// Until when the job at `offset` and what goes before it are done, and its completion.
+    fn done(&self, offset: u128) -> Result<(u128, u128), Why> {
+        let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
+        let busy = climb(self.supply.time_for(fixed)?, |t| {
+            self.supply.time_for(fixed + self.rivals(t, offset))
+        })?;
+        let Supply::Whole(takings) = self.supply else {
+            return Ok((busy, busy));
+        };
+        if !self.own.whole {
+            return Ok((busy, busy));
+        }
+        // What does not preempt it once it has started does not delay it.
+        let before = fixed - self.own.stream.cost;
+        let start = climb(before, |t| {
+            Ok(before + self.rivals(t + 1, offset) + taken(takings, t + 1))
+        })?;
+        let start = start.max(offset);
+        let soonest = start + self.own.stream.cost;
+        let earlier = taken(takings, start + 1);
+        let completion = climb(soonest, |t| {
+            let since = (soonest + taken(takings, t)).saturating_sub(earlier);
+            Ok(since.max(soonest))
+        })?;
+        Ok((busy, completion))
+    }
+
+    /// The next offset that one more job, of its own or urgent enough, distinguishes.
+    fn next(&self, offset: u128) -> Option<u128> {
+        let own = self.own.stream.separation.map(|t| (offset / t + 1) * t);
+        let step = |&(other, urgent): &(&Contender, Urgent)| {
+            let origin = match urgent {
+                Urgent::Always => return None,
+                Urgent::Earlier { ties } => i128::from(!ties) - signed(other.hits.jitter),
+                Urgent::Deadline { shift } => -shift,
+            };
+            let since = signed(offset) - origin;
+            let next = if since < 0 {
+                origin
+            } else {
+                let t = signed(other.hits.separation?);
+                (since / t + 1) * t + origin
+            };
+            u128::try_from(next).ok()
+        };
+        self.rivals.iter().filter_map(step).chain(own).min()
+    }
+
+    /// Whether everything released before `next` is done by then.
+    fn is_over(&self, next: u128, offset: u128, busy: u128) -> Result<bool, Why> {
+        if busy > next || self.rivals.iter().all(|r| r.1 == Urgent::Always) {
+            return Ok(busy <= next);
+        }
+        let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
+        let all = |t| {
+            self.rivals
+                .iter()
+                .map(|r| r.0.hits.requested(t))
+                .sum::<u128>()
+        };
+        let mut t = busy;
+        while t <= next {
+            let done = in_range(self.supply.time_for(fixed + all(t))?)?;
+            if done <= t {
+                return Ok(true);
+            }
+            t = done;
+        }
+        Ok(false)
+    }
+}
+
+/// How much later than the own arrival a rival's may be, to have an earlier deadline.
+fn shift(own: &Contender, other: &Contender) -> i128 {
+    let lead = |c: &Contender| signed(c.deadline) - signed(c.hits.jitter);
+    lead(own) - lead(other)
+}
+
+/// Equal priority: the earlier arrival first, then the order in the file; against servers always.
+fn equals(own: &Contender, other: &Contender, before: bool) -> Urgent {
+    match (own.who, other.who) {
+        (Who::Task(_), Who::Task(_)) => Urgent::Earlier {
+            ties: before || other.stream.jitter > 0 || own.stream.jitter > 0,
+        },
+        _ => Urgent::Always,
+    }
+}
+
+/// The longest busy window of the node.
+pub(crate) fn longest(node: &Node) -> Result<u128, Why> {
+    let blocking = node.background.saturating_sub(1);
+    climb(1, |t| {
+        let requested = node.contenders.iter().map(|c| c.hits.requested(t));
+        node.supply
+            .time_for(requested.fold(blocking, u128::saturating_add))
+    })
+}
+
+/// Work with deadlines up to `at` when everything is released at 0.
+fn demand(node: &Node, at: u128) -> u128 {
+    let due = |c: &Contender| {
+        let reach = (at + c.hits.jitter).checked_sub(c.deadline);
+        reach.map_or(0, |r| c.hits.separation.map_or(1, |t| r / t + 1))
+    };
+    let work = node
+        .contenders
+        .iter()
+        .map(|c| due(c).saturating_mul(c.hits.cost));
+    work.fold(0, u128::saturating_add)
+}
+
+/// Up to which deadlines a section blocks.
+fn blocks_until(contender: &Contender) -> u128 {
+    contender.deadline.saturating_sub(contender.hits.jitter)
+}
+
+fn demand_blocking(node: &Node, at: u128) -> u128 {
+    if node.policy != Policy::Edf {
+        return 0;
+    }
+    let sections = node
+        .contenders
+        .iter()
+        .filter(|c| blocks_until(c) > at)
+        .map(|c| c.section);
+    sections
+        .chain([node.background])
+        .max()
+        .unwrap_or(0)
+        .saturating_sub(1)
+}
+
+fn last_deadline(node: &Node, before: u128) -> Option<u128> {
+    let limit = before.checked_sub(1)?;
+    let last = |c: &Contender| {
+        let rest = (limit + c.hits.jitter).checked_sub(c.deadline)?;
+        let since = c.hits.separation.map_or(0, |t| rest / t * t);
+        Some((c.deadline + since).saturating_sub(c.hits.jitter))
+    };
+    node.contenders.iter().filter_map(last).max()
+}
+
+/// Demand against supply at every deadline of the longest busy window, backwards: a demand at t
+/// that is done by s <= t leaves nothing to show between s and t, while nothing else may begin to
+/// block (Zhang and Burns 2009).
+pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
+    let sections = node.contenders.iter().filter(|c| c.section > 1);
+    let steps: Vec<u128> = sections.map(blocks_until).collect();
+    let mut points = Vec::new();
+    let mut next = last_deadline(node, longest(node)? + 1);
+    while let Some(at) = next {
+        let due = demand(node, at);
+        if due == 0 {
+            break;
+        }
+        let due = due + demand_blocking(node, at);
+        let done = node.supply.time_for(due)?;
+        if done > at {
+            return Err(Why::new(format!(
+                "{}, where more is due than can be done",
+                node.name
+            )));
+        }
+        points.push(Point {
+            at: narrow(at),
+            demand: narrow(due),
+            done: narrow(done),
+        });
+        if points.len() >= MAX_LISTED {
+            return Err(Why::new(format!("the many deadlines of {}", node.name)));
+        }
+        let floor = steps
+            .iter()
+            .copied()
+            .filter(|&s| s <= at)
+            .max()
+            .unwrap_or(0);
+        next = if done < floor {
+            last_deadline(node, floor)
+        } else if done < at {
+            Some(done)
+        } else {
+            last_deadline(node, at)
+        };
+    }
+    Ok(points)
+}
+
+/// What is due and what can be done by `at`.
+pub(crate) fn overdue(node: &Node, cpu: &str, at: u64) -> Result<DemandClaim, Why> {
+    let instant = u128::from(at);
+    let due = demand(node, instant) + demand_blocking(node, instant);
+    // The most work that is done by then: between nothing and all of the time.
+    let (mut done, mut not) = (0, instant + 1);
+    while not - done > 1 {
+        let middle = done + (not - done) / 2;
+        match node.supply.time_for(middle) {
+            Ok(t) if t <= instant => done = middle,
+            _ => not = middle,
+        }
+    }
+    Ok(DemandClaim {
+        cpu: cpu.to_string(),
+        at,
+        demand: narrow(due),
+        supply: narrow(done),
+    })
+}
+
+/// The response of the job at `offset`.
+pub(crate) fn response(node: &Node, place: usize, offset: u64) -> Result<u64, Why> {
+    let window = Window::of(node, place)?;
+    let (_, completion) = window.done(offset.into())?;
+    let jitter = window.own.stream.jitter;
+    Ok(narrow(completion.saturating_sub(offset.into()) + jitter))
+}

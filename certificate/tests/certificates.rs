@@ -1,0 +1,295 @@
+//! Certificates of systems whose numbers can be found by hand, and of changed ones
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use punctual_certificate::system::{
+    Cpu, Machine, Policy, Required, Scheduler, Slot, Supply, System, Task,
+};
+use punctual_certificate::{
+    Certificate, Claims, EntityClaim, Wrong, certify_admitted, certify_late, certify_overdue,
+    digest, read, verify,
+};
+use serde_json::Value;
+
+const FP: Policy = Policy::FixedPriority { preemptive: true };
+
+fn task(name: &str, wcet: u64, period: u64, deadline: u64, priority: u32) -> Task {
+    Task {
+        name: name.into(),
+        cpu: 0,
+        scheduler: None,
+        slots: Vec::new(),
+        class: "periodic".into(),
+        separation: Some(period),
+        wcet: Some(wcet),
+        deadline: Some(deadline),
+        priority,
+        phase: 0,
+        jitter: 0,
+        places: 65,
+        suspension: 0,
+        suspensions: 0,
+        section: 0,
+        shortest: 0,
+        locks: 0,
+        after: Vec::new(),
+        follows: Vec::new(),
+    }
+}
+
+fn system(policy: Policy, rows: &[(u64, u64, u64)]) -> System {
+    let tasks = rows.iter().enumerate().map(|(index, &(c, t, d))| {
+        let priority = u32::try_from(rows.len() - index).unwrap();
+        task(&format!("t{index}"), c, t, d, priority)
+    });
+    System {
+        cpus: vec![Cpu {
+            name: "0".into(),
+            policy,
+        }],
+        tasks: tasks.collect(),
+        machine: Machine {
+            limit_ppm: 1_000_000,
+            ..Machine::default()
+        },
+        ..System::default()
+    }
+}
+
+fn entities(certificate: &Certificate) -> Vec<&EntityClaim> {
+    match &certificate.claims {
+        Claims::Admitted { nodes, .. } => nodes.iter().flat_map(|n| &n.entities).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn bounds(system: &System) -> Vec<u64> {
+    let certificate = certify_admitted(system).unwrap();
+    assert_eq!(verify(&certificate), Ok(()));
+    entities(&certificate).iter().map(|e| e.bound).collect()
+}
+
+#[test]
+fn fixed_priority_bounds_are_those_of_the_textbook() {
+    let rows = [(3, 7, 7), (3, 12, 12), (5, 20, 20)];
+    assert_eq!(bounds(&system(FP, &rows)), [3, 6, 20]);
+}
+
+#[test]
+fn the_demand_test_lists_the_instants_that_it_needs() {
+    let edf = system(Policy::Edf, &[(2, 10, 5), (3, 15, 9), (4, 20, 12)]);
+    let certificate = certify_admitted(&edf).unwrap();
+    let Claims::Admitted { nodes, .. } = &certificate.claims else {
+        panic!("it is admitted");
+    };
+    let points: Vec<_> = nodes[0]
+        .points
+        .iter()
+        .map(|p| (p.at, p.demand, p.done))
+        .collect();
+    // The busy window is 9 long: 2 + 3 + 4. By 9, 5 are due; by 5, 2.
+    assert_eq!(points, [(9, 5, 5), (5, 2, 2)]);
+}
+
+#[test]
+fn edf_responses_are_listed_where_they_are_required() {
+    let mut edf = system(Policy::Edf, &[(3, 7, 7), (3, 12, 12), (5, 20, 20)]);
+    assert_eq!(bounds(&edf), [7, 12, 20]);
+    for (task, within) in [(0, 3), (1, 8), (2, 16)] {
+        edf.required.push(Required::Response { task, within });
+    }
+    assert_eq!(bounds(&edf), [3, 8, 16]);
+}
+
+#[test]
+fn a_server_supplies_after_its_blackout() {
+    let mut tree = system(FP, &[(2, 20, 20), (1, 30, 30)]);
+    tree.schedulers.push(Scheduler {
+        name: "app".into(),
+        cpu: 0,
+        parent: None,
+        policy: FP,
+        priority: 9,
+        supply: Supply::Server {
+            kind: "deferrable".into(),
+            budget: 2,
+            period: 5,
+        },
+    });
+    tree.tasks[0].scheduler = Some(0);
+    // t1 meets 2 of the server just before the end of its period, 2 after it, and needs 1; t0
+    // waits for 2 * (5 - 2).
+    assert_eq!(bounds(&tree), [5, 2, 8]);
+}
+
+#[test]
+fn slots_supply_from_their_worst_offset() {
+    let mut divided = system(Policy::Tdm { frame: 10 }, &[(2, 20, 20), (4, 40, 40)]);
+    divided.tasks[0].slots = vec![Slot { at: 0, length: 3 }];
+    divided.schedulers.push(Scheduler {
+        name: "b".into(),
+        cpu: 0,
+        parent: None,
+        policy: FP,
+        priority: 0,
+        supply: Supply::Slots(vec![Slot { at: 4, length: 3 }, Slot { at: 8, length: 1 }]),
+    });
+    divided.tasks[1].scheduler = Some(0);
+    // t0: from 3 on, 7 until its slot. t1: from 9 on, 5 until [4, 7), 1 until [8, 9): 10 for 4.
+    assert_eq!(bounds(&divided), [9, 10]);
+    divided.tasks[0].slots[0].length = 5;
+    assert!(certify_admitted(&divided).is_err(), "slots overlap");
+}
+
+#[test]
+fn a_chain_is_the_sum_of_distances_and_a_response() {
+    let mut chain = system(FP, &[(2, 10, 10), (3, 10, 10)]);
+    let tasks = vec![1, 0];
+    chain.required.push(Required::Chain { tasks, within: 12 });
+    let certificate = certify_admitted(&chain).unwrap();
+    let Claims::Admitted { required, .. } = &certificate.claims else {
+        panic!("it is admitted");
+    };
+    assert_eq!(required[0].bound, 12);
+}
+
+#[test]
+fn an_overload_is_certified_by_its_demand() {
+    let over = system(Policy::Edf, &[(3, 5, 4), (2, 10, 3), (2, 20, 20)]);
+    assert!(certify_admitted(&over).is_err());
+    let certificate = certify_overdue(&over, "0", 4).unwrap();
+    let Claims::Overdue(claim) = &certificate.claims else {
+        panic!("it is overdue");
+    };
+    assert_eq!((claim.demand, claim.supply), (5, 4));
+    assert_eq!(verify(&certificate), Ok(()));
+    assert!(certify_overdue(&over, "0", 3).is_err());
+}
+
+#[test]
+fn a_late_job_is_certified_by_its_response() {
+    let late = system(FP, &[(3, 7, 7), (3, 12, 5)]);
+    let certificate = certify_late(&late, "t1", 0).unwrap();
+    let Claims::Late(claim) = &certificate.claims else {
+        panic!("it is late");
+    };
+    assert_eq!((claim.response, claim.allowed), (6, 5));
+    assert_eq!(verify(&certificate), Ok(()));
+}
+
+#[test]
+fn what_is_not_understood_is_not_certified() {
+    let mut locked = system(FP, &[(3, 7, 7)]);
+    locked.tasks[0].locks = 1;
+    let why = certify_admitted(&locked).unwrap_err().to_string();
+    assert!(why.contains("critical sections of t0"), "{why}");
+    let mut waiting = system(FP, &[(3, 7, 7), (1, 7, 7)]);
+    waiting.tasks[0].after.push(1);
+    let why = certify_admitted(&waiting).unwrap_err().to_string();
+    assert!(why.contains("the wait of t0 for t1"), "{why}");
+}
+
+#[test]
+fn unknown_keys_and_other_formats_are_no_certificates() {
+    let certificate = certify_admitted(&system(FP, &[(3, 7, 7)])).unwrap();
+    let text = serde_json::to_string(&certificate).unwrap();
+    assert!(read(&text).is_ok());
+    let newer = text.replace("\"format\":1", "\"format\":2");
+    assert!(matches!(read(&newer), Err(Wrong::Form(_))));
+    let more = text.replace("\"digest\"", "\"trust\":1,\"digest\"");
+    assert!(matches!(read(&more), Err(Wrong::Form(_))));
+}
+
+/// The places of all numbers of a value.
+fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(at.to_string()),
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                numbers(value, &format!("{at}/{index}"), found);
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                numbers(value, &format!("{at}/{key}"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn samples() -> Vec<Certificate> {
+    let mut mixed = system(FP, &[(3, 7, 7), (3, 12, 12), (5, 40, 40)]);
+    mixed.tasks[1].section = 2;
+    mixed.machine.switch = 0;
+    let tasks = vec![0, 2];
+    mixed.required.push(Required::Chain { tasks, within: 200 });
+    let mut edf = system(Policy::Edf, &[(2, 10, 9), (3, 15, 15), (4, 20, 20)]);
+    edf.tasks[2].section = 3;
+    edf.required.push(Required::Response {
+        task: 1,
+        within: 15,
+    });
+    let over = system(Policy::Edf, &[(3, 5, 4), (2, 10, 3), (2, 20, 20)]);
+    let late = system(FP, &[(3, 7, 7), (3, 12, 5)]);
+    vec![
+        certify_admitted(&mixed).unwrap(),
+        certify_admitted(&edf).unwrap(),
+        certify_overdue(&over, "0", 4).unwrap(),
+        certify_late(&late, "t1", 0).unwrap(),
+    ]
+}
+
+#[test]
+fn one_changed_number_is_always_noticed() {
+    let mut changed = 0;
+    for certificate in samples() {
+        assert_eq!(verify(&certificate), Ok(()));
+        let value = serde_json::to_value(&certificate).unwrap();
+        let mut places = Vec::new();
+        numbers(&value, "", &mut places);
+        for place in places {
+            let now = value.pointer(&place).unwrap().as_u64().unwrap();
+            for other in [
+                now + 1,
+                now.saturating_sub(1),
+                now * 2,
+                now / 2,
+                0,
+                now + 1_000_000,
+            ] {
+                if other == now {
+                    continue;
+                }
+                let mut mutant = value.clone();
+                *mutant.pointer_mut(&place).unwrap() = other.into();
+                let noticed = match read(&mutant.to_string()) {
+                    Ok(mutant) => verify(&mutant).is_err(),
+                    Err(_) => true,
+                };
+                assert!(noticed, "{place} was {now}, is {other}");
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 500, "{changed}");
+}
+
+#[test]
+fn a_changed_claim_is_noticed_without_the_digest_and_named() {
+    let mut certificate = samples().remove(0);
+    let Claims::Admitted { nodes, .. } = &mut certificate.claims else {
+        panic!("it is admitted");
+    };
+    nodes[0].entities[2].jobs[0].completion += 1;
+    let wrong = verify(&certificate).unwrap_err().to_string();
+    let place = "claims.admitted.nodes[0].entities[2].jobs[0].completion";
+    assert!(wrong.starts_with(place), "{wrong}");
+    // A forger who renews the digest has to find claims that follow from the other system.
+    let mut forged = samples().remove(0);
+    forged.system.tasks[0].wcet = Some(4);
+    forged.digest = digest(&forged.system);
+    assert!(matches!(
+        verify(&forged),
+        Err(Wrong::Number { .. } | Wrong::Verdict(_))
+    ));
+}

@@ -1,0 +1,199 @@
+//! `punctual check --certificate`: a verdict becomes a certificate that others can verify.
+
+use punctual_analysis::{Verdict, Witness};
+use punctual_certificate::{Certificate, Claims, system as plain};
+use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
+use punctual_model::{
+    Class, Late, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId,
+    Work, WorkSource,
+};
+
+use crate::output;
+
+/// The certificate of a verdict. Bounds that the certificate cannot have as sharp are remarked upon.
+pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<Certificate, String> {
+    let plain = plain(system);
+    if verdict.admitted {
+        let certificate = certify_admitted(&plain).map_err(|why| why.to_string())?;
+        remark_on_bounds(verdict, &certificate);
+        return Ok(certificate);
+    }
+    let mut first = None;
+    for refusal in &verdict.refusals {
+        let certificate = match refusal.witness {
+            Some(Witness::Demand { at, .. }) => certify_overdue(&plain, &refusal.name, at.ticks()),
+            Some(Witness::Response { task, offset, .. }) => {
+                let name = system
+                    .tasks
+                    .get(task.index())
+                    .map_or("", |t| t.name.as_str());
+                certify_late(&plain, name, offset.ticks())
+            }
+            None => continue,
+        };
+        match certificate {
+            Ok(certificate) => return Ok(certificate),
+            Err(why) => first = first.or(Some(why.to_string())),
+        }
+    }
+    let none = "not certified: a refusal without a witness, by a test that is only sufficient";
+    Err(first.unwrap_or_else(|| none.to_string()))
+}
+
+/// The bounds of a certificate that are above those of the verdict, by task.
+pub(crate) fn looser(verdict: &Verdict, certificate: &Certificate) -> Vec<String> {
+    let Claims::Admitted { nodes, .. } = &certificate.claims else {
+        return Vec::new();
+    };
+    let entities = nodes.iter().flat_map(|node| &node.entities);
+    let mut above = Vec::new();
+    for entity in entities.filter(|entity| !entity.jobs.is_empty()) {
+        let row = verdict.tasks.iter().find(|row| row.name == entity.name);
+        let bound = row.and_then(|row| row.response_bound).map(Span::ticks);
+        if bound.is_some_and(|bound| entity.bound > bound) {
+            above.push(entity.name.clone());
+        }
+    }
+    above
+}
+
+fn remark_on_bounds(verdict: &Verdict, certificate: &Certificate) {
+    let above = looser(verdict, certificate);
+    if !above.is_empty() {
+        let names = above.join(", ");
+        output::remark(format!(
+            "the certificate's bounds are larger than those of check, but hold: {names}"
+        ));
+    }
+}
+
+/// The system in the words of certificates.
+pub(crate) fn plain(system: &System) -> plain::System {
+    let cpus = system.cpus.iter().map(|cpu| plain::Cpu {
+        name: cpu.name.clone(),
+        policy: policy(cpu.policy),
+    });
+    let required = system
+        .requirements
+        .iter()
+        .map(|requirement| match requirement {
+            Requirement::Response { task, within } => plain::Required::Response {
+                task: task.index(),
+                within: within.ticks(),
+            },
+            Requirement::Chain { tasks, within } => plain::Required::Chain {
+                tasks: places(tasks),
+                within: within.ticks(),
+            },
+            Requirement::Jitter { task, within } => plain::Required::Jitter {
+                task: task.index(),
+                within: within.ticks(),
+            },
+        });
+    plain::System {
+        cpus: cpus.collect(),
+        schedulers: system.schedulers.iter().map(scheduler).collect(),
+        tasks: system.tasks.iter().map(task).collect(),
+        machine: machine(system),
+        required: required.collect(),
+    }
+}
+
+fn places(tasks: &[TaskId]) -> Vec<usize> {
+    tasks.iter().map(|t| t.index()).collect()
+}
+
+fn policy(kind: PolicyKind) -> plain::Policy {
+    match kind {
+        PolicyKind::Fifo => plain::Policy::Fifo,
+        PolicyKind::RoundRobin { timeslice } => plain::Policy::RoundRobin {
+            timeslice: timeslice.ticks(),
+        },
+        PolicyKind::FixedPriority { preemptive } => plain::Policy::FixedPriority { preemptive },
+        PolicyKind::EarliestDeadlineFirst => plain::Policy::Edf,
+        PolicyKind::Tdm { frame, .. } => plain::Policy::Tdm {
+            frame: frame.ticks(),
+        },
+    }
+}
+
+fn scheduler(scheduler: &Scheduler) -> plain::Scheduler {
+    plain::Scheduler {
+        name: scheduler.name.clone(),
+        cpu: scheduler.cpu.index(),
+        parent: scheduler.parent.map(|p| p.index()),
+        policy: policy(scheduler.policy),
+        priority: scheduler.priority.number(),
+        supply: match &scheduler.supply {
+            Supply::Shared => plain::Supply::Shared,
+            Supply::Server(server) => plain::Supply::Server {
+                kind: server.kind.name().into(),
+                budget: server.budget.ticks(),
+                period: server.period.ticks(),
+            },
+            Supply::Slots(list) => plain::Supply::Slots(slots(list)),
+        },
+    }
+}
+
+fn slots(list: &[Slot]) -> Vec<plain::Slot> {
+    let slot = |slot: &Slot| plain::Slot {
+        at: slot.at.ticks(),
+        length: slot.length.ticks(),
+    };
+    list.iter().map(slot).collect()
+}
+
+fn task(task: &Task) -> plain::Task {
+    let budget = task.class.budget();
+    let shortest = match (&task.class, &task.work) {
+        (Class::Reservation { slice, .. }, _) => slice.ticks(),
+        (_, Some(WorkSource::Burn(burn))) => budget.map_or(0, |budget| budget.min(*burn).ticks()),
+        _ => 0,
+    };
+    plain::Task {
+        name: task.name.clone(),
+        cpu: task.cpu.index(),
+        scheduler: task.scheduler.map(|s| s.index()),
+        slots: slots(&task.slots),
+        class: task.class.name().into(),
+        separation: task.class.min_separation().map(Span::ticks),
+        wcet: budget.map(Work::ticks),
+        deadline: task.class.relative_deadline().map(Span::ticks),
+        priority: task.priority.number(),
+        phase: task.phase.ticks(),
+        jitter: task.jitter.ticks(),
+        places: match task.late {
+            Late::Skip => 1,
+            Late::Queue { backlog } => u64::from(backlog) + 1,
+        },
+        suspension: task.max_suspension.ticks(),
+        suspensions: task.suspensions,
+        section: task.non_preemptive.ticks(),
+        shortest,
+        locks: task.uses.len(),
+        after: places(&task.after),
+        follows: places(&task.follows),
+    }
+}
+
+fn machine(system: &System) -> plain::Machine {
+    let machine = &system.machine;
+    let takings = machine.reserves.iter().chain(&machine.missing_time);
+    let takings = takings.map(|taking| plain::Taking {
+        name: taking.name.clone(),
+        budget: taking.budget.ticks(),
+        period: taking.period.ticks(),
+    });
+    plain::Machine {
+        switch: machine.switch.ticks(),
+        timer: machine.timer.ticks(),
+        preemption: machine.preemption.ticks(),
+        cache_delay: machine.cache_delay.ticks(),
+        limit_ppm: machine.limits.utilization.ppm().into(),
+        takings: takings.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

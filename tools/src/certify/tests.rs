@@ -1,0 +1,208 @@
+//! Two derivations that share nothing agree, and a mutated certificate is noticed
+
+use punctual_analysis::{TaskVerdict, admit};
+use punctual_model::{
+    Class, Cpu, CpuId, Machine, Priority, Requirement, Reserve, SchedulerId, Server, ServerKind,
+    Trust,
+};
+
+use super::*;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+fn small(value: u64) -> u32 {
+    u32::try_from(value).expect("small")
+}
+
+fn random_policy(dice: &mut Dice) -> PolicyKind {
+    match dice.below(7) {
+        0..=2 => PolicyKind::FixedPriority { preemptive: true },
+        3 => PolicyKind::FixedPriority { preemptive: false },
+        4 => PolicyKind::Fifo,
+        _ => PolicyKind::EarliestDeadlineFirst,
+    }
+}
+
+fn random_task(dice: &mut Dice, index: u64, tasks: u64) -> Task {
+    let period = [8, 10, 12, 15, 20, 30, 40, 60][usize::try_from(dice.below(8)).expect("small")];
+    let wcet = 1 + dice.below((period / tasks).max(1));
+    let relative_deadline = Span::from_ticks(wcet + dice.below(2 * period));
+    let class = if dice.one_in(3) {
+        Class::Sporadic {
+            min_separation: Span::from_ticks(period),
+            wcet: Work::from_ticks(wcet),
+            relative_deadline,
+        }
+    } else {
+        Class::Periodic {
+            period: Span::from_ticks(period),
+            wcet: Work::from_ticks(wcet),
+            relative_deadline,
+        }
+    };
+    let mut task = Task::new(format!("t{index}"), CpuId(0), class);
+    task.priority = Priority::new(small(1 + dice.below(5)));
+    task.phase = Span::from_ticks(dice.below(9));
+    if dice.one_in(4) {
+        task.jitter = Span::from_ticks(1 + dice.below(3));
+    }
+    if dice.one_in(4) {
+        task.non_preemptive = Work::from_ticks(1 + dice.below(wcet));
+    }
+    if dice.one_in(8) {
+        task.max_suspension = Span::from_ticks(1 + dice.below(2));
+        task.suspensions = 1;
+    }
+    task
+}
+
+fn random_system(dice: &mut Dice) -> System {
+    let count = 2 + dice.below(4);
+    let mut system = System::default();
+    system.cpus.push(Cpu {
+        name: "0".into(),
+        host: None,
+        policy: random_policy(dice),
+    });
+    system.tasks = (0..count).map(|i| random_task(dice, i, count)).collect();
+    if dice.one_in(3) {
+        system.machine = Machine {
+            switch: Work::from_ticks(dice.below(2)),
+            timer: Work::from_ticks(dice.below(2)),
+            ..Machine::default()
+        };
+    }
+    if dice.one_in(3) {
+        system.machine.reserves.push(Reserve {
+            name: "kernel".into(),
+            budget: Work::from_ticks(1),
+            period: Span::from_ticks(10 + dice.below(10)),
+        });
+    }
+    for task in 0..small(count) {
+        // Under EDF the response itself is certified only where it is asked for.
+        system.requirements.push(Requirement::Response {
+            task: TaskId(task),
+            within: Span::from_ticks(10_000),
+        });
+    }
+    if dice.one_in(3) {
+        system.requirements.push(Requirement::Chain {
+            tasks: (0..small(count)).map(TaskId).collect(),
+            within: Span::from_ticks(10_000),
+        });
+    }
+    system
+}
+
+fn bounds(certificate: &Certificate) -> Vec<(String, u64)> {
+    let Claims::Admitted { nodes, .. } = &certificate.claims else {
+        panic!("it is admitted");
+    };
+    let entities = nodes.iter().flat_map(|node| &node.entities);
+    entities.map(|e| (e.name.clone(), e.bound)).collect()
+}
+
+#[test]
+fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
+    let mut dice = Dice(4);
+    let (mut admitted, mut refused, mut chains) = (0, 0, 0);
+    for seed in 0..1_500 {
+        let system = random_system(&mut dice);
+        let verdict = admit(&system).expect("the analysis ends");
+        match issue(&system, &verdict) {
+            Ok(certificate) if verdict.admitted => {
+                let row = |row: &TaskVerdict| (row.name.clone(), row.response_bound);
+                let expected: Vec<_> = verdict.tasks.iter().map(row).collect();
+                let found = bounds(&certificate).into_iter();
+                let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ticks(b)))).collect();
+                assert_eq!(found, expected, "seed {seed} {system:#?}");
+                let Claims::Admitted { required, .. } = &certificate.claims else {
+                    panic!("it is admitted");
+                };
+                if let (Some(chain), Some(last)) = (verdict.chains.first(), required.last()) {
+                    assert_eq!(
+                        chain.bound.map(Span::ticks),
+                        Some(last.bound),
+                        "seed {seed}"
+                    );
+                    chains += 1;
+                }
+                admitted += 1;
+                assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
+            }
+            Ok(certificate) => {
+                assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
+                refused += 1;
+            }
+            // An admitted plain system is certified; not every refusal has a witness.
+            Err(why) => assert!(!verdict.admitted, "seed {seed}: {why} {system:#?}"),
+        }
+    }
+    assert!(admitted > 300, "{admitted}");
+    assert!(refused > 300, "{refused}");
+    assert!(chains > 30, "{chains}");
+}
+
+#[test]
+fn a_server_is_certified_with_its_longest_blackout() {
+    let mut dice = Dice(9);
+    let mut certified = 0;
+    for seed in 0..200 {
+        let mut system = random_system(&mut dice);
+        system.requirements.clear();
+        system.machine = Machine::default();
+        system.cpus[0].policy = PolicyKind::FixedPriority { preemptive: true };
+        let kinds = [
+            ServerKind::Deferrable,
+            ServerKind::Polling,
+            ServerKind::PeriodicResource,
+        ];
+        system.schedulers.push(Scheduler {
+            name: "app".into(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: PolicyKind::EarliestDeadlineFirst,
+            priority: Priority::new(9),
+            supply: Supply::Server(Server {
+                kind: kinds[usize::try_from(dice.below(3)).expect("small")],
+                budget: Work::from_ticks(3 + dice.below(3)),
+                period: Span::from_ticks(6),
+            }),
+            trust: Trust::Inline,
+            quota: None,
+        });
+        system.tasks[0].scheduler = Some(SchedulerId(0));
+        let Ok(verdict) = admit(&system) else {
+            continue;
+        };
+        match (issue(&system, &verdict), verdict.admitted) {
+            (Ok(certificate), true) => {
+                assert_eq!(punctual_certificate::verify(&certificate), Ok(()));
+                certified += 1;
+            }
+            (Ok(certificate), false) => {
+                assert!(
+                    !matches!(certificate.claims, Claims::Admitted { .. }),
+                    "seed {seed}"
+                );
+            }
+            (Err(_), _) => {}
+        }
+    }
+    assert!(certified > 5, "{certified}");
+}

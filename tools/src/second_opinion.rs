@@ -1,0 +1,109 @@
+//! `punctual check --simulate`: bounds beside what simulating every job has shown.
+
+use std::collections::HashSet;
+
+use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
+use punctual_model::{Span, System, readable};
+use serde::Serialize;
+
+use crate::ending::Failure;
+use crate::output;
+use crate::table::{Align, Table};
+use crate::verdict_json::VerdictJson;
+use crate::verdict_text::{self, count};
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct WithSimulation {
+    #[serde(flatten)]
+    verdict: VerdictJson,
+    simulation: SimulationJson,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct SimulationJson {
+    jobs: usize,
+    anomalies: bool,
+    tasks: Vec<TaskJson>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct TaskJson {
+    name: String,
+    response_ns: Option<u64>,
+    exactness: &'static str,
+    reason: String,
+}
+
+/// Prints the verdict and the simulation.
+pub(crate) fn print(
+    system: &System,
+    verdict: &Verdict,
+    json: bool,
+    coloured: bool,
+) -> Result<(), Failure> {
+    let simulation = simulate_hyperperiod(system)
+        .map_err(|error| Failure::input(format!("no simulation: {error}")))?;
+    if json {
+        return output::print_json(&WithSimulation {
+            verdict: VerdictJson::new(system, verdict),
+            simulation: as_json(system, &simulation),
+        });
+    }
+    output::print(verdict_text::render(system, verdict, coloured))?;
+    output::print(as_text(system, verdict, &simulation))
+}
+
+fn as_json(system: &System, simulation: &Simulation) -> SimulationJson {
+    let rows = simulation.responses.iter().zip(&simulation.reasons);
+    let tasks = system
+        .tasks
+        .iter()
+        .zip(rows)
+        .map(|(task, (response, reason))| TaskJson {
+            name: task.name.clone(),
+            response_ns: response.map(Span::as_ns),
+            exactness: punctual_analysis::Exactness::Simulated.name(),
+            reason: reason.clone(),
+        });
+    SimulationJson {
+        jobs: simulation.jobs.len(),
+        anomalies: simulation.anomalies,
+        tasks: tasks.collect(),
+    }
+}
+
+fn as_text(system: &System, verdict: &Verdict, simulation: &Simulation) -> String {
+    let span = |span: Option<Span>| span.map_or("-".into(), |s| readable(s.as_ns()).to_string());
+    let mut table = Table::new(&[
+        ("task", Align::Left),
+        ("bound", Align::Right),
+        ("simulated", Align::Right),
+        ("", Align::Left),
+    ]);
+    for ((task, row), (response, reason)) in system
+        .tasks
+        .iter()
+        .zip(&verdict.tasks)
+        .zip(simulation.responses.iter().zip(&simulation.reasons))
+    {
+        let name = task.name.clone();
+        table.row(vec![
+            name,
+            span(row.response_bound),
+            span(*response),
+            reason.clone(),
+        ]);
+    }
+    let simulated: HashSet<_> = simulation.jobs.iter().map(|job| job.task).collect();
+    let size = format!(
+        "{} of {}",
+        count(simulation.jobs.len(), "job"),
+        count(simulated.len(), "task")
+    );
+    let mut text =
+        format!("\nSimulated until all repeats: {size}, each with its whole wcet\n{table}");
+    if simulation.anomalies {
+        text += "\nwhere jobs wait for others or are not preempted, shorter ones may be later";
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! `punctual verify`: every number of a certificate, derived again.
+
+use std::path::PathBuf;
+
+use punctual_certificate::{Certificate, Claims, Wrong};
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::output::{self, JSON_FORMAT};
+use crate::{certify, input};
+
+/// Derives every number of a certificate again, and compares it with a system file
+///
+/// Shares no code with `check`. Exit code 1 names the first number that does not follow.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 valid; 1 something in it is wrong; 2 it cannot be read.\n\n\
+    Examples:\n  \
+    punctual check examples/two-tasks.toml --certificate two.json\n  \
+    punctual verify two.json\n  \
+    punctual verify two.json examples/two-tasks.toml   # and it is about this very system"
+)]
+pub(crate) struct Args {
+    /// The certificate
+    certificate: PathBuf,
+    /// The system file that it should be about
+    file: Option<PathBuf>,
+    /// Print the finding as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Finding {
+    format: u32,
+    valid: bool,
+    verdict: Option<&'static str>,
+    wrong: Option<String>,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let text = std::fs::read_to_string(&args.certificate).map_err(|error| {
+        Failure::input(format!(
+            "cannot read {}: {error}",
+            args.certificate.display()
+        ))
+    })?;
+    let certificate = punctual_certificate::read(&text)
+        .map_err(|wrong| Failure::input(format!("{}: {wrong}", args.certificate.display())))?;
+    let wrong = match &args.file {
+        Some(file) => {
+            let system = certify::plain(&input::load(file)?.system);
+            punctual_certificate::first_difference(&certificate, &system)
+        }
+        None => None,
+    };
+    let wrong = wrong.or_else(|| punctual_certificate::verify(&certificate).err());
+    let ending = Ending::of(wrong.is_none());
+    if args.json {
+        output::print_json(&finding(&certificate, wrong.as_ref()))?;
+    } else {
+        output::print(match &wrong {
+            Some(wrong) => format!("not valid: {wrong}"),
+            None => format!("valid: {}", what(&certificate)),
+        })?;
+    }
+    Ok(ending)
+}
+
+fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Finding {
+    let verdict = match certificate.claims {
+        Claims::Admitted { .. } => "admitted",
+        Claims::Overdue(_) | Claims::Late(_) => "refused",
+    };
+    Finding {
+        format: JSON_FORMAT,
+        valid: wrong.is_none(),
+        verdict: wrong.is_none().then_some(verdict),
+        wrong: wrong.map(Wrong::to_string),
+    }
+}
+
+fn what(certificate: &Certificate) -> String {
+    match &certificate.claims {
+        Claims::Admitted { nodes, required } => {
+            let entities = nodes.iter().map(|node| node.entities.len()).sum::<usize>();
+            format!(
+                "admitted; {entities} bounds on {} nodes and {} requirements follow from the system",
+                nodes.len(),
+                required.len()
+            )
+        }
+        Claims::Overdue(claim) => format!(
+            "refused; on cpu.{} by {} ns {} ns are due and {} ns can be done",
+            claim.cpu, claim.at, claim.demand, claim.supply
+        ),
+        Claims::Late(claim) => format!(
+            "refused; a job of {} can take {} ns where {} ns are allowed",
+            claim.task, claim.response, claim.allowed
+        ),
+    }
+}
