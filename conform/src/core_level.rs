@@ -206,6 +206,10 @@ impl Sink for Ear {
             TraceEvent::Started { thread, budget, .. } => reference.grant(thread, budget),
             TraceEvent::Replenished { thread, budget } => reference.grant(thread, Some(budget)),
             TraceEvent::Throttled { thread, .. } => reference.exhausted(thread),
+            // What it executes now, if anything, is background work.
+            TraceEvent::Demoted { thread, .. } | TraceEvent::Completed { thread, .. } => {
+                reference.grant(thread, None);
+            }
             _ => {}
         }
     }

@@ -14,12 +14,16 @@ use crate::report::{Broken, Coverage, Report};
 use crate::seam_level::SeamLevel;
 use crate::shrink::shrink;
 use crate::symptom::{Symptom, Violation};
+use crate::tree_level::TreeLevel;
 use crate::{naming, quiet};
+
+/// One history of a tree for so many of each other level.
+pub(crate) const TREE_SHARE: u64 = 10;
 
 /// How much is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Options {
-    /// Histories on each level.
+    /// Histories of calls, as many of events, and a tenth of that of a tree.
     pub histories: u64,
     /// Steps of each history before what does nothing is left out.
     pub steps: usize,
@@ -49,6 +53,9 @@ pub enum Level {
     Seam,
     /// Events of a [`punctual_kern::Shard`] with jobs, budgets, wake-ups and sections.
     Core,
+    /// A [`punctual_kern::Tree`] in which the policy orders threads and a child scheduler that
+    /// decides on its own supply, and answers nonsense.
+    Tree,
 }
 
 impl Level {
@@ -57,6 +64,7 @@ impl Level {
         match self {
             Level::Seam => "seam",
             Level::Core => "core",
+            Level::Tree => "tree",
         }
     }
 }
@@ -89,6 +97,11 @@ pub(crate) trait Steps {
     const LEVEL: Level;
     type Step: Clone;
 
+    /// Entities that a policy has to order when there may be so many threads.
+    fn places(threads: usize) -> usize {
+        threads
+    }
+
     /// A random history.
     fn draw(dice: &mut Dice, options: &Options) -> Vec<Self::Step>;
 
@@ -117,7 +130,8 @@ pub(crate) fn run<L: Steps, P: Policy>(
     setup: Setup<'_>,
     make: &dyn Fn(usize) -> P,
 ) -> Outcome {
-    let reference = Reference::new(setup.claims, setup.threads, setup.record);
+    let places = L::places(setup.threads);
+    let reference = Reference::new(setup.claims, places, setup.record);
     let reference = Rc::new(RefCell::new(reference));
     let mut executed = vec![false; steps.len()];
     let work = || L::execute(steps, setup, make, &reference, &mut executed);
@@ -164,6 +178,12 @@ pub(crate) fn check_observed<P: Policy>(
     let mut report = Report::new(claims, &options);
     check_level::<SeamLevel, P>(claims, &make, &options, &mut begin, &mut report.seam)?;
     check_level::<CoreLevel, P>(claims, &make, &options, &mut begin, &mut report.core)?;
+    // They are long, and run twice.
+    let fewer = Options {
+        histories: options.histories.div_ceil(TREE_SHARE),
+        ..options
+    };
+    check_level::<TreeLevel, P>(claims, &make, &fewer, &mut begin, &mut report.tree)?;
     Ok(report)
 }
 

@@ -36,9 +36,9 @@
 //! conservation) is checked when the author says so in [`Claims`]. In a test, `check(..)?` or
 //! `.unwrap()` is all there is to write. `punctual conform` does the same from a shell.
 //!
-//! Histories come in two levels ([`Level`]): calls of the policy's own methods in any order that its
-//! contract allows, then events of the core, with jobs, budgets, wake-ups and sections. Equal seeds
-//! make equal histories.
+//! Histories come in three levels ([`Level`]): calls of the policy's own methods in any order that
+//! its contract allows; events of the core, with jobs, budgets, wake-ups and sections; a tree with
+//! a child scheduler that answers nonsense. Equal seeds make equal histories.
 //!
 //! It does not know how long anything takes, and it proves nothing: a policy that passes has not
 //! been seen to break. [`Report`] says how much was seen.
@@ -53,11 +53,13 @@ mod judge;
 mod naming;
 mod property;
 mod quiet;
+mod ration;
 mod reference;
 mod report;
 mod seam_level;
 mod shrink;
 mod symptom;
+mod tree_level;
 mod turns;
 mod watched;
 

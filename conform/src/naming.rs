@@ -37,6 +37,7 @@ pub(crate) fn name<L: Steps, P: Policy>(
         Symptom::BeyondBudget => Property::BudgetConservation,
         Symptom::TurnEnd => Property::TurnEnd,
         Symptom::LostWakeUp => Property::WakeBeforeBlock,
+        Symptom::Uncontained => Property::IllegalChildAnswer,
         Symptom::Panic => Property::Panic,
     }
 }

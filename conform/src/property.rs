@@ -37,7 +37,8 @@ pub enum Property {
     WakeBeforeBlock,
     /// A pick that holds until an instant that has come already: the core would never get out.
     TurnEnd,
-    /// An illegal answer of a scheduler that decides on its own time was not contained.
+    /// An illegal answer of a child scheduler is not contained: others run at other instants than
+    /// after lawful ones.
     IllegalChildAnswer,
     /// It panics on calls that its contract allows.
     Panic,
@@ -104,7 +105,9 @@ impl Property {
             Property::BudgetConservation => "nobody executes without budget",
             Property::WakeBeforeBlock => "a wake-up and a block count in the order they come in",
             Property::TurnEnd => "a choice holds at least until a later instant",
-            Property::IllegalChildAnswer => "an illegal answer costs only its own supply",
+            Property::IllegalChildAnswer => {
+                "an illegal answer of a child scheduler costs only its own supply"
+            }
             Property::Panic => "no lawful call panics",
             Property::DoesNotReturn => "every call comes back",
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Claims;
-use crate::history::{Level, Options, Outcome};
+use crate::history::{Level, Options, Outcome, TREE_SHARE};
 use crate::property::Property;
 
 /// A policy that no history broke, and how much it went through.
@@ -19,6 +19,8 @@ pub struct Report {
     pub seam: Coverage,
     /// Histories of events.
     pub core: Coverage,
+    /// Histories of a tree.
+    pub tree: Coverage,
 }
 
 /// What histories exercised: a check that saw nothing proves nothing.
@@ -61,6 +63,7 @@ impl Report {
             options: *options,
             seam: Coverage::default(),
             core: Coverage::default(),
+            tree: Coverage::default(),
         }
     }
 }
@@ -72,16 +75,18 @@ impl fmt::Display for Report {
         } = self.options;
         writeln!(
             f,
-            "conforms: nothing broke it in {histories} histories of calls and {histories} of \
-             events, seed {seed}"
+            "conforms: nothing broke it in {histories} histories of calls, as many of events, and {} \
+             of a tree, seed {seed}",
+            histories.div_ceil(TREE_SHARE)
         )?;
-        writeln!(f, "  claims  {}", self.claims)?;
-        for (level, coverage) in [(Level::Seam, &self.seam), (Level::Core, &self.core)] {
-            write!(f, "  {}    ", level.name())?;
-            coverage.fmt(f)?;
-            if level == Level::Seam {
-                writeln!(f)?;
-            }
+        write!(f, "  claims  {}", self.claims)?;
+        let levels = [
+            (Level::Seam, &self.seam),
+            (Level::Core, &self.core),
+            (Level::Tree, &self.tree),
+        ];
+        for (level, coverage) in levels {
+            write!(f, "\n  {}    {coverage}", level.name())?;
         }
         Ok(())
     }

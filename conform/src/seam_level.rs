@@ -144,8 +144,7 @@ impl Steps for SeamLevel {
         simpler
     }
 
-    /// Places without gaps, in the order of their first use; with it or without, priorities that are
-    /// all as low as the lowest.
+    /// Places without gaps, in the order of their first use; with it or without, all priorities 0.
     fn tidied(steps: &[Step]) -> Vec<Vec<Step>> {
         let mut order: Vec<u32> = Vec::new();
         for place in steps.iter().filter_map(Step::place) {

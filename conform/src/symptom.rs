@@ -38,6 +38,8 @@ pub(crate) enum Symptom {
     TurnEnd,
     /// A wake-up that came before its block was lost by the core.
     LostWakeUp,
+    /// What a child answers changes what others see, or is believed.
+    Uncontained,
     /// A panic.
     Panic,
 }

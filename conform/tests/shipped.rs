@@ -1,9 +1,9 @@
 //! Every shipped policy passes its own kit under its own claims.
 
-use punctual_conform::{Claims, Options, Order, Report, Ties, check};
-use punctual_kern::Policy;
-use punctual_model::{PolicyKind, Span};
-use punctual_policy::{AnyPolicy, EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin};
+use punctual_conform::{Budget, Claims, Options, Order, Property, Report, Ties, check};
+use punctual_kern::{Policy, SlotPlan};
+use punctual_model::{PolicyKind, Span, Work};
+use punctual_policy::{AnyPolicy, EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
 fn passes<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> Report {
     match check(claims, make, &Options::default()) {
@@ -48,6 +48,40 @@ fn round_robin_conforms_with_short_turns_and_with_long_ones() {
         let report = passes(&Claims::ROUND_ROBIN, |n| RoundRobin::new(n, turn));
         assert!(report.seam.turns > 100, "{timeslice}: {report}");
     }
+}
+
+/// A slot of 20 in 20n ticks for each of n threads.
+fn slots(capacity: usize) -> Tdm {
+    let slot = |entity: u32| SlotPlan {
+        node: 0,
+        entity,
+        at: Span::from_ticks(20 * u64::from(entity)),
+        length: Span::from_ticks(20),
+    };
+    let entities = u32::try_from(capacity).expect("few");
+    let frame = Span::from_ticks(20 * u64::from(entities));
+    Tdm::new(capacity, frame, (0..entities).map(slot))
+}
+
+#[test]
+fn tdm_conforms_and_keeps_everybody_to_his_slot() {
+    let frame = 20 * u64::try_from(Options::default().threads).expect("few");
+    let claims = Claims {
+        work_conserving: false,
+        budget: Some(Budget {
+            work: Work::from_ticks(20),
+            period: Span::from_ticks(frame),
+        }),
+        ..Claims::ANY_ORDER
+    };
+    let report = passes(&claims, slots);
+    assert!(report.seam.idle > 1_000, "{report}");
+}
+
+#[test]
+fn tdm_does_not_conserve_work() {
+    let broken = check(&Claims::ANY_ORDER, slots, &Options::default()).expect_err("it idles");
+    assert_eq!(broken.property, Property::WorkConservation);
 }
 
 #[test]

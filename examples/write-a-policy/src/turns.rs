@@ -1,7 +1,7 @@
 //! Fixed priority, and turns among equals (POSIX calls it `SCHED_RR`).
 //!
-//! Gives up: the order of releases among equals; in exchange none of them waits longer than one turn
-//! of each of the others. Source: IEEE Std 1003.1, 2.8.4.
+//! Gives up: the order of releases among equals; in exchange none of them waits longer than one
+//! turn of each of the others. Source: IEEE Std 1003.1, 2.8.4.
 
 use std::cmp::Reverse;
 

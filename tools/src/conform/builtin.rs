@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use punctual_conform::{Answer, Claims, Options, check};
-use punctual_kern::Policy;
+use punctual_kern::{Policy, SlotPlan};
 use punctual_model::Span;
-use punctual_policy::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin};
+use punctual_policy::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
 /// Turns of round robin here, in ticks: short against the times of most histories.
 const TURN: Span = Span::from_ticks(100);
@@ -22,6 +22,8 @@ pub(super) enum Builtin {
     FixedPriorityNonPreemptive,
     /// By deadline
     Edf,
+    /// A slot for each thread in a frame that repeats
+    Tdm,
 }
 
 impl Builtin {
@@ -41,6 +43,10 @@ impl Builtin {
                 ..Claims::FIXED_PRIORITY
             },
             Builtin::Edf => Claims::EARLIEST_DEADLINE_FIRST,
+            Builtin::Tdm => Claims {
+                work_conserving: false,
+                ..Claims::ANY_ORDER
+            },
         }
     }
 
@@ -55,8 +61,23 @@ impl Builtin {
                 answer(claims, FixedPriority::non_preemptive, options)
             }
             Builtin::Edf => answer(claims, EarliestDeadlineFirst::new, options),
+            Builtin::Tdm => answer(claims, slots, options),
         }
     }
+}
+
+/// A slot as long as a turn for each of so many threads.
+fn slots(capacity: usize) -> Tdm {
+    let length = TURN.ticks();
+    let slot = |entity: u32| SlotPlan {
+        node: 0,
+        entity,
+        at: Span::from_ticks(length * u64::from(entity)),
+        length: TURN,
+    };
+    let entities = u32::try_from(capacity).unwrap_or(u32::MAX);
+    let frame = Span::from_ticks(length * u64::from(entities));
+    Tdm::new(capacity, frame, (0..entities).map(slot))
 }
 
 fn answer<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P, options: &Options) -> Answer {

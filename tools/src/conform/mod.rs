@@ -25,18 +25,19 @@ use package::Policy;
 /// Looks for a history that breaks a policy, and shows the shortest
 ///
 /// Histories come from a seed: first calls of the policy's methods, in any order that its contract
-/// allows, then events of the scheduler core. What every policy promises is always checked; what
-/// only some promise is checked when it is claimed.
+/// allows, then events of the scheduler core, then a tree with a child scheduler that answers
+/// nonsense. What every policy promises is always checked; what only some promise is checked when
+/// it is claimed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 nothing broke it; 1 broken; 2 there is no such policy, or its crate \
-    does not build; 3 failure.\n\n\
+    after_help = "Exit codes: 0 nothing broke it; 1 broken; 2 there is no such policy, or its \
+    crate does not build; 3 failure.\n\n\
     Claims are words with commas: an order (fixed-priority, deadline, fifo), what decides ties \
     (release, turns), idles, non-preemptive. Or a path: my_crate::CLAIMS.\n\n\
     Examples:\n  \
     punctual conform --crate . --policy my_crate::MyPolicy\n  \
     punctual conform --crate . --policy my_crate::Turns --claims fixed-priority,turns\n  \
-    punctual conform --crate . --policy my_crate::Turns --make 'my_crate::Turns::of(capacity, 10)'\n  \
+    punctual conform --crate . --policy my_crate::My --make 'my_crate::My::of(capacity, 10)'\n  \
     punctual conform --builtin edf --histories 100000 --seed 7"
 )]
 pub(crate) struct Args {
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     /// What the policy claims; a shipped one claims what its documentation says
     #[arg(long, value_name = "WORDS|PATH")]
     claims: Option<String>,
-    /// Histories of calls, and as many of events
+    /// Histories of calls, as many of events, and a tenth of that of a tree
     #[arg(long, default_value_t = Options::default().histories)]
     histories: u64,
     /// Steps of each history

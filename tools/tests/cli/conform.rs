@@ -99,7 +99,7 @@ impl NoPolicy {
 
 #[test]
 fn shipped_policies_conform_to_what_they_claim() {
-    for name in ["fifo", "round-robin", "fixed-priority", "edf"] {
+    for name in ["fifo", "round-robin", "fixed-priority", "edf", "tdm"] {
         let output = output(&["conform", "--builtin", name, "--json", "--histories", "200"]);
         assert_eq!(code(&output), 0, "{name}: {}", stdout(&output));
         let finding = json(&output);
