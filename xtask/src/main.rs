@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask test | tidy | fuzz | bench`.
+//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | bench`.
 //!
 //! Everything that continuous integration does can be done here by the same command. Each chore
 //! works from any folder of the workspace, as root and as an ordinary user.
@@ -6,6 +6,7 @@
 
 mod examples;
 mod live;
+mod soundness;
 mod step;
 mod test;
 mod tidy;
@@ -39,6 +40,11 @@ enum Chore {
     /// Feed a parser with broken input for a bounded time
     #[command(after_help = "Example:\n  cargo xtask fuzz spec --seconds 20 --seed 1")]
     Fuzz(FuzzOptions),
+    /// Draw random systems, admit them, simulate the admitted ones: is every promise kept?
+    #[command(after_help = "Examples:\n  cargo xtask soundness --systems 100000\n  \
+        cargo xtask soundness --systems 10000 --seed 7 --mutants\n  \
+        cargo xtask soundness --only 4711        that system, with its verdict")]
+    Soundness(soundness::SoundnessOptions),
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -90,6 +96,7 @@ fn main() -> ExitCode {
         Chore::Test(options) => test::run(&workspace, options.quick),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Fuzz(options) => fuzz(&workspace, &options),
+        Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
     };
     if passed {

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::examples;
+use crate::soundness;
 use crate::step::{Outcome, Tally, run_logged};
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -66,6 +67,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         run_logged(log_folder(workspace), "embedded", command, tests)
     });
     examples::run(&mut tally, workspace);
+    soundness::step(&mut tally, workspace);
     tally.finish(start)
 }
 

@@ -50,6 +50,14 @@ impl Scale {
             _ => random.within(1, most),
         }
     }
+
+    /// Slots are longer than this: shorter ones only make long logs.
+    pub(super) fn least_slot(self) -> u64 {
+        match self {
+            Scale::Milliseconds => 100_000,
+            _ => 0,
+        }
+    }
 }
 
 /// A policy for a CPU, the analysed ones more often.
@@ -60,7 +68,11 @@ pub(super) fn policy(random: &mut Random, scale: Scale) -> PolicyKind {
         8..10 => PolicyKind::FixedPriority { preemptive: false },
         10 => PolicyKind::Fifo,
         _ => PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(scale.short(random, 4)),
+            timeslice: match scale {
+                // Shorter ones only make long logs.
+                Scale::Milliseconds => Span::from_us(random.within(100, 2_000)),
+                _ => Span::from_ticks(random.within(1, 4)),
+            },
         },
     }
 }

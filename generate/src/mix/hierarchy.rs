@@ -155,7 +155,7 @@ pub(super) fn slots(random: &mut Random, scale: Scale, system: &mut System) {
     let mut table: Vec<Vec<Slot>> = vec![Vec::new(); usize::try_from(owners).unwrap_or(1)];
     for _ in 0..turns {
         for slots in &mut table {
-            let length = scale.short(random, 6);
+            let length = scale.least_slot() + scale.short(random, 6);
             slots.push(Slot {
                 at: Span::from_ticks(ends),
                 length: Span::from_ticks(length),

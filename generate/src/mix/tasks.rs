@@ -79,10 +79,12 @@ pub(super) fn aperiodic(random: &mut Random, scale: Scale, system: &mut System) 
         task.slots = model.slots;
         task.priority = Priority::new(u32::try_from(random.below(6)).unwrap_or(0));
         if random.happens(500) {
-            task.work = Some(WorkSource::Burn(Work::from_ticks(scale.short(random, 30))));
-        }
-        if random.happens(200) {
-            task.non_preemptive = Work::from_ticks(scale.short(random, 2));
+            let work = scale.short(random, 30);
+            task.work = Some(WorkSource::Burn(Work::from_ticks(work)));
+            if random.happens(400) {
+                let section = scale.short(random, 2).min(work);
+                task.non_preemptive = Work::from_ticks(section);
+            }
         }
         system.tasks.push(task);
     }

@@ -114,6 +114,17 @@ const RULES: [Rule; 18] = [
         reason: "the facade puts the parts together, but links no workload and no tool",
     },
     Rule {
+        package: "punctual-soundness",
+        may_use: &[
+            "punctual",
+            "punctual-model",
+            "punctual-analysis",
+            "punctual-generate",
+            "punctual-trace",
+        ],
+        reason: "what judges the analysis by schedules sees verdicts and logs, and no code of either",
+    },
+    Rule {
         package: "punctual-tools",
         may_use: &[ANY],
         reason: "tools may use all that is public",

@@ -1,0 +1,309 @@
+//! One system after the other: the analysis' claim against what schedules show.
+
+use punctual_analysis::{Exactness, FixTarget, Verdict};
+use punctual_generate::{Drawn, Feature, Mix, Random, Scale};
+use punctual_model::{PolicyKind, Requirement, System};
+
+use crate::claim::{Analysis, Claim};
+use crate::describe::describe;
+use crate::exhaustive::all_phases;
+use crate::observe::{Seen, observe};
+use crate::situation::{Situation, Stage};
+use crate::tally::{Tally, Violation};
+use crate::witness::{Confirmation, confirm};
+
+/// Of so many systems one is small and tried from all phases.
+const SMALL_EVERY: u64 = 20;
+/// Of so many systems one has its logs held against the rules of scheduling.
+const CHECKED_EVERY: u64 = 25;
+
+/// Draws systems and judges an analysis by them.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// Seed of everything.
+    pub seed: u64,
+    /// What systems are drawn from.
+    pub features: Vec<Feature>,
+    /// What is judged.
+    pub analysis: Analysis,
+}
+
+impl Judge {
+    /// Draws system number `index`.
+    pub fn draw(&self, index: u64) -> Drawn {
+        let mut mix = Mix::of(&self.features);
+        if index.is_multiple_of(SMALL_EVERY) {
+            mix.scale = Scale::Tiny;
+            mix.most_tasks = 4;
+        }
+        mix.draw(&mut Random::at(self.seed, &[index, 0]))
+    }
+
+    /// Draws system number `index`, asks the analysis, and tries to contradict it.
+    pub fn judge(&self, index: u64, tally: &mut Tally) {
+        let drawn = self.draw(index);
+        tally.systems += 1;
+        let claim = (self.analysis)(&drawn.system);
+        let place = match &claim {
+            Ok(claim) if claim.admitted => 0,
+            Ok(_) => 1,
+            Err(_) => 2,
+        };
+        for feature in &drawn.features {
+            tally.features.entry(feature.name()).or_default()[place] += 1;
+        }
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(error) => {
+                *tally.unanswered.entry(error.to_string()).or_default() += 1;
+                return;
+            }
+        };
+        let case = Case {
+            index,
+            stage: Stage {
+                system: &drawn.system,
+                seed: index,
+                check_rules: index.is_multiple_of(CHECKED_EVERY),
+            },
+            claim: &claim,
+            is_plain: drawn.features.is_empty(),
+        };
+        let mut random = Random::at(self.seed, &[index, 1]);
+        if claim.admitted {
+            tally.admitted += 1;
+            case.try_to_contradict(&mut random, tally);
+        } else {
+            tally.refused += 1;
+            case.confirm_refusals(&mut random, tally);
+        }
+    }
+}
+
+/// One system with its claim.
+struct Case<'a> {
+    index: u64,
+    stage: Stage<'a>,
+    claim: &'a Claim,
+    is_plain: bool,
+}
+
+impl Case<'_> {
+    fn violation(&self, tally: &mut Tally, situation: &str, system: &System, what: String) {
+        tally.violations.push(Violation {
+            index: self.index,
+            situation: situation.into(),
+            what,
+            system: describe(system),
+        });
+    }
+
+    /// Simulates all situations; the first violation of a system is enough.
+    fn try_to_contradict(&self, random: &mut Random, tally: &mut Tally) {
+        let mut longest = vec![0_u64; self.stage.system.tasks.len()];
+        for situation in self.stage.situations(random) {
+            tally.situations += 1;
+            match observe(&situation.system, &situation.look) {
+                Ok(seen) => {
+                    if let Some(what) = self.contradiction(&situation, &seen) {
+                        let system = &situation.system;
+                        return self.violation(tally, &situation.name, system, what);
+                    }
+                    note_longest(&mut longest, &seen);
+                }
+                Err(what) => {
+                    return self.violation(tally, &situation.name, &situation.system, what);
+                }
+            }
+        }
+        if self.index.is_multiple_of(SMALL_EVERY) && !self.exhaust(&mut longest, tally) {
+            return;
+        }
+        if let Some(verdict) = &self.claim.verdict {
+            note_branches(tally, self.stage.system, verdict);
+            self.note_sharpness(tally, verdict, &longest);
+        }
+    }
+
+    /// All phases; whether nothing was contradicted.
+    fn exhaust(&self, longest: &mut [u64], tally: &mut Tally) -> bool {
+        let mut found = None;
+        let tried = all_phases(&self.stage, |situation, seen| {
+            note_longest(longest, seen);
+            match self.contradiction(situation, seen) {
+                Some(what) => {
+                    found = Some((situation.name.clone(), situation.system.clone(), what));
+                    false
+                }
+                None => true,
+            }
+        });
+        match (tried, found) {
+            (_, Some((name, system, what))) => self.violation(tally, &name, &system, what),
+            (Err(what), None) => self.violation(tally, "all phases", self.stage.system, what),
+            (Ok(tried), None) => {
+                tally.situations += tried;
+                tally.exhausted += u64::from(tried > 0);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What in a schedule is not as claimed.
+    fn contradiction(&self, situation: &Situation, seen: &Seen) -> Option<String> {
+        for (index, task) in seen.tasks.iter().enumerate() {
+            let name = &self.stage.system.tasks[index].name;
+            if let Some(job) = task.missed {
+                return Some(format!("admitted, and job {job} of {name} is late"));
+            }
+            let (Some((longest, job)), Some(bound)) = (task.longest, self.claim.bounds[index])
+            else {
+                continue;
+            };
+            if longest > bound.ticks() {
+                let bound = bound.ticks();
+                return Some(format!("job {job} of {name} took {longest}, bound {bound}"));
+            }
+        }
+        if let Some(rule) = seen.broken_rules.first() {
+            return Some(format!("the log breaks a rule: {rule}"));
+        }
+        self.broken_requirement(situation, seen)
+    }
+
+    fn broken_requirement(&self, situation: &Situation, seen: &Seen) -> Option<String> {
+        for requirement in &self.stage.system.requirements {
+            let (task, within, what, seen) = match requirement {
+                Requirement::Response { task, within } => {
+                    let longest = seen.tasks[task.index()].longest.map(|l| l.0);
+                    (task, within, "responds within", longest)
+                }
+                // Differences count what jobs surely execute, which shorter work is not.
+                Requirement::Jitter { task, within } if situation.as_described => {
+                    let seen = &seen.tasks[task.index()];
+                    let difference = seen.longest.zip(seen.shortest).map(|(l, s)| l.0 - s);
+                    (task, within, "varies by", difference)
+                }
+                _ => continue,
+            };
+            if let Some(seen) = seen.filter(|seen| *seen > within.ticks()) {
+                let name = &self.stage.system.tasks[task.index()].name;
+                let within = within.ticks();
+                return Some(format!(
+                    "{name} {what} {within} as required, and {seen} was seen"
+                ));
+            }
+        }
+        None
+    }
+
+    fn confirm_refusals(&self, random: &mut Random, tally: &mut Tally) {
+        let Some(verdict) = &self.claim.verdict else {
+            return;
+        };
+        note_branches(tally, self.stage.system, verdict);
+        for refusal in &verdict.refusals {
+            let word = match confirm(&self.stage, verdict, refusal, random) {
+                Ok(Confirmation::NotExact) => "refused by a test that is only sufficient",
+                Ok(Confirmation::NoWitness) => "exact, without a witness to simulate",
+                Ok(Confirmation::TooLong) => "exact, with a witness too long to simulate",
+                Ok(Confirmation::NeedsTakings) => "exact, with takings that cannot be placed",
+                Ok(Confirmation::Confirmed) => "exact, and the witness misses",
+                Ok(Confirmation::OthersFirst) => "exact, and a reservation is late before",
+                Ok(Confirmation::Contradicted) => {
+                    let what = format!("refused as exact, and nothing is late: {refusal:?}");
+                    let system = self.stage.system;
+                    self.violation(tally, &refusal.situation, system, what);
+                    "exact, and the witness does not miss"
+                }
+                Err(what) => {
+                    self.violation(tally, "witness", self.stage.system, what);
+                    "exact, and not simulated"
+                }
+            };
+            *tally.witnesses.entry(word).or_default() += 1;
+        }
+    }
+
+    /// Bounds over the longest observations. Plain systems under fixed priority reach exact ones.
+    fn note_sharpness(&self, tally: &mut Tally, verdict: &Verdict, longest: &[u64]) {
+        for (row, &seen) in verdict.tasks.iter().zip(longest) {
+            let (Some(bound), true) = (row.response_bound.map(|b| b.ticks()), seen > 0) else {
+                continue;
+            };
+            let exact = row.exactness == Exactness::Exact;
+            let ratio = u128::from(bound) * 1_000 / u128::from(seen);
+            let sharpness = tally.sharpness.entry(row.test.name.into()).or_default();
+            sharpness
+                .ratios
+                .push(u32::try_from(ratio).unwrap_or(u32::MAX));
+            sharpness.exact += u64::from(exact);
+            let policy = self.stage.system.cpus[row.cpu.index()].policy;
+            let fixed = policy == PolicyKind::FixedPriority { preemptive: true };
+            if self.is_plain && exact && fixed && seen < bound {
+                let what = format!("{} has the exact bound {bound}, and takes {seen}", row.name);
+                self.violation(tally, "all released together", self.stage.system, what);
+            }
+        }
+    }
+}
+
+fn note_longest(longest: &mut [u64], seen: &Seen) {
+    for (longest, task) in longest.iter_mut().zip(&seen.tasks) {
+        *longest = (*longest).max(task.longest.map_or(0, |l| l.0));
+    }
+}
+
+/// Which branches of the analysis were taken: its tests, the terms of bounds, the doubts, the
+/// assumptions, the kinds of refusals. Names of tasks and figures are taken out of the words.
+fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
+    for row in &verdict.tasks {
+        let exactness = row.exactness.name();
+        tally.branch(format!("test: {} ({exactness})", row.test.name));
+        for term in &row.terms {
+            tally.branch(format!("term: {}", without_names(system, &term.what)));
+        }
+        for assumption in &row.assumptions {
+            let words = without_names(system, assumption);
+            let kind = if words.starts_with("not exact: ") {
+                ""
+            } else {
+                "assumed: "
+            };
+            tally.branch(format!("{kind}{words}"));
+        }
+    }
+    for refusal in &verdict.refusals {
+        let witness = match refusal.witness {
+            None => "without a witness",
+            Some(punctual_analysis::Witness::Demand { .. }) => "with a demand",
+            Some(punctual_analysis::Witness::Response { .. }) => "with a response",
+        };
+        tally.branch(format!("refusal: {witness}"));
+        let fix = refusal.fix.as_ref().map_or("none", |fix| match fix.target {
+            FixTarget::Budget(_) => "budget",
+            FixTarget::Deadline(_) => "deadline",
+            FixTarget::Period(_) => "period",
+            FixTarget::Within(_) => "within",
+        });
+        tally.branch(format!("fix: {fix}"));
+    }
+}
+
+/// Words with the names of this system and all figures replaced by `_`.
+fn without_names(system: &System, words: &str) -> String {
+    let named = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is = |name: &String| name == word;
+        word.starts_with(|c: char| c.is_ascii_digit())
+            || system.tasks.iter().map(|t| &t.name).any(is)
+            || system.schedulers.iter().map(|s| &s.name).any(is)
+            || system.resources.iter().map(|r| &r.name).any(is)
+            || system.machine.reserves.iter().map(|r| &r.name).any(is)
+    };
+    let words = words
+        .split(' ')
+        .map(|word| if named(word) { "_" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}

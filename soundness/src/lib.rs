@@ -1,0 +1,39 @@
+//! The analysis against the schedules: what is admitted, is it ever late?
+//!
+//! ```text
+//!   seed, index -> generate -> System -> analysis -> Claim: admitted, bounds, witnesses
+//!                                 |                    |
+//!                                 v                    v
+//!                        situations -> kern in sim -> Seen: misses, longest responses
+//! ```
+//!
+//! For every system drawn, [`Judge`] asks the analysis and then tries to prove it wrong: it
+//! simulates the system from the critical situation of each task, from a common release, from random
+//! phases, with worst-case and with shorter execution; small systems from every combination of
+//! phases. A deadline missed or a bound exceeded is a [`Violation`]; so is an exact refusal whose
+//! witness misses nothing.
+//!
+//! What it shares with what it judges: the words of the model, and nothing else. The schedules are
+//! those that `kern` really makes, read from the log of a run. That a wrong analysis would be found
+//! is shown by [`mutants`], which are wrong on purpose.
+#![forbid(unsafe_code)]
+
+mod claim;
+mod describe;
+mod exhaustive;
+mod judge;
+pub mod mutants;
+mod observe;
+mod parallel;
+mod phases;
+mod report;
+mod situation;
+mod tally;
+mod witness;
+
+pub use claim::{Analysis, Claim, analysis};
+pub use describe::describe;
+pub use judge::Judge;
+pub use parallel::over_all_cores;
+pub use report::report;
+pub use tally::{Tally, Violation};

@@ -1,0 +1,128 @@
+//! `cargo xtask soundness`: random systems, admitted and then simulated.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use punctual_generate::Feature;
+use punctual_soundness::{Judge, Tally, analysis, describe, mutants, over_all_cores, report};
+
+/// Systems that a mutant may take to be found.
+const MUTANT_SYSTEMS: u64 = 4_000;
+
+/// Random systems, admitted and then simulated: is anything that was promised not kept?
+#[derive(Parser)]
+#[command(name = "cargo xtask soundness")]
+struct Cli {
+    /// How many systems
+    #[arg(long, default_value_t = 10_000)]
+    systems: u64,
+    /// Seed of everything; a seed and the number of a system give that system
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also let wrong analyses be judged: each must be found
+    #[arg(long)]
+    mutants: bool,
+    /// Only these features of systems, by their words in the report; all when left out
+    #[arg(long, value_name = "FEATURE,...", value_delimiter = ',', value_parser = feature)]
+    features: Vec<Feature>,
+    /// Only this system, with its verdict
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let judge = Judge {
+        seed: cli.seed,
+        features: if cli.features.is_empty() {
+            Feature::ALL.to_vec()
+        } else {
+            cli.features.clone()
+        },
+        analysis,
+    };
+    if let Some(index) = cli.only {
+        return one(&judge, index);
+    }
+    let tally = over_all_cores(cli.systems, |index, tally| judge.judge(index, tally));
+    let mut text = report(&tally);
+    let missed = if cli.mutants {
+        let (words, missed) = judge_mutants(cli.seed);
+        text += &words;
+        missed
+    } else {
+        0
+    };
+    text += &format!(
+        "{} systems, {} admitted, {} violations, seed {}",
+        tally.systems,
+        tally.admitted,
+        tally.violations.len(),
+        cli.seed
+    );
+    let printed = writeln!(std::io::stdout(), "{text}").is_ok();
+    match (tally.violations.is_empty() && missed == 0, printed) {
+        (false, _) => ExitCode::from(1),
+        (true, false) => ExitCode::from(3),
+        (true, true) => ExitCode::SUCCESS,
+    }
+}
+
+fn feature(word: &str) -> Result<Feature, String> {
+    let found = Feature::ALL.into_iter().find(|f| f.name() == word);
+    found.ok_or_else(|| {
+        let names: Vec<_> = Feature::ALL.iter().map(|f| f.name()).collect();
+        format!("the features are {}", names.join(", "))
+    })
+}
+
+/// Draws, prints and judges a single system.
+fn one(judge: &Judge, index: u64) -> ExitCode {
+    let drawn = judge.draw(index);
+    let mut tally = Tally::default();
+    judge.judge(index, &mut tally);
+    let names: Vec<_> = drawn.features.iter().map(|f| f.name()).collect();
+    let mut text = format!("system {index}: {}\n", names.join(", "));
+    text += &describe(&drawn.system);
+    text += &format!("{:#?}\n", analysis(&drawn.system).map(|c| c.verdict));
+    text += &report(&tally);
+    let printed = write!(std::io::stdout(), "{text}").is_ok();
+    ExitCode::from(u8::from(!tally.violations.is_empty() || !printed))
+}
+
+/// How each mutant was found, and how many were not.
+fn judge_mutants(seed: u64) -> (String, u32) {
+    let mut text = String::from("\nwrong analyses:\n");
+    let mut missed = 0;
+    for mutant in mutants::ALL {
+        let judge = Judge {
+            seed,
+            features: mutant.features.to_vec(),
+            analysis: mutant.analysis,
+        };
+        let mut tally = Tally::default();
+        for index in 0..MUTANT_SYSTEMS {
+            judge.judge(index, &mut tally);
+            if !tally.violations.is_empty() {
+                break;
+            }
+        }
+        text += &match tally.violations.first() {
+            Some(v) => format!(
+                "  found after {:>4} systems: {} ({}: {})\n",
+                v.index + 1,
+                mutant.mistake,
+                v.situation,
+                v.what
+            ),
+            None => {
+                missed += 1;
+                format!("  NOT FOUND: {}\n", mutant.mistake)
+            }
+        };
+    }
+    text.push('\n');
+    (text, missed)
+}

@@ -1,0 +1,237 @@
+//! Analyses that are wrong on purpose: a soundness run that does not find them proves nothing.
+//!
+//! Each makes one of the classic mistakes. Most change the system before they ask the real analysis,
+//! so that nothing in the analysis knows of them.
+
+use punctual_analysis::AnalysisError;
+use punctual_generate::Feature;
+use punctual_model::{Class, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work};
+
+use crate::claim::{Analysis, Claim, analysis};
+
+/// A wrong analysis.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// What it does wrong.
+    pub mistake: &'static str,
+    /// What systems must have for the mistake to show.
+    pub features: &'static [Feature],
+    /// The wrong claims.
+    pub analysis: Analysis,
+}
+
+/// All of them.
+pub const ALL: [Mutant; 9] = [
+    Mutant {
+        mistake: "rounds the number of interfering jobs down",
+        features: &[],
+        analysis: floor_for_ceil,
+    },
+    Mutant {
+        mistake: "forgets release jitter of the others",
+        features: &[Feature::Jitter],
+        analysis: without_jitter_of_others,
+    },
+    Mutant {
+        mistake: "forgets blocking by sections and resources",
+        features: &[Feature::Section, Feature::Resources],
+        analysis: without_blocking,
+    },
+    Mutant {
+        mistake: "looks only at the first job of a busy window",
+        features: &[],
+        analysis: first_job_only,
+    },
+    Mutant {
+        mistake: "forgets that jobs suspend themselves",
+        features: &[Feature::Suspension],
+        analysis: without_suspension,
+    },
+    Mutant {
+        mistake: "forgets reserves and missing time",
+        features: &[Feature::Reserves, Feature::MissingTime],
+        analysis: without_takings,
+    },
+    Mutant {
+        mistake: "forgets that tasks wait for predecessors",
+        features: &[Feature::Precedence, Feature::SeveralCpus],
+        analysis: without_precedence,
+    },
+    Mutant {
+        mistake: "takes the deadline of every task for its period",
+        features: &[],
+        analysis: implicit_deadlines,
+    },
+    Mutant {
+        mistake: "halves the time in which a server gives nothing",
+        features: &[Feature::Servers],
+        analysis: halved_blackout,
+    },
+];
+
+/// The claim of the analysis about a changed system, whatever it required beyond deadlines.
+fn changed(system: &System, change: impl Fn(&mut System)) -> Result<Claim, AnalysisError> {
+    let mut system = system.clone();
+    change(&mut system);
+    let mut claim = analysis(&system)?;
+    claim.verdict = None;
+    Ok(claim)
+}
+
+/// Each task's bound from a system that was changed for that task alone; admitted when all of them
+/// keep their deadlines.
+fn changed_for_each(
+    system: &System,
+    change: impl Fn(&mut Task, bool),
+) -> Result<Claim, AnalysisError> {
+    let mut bounds = Vec::new();
+    for own in 0..system.tasks.len() {
+        let claim = changed(system, |system| {
+            for (index, task) in system.tasks.iter_mut().enumerate() {
+                change(task, index == own);
+            }
+        })?;
+        bounds.push(claim.bounds[own]);
+    }
+    Ok(by_deadlines(system, bounds))
+}
+
+/// Admitted when every bound keeps its deadline and its required responses.
+fn by_deadlines(system: &System, bounds: Vec<Option<Span>>) -> Claim {
+    let in_time = |(task, bound): (&Task, &Option<Span>)| {
+        let deadline = task.class.relative_deadline();
+        deadline.is_none_or(|deadline| bound.is_some_and(|bound| bound <= deadline))
+    };
+    Claim {
+        admitted: system.requirements.is_empty() && system.tasks.iter().zip(&bounds).all(in_time),
+        bounds,
+        verdict: None,
+    }
+}
+
+/// R = C + Σ ⌊R/T⌋·C for ⌈R/T⌉, on one CPU under preemptive fixed priority; elsewhere no answer.
+fn floor_for_ceil(system: &System) -> Result<Claim, AnalysisError> {
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    if system.cpus.iter().any(|cpu| cpu.policy != fixed) {
+        let what = "this mutant knows fixed priority alone".into();
+        return Err(AnalysisError::Invalid { what });
+    }
+    let numbers = |task: &Task| {
+        let cost = task.class.budget().map_or(0, Work::ticks);
+        let separation = task.class.min_separation().map_or(u64::MAX, Span::ticks);
+        (cost, separation)
+    };
+    let mut bounds = Vec::new();
+    for (index, own) in system.tasks.iter().enumerate() {
+        let rivals = system.tasks.iter().enumerate().filter(|(other, task)| {
+            let equal = task.priority == own.priority;
+            *other != index && (task.priority.is_higher_than(own.priority) || equal)
+        });
+        let rivals: Vec<_> = rivals.map(|(_, task)| numbers(task)).collect();
+        let (cost, separation) = numbers(own);
+        let mut response = cost;
+        let mut steps = 0;
+        let settled = loop {
+            let next = cost + rivals.iter().map(|(c, t)| response / t * c).sum::<u64>();
+            steps += 1;
+            if next == response || response > separation.saturating_mul(4) || steps > 10_000 {
+                break next == response;
+            }
+            response = next;
+        };
+        bounds.push(settled.then(|| Span::from_ticks(response)));
+    }
+    Ok(by_deadlines(system, bounds))
+}
+
+fn without_jitter_of_others(system: &System) -> Result<Claim, AnalysisError> {
+    changed_for_each(system, |task, own| {
+        if !own {
+            task.jitter = Span::ZERO;
+        }
+    })
+}
+
+fn without_blocking(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            task.non_preemptive = Work::ZERO;
+            task.uses.clear();
+        }
+        system.resources.clear();
+    })
+}
+
+/// The own jobs after the first come too late to be seen.
+fn first_job_only(system: &System) -> Result<Claim, AnalysisError> {
+    changed_for_each(system, |task, own| {
+        let late = |period: Span| period.checked_mul(1_000).unwrap_or(period);
+        match &mut task.class {
+            Class::Periodic { period, .. } | Class::Reservation { period, .. } if own => {
+                *period = late(*period);
+            }
+            Class::Sporadic { min_separation, .. } if own => {
+                *min_separation = late(*min_separation);
+            }
+            _ => {}
+        }
+    })
+}
+
+fn without_suspension(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            task.max_suspension = Span::ZERO;
+            task.suspensions = 0;
+        }
+    })
+}
+
+fn without_takings(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        system.machine.missing_time = None;
+        system.machine.reserves.clear();
+    })
+}
+
+fn without_precedence(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            task.after.clear();
+            task.follows.clear();
+        }
+    })
+}
+
+fn implicit_deadlines(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            if let Class::Periodic {
+                period,
+                wcet,
+                relative_deadline,
+            } = &mut task.class
+            {
+                *relative_deadline = (*period).max(wcet.as_span());
+            }
+        }
+    })
+}
+
+/// The same share in half the period gives half the blackout.
+fn halved_blackout(system: &System) -> Result<Claim, AnalysisError> {
+    let even = |server: &Server| {
+        let plain = server.kind != ServerKind::ConstantBandwidth;
+        plain && server.budget.ticks().is_multiple_of(2) && server.period.ticks().is_multiple_of(2)
+    };
+    changed(system, |system| {
+        for scheduler in &mut system.schedulers {
+            if let Supply::Server(server) = &mut scheduler.supply
+                && even(server)
+            {
+                server.budget = Work::from_ticks(server.budget.ticks() / 2);
+                server.period = Span::from_ticks(server.period.ticks() / 2);
+            }
+        }
+    })
+}

@@ -1,0 +1,234 @@
+//! Releases brought into line: who is released when, so that the worst can happen.
+
+use punctual_model::{Class, PolicyKind, Span, System, Task};
+
+/// Most jobs that a usual situation covers.
+const MOST_JOBS: u64 = 1_500;
+
+/// Someone less urgent who is in a section when the others are released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Blocker {
+    /// Whose section.
+    pub(crate) task: usize,
+    /// How long it executes before the section begins.
+    pub(crate) lead: u64,
+    /// How long the section is.
+    pub(crate) length: u64,
+}
+
+/// How far a release may lie behind its arrival when the platform feeds it.
+fn fed_jitter(task: &Task) -> u64 {
+    match task.class {
+        Class::Periodic { .. } => task.jitter.ticks(),
+        _ => 0,
+    }
+}
+
+/// Tasks whose first arrivals may move together, but not apart: how long a task waits for its
+/// predecessor depends on the distance of their arrivals, which the description states.
+pub(crate) fn groups(system: &System) -> Vec<usize> {
+    let mut group: Vec<usize> = (0..system.tasks.len()).collect();
+    for (index, task) in system.tasks.iter().enumerate() {
+        for other in task.after.iter().chain(&task.follows) {
+            let (from, to) = (group[index], group[other.index()]);
+            for member in &mut group {
+                if *member == from {
+                    *member = to;
+                }
+            }
+        }
+    }
+    group
+}
+
+/// An instant before which every jittered release can arrive and every blocker can begin.
+pub(crate) fn common_instant(system: &System, blocker: Option<Blocker>) -> u64 {
+    let latest = |all: &mut dyn Iterator<Item = u64>| all.max().unwrap_or(0);
+    let jitter = latest(&mut system.tasks.iter().map(fed_jitter));
+    let phase = latest(&mut system.tasks.iter().map(|t| t.phase.ticks()));
+    jitter + phase + blocker.map_or(0, |b| b.lead + 1)
+}
+
+/// Who is to be released when; of each group one task, which takes the others along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alignment {
+    /// The common instant, at least [`common_instant`].
+    pub(crate) at: u64,
+    /// Whose section has begun one tick before.
+    pub(crate) blocker: Option<Blocker>,
+    /// The task that it is all about, and how much later than the others it is released.
+    pub(crate) own: Option<(usize, u64)>,
+}
+
+impl Alignment {
+    /// Moves first arrivals so that releases fall together, each as late as its jitter allows.
+    pub(crate) fn apply(self, system: &mut System) {
+        let groups = groups(system);
+        self.apply_to_groups(system, &groups);
+    }
+
+    /// The same, whatever distances precedence relies on: for situations that a verdict names.
+    pub(crate) fn apply_to_each(self, system: &mut System) {
+        let each: Vec<usize> = (0..system.tasks.len()).collect();
+        self.apply_to_groups(system, &each);
+    }
+
+    fn apply_to_groups(self, system: &mut System, groups: &[usize]) {
+        let count = system.tasks.len();
+        let chosen = self.own.map(|own| own.0);
+        let chosen = [chosen, self.blocker.map(|b| b.task)].into_iter().flatten();
+        let mut moved = vec![false; count];
+        for anchor in chosen.chain(0..count) {
+            if moved[anchor] {
+                continue;
+            }
+            let arrival = self
+                .release(anchor)
+                .saturating_sub(fed_jitter(&system.tasks[anchor]));
+            let before = system.tasks[anchor].phase.ticks();
+            for member in (0..count).filter(|m| groups[*m] == groups[anchor]) {
+                let phase = &mut system.tasks[member].phase;
+                *phase = Span::from_ticks((phase.ticks() + arrival).saturating_sub(before));
+                moved[member] = true;
+            }
+        }
+    }
+
+    fn release(self, task: usize) -> u64 {
+        match (self.blocker, self.own) {
+            (Some(blocker), _) if blocker.task == task => self.at.saturating_sub(1 + blocker.lead),
+            (_, Some((own, offset))) if own == task => self.at + offset,
+            _ => self.at,
+        }
+    }
+}
+
+/// Whether `other` cannot preempt or delay `own` but by a section, under the policy of their node.
+fn is_less_urgent(policy: PolicyKind, other: &Task, own: &Task) -> bool {
+    let deadline = |t: &Task| t.class.relative_deadline().unwrap_or(Span::MAX);
+    match policy {
+        PolicyKind::FixedPriority { .. } => {
+            !other.class.is_real_time() || own.priority.is_higher_than(other.priority)
+        }
+        PolicyKind::EarliestDeadlineFirst => deadline(other) > deadline(own),
+        _ => false,
+    }
+}
+
+/// The sections of its less urgent siblings that are worth trying against a task: the longest few.
+pub(crate) fn blockers(system: &System, own: usize) -> Vec<Blocker> {
+    let target = &system.tasks[own];
+    let policy = match target.scheduler {
+        Some(id) => system.schedulers[id.index()].policy,
+        None => system.cpus[target.cpu.index()].policy,
+    };
+    let siblings = |task: &Task| (task.cpu, task.scheduler) == (target.cpu, target.scheduler);
+    let mut found = Vec::new();
+    for (index, task) in system.tasks.iter().enumerate() {
+        if index == own || !siblings(task) || !is_less_urgent(policy, task, target) {
+            continue;
+        }
+        let whole = matches!(policy, PolicyKind::FixedPriority { preemptive: false });
+        let wcet = task.class.budget().map_or(0, |w| w.ticks());
+        let section = if whole {
+            wcet
+        } else {
+            task.non_preemptive.ticks()
+        };
+        if section > 1 {
+            found.push(Blocker {
+                task: index,
+                lead: 0,
+                length: section,
+            });
+        }
+        found.extend(locked(task, index));
+    }
+    found.sort_by_key(|b| std::cmp::Reverse(b.length));
+    found.truncate(3);
+    found
+}
+
+/// The outer critical sections of a task, with the work before each: ordinary work is spread
+/// equally before, between and after them.
+fn locked(task: &Task, index: usize) -> Vec<Blocker> {
+    let outer: Vec<u64> = task
+        .uses
+        .iter()
+        .filter(|u| u.inside.is_none())
+        .map(|u| u.length.ticks())
+        .collect();
+    let wcet = task.class.budget().map_or(0, |w| w.ticks());
+    let ordinary = wcet.saturating_sub(outer.iter().sum());
+    let part = ordinary / (outer.len() as u64 + 1);
+    let mut before = 0;
+    let mut found = Vec::new();
+    for length in outer {
+        before += part;
+        found.push(Blocker {
+            task: index,
+            lead: before,
+            length,
+        });
+        before += length;
+    }
+    found
+}
+
+/// Least common multiple; `None` beyond 64 bits.
+fn lcm(a: u64, b: u64) -> Option<u64> {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a.checked_div(x)?.checked_mul(b)
+}
+
+/// Everything in the system that comes again and again.
+fn cycles(system: &System) -> Vec<u64> {
+    let mut cycles: Vec<u64> = system
+        .tasks
+        .iter()
+        .filter_map(|t| t.class.min_separation())
+        .map(Span::ticks)
+        .collect();
+    for scheduler in &system.schedulers {
+        if let punctual_model::Supply::Server(server) = &scheduler.supply {
+            cycles.push(server.period.ticks());
+        }
+    }
+    let policies = system.cpus.iter().map(|c| c.policy);
+    for policy in policies.chain(system.schedulers.iter().map(|s| s.policy)) {
+        if let PolicyKind::Tdm { frame, .. } = policy {
+            cycles.push(frame.ticks());
+        }
+    }
+    cycles.retain(|cycle| *cycle > 0);
+    cycles
+}
+
+/// How long to look, from `start` on: two hyperperiods, or as many jobs as are affordable, but
+/// never less than two of the longest cycle.
+pub(crate) fn duration(system: &System, start: u64) -> Span {
+    let cycles = cycles(system);
+    let longest = cycles.iter().copied().max().unwrap_or(100);
+    let hyperperiod = cycles.iter().try_fold(1, |all, &cycle| lcm(all, cycle));
+    let shortest = cycles.iter().copied().min().unwrap_or(1);
+    let affordable = shortest.saturating_mul(MOST_JOBS / (system.tasks.len() as u64).max(1));
+    let covered = hyperperiod.map_or(u64::MAX, |h| h.saturating_mul(2));
+    let length = covered.min(affordable).max(longest.saturating_mul(2));
+    let once = system.tasks.iter().filter_map(|t| match t.class {
+        Class::Once {
+            relative_deadline, ..
+        } => Some(relative_deadline.ticks()),
+        _ => None,
+    });
+    let length = length.max(once.max().unwrap_or(0));
+    let phase = system
+        .tasks
+        .iter()
+        .map(|t| t.phase.ticks())
+        .max()
+        .unwrap_or(0);
+    Span::from_ticks(start.max(phase).saturating_add(length))
+}

@@ -1,0 +1,281 @@
+//! From which situations a system is simulated, so that the worst has a chance to happen.
+
+use punctual::{Faults, MissingTime};
+use punctual_generate::Random;
+use punctual_model::{
+    Arrivals, Class, Instant, PolicyKind, Server, Span, Supply, System, Task, Work, WorkSource,
+};
+
+use crate::observe::Look;
+use crate::phases::{self, Alignment, blockers, common_instant, groups};
+
+/// A system in a situation that its description allows.
+#[derive(Clone, Debug)]
+pub(crate) struct Situation {
+    /// What it is, in words.
+    pub(crate) name: String,
+    /// The system with its phases, arrivals and work.
+    pub(crate) system: System,
+    /// How to look at it.
+    pub(crate) look: Look,
+    /// First arrivals are those of the description, and no job does less than it says.
+    pub(crate) as_described: bool,
+}
+
+/// Of which system, and with how much effort.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) seed: u64,
+    /// Whether the logs of this system are held against the rules of scheduling.
+    pub(crate) check_rules: bool,
+}
+
+impl Stage<'_> {
+    /// All situations of a system, the cheapest and the most telling first. Equal streams give
+    /// equal situations.
+    pub(crate) fn situations(&self, random: &mut Random) -> Vec<Situation> {
+        let mut all = vec![self.given(), self.together()];
+        for task in 0..self.system.tasks.len() {
+            if self.system.tasks[task].class.is_real_time() {
+                self.critical(random, task, &mut all);
+            }
+        }
+        let hierarchical = !self.system.schedulers.is_empty();
+        for round in 0..if hierarchical { 6 } else { 2 } {
+            all.push(self.random_phases(random, round));
+            all.push(self.shorter(random, round));
+        }
+        all
+    }
+
+    /// A situation of this system; `start`: when it begins in earnest.
+    pub(crate) fn situation(&self, name: String, system: System, start: u64) -> Situation {
+        let duration = phases::duration(&system, start);
+        Situation {
+            name,
+            look: Look {
+                faults: Faults {
+                    dense_jitter: true,
+                    missing: standstills(&system),
+                    ..Faults::default()
+                },
+                duration,
+                seed: self.seed,
+                check_rules: self.check_rules,
+            },
+            system,
+            as_described: false,
+        }
+    }
+
+    /// One that begins in earnest at `at`: the machine takes its time from there on, too.
+    fn at(&self, at: u64, name: String, system: System) -> Situation {
+        let mut situation = self.situation(name, system, at);
+        situation.look.faults.missing_from = Some(Instant::from_ticks(at));
+        situation
+    }
+
+    /// As described, with jitter drawn at random.
+    fn given(&self) -> Situation {
+        let mut system = self.system.clone();
+        worst_work(&mut system);
+        let mut situation = self.situation("as described".into(), system, 0);
+        situation.look.faults.dense_jitter = false;
+        situation.look.faults.jitter = true;
+        situation.as_described = true;
+        situation
+    }
+
+    /// Everything released together.
+    fn together(&self) -> Situation {
+        let at = common_instant(self.system, None);
+        let alignment = Alignment {
+            at,
+            blocker: None,
+            own: None,
+        };
+        self.aligned(alignment, "all released together".into())
+    }
+
+    /// Worst-case jobs released as `alignment` says.
+    fn aligned(&self, alignment: Alignment, name: String) -> Situation {
+        let mut system = self.system.clone();
+        worst_work(&mut system);
+        alignment.apply(&mut system);
+        self.at(alignment.at, name, system)
+    }
+
+    /// The critical situations of one task: all released together behind the section of a less
+    /// urgent one; and, below servers and in slots, at the instants at which supply has just gone.
+    fn critical(&self, random: &mut Random, task: usize, all: &mut Vec<Situation>) {
+        let name = &self.system.tasks[task].name;
+        for blocker in blockers(self.system, task) {
+            let alignment = Alignment {
+                at: common_instant(self.system, Some(blocker)),
+                blocker: Some(blocker),
+                own: Some((task, 0)),
+            };
+            let section = &self.system.tasks[blocker.task].name;
+            let words = format!("critical for {name}, behind a section of {section}");
+            all.push(self.aligned(alignment, words));
+        }
+        for offset in supply_ends(self.system, &self.system.tasks[task], random) {
+            let at = offset.after(common_instant(self.system, None));
+            let alignment = Alignment {
+                at,
+                blocker: None,
+                own: Some((task, 0)),
+            };
+            let words = format!("critical for {name}, all released at {at}");
+            all.push(self.aligned(alignment, words));
+        }
+    }
+
+    fn random_phases(&self, random: &mut Random, round: u64) -> Situation {
+        let mut system = self.system.clone();
+        worst_work(&mut system);
+        scatter(random, &mut system);
+        let mut situation = self.situation(format!("random phases {round}"), system, 0);
+        situation.look.faults.dense_jitter = round.is_multiple_of(2);
+        situation.look.faults.jitter = true;
+        situation.look.seed = random.bits();
+        situation
+    }
+
+    /// Jobs that need less than their worst case: shorter is not always easier.
+    fn shorter(&self, random: &mut Random, round: u64) -> Situation {
+        let mut situation = self.random_phases(random, round);
+        situation.name = format!("shorter execution {round}");
+        for (task, original) in situation.system.tasks.iter_mut().zip(&self.system.tasks) {
+            let (true, Some(wcet)) = (task.class.runs_per_job(), task.class.budget()) else {
+                continue;
+            };
+            let least = match original.work {
+                Some(WorkSource::Burn(work)) => work.ticks(),
+                _ => 1,
+            };
+            let work = random.within(least.min(wcet.ticks()), wcet.ticks());
+            task.work = Some(WorkSource::Burn(Work::from_ticks(work)));
+        }
+        situation
+    }
+}
+
+/// Jobs execute their worst case.
+fn worst_work(system: &mut System) {
+    for task in &mut system.tasks {
+        if task.class.runs_per_job() {
+            task.work = None;
+        }
+    }
+}
+
+/// Random first arrivals; half of the sporadic tasks arrive at random distances, too.
+fn scatter(random: &mut Random, system: &mut System) {
+    let groups = groups(system);
+    for leader in 0..system.tasks.len() {
+        let members = || (0..groups.len()).filter(|m| groups[*m] == leader);
+        let cycle = |m: usize| {
+            system.tasks[m]
+                .class
+                .min_separation()
+                .map_or(50, Span::ticks)
+        };
+        let longest = members().map(cycle).max().unwrap_or(1);
+        let shift = Span::from_ticks(random.below(longest));
+        for member in members() {
+            let phase = &mut system.tasks[member].phase;
+            *phase = phase.saturating_add(shift);
+        }
+    }
+    for task in &mut system.tasks {
+        if let Class::Sporadic { min_separation, .. } = task.class
+            && random.happens(500)
+        {
+            let more = random.below(min_separation.ticks());
+            task.arrivals = Arrivals::Random {
+                mean: min_separation.saturating_add(Span::from_ticks(more)),
+            };
+        }
+    }
+}
+
+/// What the machine may take, taken: missing time and the reserves, each from a random phase on.
+fn standstills(system: &System) -> Vec<MissingTime> {
+    let machine = &system.machine;
+    let takings = machine.missing_time.iter().chain(&machine.reserves);
+    takings
+        .map(|reserve| MissingTime {
+            cpu: None,
+            length: reserve.budget.as_span(),
+            every: reserve.period,
+        })
+        .collect()
+}
+
+/// An instant of a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Offset {
+    pub(crate) at: u64,
+    pub(crate) cycle: u64,
+}
+
+impl Offset {
+    /// The first such instant at or after `start`.
+    pub(crate) fn after(self, start: u64) -> u64 {
+        let cycle = self.cycle.max(1);
+        let begin = start.div_ceil(cycle) * cycle;
+        begin + self.at % cycle
+    }
+}
+
+/// When the supply of a task has just gone: one tick into the periods of the servers above it, when
+/// their budget may be spent, and at the ends of slots; some random ones besides.
+pub(crate) fn supply_ends(system: &System, task: &Task, random: &mut Random) -> Vec<Offset> {
+    let mut found = Vec::new();
+    let mut at_ends = |slots: &[punctual_model::Slot], frame: Span| {
+        for slot in slots {
+            let cycle = frame.ticks();
+            let end = slot.at.ticks() + slot.length.ticks();
+            found.push(Offset { at: end, cycle });
+            found.push(Offset {
+                at: end.saturating_sub(1),
+                cycle,
+            });
+        }
+    };
+    let frame_of = |policy: PolicyKind| match policy {
+        PolicyKind::Tdm { frame, .. } => frame,
+        _ => Span::ZERO,
+    };
+    let mut servers: Vec<Server> = Vec::new();
+    let mut node = task.scheduler;
+    let policy = |node: Option<punctual_model::SchedulerId>| match node {
+        Some(id) => system.schedulers[id.index()].policy,
+        None => system.cpus[task.cpu.index()].policy,
+    };
+    at_ends(&task.slots, frame_of(policy(node)));
+    while let Some(id) = node {
+        let scheduler = &system.schedulers[id.index()];
+        match &scheduler.supply {
+            Supply::Server(server) => servers.push(*server),
+            Supply::Slots(slots) => at_ends(slots, frame_of(policy(scheduler.parent))),
+            Supply::Shared => {}
+        }
+        node = scheduler.parent;
+    }
+    for server in servers {
+        let (budget, cycle) = (server.budget.ticks(), server.period.ticks());
+        for at in [
+            1,
+            budget,
+            budget + 1,
+            random.below(cycle),
+            random.below(cycle),
+        ] {
+            found.push(Offset { at, cycle });
+        }
+    }
+    found
+}

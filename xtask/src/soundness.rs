@@ -1,0 +1,80 @@
+//! `cargo xtask soundness`: random systems, admitted and then simulated.
+//!
+//! The work is done by the crate `soundness`, built with optimisation; this starts it.
+
+use std::fs;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
+use crate::test::log_folder;
+use crate::workspace::Workspace;
+
+/// What a push is held against.
+const SYSTEMS_OF_A_PUSH: u64 = 10_000;
+
+#[derive(Args)]
+pub(crate) struct SoundnessOptions {
+    /// How many systems
+    #[arg(long, default_value_t = SYSTEMS_OF_A_PUSH)]
+    systems: u64,
+    /// Seed of everything; a seed and the number of a system give that system
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also let wrong analyses be judged: each must be found
+    #[arg(long)]
+    mutants: bool,
+    /// Only these features of systems, separated by commas; all when left out
+    #[arg(long, value_name = "FEATURE,...")]
+    features: Option<String>,
+    /// Only this system, with its verdict
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u64>,
+}
+
+/// Runs with the terminal as its own; whether nothing was violated.
+pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
+    let mut command = command(workspace);
+    command.args(["--systems", &options.systems.to_string()]);
+    command.args(["--seed", &options.seed.to_string()]);
+    command.args(options.mutants.then_some("--mutants"));
+    if let Some(features) = &options.features {
+        command.args(["--features", features]);
+    }
+    if let Some(only) = options.only {
+        command.args(["--only", &only.to_string()]);
+    }
+    passes_in_the_open(command)
+}
+
+/// The same as one step of all tests, with its last line as the remark.
+pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
+    let title = format!("soundness: {SYSTEMS_OF_A_PUSH} random systems, wrong analyses");
+    tally.run(&title, |tests| {
+        let mut command = command(workspace);
+        command.args(["--systems", &SYSTEMS_OF_A_PUSH.to_string(), "--mutants"]);
+        let folder = log_folder(workspace);
+        let log = folder.join("soundness.log");
+        match run_logged(folder, "soundness", command, tests) {
+            Outcome::Passed(_) => {
+                let output = fs::read_to_string(log).unwrap_or_default();
+                Outcome::Passed(output.lines().last().unwrap_or_default().to_string())
+            }
+            other => other,
+        }
+    });
+}
+
+fn command(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["run", "--quiet", "--release"]);
+    command.args([
+        "--package",
+        "punctual-soundness",
+        "--bin",
+        "soundness",
+        "--",
+    ]);
+    command
+}
