@@ -9,6 +9,7 @@
 
 mod assemble;
 mod bodies;
+mod children;
 mod error;
 mod live;
 mod program;
@@ -23,7 +24,7 @@ pub use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
     WorkSource,
 };
-pub use punctual_sim::{Crash, Faults, MissingTime, Overrun};
+pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
 pub use punctual_trace::{Log, RunReport};
 pub use simulate::{SimOptions, simulate, simulate_unjudged};

@@ -10,6 +10,7 @@ use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
+use crate::children::child_schedulers;
 use crate::{Error, Progress, Verdict, admit};
 
 /// How to simulate.
@@ -91,7 +92,15 @@ fn run_virtually(
         seed,
         faults: options.faults.clone(),
     };
-    let outcome = punctual_sim::run(system, &plan, inputs, &sim_options, &mut player)?;
+    let children = plan.cpus.iter().map(child_schedulers).collect();
+    let outcome = punctual_sim::run_with_children(
+        system,
+        &plan,
+        inputs,
+        children,
+        &sim_options,
+        &mut player,
+    )?;
     let mut assembly = Assembly::new(system, plan, "sim", Mode::Virtual);
     assembly.header.source = options.source.clone();
     assembly.header.seed = seed;

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use punctual::{Crash, Faults, MissingTime, Overrun};
-use punctual_model::{CpuId, Span, System, TaskId};
+use punctual::{Crash, Faults, Misconduct, MissingTime, Overrun};
+use punctual_model::{CpuId, SchedulerId, Span, System, TaskId, Trust};
 
 use crate::ending::Failure;
 use crate::input;
@@ -27,10 +27,15 @@ pub(crate) enum Fault {
     Crash { task: String, job: u64 },
     /// `cache-delay=20us`.
     CacheDelay(Span),
+    /// `decision-cost=1us`.
+    DecisionCost(Span),
+    /// `child-loops=NAME`, `child-lies=NAME`, `child-silent=NAME`.
+    Child { name: String, does: Misconduct },
 }
 
 const KINDS: &str = "missing-time=500us/10ms, late-timer=100us, jitter, overrun=TASK:1.5, crash=TASK@3, \
-     cache-delay=20us";
+     cache-delay=20us, decision-cost=1us, child-loops=SCHEDULER, child-lies=SCHEDULER, \
+     child-silent=SCHEDULER";
 
 impl FromStr for Fault {
     type Err = String;
@@ -44,6 +49,10 @@ impl FromStr for Fault {
             ("jitter", None) => Ok(Fault::Jitter),
             ("late-timer", Some(value)) => Ok(Fault::LateTimer(input::duration(value)?)),
             ("cache-delay", Some(value)) => Ok(Fault::CacheDelay(input::duration(value)?)),
+            ("decision-cost", Some(value)) => Ok(Fault::DecisionCost(input::duration(value)?)),
+            ("child-loops", Some(name)) => Ok(child(name, Misconduct::Loops)),
+            ("child-lies", Some(name)) => Ok(child(name, Misconduct::Lies)),
+            ("child-silent", Some(name)) => Ok(child(name, Misconduct::Silent)),
             ("missing-time", Some(value)) => missing_time(value),
             ("overrun", Some(value)) => {
                 let (task, factor) = value
@@ -69,6 +78,11 @@ impl FromStr for Fault {
             _ => Err(format!("the faults are {KINDS}")),
         }
     }
+}
+
+fn child(name: &str, does: Misconduct) -> Fault {
+    let name = name.into();
+    Fault::Child { name, does }
 }
 
 fn missing_time(value: &str) -> Result<Fault, String> {
@@ -102,6 +116,8 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
             Fault::Jitter => all.jitter = true,
             Fault::LateTimer(span) => all.late_timer = *span,
             Fault::CacheDelay(span) => all.cache_delay = span.as_work(),
+            Fault::DecisionCost(span) => all.decision_cost = span.as_work(),
+            Fault::Child { name, does } => all.children.push((find_child(system, name)?, *does)),
             Fault::MissingTime { length, every, cpu } => {
                 let cpu = cpu
                     .as_deref()
@@ -139,6 +155,19 @@ fn find_task(system: &System, name: &str) -> Result<TaskId, Failure> {
     found
         .map(|(id, _)| TaskId(id))
         .ok_or_else(|| unknown("task", name, names))
+}
+
+/// Only a scheduler that decides on its own supply has code that can misbehave.
+fn find_child(system: &System, name: &str) -> Result<SchedulerId, Failure> {
+    let own_time = || {
+        let all = (0_u16..).zip(&system.schedulers);
+        all.filter(|(_, scheduler)| scheduler.trust == Trust::OwnTime)
+    };
+    let found = own_time().find(|(_, scheduler)| scheduler.name == name);
+    let names = own_time().map(|(_, scheduler)| scheduler.name.as_str());
+    found
+        .map(|(id, _)| SchedulerId(id))
+        .ok_or_else(|| unknown("own-time scheduler", name, names))
 }
 
 fn find_cpu(system: &System, name: &str) -> Result<CpuId, Failure> {
@@ -179,6 +208,8 @@ mod tests {
             ("jitter", Fault::Jitter),
             ("late-timer=100us", Fault::LateTimer(span(100))),
             ("cache-delay=20us", Fault::CacheDelay(span(20))),
+            ("decision-cost=1us", Fault::DecisionCost(span(1))),
+            ("child-lies=app", child("app", Misconduct::Lies)),
             ("missing-time=500us/10ms", missing(None)),
             (
                 "missing-time=500us/10ms@Core0",

@@ -4,11 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use punctual_kern::{
-    CpuPlan, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
+    ChildScheduler, CpuPlan, Decision, Event, Hierarchy, Message, MissingCause, Next, NodeId,
+    Shard, Sink,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 
 use crate::body::{Body, Program};
+use crate::child::{Child, children};
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::run::{Completion, Counters};
@@ -38,7 +40,10 @@ pub(crate) struct Cpu<'a, H, S> {
     programs: Vec<Program>,
     bodies: Vec<Option<Body>>,
     running: Option<ThreadId>,
-    /// When the running section of work ends, if nothing intervenes.
+    children: Vec<Child>,
+    /// Which of them decides.
+    deciding: Option<usize>,
+    /// When the running section of work or decision ends, if nothing intervenes.
     section_end: Option<Instant>,
     timer: Option<Instant>,
     feeds: Vec<Feed<'a>>,
@@ -59,10 +64,9 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     pub(crate) fn new(
         system: &'a System,
         plan: &CpuPlan,
-        hierarchy: H,
+        (hierarchy, codes): (H, Vec<ChildScheduler>),
         sink: S,
-        faults: &Faults,
-        seed: u64,
+        (faults, seed): (&Faults, u64),
     ) -> Result<Self, punctual_kern::ConfigError> {
         let shard = plan.build(hierarchy)?;
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
@@ -78,6 +82,8 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             tasks,
             programs,
             running: None,
+            children: children(plan, codes, faults),
+            deciding: None,
             section_end: None,
             timer: Some(Instant::ZERO),
             feeds: feeds(system, plan, faults, seed),
@@ -210,6 +216,12 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     }
 
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
+        if let Some(child) = self.deciding {
+            let pick = self.children[child].answer(now)?;
+            self.section_end = None;
+            self.enter(now, Event::ChildPicked(pick));
+            return None;
+        }
         let id = self.running?;
         let program = &self.programs[id.index()];
         let body = self.bodies[id.index()].as_mut()?;
@@ -235,11 +247,17 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     pub(crate) fn enter(&mut self, now: Instant, event: Event) {
         self.save_progress(now);
         let decision = self.shard.handle(now, event, &mut self.sink);
+        if let (Event::ChildPicked(_), Some(child)) = (event, self.deciding) {
+            self.children[child].hear(decision.refused.is_some());
+        }
         self.follow(now, decision);
     }
 
-    /// Keeps how far the running body is.
+    /// Keeps how far the running body or child is.
     fn save_progress(&mut self, now: Instant) {
+        if let (Some(child), Some(end)) = (self.deciding, self.section_end) {
+            self.children[child].pause(end.since(now));
+        }
         let (Some(id), Some(end)) = (self.running, self.section_end) else {
             return;
         };
@@ -257,7 +275,15 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
         let switched = next != self.running;
         self.counters.switches += u64::from(switched);
         self.running = next;
-        self.section_end = next.and_then(|id| self.resume(now, id, switched));
+        self.deciding = match decision.next {
+            Next::RunChild(node) => self.child(node),
+            _ => None,
+        };
+        self.section_end = match (next, self.deciding) {
+            (Some(id), _) => self.resume(now, id, switched),
+            (None, Some(child)) => self.children[child].resume(now, &self.shard),
+            (None, None) => None,
+        };
         self.timer = decision.arm.map(|at| {
             if self.late_timer.is_zero() || at <= now {
                 at
@@ -265,6 +291,10 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
                 at.saturating_add(self.random.span(self.late_timer))
             }
         });
+    }
+
+    fn child(&self, node: NodeId) -> Option<usize> {
+        self.children.iter().position(|child| child.node() == node)
     }
 
     /// The body of the thread that runs now, from where it was; when its section ends.

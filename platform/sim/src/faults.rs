@@ -1,6 +1,6 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
-use punctual_model::{CpuId, Instant, Span, TaskId, Work};
+use punctual_model::{CpuId, Instant, SchedulerId, Span, TaskId, Work};
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,6 +24,21 @@ pub struct Faults {
     /// cold: whether others or nobody ran meanwhile, as on a processor that keeps its applications
     /// apart by starting each slot cold.
     pub cache_delay: Work,
+    /// What every decision costs a scheduler that decides on its own supply.
+    pub decision_cost: Work,
+    /// Schedulers that decide on their own supply, and what is wrong with them.
+    pub children: Vec<(SchedulerId, Misconduct)>,
+}
+
+/// What a scheduler that decides on its own supply may do instead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misconduct {
+    /// It never answers, and runs as long as it is let.
+    Loops,
+    /// It names threads that are not its own, not ready, or not there, or decides on the past.
+    Lies,
+    /// It answers that nobody shall run.
+    Silent,
 }
 
 /// The processor stands still for `length`, about once every `every`.

@@ -6,10 +6,11 @@
 //! and a commit.
 //!
 //! What it does not model: the time that scheduling itself takes (zero here; the analysis has terms
-//! for it), and caches.
+//! for it), and caches, both unless a fault asks for them.
 #![forbid(unsafe_code)]
 
 mod body;
+mod child;
 mod cpu;
 mod faults;
 mod groups;
@@ -17,9 +18,10 @@ mod locks;
 mod random;
 mod run;
 
-pub use faults::{Crash, Faults, MissingTime, Overrun};
+pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,
+    run_with_children,
 };
 
 /// Most CPUs that one simulation has.

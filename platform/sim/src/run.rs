@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, CpuPlan, Hierarchy, Plan, Sink};
+use punctual_kern::{ChildScheduler, ConfigError, CpuPlan, Hierarchy, Plan, Sink};
 use punctual_model::{Class, CpuId, Instant, Span, System, TaskId};
 
 use crate::MAX_CPUS;
@@ -163,6 +163,22 @@ pub fn run<H: Hierarchy, S: Sink>(
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
+    run_with_children(system, plan, inputs, Vec::new(), options, observer)
+}
+
+/// [`run`] a system with schedulers that decide on their own supply: `children` has their code, CPU
+/// by CPU. One without code never answers.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_children<H: Hierarchy, S: Sink>(
+    system: &System,
+    plan: &Plan,
+    inputs: Vec<CpuInput<H, S>>,
+    children: Vec<Vec<ChildScheduler>>,
+    options: &Options,
+    observer: &mut impl Observer,
+) -> Result<Outcome<S>, SimError> {
     if plan.cpus.len() > MAX_CPUS {
         return Err(SimError::TooManyCpus(plan.cpus.len()));
     }
@@ -170,10 +186,13 @@ pub fn run<H: Hierarchy, S: Sink>(
         return Err(SimError::InputsDoNotMatch);
     }
     let mut cpus: Vec<Option<Cpu<'_, H, S>>> = Vec::new();
-    for (input, cpu_plan) in inputs.into_iter().zip(&plan.cpus) {
+    let children = children
+        .into_iter()
+        .chain(core::iter::repeat_with(Vec::new));
+    for ((input, cpu_plan), codes) in inputs.into_iter().zip(&plan.cpus).zip(children) {
         let CpuInput { hierarchy, sink } = input;
-        let (faults, seed) = (&options.faults, options.seed);
-        let cpu = Cpu::new(system, cpu_plan, hierarchy, sink, faults, seed);
+        let given = (&options.faults, options.seed);
+        let cpu = Cpu::new(system, cpu_plan, (hierarchy, codes), sink, given);
         cpus.push(Some(cpu.map_err(SimError::Config)?));
     }
     let plans: Vec<&CpuPlan> = plan.cpus.iter().collect();

@@ -3,6 +3,7 @@
 
 mod common;
 mod locks;
+mod own_time;
 mod precedence;
 mod scenarios;
 mod trees;

@@ -1,0 +1,122 @@
+//! A scheduler that decides on its own supply, as virtual time executes it.
+//!
+//! Its code looks, takes its time, and answers. One that misbehaves does what such code may do: it
+//! never answers, says that nobody shall run, or lies.
+
+use punctual_kern::{ChildPick, ChildScheduler, CpuPlan, Hierarchy, NodeId, Shard};
+use punctual_model::{Instant, Span, ThreadId, Work};
+
+use crate::faults::{Faults, Misconduct};
+
+/// A scheduler that was not believed looks again, which takes time: no instant holds an endless
+/// quarrel.
+const LOOK_AGAIN: Work = Work::from_ns(1_000);
+
+pub(crate) struct Child {
+    node: NodeId,
+    /// `None`: there is no such code, so it never answers.
+    code: Option<ChildScheduler>,
+    misconduct: Option<Misconduct>,
+    cost: Work,
+    /// What is left of the decision under way.
+    left: Option<Work>,
+    refused: bool,
+    lies: u32,
+}
+
+/// The children of a CPU, each with its code among `codes`, if it is there.
+pub(crate) fn children(
+    plan: &CpuPlan,
+    mut codes: Vec<ChildScheduler>,
+    faults: &Faults,
+) -> Vec<Child> {
+    let nodes = (1_u16..).zip(&plan.nodes);
+    let own_time = nodes.filter(|(_, node)| node.terms.trust == punctual_model::Trust::OwnTime);
+    let children = own_time.map(|(place, plan)| {
+        let node = NodeId::new(place, 0);
+        let code = codes.iter().position(|code| code.node() == node);
+        let fault = faults.children.iter().find(|f| f.0 == plan.scheduler);
+        Child {
+            node,
+            code: code.map(|at| codes.swap_remove(at)),
+            misconduct: fault.map(|f| f.1),
+            cost: faults.decision_cost,
+            left: None,
+            refused: false,
+            lies: 0,
+        }
+    });
+    children.collect()
+}
+
+impl Child {
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Begins to decide, or goes on with it; when it will have decided.
+    pub(crate) fn resume<H: Hierarchy>(
+        &mut self,
+        now: Instant,
+        shard: &Shard<H>,
+    ) -> Option<Instant> {
+        let code = self.code.as_mut()?;
+        if self.misconduct == Some(Misconduct::Loops) {
+            return None;
+        }
+        let left = match self.left {
+            Some(left) => left,
+            None => {
+                code.look(shard);
+                let least = if self.refused { LOOK_AGAIN } else { Work::ZERO };
+                self.cost.max(least)
+            }
+        };
+        self.left = Some(left);
+        Some(now.saturating_add(left.as_span()))
+    }
+
+    /// It is interrupted with so much of its decision left.
+    pub(crate) fn pause(&mut self, left: Span) {
+        self.left = Some(left.as_work());
+    }
+
+    /// The answer, at the end of its decision.
+    pub(crate) fn answer(&mut self, now: Instant) -> Option<ChildPick> {
+        self.left = None;
+        let code = self.code.as_mut()?;
+        let pick = match self.misconduct {
+            None => code.decide(now),
+            Some(Misconduct::Silent | Misconduct::Loops) => code.decline(),
+            Some(Misconduct::Lies) => {
+                self.lies = self.lies.wrapping_add(1);
+                lie(self.lies, code.decide(now))
+            }
+        };
+        Some(pick)
+    }
+
+    /// Whether its answer was refused.
+    pub(crate) fn hear(&mut self, refused: bool) {
+        self.refused = refused;
+    }
+}
+
+/// One lie after the other: threads of others or its own that are not ready, threads that ended or
+/// never were, and a choice made on what was long ago.
+fn lie(number: u32, truth: ChildPick) -> ChildPick {
+    let round = number / 4;
+    let liar = |thread| ChildPick {
+        thread: Some(thread),
+        ..truth
+    };
+    match number % 4 {
+        0 => liar(ThreadId::new(round % 16, 0)),
+        1 => liar(ThreadId::new(round % 16, 1 + round)),
+        2 => liar(ThreadId::new(4_000 + round, 0)),
+        _ => ChildPick {
+            epoch: truth.epoch.wrapping_sub(1 + round),
+            ..truth
+        },
+    }
+}
