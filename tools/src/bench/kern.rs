@@ -1,7 +1,11 @@
 //! What one event of the scheduler core costs, against the number of threads.
 
-use punctual_kern::{Capacity, Constraint, Event, Hierarchy, NoSink, OneLevel, Shard};
-use punctual_model::{Class, CpuId, Instant, PolicyKind, Priority, Span, Task, Work};
+use punctual_kern::{
+    Capacity, Constraint, Event, Grant, Hierarchy, NoSink, NodeId, NodeTerms, OneLevel, Shard, Tree,
+};
+use punctual_model::{
+    Class, CpuId, Instant, PolicyKind, Priority, Server, ServerKind, Span, Task, Trust, Work,
+};
 use punctual_policy::{AnyHierarchy, AnyPolicy};
 
 use super::figure::{Bench, time};
@@ -31,22 +35,62 @@ pub(super) fn benches() -> Vec<Bench> {
     let pairs = policies
         .iter()
         .flat_map(|kind| THREADS.iter().map(move |&n| (*kind, n)));
-    let bench = |(kind, n): (PolicyKind, u32)| {
+    let one_level = |(kind, n): (PolicyKind, u32)| {
         let name = format!("kern event, {}, {n} threads", kind.name());
-        Bench::new(name, move || measure(kind, n))
+        Bench::new(name, move || measure(kind, n, 0))
     };
-    pairs.map(bench).collect()
+    let tree = |levels: u16| {
+        let name = format!("kern event, {levels} servers deep, 100 threads");
+        let kind = PolicyKind::FixedPriority { preemptive: true };
+        Bench::new(name, move || measure(kind, 100, levels))
+    };
+    let depths = [1, 3, 8];
+    pairs
+        .map(one_level)
+        .chain(depths.into_iter().map(tree))
+        .collect()
 }
 
-fn measure(kind: PolicyKind, threads: u32) -> Result<Vec<f64>, String> {
-    let capacity = Capacity::for_threads(threads as usize);
-    let policy = AnyPolicy::new(kind, capacity.entities(), []);
-    let hierarchy = AnyHierarchy::OneLevel(OneLevel::new(capacity, policy));
-    let mut shard = Shard::new(capacity, hierarchy);
+/// One policy, or that many schedulers below it, each on a server, with all threads in the last.
+fn hierarchy(
+    kind: PolicyKind,
+    capacity: Capacity,
+    period: u64,
+) -> Result<(AnyHierarchy, NodeId), String> {
+    let policy = || AnyPolicy::new(kind, capacity.entities(), []);
+    if capacity.nodes == 0 {
+        let one_level = OneLevel::new(capacity, policy());
+        return Ok((AnyHierarchy::OneLevel(one_level), NodeId::ROOT));
+    }
+    let mut tree = Tree::new(capacity, policy());
+    let mut home = NodeId::ROOT;
+    for _ in 0..capacity.nodes {
+        let terms = NodeTerms {
+            supply: Grant::Server(Server {
+                kind: ServerKind::Deferrable,
+                budget: Work::from_ticks(period),
+                period: Span::from_ticks(period),
+            }),
+            priority: Priority::LOWEST,
+            order: 0,
+            trust: Trust::Inline,
+            quota: None,
+        };
+        let added = tree.add(home, policy(), terms);
+        home = added.map_err(|refusal| format!("{refusal:?}"))?;
+    }
+    Ok((AnyHierarchy::Tree(Box::new(tree)), home))
+}
+
+fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, String> {
+    let mut capacity = Capacity::for_threads(threads as usize);
+    capacity.nodes = levels;
     let period = u64::from(threads) * 4 + 1_000;
+    let (hierarchy, home) = hierarchy(kind, capacity, period)?;
+    let mut shard = Shard::new(capacity, hierarchy);
     for index in 0..threads {
         shard
-            .attach(constraint(index, threads, period))
+            .attach_to(home, constraint(index, threads, period))
             .map_err(|error| error.to_string())?;
     }
     let rounds = EVENTS_PER_SAMPLE.div_ceil(2 * threads);
