@@ -4,7 +4,9 @@
 //! 1. The earliest absolute deadline first; deadlines count from the arrival.
 //! 2. A section that lets nobody preempt stands anywhere in its job; it blocks deadlines at or
 //!    before t when its own deadline can be later than t, for at most its length − 1.
-//! 3. Relative deadlines are arbitrary. Takings of the machine come before all tasks.
+//! 3. A constant-bandwidth server that wakes up with a rest of its budget may get that rest late
+//!    where the supply has holes or sections block; full budgets come by their deadlines.
+//! 4. Relative deadlines are arbitrary. Takings of the machine come before all tasks.
 //!
 //! Sources: Baruah, Mok and Rosier 1990 (processor demand); Zhang and Burns 2009, Theorems 3 and 4
 //! (QPA), and 2013 (with blocking: here one search per step of the blocking function); Spuri 1996
@@ -130,14 +132,33 @@ fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
     Ok(done)
 }
 
-/// The latest deadline before `before`.
+/// Whether the supply has no holes: then what is demanded in any portions, which grows no faster
+/// than time, is worst at the deadlines of the others and at its own first full budget.
+fn is_whole(case: &Case) -> bool {
+    case.takings.is_empty() && case.supply == Supply::Dedicated
+}
+
+/// Whether a constant-bandwidth server keeps every deadline here, also those of what is left of a
+/// budget when it wakes up; else only those of full budgets.
+pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
+    let sections = case.contenders.iter().any(|c| c.section > 1) || case.background.is_some();
+    is_whole(case) && !sections && case.locks.is_empty() && case.held_above == 0
+}
+
+/// The first instant that counts: no whole job is due before it.
+fn first_deadline(case: &Case) -> u64 {
+    case.contenders.iter().map(blocks_until).min().unwrap_or(0)
+}
+
+/// The latest deadline before `before`. Of what is demanded in any portions, every instant is one
+/// where the supply has holes, from the first deadline of a whole job on: before that nobody is
+/// late but a rest of a budget.
 fn last_deadline(case: &Case, before: u64) -> Option<u64> {
-    // What is demanded in any portions is worst at the deadlines of the others while the supply has
-    // no holes; else at every instant.
-    let whole = case.takings.is_empty() && case.supply == Supply::Dedicated;
+    let whole = is_whole(case);
+    let first = first_deadline(case);
     let last = |c: &Contender| match c.flow.is_fluid {
-        true if whole => None,
-        true => before.checked_sub(1).filter(|&at| at > 0),
+        true if whole => Some(c.deadline).filter(|&at| at < before),
+        true => before.checked_sub(1).filter(|&at| at >= first),
         false => c.flow.last_deadline(before, c.deadline, false),
     };
     case.contenders.iter().filter_map(last).max()
@@ -193,7 +214,7 @@ fn search_below(
     step: Option<u64>,
     meter: &mut Meter,
 ) -> Checked<Option<Below>> {
-    let floor = step.unwrap_or(0);
+    let floor = step.unwrap_or(0).max(first_deadline(case));
     let mut at = last_deadline(case, end);
     while let Some(t) = at {
         if t < floor {

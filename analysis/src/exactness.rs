@@ -135,7 +135,7 @@ impl<'a> Doubts<'a> {
                 self.name(c)
             ));
         }
-        let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.flow.jitter > c.waiting;
+        let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.own_jitter() > c.waiting;
         if let Some(c) = self.case.everybody().find(sporadic) {
             doubts.push(format!(
                 "the sporadic {} has jitter: deadlines count from the arrival here, from the \

@@ -24,7 +24,7 @@ pub(crate) fn test_of(case: &Case, contender: &Contender, basis: Option<Basis>) 
     match (policy, basis) {
         (_, Some(Basis::Window(_)))
         | (PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }, _) => {
-            named("longest busy window of the CPU", "Lehoczky 1990")
+            named("longest busy window", "Lehoczky 1990")
         }
         (PolicyKind::Fifo, _) => named(
             "first come, first served busy window",
@@ -123,16 +123,21 @@ pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) ->
     let own = &case.contenders[place];
     match bound.basis {
         Basis::Feasible => format!(
-            "at most its deadline of {}: the processor demand never exceeds the supply; the busy \
-             window is too long to search for the worst response itself",
+            "at most its deadline of {}: the processor demand never exceeds the supply; the worst \
+             response itself would take too long to search for",
             readable(bound.response)
         ),
         Basis::Window(window) => {
             let jitter = jitter_words(own);
             format!(
-                "{} = {} (longest busy window of the CPU){jitter}",
+                "{} = {} (longest busy window of the {}){jitter}",
                 readable(bound.response),
-                readable(window)
+                readable(window),
+                if case.node.is_none() {
+                    "CPU"
+                } else {
+                    "scheduler"
+                }
             )
         }
         Basis::Job(worst) => job_words(own, bound.response, &worst, terms),

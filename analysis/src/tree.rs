@@ -37,6 +37,7 @@ use crate::case::{
     policy_of,
 };
 use crate::demand::Flow;
+use crate::edf;
 use crate::error::{Checked, in_range};
 use crate::overhead::{self, Cost};
 use crate::supply::Supply;
@@ -417,6 +418,8 @@ impl Walk<'_> {
             period: server.period.ticks(),
             response,
             merges: self.may_merge(id, server.period.ticks()),
+            rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
+                && !edf::keeps_short_deadlines(case),
             overrun: budget_end::overrun(self.system, id)?,
         }))
     }

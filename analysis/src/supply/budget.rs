@@ -18,7 +18,8 @@
 //!   constant-bandwidth server: using the budget up takes at least Q, the next is due T after it
 //!   came. (A deferrable server whose tasks wake up late in its period has lost nothing that such a
 //!   window would still have had. A constant-bandwidth server keeps its deadline only where what is
-//!   left is less than its share until then.)
+//!   left is less than its share until then; under EDF where the supply has holes this rest may
+//!   come late, up to T after it woke up, and the next budget T after that: then `wait` is T.)
 //! * T for a polling server: what arrives just after it looked waits for a whole period.
 //! * T − Q for a sporadic server whose amounts come back each on its own, as its every unit comes
 //!   back T after it was there; T where the bounded list may have to merge: while there is work it
@@ -63,6 +64,9 @@ pub(crate) struct Served {
     pub(crate) response: u64,
     /// Whether its replenishments may have to be merged.
     pub(crate) merges: bool,
+    /// Whether a rest of a budget may come later than its deadline: that of a constant-bandwidth
+    /// server which wakes up with it.
+    pub(crate) rests_are_late: bool,
     /// Most that it may give beyond a budget.
     pub(crate) overrun: u64,
 }
@@ -78,6 +82,7 @@ impl Budget {
         let wait = match served.kind {
             ServerKind::Polling => served.period,
             ServerKind::Sporadic if served.merges => served.period,
+            ServerKind::ConstantBandwidth if served.rests_are_late => served.period,
             ServerKind::Sporadic
             | ServerKind::Deferrable
             | ServerKind::ConstantBandwidth
@@ -140,6 +145,7 @@ mod tests {
             period,
             response,
             merges: false,
+            rests_are_late: false,
             overrun: 0,
         };
         Budget::new(&served).expect("a budget within its period")
@@ -169,6 +175,7 @@ mod tests {
             period: 10,
             response: 11,
             merges: false,
+            rests_are_late: false,
             overrun: 0,
         };
         assert_eq!(Budget::new(&served), None);
