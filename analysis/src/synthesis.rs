@@ -7,9 +7,11 @@
 //! # Assumptions
 //! 1. Those of the admission, and those that each search lists.
 
+mod budget;
 mod judge;
 mod partition;
 mod priorities;
+mod slots;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -22,6 +24,10 @@ use crate::error::AnalysisError;
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aim {
+    /// The smallest budgets of servers, for their periods.
+    Budgets,
+    /// The shortest slots of frames, at their starts.
+    Slots,
     /// Priorities of every node under fixed priority.
     Priorities,
     /// The CPU of every task.
@@ -97,6 +103,8 @@ pub(crate) type Search<T> = Result<T, NoSuggestion>;
 /// [`NoSuggestion`]: there is nothing to suggest, and why.
 pub fn suggest(system: &System, aim: Aim) -> Result<Suggestion, NoSuggestion> {
     match aim {
+        Aim::Budgets => budget::shorten(system),
+        Aim::Slots => slots::shorten(system),
         Aim::Priorities => priorities::assign(system),
         Aim::Partition => partition::place(system),
     }

@@ -18,6 +18,10 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Wanted {
+    /// The smallest budgets of servers, for their periods
+    Budget,
+    /// The shortest slots of frames, at their starts
+    Slots,
     /// Priorities, by Audsley's assignment
     Priorities,
     /// A CPU for every task, by bin packing with the exact test
@@ -27,6 +31,8 @@ pub(crate) enum Wanted {
 impl Wanted {
     const fn aim(self) -> Aim {
         match self {
+            Wanted::Budget => Aim::Budgets,
+            Wanted::Slots => Aim::Slots,
             Wanted::Priorities => Aim::Priorities,
             Wanted::Partition => Aim::Partition,
         }
@@ -34,6 +40,8 @@ impl Wanted {
 
     const fn name(self) -> &'static str {
         match self {
+            Wanted::Budget => "budget",
+            Wanted::Slots => "slots",
             Wanted::Priorities => "priorities",
             Wanted::Partition => "partition",
         }

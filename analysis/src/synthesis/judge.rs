@@ -1,51 +1,123 @@
-//! Who is late: the question that searches ask, task by task
+//! Who is late: the question that searches ask, task by task and server by server
 //!
 //! # Assumptions
-//! 1. Those of the tests. A task whose analysis does not end within its steps is late.
+//! 1. Those of the tests. Where the analysis does not end within its steps, everybody is late.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{System, TaskId};
+use punctual_model::{Requirement, SchedulerId, System, Task, TaskId};
 
 use super::NoSuggestion;
 use crate::admit::{self, admit};
+use crate::case::Who;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::precedence;
 
-/// By task: whether nothing bounds its response within its deadline and what is required of it.
-/// Aperiodic tasks are never late. One response analysis per task.
-pub(crate) fn late(system: &System) -> Checked<Vec<bool>> {
+/// Who may be late.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Late {
+    /// By task: nothing bounds its response within its deadline and what is required of it.
+    /// Aperiodic tasks are never late.
+    pub(crate) tasks: Vec<bool>,
+    /// By scheduler: its server may get its budget late.
+    pub(crate) servers: Vec<bool>,
+}
+
+/// Judges everybody. One response analysis per task and server.
+pub(crate) fn late(system: &System) -> Checked<Late> {
     admit::check(system)?;
+    let real_time = system.tasks.iter().map(|t| t.class.is_real_time());
+    let mut late = Late {
+        tasks: real_time.collect(),
+        servers: vec![true; system.schedulers.len()],
+    };
     let edges = precedence::edges(system);
     let solution = match precedence::solve(system, &edges, |_| true, |_| false) {
-        Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => {
-            return Ok(vec![true; system.tasks.len()]);
-        }
+        Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => return Ok(late),
         found => found?,
     };
-    let is_late = |(task, id): (&punctual_model::Task, u32)| {
-        let id = TaskId(id);
-        let Some(deadline) = task.class.relative_deadline() else {
-            return false;
-        };
-        let allowed = decide::allowed(system, id, deadline.ticks());
-        let bound = solution.bounds.get(id.index()).copied().flatten();
-        bound.is_none_or(|b| b.response > allowed)
-    };
-    Ok(system.tasks.iter().zip(0_u32..).map(is_late).collect())
+    for solved in &solution.nodes {
+        for (contender, bound) in solved.case.contenders.iter().zip(&solved.bounds) {
+            let allowed = decide::allowed_of(system, contender);
+            let is_late = bound.is_none_or(|b| b.response > allowed);
+            match contender.who {
+                Who::Task(task) => late.tasks[task.index()] = is_late,
+                Who::Server(server) => late.servers[server.index()] = is_late,
+            }
+        }
+    }
+    Ok(late)
 }
 
 /// Why a system that a search has built is refused all the same: the first reason.
 pub(crate) fn still_refused(system: &System, what: &str) -> NoSuggestion {
-    let reason = match admit(system) {
-        Ok(verdict) => verdict.refusals.first().map_or(String::new(), |first| {
-            format!("{what}, but {}: {}", first.name, first.reason)
-        }),
-        Err(error) => return NoSuggestion::Analysis(error),
-    };
-    NoSuggestion::Reason(reason)
+    match admit(system) {
+        Ok(verdict) => {
+            let first = verdict.refusals.first();
+            let reason = first.map_or(String::new(), |first| {
+                format!("{what}, but {}: {}", first.name, first.reason)
+            });
+            NoSuggestion::Reason(reason)
+        }
+        Err(error) => NoSuggestion::Analysis(error),
+    }
+}
+
+/// Whether `scheduler` is `top` or below it.
+pub(crate) fn is_below(system: &System, scheduler: Option<SchedulerId>, top: SchedulerId) -> bool {
+    let mut at = scheduler;
+    for _ in 0..=system.schedulers.len() {
+        match at {
+            Some(id) if id == top => return true,
+            Some(id) => at = system.schedulers.get(id.index()).and_then(|s| s.parent),
+            None => return false,
+        }
+    }
+    false
+}
+
+/// The system with these tasks alone, and without what refers to the others.
+pub(crate) fn only(system: &System, present: &[bool]) -> System {
+    let mut partial = system.clone();
+    let mut next = 0;
+    let mut moved = Vec::with_capacity(present.len());
+    for &here in present {
+        moved.push(here.then_some(TaskId(next)));
+        next += u32::from(here);
+    }
+    let renamed =
+        |list: &[TaskId]| -> Vec<TaskId> { list.iter().filter_map(|t| moved[t.index()]).collect() };
+    let kept = system.tasks.iter().zip(present).filter(|&(_, &here)| here);
+    partial.tasks = kept
+        .map(|(task, _)| Task {
+            after: renamed(&task.after),
+            follows: renamed(&task.follows),
+            ..task.clone()
+        })
+        .collect();
+    let requirements = system.requirements.iter();
+    partial.requirements = requirements.filter_map(|r| rename(r, &moved)).collect();
+    partial
+}
+
+fn rename(requirement: &Requirement, moved: &[Option<TaskId>]) -> Option<Requirement> {
+    let to = |task: &TaskId| moved.get(task.index()).copied().flatten();
+    Some(match requirement {
+        Requirement::Response { task, within } => Requirement::Response {
+            task: to(task)?,
+            within: *within,
+        },
+        Requirement::Jitter { task, within } => Requirement::Jitter {
+            task: to(task)?,
+            within: *within,
+        },
+        Requirement::Chain { tasks, within } => Requirement::Chain {
+            tasks: tasks.iter().map(to).collect::<Option<Vec<_>>>()?,
+            within: *within,
+        },
+    })
 }

@@ -16,8 +16,9 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, Requirement, SchedulerId, System, Task, TaskId, Work};
+use punctual_model::{CpuId, PolicyKind, SchedulerId, System, Task, TaskId, Work};
 
+use super::judge::only;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is};
 use crate::admit::is_admitted;
 use crate::error::Checked;
@@ -236,42 +237,5 @@ fn fits(system: &System, present: &[bool]) -> Checked<bool> {
     if present.iter().all(|&here| here) {
         return is_admitted(system);
     }
-    let mut partial = system.clone();
-    let mut next = 0;
-    let mut moved = Vec::with_capacity(present.len());
-    for &here in present {
-        moved.push(here.then_some(TaskId(next)));
-        next += u32::from(here);
-    }
-    let renamed =
-        |list: &[TaskId]| -> Vec<TaskId> { list.iter().filter_map(|t| moved[t.index()]).collect() };
-    let kept = system.tasks.iter().zip(present).filter(|&(_, &here)| here);
-    partial.tasks = kept
-        .map(|(task, _)| Task {
-            after: renamed(&task.after),
-            follows: renamed(&task.follows),
-            ..task.clone()
-        })
-        .collect();
-    let requirements = system.requirements.iter();
-    partial.requirements = requirements.filter_map(|r| rename(r, &moved)).collect();
-    is_admitted(&partial)
-}
-
-fn rename(requirement: &Requirement, moved: &[Option<TaskId>]) -> Option<Requirement> {
-    let to = |task: &TaskId| moved.get(task.index()).copied().flatten();
-    Some(match requirement {
-        Requirement::Response { task, within } => Requirement::Response {
-            task: to(task)?,
-            within: *within,
-        },
-        Requirement::Jitter { task, within } => Requirement::Jitter {
-            task: to(task)?,
-            within: *within,
-        },
-        Requirement::Chain { tasks, within } => Requirement::Chain {
-            tasks: tasks.iter().map(to).collect::<Option<Vec<_>>>()?,
-            within: *within,
-        },
-    })
+    is_admitted(&only(system, present))
 }

@@ -19,8 +19,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, Priority, SchedulerId, System, TaskId};
+use punctual_model::{CpuId, PolicyKind, Priority, SchedulerId, Supply, System, TaskId};
 
+use super::judge::is_below;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is, judge};
 use crate::admit::is_admitted;
 use crate::precedence::{self, Edge};
@@ -135,19 +136,6 @@ fn deadline(system: &System, entity: Entity) -> u64 {
     }
 }
 
-/// Whether a task or scheduler on `scheduler` is in the subtree of `top`.
-fn is_below(system: &System, scheduler: Option<SchedulerId>, top: SchedulerId) -> bool {
-    let mut at = scheduler;
-    for _ in 0..=system.schedulers.len() {
-        match at {
-            Some(id) if id == top => return true,
-            Some(id) => at = system.schedulers.get(id.index()).and_then(|s| s.parent),
-            None => return false,
-        }
-    }
-    false
-}
-
 fn set(system: &mut System, entity: Entity, level: u32) {
     let priority = Priority::new(level);
     match entity {
@@ -196,11 +184,12 @@ fn order(system: &mut System, node: Node, alone: bool) -> Search<()> {
 fn is_on_time(system: &System, entity: Entity) -> Search<bool> {
     let late = judge::late(system)?;
     Ok(match entity {
-        Entity::Task(id) => !late[id.index()],
+        Entity::Task(id) => !late.tasks[id.index()],
         Entity::Scheduler(id) => {
-            let below = system.tasks.iter().zip(&late);
+            let is_server = matches!(system.schedulers[id.index()].supply, Supply::Server(_));
+            let below = system.tasks.iter().zip(&late.tasks);
             let mut below = below.filter(|(task, _)| is_below(system, task.scheduler, id));
-            below.all(|(_, late)| !late)
+            below.all(|(_, late)| !late) && !(is_server && late.servers[id.index()])
         }
     })
 }

@@ -1,0 +1,222 @@
+//! The smallest budgets of servers, their periods given
+//!
+//! Every server starts with the share of the work below it and grows until that work is on time,
+//! others having what they have; growing one may call for more of another above it, so the search
+//! goes round until nobody grows. Then each is shortened as long as the whole is admitted.
+//!
+//! # Assumptions
+//! 1. A larger budget of one server never helps work that is not below it. So what the others have
+//!    on the way is at most what they need, and the result needs no less in any of them.
+//! 2. Servers without real-time work below keep their budgets: nothing says what they need.
+//!
+//! Sources: Lipari and Bini 2003, Davis and Burns 2005 (server parameters by search); the least
+//! fixed point of what servers need from each other is the usual one of Knaster and Tarski.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use punctual_model::{SchedulerId, Server, Supply, System, Work, readable};
+
+use super::judge::{self, is_below, only};
+use super::{NoSuggestion, Search, Setting, Suggestion};
+use crate::admit::is_admitted;
+use crate::error::Checked;
+
+/// Budgets tried between the smallest and the period before bisection.
+const PROBES: u64 = 32;
+/// Rounds over all servers.
+const MAX_ROUNDS: usize = 64;
+
+/// The smallest budget for every server with real-time work below it.
+/// O(rounds · servers · (32 + log period)) analyses.
+pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
+    let servers = servers(system);
+    if servers.is_empty() {
+        let reason = "no server here has real-time work below it".to_string();
+        return Err(NoSuggestion::Reason(reason));
+    }
+    let mut changed = system.clone();
+    for &id in &servers {
+        set(&mut changed, id, share_below(system, id).max(1));
+    }
+    let mut rounds = 0;
+    loop {
+        let mut grown = false;
+        for &id in &servers {
+            grown |= grow(&mut changed, id)?;
+        }
+        if !grown {
+            break;
+        }
+        rounds += 1;
+        if rounds > MAX_ROUNDS {
+            let reason = "the servers' budgets still grow with each other".to_string();
+            return Err(NoSuggestion::Reason(reason));
+        }
+    }
+    if !is_admitted(&changed)? {
+        let what = "with the smallest budgets that suffice for the work below them it is refused";
+        return Err(judge::still_refused(&changed, what));
+    }
+    // What one gives up may free another from waiting for it.
+    let mut before = None;
+    while before.as_ref() != Some(&changed) {
+        before = Some(changed.clone());
+        for &id in &servers {
+            shorten_one(&mut changed, id)?;
+        }
+    }
+    Ok(Suggestion {
+        changes: changes(system, &changed),
+        system: changed,
+        ground: "search for the smallest budgets: one nanosecond less of any is refused".into(),
+    })
+}
+
+fn server(system: &System, id: SchedulerId) -> Option<Server> {
+    match system.schedulers.get(id.index())?.supply {
+        Supply::Server(server) => Some(server),
+        Supply::Shared | Supply::Slots(_) => None,
+    }
+}
+
+fn set(system: &mut System, id: SchedulerId, budget: u64) {
+    if let Supply::Server(server) = &mut system.schedulers[id.index()].supply {
+        server.budget = Work::from_ticks(budget);
+    }
+}
+
+/// Those with real-time work below, in the order of the file.
+fn servers(system: &System) -> Vec<SchedulerId> {
+    let all = (0_u16..).map(SchedulerId).take(system.schedulers.len());
+    let works = |id: &SchedulerId| {
+        let mut tasks = system.tasks.iter();
+        server(system, *id).is_some()
+            && tasks.any(|t| t.class.is_real_time() && is_below(system, t.scheduler, *id))
+    };
+    all.filter(works).collect()
+}
+
+/// What the work below needs of each period in the long run, rounded down.
+fn share_below(system: &System, id: SchedulerId) -> u64 {
+    let period = server(system, id).map_or(0, |s| u128::from(s.period.ticks()));
+    let below = system
+        .tasks
+        .iter()
+        .filter(|t| is_below(system, t.scheduler, id));
+    let shares = below.filter_map(|t| {
+        let (budget, separation) = (t.class.budget()?, t.class.min_separation()?);
+        (period * u128::from(budget.ticks())).checked_div(u128::from(separation.ticks()))
+    });
+    u64::try_from(shares.sum::<u128>().min(period)).unwrap_or(u64::MAX)
+}
+
+/// Grows a budget until the work right below it is on time; whether it grew.
+fn grow(system: &mut System, id: SchedulerId) -> Search<bool> {
+    let Some(now) = server(system, id) else {
+        return Ok(false);
+    };
+    if suffices(system, id, now.budget.ticks())? {
+        return Ok(false);
+    }
+    let (least, most) = (now.budget.ticks(), now.period.ticks());
+    let mut refused = least;
+    let mut found = None;
+    for probe in 1..=PROBES {
+        let step = u128::from(most.saturating_sub(least)) * u128::from(probe) / u128::from(PROBES);
+        let budget = least + u64::try_from(step).unwrap_or(0);
+        if suffices(system, id, budget)? {
+            found = Some(budget);
+            break;
+        }
+        refused = budget;
+    }
+    let Some(mut admitted) = found else {
+        let name = &system.schedulers[id.index()].name;
+        return Err(NoSuggestion::Reason(format!(
+            "no budget of {name} up to its period of {} keeps the work below it on time",
+            readable(most)
+        )));
+    };
+    while admitted - refused > 1 {
+        let middle = refused + (admitted - refused) / 2;
+        if suffices(system, id, middle)? {
+            admitted = middle;
+        } else {
+            refused = middle;
+        }
+    }
+    set(system, id, admitted);
+    Ok(admitted != least)
+}
+
+/// Whether the server gets this budget in time and, with it, whatever has it as its nearest server
+/// is on time. Work below other servers is left out: they take what they may in any case.
+fn suffices(system: &System, id: SchedulerId, budget: u64) -> Checked<bool> {
+    let mut changed = system.clone();
+    set(&mut changed, id, budget);
+    let nearest = |scheduler: Option<SchedulerId>| nearest_server(system, scheduler);
+    let above = |other: SchedulerId| is_below(system, Some(id), other);
+    let keep = |t: &punctual_model::Task| nearest(t.scheduler).is_none_or(above);
+    let present: Vec<bool> = system.tasks.iter().map(keep).collect();
+    let partial = only(&changed, &present);
+    let late = judge::late(&partial)?;
+    let tasks = partial.tasks.iter().zip(&late.tasks);
+    let mut own = tasks.filter(|(t, _)| nearest(t.scheduler) == Some(id));
+    let schedulers = partial.schedulers.iter().zip(0_u16..).zip(&late.servers);
+    let mut below = schedulers.filter(|((s, other), _)| {
+        let here = nearest(s.parent) == Some(id) || SchedulerId(*other) == id;
+        here && matches!(s.supply, Supply::Server(_))
+    });
+    Ok(own.all(|(_, late)| !late) && below.all(|(_, late)| !late))
+}
+
+fn nearest_server(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> {
+    let mut at = scheduler;
+    for _ in 0..=system.schedulers.len() {
+        let id = at?;
+        if server(system, id).is_some() {
+            return Some(id);
+        }
+        at = system.schedulers.get(id.index())?.parent;
+    }
+    None
+}
+
+/// Shortens a budget of an admitted system until one nanosecond less is refused.
+fn shorten_one(system: &mut System, id: SchedulerId) -> Checked<()> {
+    let mut admitted = server(system, id).map_or(0, |s| s.budget.ticks());
+    let admits = |budget: u64| {
+        let mut changed = system.clone();
+        set(&mut changed, id, budget);
+        is_admitted(&changed)
+    };
+    if admitted <= 1 || !admits(admitted - 1)? {
+        return Ok(());
+    }
+    let mut refused = 0;
+    while admitted - refused > 1 {
+        let middle = refused + (admitted - refused) / 2;
+        if admits(middle)? {
+            admitted = middle;
+        } else {
+            refused = middle;
+        }
+    }
+    set(system, id, admitted);
+    Ok(())
+}
+
+fn changes(before: &System, after: &System) -> Vec<Setting> {
+    let pairs = before.schedulers.iter().zip(&after.schedulers);
+    let setting = pairs.filter_map(|(a, b)| match (&a.supply, &b.supply) {
+        (Supply::Server(from), Supply::Server(to)) if from.budget != to.budget => Some(Setting {
+            parameter: format!("scheduler.{}.server.budget", a.name),
+            from: format!("\"{}\"", readable(from.budget.ticks())),
+            to: format!("\"{}\"", readable(to.budget.ticks())),
+        }),
+        _ => None,
+    });
+    setting.collect()
+}
