@@ -27,6 +27,8 @@ use crate::watched::Watched;
 const CHILD_THREADS: usize = 2;
 /// Entities beside the threads: the root, which nobody orders, and the child.
 const NODES: usize = 2;
+/// The place of the child among the entities: behind every thread.
+const CHILD_ORDER: u32 = 100;
 /// Decisions in one run, at most.
 const MOST_ENTRIES: u32 = 4_096;
 /// Ticks of one run, at most.
@@ -123,29 +125,20 @@ impl Steps for TreeLevel {
         executed: &mut [bool],
     ) {
         executed.fill(true);
-        let Some(mut wild) = Driver::new(steps, setup, make, reference) else {
+        let places = TreeLevel::places(setup.threads);
+        let calm_reference = Reference::new(setup.claims, places, setup.record);
+        let calm_reference = Rc::new(RefCell::new(calm_reference));
+        let Some(mut calm) = Driver::new(steps, setup, make, &calm_reference) else {
             return;
         };
-        let seen = wild.run(false);
-        if reference.borrow().is_over() {
+        let expected = calm.run(None);
+        if calm_reference.borrow().is_over() {
+            drop(calm);
+            reference.swap(&calm_reference);
             return;
         }
-        let quiet = Setup {
-            record: false,
-            ..setup
-        };
-        let places = TreeLevel::places(setup.threads);
-        let calm_reference = Reference::new(setup.claims, places, false);
-        let calm_reference = Rc::new(RefCell::new(calm_reference));
-        let Some(mut calm) = Driver::new(steps, quiet, make, &calm_reference) else {
-            return;
-        };
-        let expected = calm.run(true);
-        let mut reference = reference.borrow_mut();
-        if let Some(violation) = calm_reference.borrow_mut().violation.take() {
-            reference.fail(violation);
-        } else if let Some(detail) = difference(&expected, &seen) {
-            reference.fail(Violation::new(Symptom::Uncontained, detail));
+        if let Some(mut wild) = Driver::new(steps, setup, make, reference) {
+            wild.run(Some(&expected));
         }
     }
 
@@ -183,9 +176,12 @@ impl Steps for TreeLevel {
 /// Who runs from when; the child with all that it has is one.
 type Lane = Vec<(Instant, Option<ThreadId>)>;
 
-/// Where two lanes part, in words.
+/// How the lane parts from the expected one with its last entry, in words.
 fn difference(expected: &Lane, seen: &Lane) -> Option<String> {
-    let at = (0..expected.len().max(seen.len())).find(|at| expected.get(*at) != seen.get(*at))?;
+    let at = seen.len().checked_sub(1)?;
+    if expected.get(at) == seen.get(at) {
+        return None;
+    }
     let words = |lane: &Lane| match lane.get(at) {
         Some((at, Some(thread))) => format!("`{}` runs from {} on", name(*thread), at.ticks()),
         Some((at, None)) => format!("nobody runs from {} on", at.ticks()),
@@ -271,8 +267,10 @@ impl<P: Policy> Driver<P> {
         })
     }
 
-    /// Runs to the horizon; a lawful child chooses its ready thread at once.
-    fn run(&mut self, lawful: bool) -> Lane {
+    /// Runs to the horizon. Without an expectation the child is lawful, and chooses its ready thread
+    /// at once; with one it answers nonsense, and the run ends where it differs.
+    fn run(&mut self, expected: Option<&Lane>) -> Lane {
+        let lawful = expected.is_none();
         let mut answers = std::mem::take(&mut self.answers).into_iter().peekable();
         let (mut now, mut event) = (Instant::ZERO, Event::Tick);
         for _ in 0..MOST_ENTRIES {
@@ -282,10 +280,7 @@ impl<P: Policy> Driver<P> {
             }
             let refused = decision.refused.is_some();
             if !lawful && matches!(event, Event::ChildPicked(_)) && !refused {
-                let detail = "the core believed an answer that it must refuse".to_owned();
-                self.reference
-                    .borrow_mut()
-                    .fail(Violation::new(Symptom::Uncontained, detail));
+                self.fail("the core believed an answer that it must refuse".to_owned());
                 break;
             }
             self.note(now, decision.next);
@@ -310,6 +305,12 @@ impl<P: Policy> Driver<P> {
             if at >= HORIZON {
                 break;
             }
+            if at > now
+                && let Some(detail) = expected.and_then(|lane| difference(lane, &self.lane))
+            {
+                self.fail(detail);
+                break;
+            }
             if matches!(next, Event::ChildPicked(_)) && !lawful {
                 let _ = answers.next();
             }
@@ -318,6 +319,11 @@ impl<P: Policy> Driver<P> {
             (now, event) = (at, next);
         }
         std::mem::take(&mut self.lane)
+    }
+
+    fn fail(&self, detail: String) {
+        let violation = Violation::new(Symptom::Uncontained, detail);
+        self.reference.borrow_mut().fail(violation);
     }
 
     fn say(&self, at: Instant, event: &Event) {
@@ -415,7 +421,7 @@ fn child_terms(step: &Step) -> Option<NodeTerms> {
             period: Span::from_ticks(period.max(1)),
         }),
         priority: Priority::new(priority),
-        order: u32::MAX,
+        order: CHILD_ORDER,
         trust: Trust::OwnTime,
         quota: None,
     })
