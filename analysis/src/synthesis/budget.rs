@@ -7,7 +7,9 @@
 //! # Assumptions
 //! 1. A larger budget of one server never helps work that is not below it. So what the others have
 //!    on the way is at most what they need, and the result needs no less in any of them.
-//! 2. Servers without real-time work below keep their budgets: nothing says what they need.
+//! 2. A server with others below it is looked for from its present budget on, for theirs depend on
+//!    it: there the result cannot be shortened anywhere, but another one may be smaller.
+//! 3. Servers without real-time work below keep their budgets: nothing says what they need.
 //!
 //! Sources: Lipari and Bini 2003, Davis and Burns 2005 (server parameters by search); the least
 //! fixed point of what servers need from each other is the usual one of Knaster and Tarski.
@@ -36,14 +38,47 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
         let reason = "no server here has real-time work below it".to_string();
         return Err(NoSuggestion::Reason(reason));
     }
+    let mut changed = match grow_all(system, &servers) {
+        Ok(changed) => changed,
+        // What stands can be shortened, though it was not found from below.
+        Err(NoSuggestion::Reason(_)) if is_admitted(system)? => system.clone(),
+        Err(other) => return Err(other),
+    };
+    // What one gives up may free another from waiting for it.
+    let mut before = None;
+    while before.as_ref() != Some(&changed) {
+        before = Some(changed.clone());
+        for &id in servers.iter().rev() {
+            shorten_one(&mut changed, id)?;
+        }
+    }
+    Ok(Suggestion {
+        changes: changes(system, &changed),
+        system: changed,
+        ground: "search for the smallest budgets: one nanosecond less of any is refused".into(),
+    })
+}
+
+/// The least budgets with which everybody below a server is on time.
+fn grow_all(system: &System, servers: &[SchedulerId]) -> Search<System> {
     let mut changed = system.clone();
-    for &id in &servers {
-        set(&mut changed, id, share_below(system, id).max(1));
+    for &id in servers {
+        let share = share_below(system, id).max(1);
+        let inner = |other: &SchedulerId| {
+            let parent = system.schedulers[other.index()].parent;
+            *other != id && is_below(system, parent, id)
+        };
+        // What is below needs a supply to be looked at: it starts from the present one.
+        let budget = match server(system, id) {
+            Some(now) if servers.iter().any(inner) => share.max(now.budget.ticks()),
+            _ => share,
+        };
+        set(&mut changed, id, budget);
     }
     let mut rounds = 0;
     loop {
         let mut grown = false;
-        for &id in &servers {
+        for &id in servers {
             grown |= grow(&mut changed, id)?;
         }
         if !grown {
@@ -59,19 +94,7 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
         let what = "with the smallest budgets that suffice for the work below them it is refused";
         return Err(judge::still_refused(&changed, what));
     }
-    // What one gives up may free another from waiting for it.
-    let mut before = None;
-    while before.as_ref() != Some(&changed) {
-        before = Some(changed.clone());
-        for &id in &servers {
-            shorten_one(&mut changed, id)?;
-        }
-    }
-    Ok(Suggestion {
-        changes: changes(system, &changed),
-        system: changed,
-        ground: "search for the smallest budgets: one nanosecond less of any is refused".into(),
-    })
+    Ok(changed)
 }
 
 fn server(system: &System, id: SchedulerId) -> Option<Server> {
