@@ -273,7 +273,8 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             cause: f.cause()?,
         });
     }
-    if kind >= form::SERVER_REPLENISHED {
+    let of_lock = (form::LOCKED..=form::SECTION_OVERRAN).contains(&kind);
+    if kind >= form::SERVER_REPLENISHED && !of_lock {
         return decode_tree(kind, f);
     }
     let thread = f.thread()?;
