@@ -159,6 +159,8 @@ pub enum Refusal {
     NestedTooDeep(u32),
     /// A lock that would wait for somebody who waits for this thread (caller).
     Deadlock(u32),
+    /// A thread that shares resources with others of its scheduler cannot go elsewhere (caller).
+    UsesResources(ThreadId),
     /// The scheduler was demoted, or never was (caller).
     NoSuchNode(NodeId),
     /// The table of schedulers is full (capacity given at construction).

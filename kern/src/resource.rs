@@ -65,6 +65,7 @@ pub(crate) enum UseState {
     Free,
     Waits {
         mode: Mode,
+        until: Option<Instant>,
         /// Number of the wait: the last tie-break between waiters.
         turn: u64,
     },
@@ -305,7 +306,10 @@ impl Resources {
                 match self.get(at).state {
                     UseState::Free => {}
                     UseState::Waits { .. } => waiting += 1,
-                    UseState::Holds { mode, .. } if mode == Mode::Exclusive => exclusive += 1,
+                    UseState::Holds {
+                        mode: Mode::Exclusive,
+                        ..
+                    } => exclusive += 1,
                     UseState::Holds { .. } => shared += 1,
                 }
             }

@@ -108,9 +108,12 @@ pub(crate) struct Thread {
     pub(crate) held: u32,
     /// How many of those keep its siblings away.
     pub(crate) shields: u32,
+    /// How many of those it shares with threads of other schedulers.
+    pub(crate) reach: u32,
     /// The use that it waits for.
     pub(crate) waits: Option<u32>,
-    /// A lock that it asked for and that is still to be tried.
+    /// A lock that it asked for and that is still to be tried. A thread that is blocked with one
+    /// waits until its section fits into the supply.
     pub(crate) request: Option<LockRequest>,
     /// What its resources lend it; [`Thread::standing`] counts it.
     pub(crate) boost: Option<Boost>,
@@ -161,6 +164,7 @@ impl Thread {
             unsatisfied: 0,
             held: 0,
             shields: 0,
+            reach: 0,
             waits: None,
             request: None,
             boost: None,
@@ -202,6 +206,12 @@ impl Thread {
     #[inline]
     pub(crate) fn is_budgeted(&self) -> bool {
         self.band == Band::RealTime
+    }
+
+    /// Whether it waits for somebody to wake it: not for predecessors, a resource or supply.
+    pub(crate) fn awaits_wake(&self) -> bool {
+        let for_lock = self.waits.is_some() || self.request.is_some();
+        self.state == State::Blocked && self.unsatisfied == 0 && !for_lock
     }
 
     /// Whether a pending change keeps further jobs from being released. (A reservation goes on to

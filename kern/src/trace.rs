@@ -209,6 +209,13 @@ pub enum TraceEvent {
         /// Alone, or with other readers.
         mode: Mode,
     },
+    /// A thread does not begin a section that does not fit into the supply of its scheduler.
+    Postponed {
+        /// Who.
+        thread: ThreadId,
+        /// Number of the resource on its shard.
+        resource: u32,
+    },
     /// A thread no longer holds a resource: it gave it back, or its job or the thread has ended.
     Unlocked {
         /// Who.
@@ -271,4 +278,6 @@ pub enum WakeCause {
     Predecessors,
     /// It has the resource that it waited for.
     Lock,
+    /// Its scheduler may have the supply that its section needs.
+    Supply,
 }

@@ -294,12 +294,11 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
                 2 => WakeCause::Timeout,
                 3 => WakeCause::Predecessors,
                 4 => WakeCause::Lock,
+                5 => WakeCause::Supply,
                 _ => return None,
             },
         },
-        form::LOCKED | form::WAITS | form::UNLOCKED | form::SECTION_OVERRAN => {
-            decode_lock(kind, thread, f)?
-        }
+        form::LOCKED..=form::SECTION_OVERRAN | form::POSTPONED => decode_lock(kind, thread, f)?,
         _ => decode_job(kind, thread, f)?,
     })
 }
@@ -318,6 +317,7 @@ fn decode_lock(kind: u8, thread: ThreadId, mut f: Fields<'_>) -> Option<TraceEve
             resource,
             mode: f.mode()?,
         },
+        form::POSTPONED => T::Postponed { thread, resource },
         form::UNLOCKED => T::Unlocked { thread, resource },
         form::SECTION_OVERRAN => T::SectionOverran { thread, resource },
         _ => return None,
@@ -435,6 +435,7 @@ fn decode_decision(kind: u8, mut f: Fields<'_>) -> Option<Decision> {
                 23 => Refusal::Deadlock(u32::try_from(what?).ok()?),
                 24 => Refusal::NotASibling(node_of(what?)?),
                 25 => Refusal::TooLittleBudget(node_of(what?)?),
+                26 => Refusal::UsesResources(thread_of(what?)?),
                 _ => return None,
             })
         }

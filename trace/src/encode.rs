@@ -209,9 +209,11 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         ]),
         T::SchedulerEnded { node } => put(&[head(form::SCHEDULER_ENDED), node_word(node)]),
         T::ServerExhausted { node } => put(&[head(form::SERVER_EXHAUSTED), node_word(node)]),
-        T::Locked { .. } | T::Waits { .. } | T::Unlocked { .. } | T::SectionOverran { .. } => {
-            lock(event, put);
-        }
+        T::Locked { .. }
+        | T::Waits { .. }
+        | T::Postponed { .. }
+        | T::Unlocked { .. }
+        | T::SectionOverran { .. } => lock(event, put),
         T::Released { .. }
         | T::Skipped { .. }
         | T::Lost { .. }
@@ -239,6 +241,7 @@ fn lock(event: &TraceEvent, put: impl FnOnce(&[u64])) {
             resource,
             mode,
         } => (form::WAITS, thread, resource, Some(mode)),
+        T::Postponed { thread, resource } => (form::POSTPONED, thread, resource, None),
         T::Unlocked { thread, resource } => (form::UNLOCKED, thread, resource, None),
         T::SectionOverran { thread, resource } => (form::SECTION_OVERRAN, thread, resource, None),
         // The others are the business of `trace`.
@@ -394,6 +397,7 @@ fn woken_word(cause: WakeCause) -> u64 {
         WakeCause::Timeout => 2,
         WakeCause::Predecessors => 3,
         WakeCause::Lock => 4,
+        WakeCause::Supply => 5,
     }
 }
 
@@ -425,6 +429,7 @@ fn refusal_words(refusal: Refusal) -> (u64, Option<u64>) {
         Refusal::Deadlock(resource) => (23, Some(u64::from(resource))),
         Refusal::NotASibling(node) => (24, Some(node_word(node))),
         Refusal::TooLittleBudget(node) => (25, Some(node_word(node))),
+        Refusal::UsesResources(thread) => (26, Some(thread_word(thread))),
     }
 }
 

@@ -52,7 +52,8 @@ pub(crate) const LATE: &[&str] = &["queue", "skip"];
 pub(crate) const OVERRUN: &[&str] = &["throttle", "demote", "stop", "signal"];
 pub(crate) const OUTCOMES: &[&str] = &["done", "stopped", "aborted", "short"];
 pub(crate) const WHY_BLOCKED: &[&str] = &["request", "predecessors"];
-pub(crate) const WHY_WOKEN: &[&str] = &["wake", "early", "timeout", "predecessors", "lock"];
+pub(crate) const WHY_WOKEN: &[&str] =
+    &["wake", "early", "timeout", "predecessors", "lock", "supply"];
 pub(crate) const MODES: &[&str] = &["exclusive", "shared"];
 pub(crate) const PROTOCOLS: &[&str] = &[
     "inheritance",
@@ -90,6 +91,7 @@ pub(crate) const REFUSALS: &[&str] = &[
     "deadlock",
     "not-a-sibling",
     "too-little-budget",
+    "uses-resources",
 ];
 pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
 pub(crate) const SUPPLIES: &[&str] = &[
@@ -208,6 +210,7 @@ forms! { TRACES:
     UNLOCKED = 56 "unlocked" &[THREAD, NUMBER];
     SECTION_OVERRAN = 57 "section-overran" &[THREAD, NUMBER];
     LENT = 58 "lent" &[NODE, NODE, NUMBER];
+    POSTPONED = 59 "postponed" &[THREAD, NUMBER];
 }
 
 forms! { DECISIONS:

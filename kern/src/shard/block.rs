@@ -59,7 +59,7 @@ impl<H: Hierarchy> Shard<H> {
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
     pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        if t.state == State::Blocked && t.unsatisfied == 0 && t.waits.is_none() {
+        if t.awaits_wake() {
             self.resume(now, thread, WakeCause::Wake, sink);
         } else {
             t.wake_pending = true;
@@ -68,6 +68,7 @@ impl<H: Hierarchy> Shard<H> {
 
     pub(super) fn time_out<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         self.stop_waiting(now, thread, sink);
+        self.stop_asking(now, thread);
         self.resume(now, thread, WakeCause::Timeout, sink);
     }
 

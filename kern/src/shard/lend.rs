@@ -5,14 +5,14 @@
 //! recomputed whenever a lock, an unlock, a wait or its end may have changed it, from the thread at
 //! which that happened down the chain of those that it waits for: O(users of the resources there).
 
-use punctual_model::{Instant, Mode, Protocol};
+use punctual_model::{Instant, Mode, Priority, Protocol};
 
 use super::Shard;
 use crate::hierarchy::{Band, Hierarchy};
 use crate::policy::Attributes;
 use crate::resource::{ResourcePlan, UseState};
 use crate::thread::State;
-use crate::urgency::{Boost, Rank, Standing};
+use crate::urgency::{Boost, Rank, Standing, Urgency};
 
 /// What a ceiling lends from `since` on, to a thread with this place in the order of the file.
 ///
@@ -41,6 +41,21 @@ fn ceiling(plan: &ResourcePlan, since: Instant, order: u32) -> Option<Boost> {
     Some(Boost { by, standing })
 }
 
+/// What a resource that reaches beyond the scheduler of its holder lends within it.
+fn before_all(order: u32) -> Boost {
+    let attributes = Attributes {
+        priority: Priority::new(u32::MAX),
+        absolute_deadline: Instant::ZERO,
+        release: Instant::ZERO,
+        order,
+    };
+    let band = Band::RealTime;
+    Boost {
+        by: Urgency::Priority,
+        standing: Standing { band, attributes },
+    }
+}
+
 impl<H: Hierarchy> Shard<H> {
     /// What the resources of `thread` lend to it, from scratch. (Between schedulers, urgencies of
     /// threads do not compare; there the scheduler is raised.)
@@ -62,11 +77,15 @@ impl<H: Hierarchy> Shard<H> {
                 continue;
             };
             let plan = self.resources.plan(user.plan.resource);
-            if plan.spans_schedulers {
+            if self.reaches_out(of) {
+                most = Boost::most(most, before_all(t.constraint.order));
                 continue;
             }
             if let Some(boost) = ceiling(plan, since, t.constraint.order) {
                 most = Boost::most(most, boost);
+            }
+            if plan.spans_schedulers {
+                continue;
             }
             for other in self.resources.users(user.plan.resource) {
                 let other = self.resources.get(other);
@@ -180,7 +199,7 @@ impl<H: Hierarchy> Shard<H> {
     /// Who gets a resource next, and how; equals in the order of their asking.
     pub(super) fn most_urgent_waiter(&self, resource: u32) -> Option<(u32, Mode)> {
         let waiter = |of: u32| match self.resources.get(of).state {
-            UseState::Waits { mode, turn } => Some((self.rank(of), turn, of, mode)),
+            UseState::Waits { mode, turn, .. } => Some((self.rank(of), turn, of, mode)),
             _ => None,
         };
         let waiters = self.resources.users(resource).filter_map(waiter);

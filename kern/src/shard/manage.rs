@@ -29,6 +29,7 @@ impl<H: Hierarchy> Shard<H> {
             self.thread(*thread)?;
         }
         self.hierarchy.permit(by, request)?;
+        self.permit_moves(request)?;
         match *request {
             Request::Create { home, constraint } => {
                 self.create(now, home, constraint, sink)?;
@@ -54,6 +55,26 @@ impl<H: Hierarchy> Shard<H> {
             Request::Wake(thread) => self.wake(now, thread.index(), sink),
         }
         Ok(())
+    }
+
+    /// Who shares resources within its scheduler stays there. O(1), for a demotion O(threads).
+    fn permit_moves(&self, request: &Request) -> Result<(), Refusal> {
+        let stays = |thread: usize| self.resources.first_use(thread).is_some();
+        let found = match *request {
+            Request::Grant { thread, .. } | Request::Revoke { thread } => {
+                stays(thread.index()).then_some(thread)
+            }
+            Request::Demote(node) => {
+                let ids = self.threads.iter().enumerate();
+                let mut ids = ids.filter(|(_, t)| t.state != State::Dead);
+                ids.find_map(|(index, t)| {
+                    let id = t.id(index);
+                    (stays(index) && self.hierarchy.is_in_subtree(id, node)).then_some(id)
+                })
+            }
+            _ => None,
+        };
+        found.map_or(Ok(()), |thread| Err(Refusal::UsesResources(thread)))
     }
 
     /// The ready thread goes on being ready in its new home, behind what is there.
@@ -95,7 +116,7 @@ impl<H: Hierarchy> Shard<H> {
     ) -> Result<(), Refusal> {
         let thread = id.index();
         let t = &self.threads[thread];
-        let waits = t.state == State::Blocked && t.unsatisfied == 0 && t.waits.is_none();
+        let waits = t.awaits_wake();
         if !t.queued && !waits {
             return Err(Refusal::NotReady(id));
         }

@@ -14,6 +14,7 @@ mod manage;
 mod release;
 mod resource;
 mod setup;
+mod supply;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -89,6 +90,7 @@ impl<H: Hierarchy> Shard<H> {
             let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
             let refused = self.apply(now, event, sink).err();
             let _ = self.serve_timers(now, false, quota, sink);
+            self.serve_parked(now, sink);
             // A thread that ends a section with its last tick of budget may complete with it; if it
             // does not, the timer that is armed for this very instant enters again.
             let ends_section = matches!(event, Event::Unprotect | Event::Unlock { .. });
@@ -381,6 +383,7 @@ impl<H: Hierarchy> Shard<H> {
         let band = standing.band;
         self.hierarchy
             .wake(now, since, id, &standing.attributes, band);
+        self.raise(thread, true);
     }
 
     fn leave_section(&mut self, thread: usize) {
@@ -400,6 +403,7 @@ impl<H: Hierarchy> Shard<H> {
         let alone = core::mem::take(&mut t.in_section) || t.shields > 0;
         t.queued = false;
         let (id, band) = (t.id(thread), t.place);
+        self.raise(thread, false);
         if alone {
             // A section with a lock goes on when the thread executes again.
             self.hierarchy.release(id);

@@ -6,20 +6,15 @@
 //! treated as if the budget were used up: so no holder runs out of its own budget within the length
 //! that it declared.
 
-use punctual_model::{Instant, Mode, Protocol, ThreadId, Work};
+use punctual_model::{AtBudgetEnd, Instant, Mode, ThreadId, Work};
 
 use super::Shard;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
-use crate::resource::{MAX_NESTING, ResourcePlan, UseState};
+use crate::resource::{MAX_NESTING, UseState};
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
-
-/// Whether a holder keeps its siblings away.
-fn shields(plan: &ResourcePlan) -> bool {
-    matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin) || plan.spans_schedulers
-}
 
 impl<H: Hierarchy> Shard<H> {
     /// Whether a thread holds a resource.
@@ -80,11 +75,60 @@ impl<H: Hierarchy> Shard<H> {
             self.exhaust(now, thread, sink);
             return;
         }
-        t.request = None;
-        if self.is_grantable(request.of, request.mode) {
+        let may_wait = request.until.is_none_or(|until| until > now);
+        if !self.is_grantable(request.of, request.mode) {
+            self.threads[thread].request = None;
+            if may_wait {
+                self.wait_for(now, thread, request, sink);
+            }
+        } else if self.lacks_supply(request.of) {
+            if may_wait {
+                self.dequeue(thread);
+                self.postpone(now, request, sink);
+            } else {
+                self.threads[thread].request = None;
+            }
+        } else {
+            self.threads[thread].request = None;
             self.take(now, request.of, request.mode, sink);
-        } else if request.until.is_none_or(|until| until > now) {
-            self.wait_for(now, thread, request, sink);
+        }
+    }
+
+    /// Whether a section has to wait for the supply of its thread.
+    fn lacks_supply(&self, of: u32) -> bool {
+        let user = self.resources.get(of);
+        let plan = self.resources.plan(user.plan.resource);
+        let thread = user.thread as usize;
+        let id = self.threads[thread].id(thread);
+        plan.at_budget_end == AtBudgetEnd::CheckFirst && !self.hierarchy.fits(id, user.plan.length)
+    }
+
+    /// A thread that is not ready any more waits until its section fits.
+    fn postpone<S: Sink>(&mut self, now: Instant, request: LockRequest, sink: &mut S) {
+        let user = self.resources.get(request.of);
+        let (thread, length) = (user.thread as usize, user.plan.length);
+        let resource = user.plan.resource;
+        let t = &mut self.threads[thread];
+        t.state = State::Blocked;
+        t.request = Some(request);
+        let (id, order) = (t.id(thread), t.constraint.order);
+        sink.trace(
+            now,
+            TraceEvent::Postponed {
+                thread: id,
+                resource,
+            },
+        );
+        self.hierarchy.park(now, id, length);
+        if let Some(until) = request.until {
+            self.timeline.set(thread, Timer::Timeout, until, order);
+        }
+    }
+
+    /// Sections that waited for supply fit by now. O(parked · depth).
+    pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        while let Some(id) = self.hierarchy.take_fitting(now) {
+            self.resume(now, id.index(), WakeCause::Supply, sink);
         }
     }
 
@@ -108,22 +152,32 @@ impl<H: Hierarchy> Shard<H> {
                 mode,
             },
         );
-        if shields(self.resources.plan(resource)) {
+        if self.shields(of) {
+            let t = &mut self.threads[thread];
             t.shields += 1;
             // Whoever is not ready yet keeps others away from its first executed tick on.
             if t.queued {
                 self.hierarchy.hold(id, t.place);
             }
         }
+        self.threads[thread].reach += u32::from(self.reaches_out(of));
+        self.tell_hierarchy(now, of);
         self.lend_again(thread);
     }
 
-    fn wait_for<S: Sink>(&mut self, now: Instant, thread: usize, request: LockRequest, sink: &mut S) {
+    fn wait_for<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        request: LockRequest,
+        sink: &mut S,
+    ) {
         self.dequeue(thread);
         let mode = request.mode;
         let turn = self.resources.take_turn();
         let user = self.resources.get_mut(request.of);
-        user.state = UseState::Waits { mode, turn };
+        let until = request.until;
+        user.state = UseState::Waits { mode, until, turn };
         let resource = user.plan.resource;
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
@@ -176,22 +230,25 @@ impl<H: Hierarchy> Shard<H> {
             },
         );
         if matches!(state, UseState::Holds { lapsed: false, .. }) {
-            self.drop_shield(thread, resource);
+            self.disarm(now, of);
         }
         self.lend_again(thread);
         self.hand_over(now, resource, sink);
     }
 
-    fn drop_shield(&mut self, thread: usize, resource: u32) {
-        if !shields(self.resources.plan(resource)) {
-            return;
+    /// A section that ends or lapses keeps nobody away any more.
+    fn disarm(&mut self, now: Instant, of: u32) {
+        let thread = self.resources.get(of).thread as usize;
+        if self.shields(of) {
+            let t = &mut self.threads[thread];
+            t.shields -= 1;
+            if t.shields == 0 && !t.in_section {
+                let id = t.id(thread);
+                self.hierarchy.release(id);
+            }
         }
-        let t = &mut self.threads[thread];
-        t.shields -= 1;
-        if t.shields == 0 && !t.in_section {
-            let id = t.id(thread);
-            self.hierarchy.release(id);
-        }
+        self.threads[thread].reach -= u32::from(self.reaches_out(of));
+        self.tell_hierarchy(now, of);
     }
 
     /// Gives a resource to the waiters whose turn it is.
@@ -202,6 +259,15 @@ impl<H: Hierarchy> Shard<H> {
             }
             let thread = self.resources.get(of).thread as usize;
             self.threads[thread].waits = None;
+            if self.lacks_supply(of) {
+                let user = self.resources.get_mut(of);
+                let state = core::mem::replace(&mut user.state, UseState::Free);
+                if let UseState::Waits { mode, until, .. } = state {
+                    let request = LockRequest { of, mode, until };
+                    self.postpone(now, request, sink);
+                }
+                continue;
+            }
             self.take(now, of, mode, sink);
             self.lend_to_holders(resource);
             self.resume(now, thread, WakeCause::Lock, sink);
@@ -222,9 +288,18 @@ impl<H: Hierarchy> Shard<H> {
         self.hand_over(now, resource, sink);
     }
 
+    /// A thread goes on without what it asked for.
+    pub(super) fn stop_asking(&mut self, now: Instant, thread: usize) {
+        let t = &mut self.threads[thread];
+        if t.request.take().is_some() {
+            let id = t.id(thread);
+            self.hierarchy.unpark(now, id);
+        }
+    }
+
     /// The job of a thread, or the thread itself, is over: whatever it holds comes free.
     pub(super) fn leave_resources<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.threads[thread].request = None;
+        self.stop_asking(now, thread);
         self.stop_waiting(now, thread, sink);
         while self.threads[thread].held > 0 {
             let is_held = |&of: &u32| self.resources.get(of).is_held();
@@ -285,7 +360,7 @@ impl<H: Hierarchy> Shard<H> {
                     resource,
                 },
             );
-            self.drop_shield(thread, resource);
+            self.disarm(now, of);
             self.lend_again(thread);
         }
     }

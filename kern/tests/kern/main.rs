@@ -8,6 +8,8 @@ mod driver;
 mod events;
 mod histories;
 mod lend;
+mod lock_trees;
+mod locks;
 mod manage;
 mod own_time;
 mod tree_histories;

@@ -308,6 +308,7 @@ impl<'a> CpuCheck<'a> {
             | T::Woken { thread, .. }
             | T::Locked { thread, .. }
             | T::Waits { thread, .. }
+            | T::Postponed { thread, .. }
             | T::Unlocked { thread, .. }
             | T::SectionOverran { thread, .. } => thread,
             T::Created { .. }
@@ -385,14 +386,14 @@ impl<'a> CpuCheck<'a> {
                     };
                 }
             }
-            T::Waits { .. } => {
+            T::Waits { .. } | T::Postponed { .. } => {
                 self.leave(thread);
                 self.threads[thread].blocked = true;
             }
             T::Woken { cause, .. } => {
                 let by_request = matches!(
                     cause,
-                    WakeCause::Wake | WakeCause::Timeout | WakeCause::Lock
+                    WakeCause::Wake | WakeCause::Timeout | WakeCause::Lock | WakeCause::Supply
                 );
                 if by_request && std::mem::take(&mut self.threads[thread].blocked) {
                     let due = self.threads[thread].timeout.take();

@@ -8,8 +8,8 @@ use punctual_model::Span;
 
 use super::FIRST_LINE;
 use super::policy;
-use super::{resources, tree};
 use super::words::{escape, write_fields};
+use super::{resources, tree};
 use crate::encode;
 use crate::form;
 use crate::log::{Bound, CpuLog, Log};

@@ -1,0 +1,106 @@
+//! What sections mean to the schedulers above their threads.
+//!
+//! A resource that threads of several schedulers share raises its holder's branch: at the closest
+//! common scheduler to the ceiling, and below that before everything else, down to the thread. And
+//! a holder may go on when the budgets above it are used up, for as long as its sections may take.
+
+use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
+
+use super::Shard;
+use crate::hierarchy::Hierarchy;
+use crate::resource::UseState;
+
+/// Before everything else.
+const FIRST: Priority = Priority::new(u32::MAX);
+
+impl<H: Hierarchy> Shard<H> {
+    /// Whether who holds this delays threads of schedulers other than its own.
+    pub(super) fn reaches_out(&self, of: u32) -> bool {
+        let user = self.resources.get(of);
+        let plan = self.resources.plan(user.plan.resource);
+        let thread = user.thread as usize;
+        let id = self.threads[thread].id(thread);
+        plan.spans_schedulers && self.hierarchy.child_towards(plan.common, id).is_some()
+    }
+
+    /// Whether who holds this keeps its siblings away.
+    pub(super) fn shields(&self, of: u32) -> bool {
+        let plan = self.resources.plan(self.resources.get(of).plan.resource);
+        matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin)
+    }
+
+    /// A section has begun, ended or lapsed.
+    pub(super) fn tell_hierarchy(&mut self, now: Instant, of: u32) {
+        let user = self.resources.get(of);
+        let plan = *self.resources.plan(user.plan.resource);
+        let thread = user.thread as usize;
+        if plan.at_budget_end == AtBudgetEnd::Overrun {
+            let id = self.threads[thread].id(thread);
+            let most = self.may_overrun(thread);
+            self.hierarchy.overrun(now, id, most);
+        }
+        if self.reaches_out(of) && self.threads[thread].queued {
+            self.raise_branch(of, true);
+        }
+    }
+
+    /// What the sections of a thread may still take that go on without budget.
+    fn may_overrun(&self, thread: usize) -> Option<Work> {
+        let left = |of: u32| {
+            let user = self.resources.get(of);
+            let plan = self.resources.plan(user.plan.resource);
+            match user.state {
+                UseState::Holds {
+                    used,
+                    lapsed: false,
+                    ..
+                } if plan.at_budget_end == AtBudgetEnd::Overrun => {
+                    Some(user.plan.length.saturating_sub(used))
+                }
+                _ => None,
+            }
+        };
+        self.resources.uses_of(thread).filter_map(left).max()
+    }
+
+    /// A thread becomes ready (`up`), or is about not to be: so do the claims of its branch.
+    #[inline]
+    pub(super) fn raise(&mut self, thread: usize, up: bool) {
+        if self.threads[thread].reach == 0 {
+            return;
+        }
+        let mut next = self.resources.first_use(thread);
+        while let Some(of) = next {
+            next = self.resources.next_use(of);
+            if self.resources.get(of).is_held() && self.reaches_out(of) {
+                self.raise_branch(of, up);
+            }
+        }
+    }
+
+    /// Sets the urgency of the schedulers from the common one of a resource down to the home of its
+    /// holder, by all that the holder has locked between the same schedulers. O(uses + depth²).
+    fn raise_branch(&mut self, of: u32, up: bool) {
+        let user = self.resources.get(of);
+        let (thread, common) = (
+            user.thread as usize,
+            self.resources.plan(user.plan.resource).common,
+        );
+        let id = self.threads[thread].id(thread);
+        let ceiling = |of: u32| {
+            let user = self.resources.get(of);
+            let plan = self.resources.plan(user.plan.resource);
+            let counts = matches!(user.state, UseState::Holds { lapsed: false, .. });
+            (counts && plan.spans_schedulers && plan.common == common).then_some(plan.ceiling)
+        };
+        let ceilings = self.resources.uses_of(thread).filter_map(ceiling);
+        let highest = ceilings.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
+        let mut priority = highest.filter(|_| up);
+        let mut above = common;
+        while let Some(child) = self.hierarchy.child_towards(above, id) {
+            self.hierarchy.raise(child, priority);
+            priority = priority.map(|_| FIRST);
+            above = child;
+        }
+    }
+}
