@@ -101,8 +101,9 @@ impl<H: Hierarchy> Shard<H> {
         Ok(())
     }
 
-    /// Puts a pending change in force. Zero lag is reached at the last absolute deadline: from then
-    /// on the bandwidth of the old constraint is free.
+    /// Puts a pending change in force. Zero lag is reached when the next job could have come, or at
+    /// the last absolute deadline if that is later: from then on the bandwidth of the old constraint
+    /// is free. (At a deadline before the end of the period the last job is still ahead of its rate.)
     pub(super) fn commit_change<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(constraint) = t.change.take() else {
@@ -113,7 +114,11 @@ impl<H: Hierarchy> Shard<H> {
         } else {
             match t.deadline_of(t.last_arrival) {
                 Instant::MAX => now,
-                deadline => deadline.max(now),
+                deadline => {
+                    let separation = t.constraint.class.min_separation();
+                    let next = t.last_arrival.saturating_add(separation.unwrap_or_default());
+                    deadline.max(next).max(now)
+                }
             }
         };
         sink.trace(

@@ -138,6 +138,29 @@ fn a_changed_constraint_is_in_force_from_the_zero_lag_instant_on() {
 }
 
 #[test]
+fn a_change_waits_for_the_end_of_the_period_and_not_for_a_nearer_deadline() {
+    let soon = |wcet, period, deadline| {
+        let class = Class::Periodic {
+            period: Span::from_ticks(period),
+            wcet: Work::from_ticks(wcet),
+            relative_deadline: Span::from_ticks(deadline),
+        };
+        constraint(class, 2)
+    };
+    let mut d = Driver::new(&[soon(2, 100, 5)]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    let change = Event::Change {
+        thread: id(0),
+        constraint: soon(2, 100, 5),
+    };
+    assert_eq!(d.runs(1, change), Some(0));
+    assert_eq!(d.runs(2, Event::Complete), None);
+    // At its deadline it has had 2 of 5: far more than its 2 of 100.
+    assert_eq!(d.runs(50, Event::Tick), None);
+    assert_eq!(d.runs(100, Event::Tick), Some(0));
+}
+
+#[test]
 fn an_aperiodic_thread_becomes_a_reservation_and_back() {
     let mut d = Driver::new(&[constraint(Class::Aperiodic, 1)]);
     assert_eq!(d.runs(0, Event::Tick), Some(0));
