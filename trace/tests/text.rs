@@ -4,10 +4,14 @@
 mod common;
 
 use common::{FIXED, missing, overrunning, rich, simulate, two_tasks};
+use punctual_kern::{ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, MissingCause, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
-use punctual_model::{CpuId, Instant, OnOverrun, Span, ThreadId, Work};
+use punctual_model::{CpuId, Instant, Mode, OnOverrun, Span, ThreadId, Work};
+use punctual_model::{Priority, Server, ServerKind, Trust};
 use punctual_trace::{Log, Oracle, Record, text};
+
+const MODES: [Mode; 2] = [Mode::Exclusive, Mode::Shared];
 
 fn written(log: &Log) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -61,12 +65,75 @@ impl Random {
         of[self.below(of.len())]
     }
 
+    fn node(&mut self) -> NodeId {
+        let generation = u16::try_from(self.below(3)).unwrap();
+        NodeId::new(u16::try_from(self.small() >> 16).unwrap(), generation)
+    }
+
+    fn maybe<T>(&mut self, value: T) -> Option<T> {
+        self.next().is_multiple_of(2).then_some(value)
+    }
+
+    fn terms(&mut self) -> NodeTerms {
+        let server = Grant::Server(Server {
+            kind: self.pick(&ServerKind::ALL),
+            budget: Work::from_ticks(self.number().max(1)),
+            period: Span::from_ticks(self.number().max(1)),
+        });
+        let quota = self.small();
+        NodeTerms {
+            supply: self.pick(&[Grant::Shared, Grant::Slots, server]),
+            priority: Priority::new(self.small()),
+            order: self.small(),
+            trust: self.pick(&[Trust::Inline, Trust::OwnTime]),
+            quota: self.maybe(quota),
+        }
+    }
+
+    /// What schedulers ask and answer.
+    fn tree_event(&mut self, constraint: Constraint) -> Event {
+        let (by, node, thread) = (self.node(), self.node(), self.thread());
+        let (until, work) = (self.instant(), Work::from_ticks(self.number()));
+        let until = self.maybe(until);
+        let exclusive = self.next().is_multiple_of(2);
+        let picked = ChildPick {
+            child: node,
+            epoch: self.small(),
+            thread: self.maybe(thread),
+            until,
+        };
+        let terms = self.terms();
+        let home = node;
+        let requests = [
+            Request::Create { home, constraint },
+            Request::Grant { thread, to: node },
+            Request::Revoke { thread },
+            Request::Promote(terms),
+            Request::Demote(node),
+            Request::Lend { to: node, work },
+            Request::Block {
+                thread,
+                exclusive,
+                until,
+            },
+            Request::Wake(thread),
+        ];
+        let request = self.pick(&requests);
+        self.pick(&[
+            Event::ChildPicked(picked),
+            Event::Manage { by, request },
+            Event::Manage { by, request },
+        ])
+    }
+
     fn event(&mut self, log: &Log) -> Event {
         let constraint = log.plan.cpus[0].threads[self.below(6)].1;
         let until = (self.next().is_multiple_of(2)).then(|| self.instant());
         let cause = self.pick(&[MissingCause::Stolen, MissingCause::GivenBack]);
         let (thread, arrival, span) = (self.thread(), self.instant(), self.number());
         let span = Span::from_ticks(span);
+        let (resource, mode) = (self.small(), self.pick(&MODES));
+        let of_tree = self.tree_event(constraint);
         let message = Message {
             to: CpuId(7),
             slot: self.small(),
@@ -87,6 +154,49 @@ impl Random {
             Event::Change { thread, constraint },
             Event::Kill(thread),
             Event::Remote(message),
+            Event::Lock {
+                resource,
+                mode,
+                until,
+            },
+            Event::Unlock { resource },
+            of_tree,
+            of_tree,
+            of_tree,
+        ])
+    }
+
+    /// What schedulers and locks change.
+    fn tree_change(&mut self) -> TraceEvent {
+        use TraceEvent as T;
+        let (thread, node, parent) = (self.thread(), self.node(), self.node());
+        let (work, resource) = (Work::from_ticks(self.number()), self.small());
+        let mode = self.pick(&MODES);
+        self.pick(&[
+            T::ServerReplenished { node, budget: work },
+            T::ServerExhausted { node },
+            T::ChildCharged { node, work },
+            T::Moved { thread, home: node },
+            T::Promoted { node, parent },
+            T::SchedulerEnded { node },
+            T::Lent {
+                from: node,
+                to: parent,
+                work,
+            },
+            T::Locked {
+                thread,
+                resource,
+                mode,
+            },
+            T::Waits {
+                thread,
+                resource,
+                mode,
+            },
+            T::Unlocked { thread, resource },
+            T::SectionOverran { thread, resource },
+            T::Postponed { thread, resource },
         ])
     }
 
@@ -99,6 +209,7 @@ impl Random {
             self.next().is_multiple_of(2),
         );
         let from = flag.then(|| self.thread());
+        let of_tree = self.tree_change();
         let outcomes = [
             Outcome::Done,
             Outcome::Stopped,
@@ -110,6 +221,8 @@ impl Random {
             WakeCause::EarlyWake,
             WakeCause::Timeout,
             WakeCause::Predecessors,
+            WakeCause::Lock,
+            WakeCause::Supply,
         ];
         let (outcome, cause) = (self.pick(&outcomes), self.pick(&wakes));
         self.pick(&[
@@ -159,13 +272,16 @@ impl Random {
                 span: work.as_span(),
                 cause: MissingCause::GivenBack,
             },
+            of_tree,
+            of_tree,
+            of_tree,
         ])
     }
 
     fn decision(&mut self) -> Decision {
-        let (thread, slot) = (self.thread(), self.small());
+        let (thread, slot, node) = (self.thread(), self.small(), self.node());
         Decision {
-            next: self.pick(&[Next::Idle, Next::Thread(thread)]),
+            next: self.pick(&[Next::Idle, Next::Thread(thread), Next::RunChild(node)]),
             arm: (self.next().is_multiple_of(2)).then(|| self.instant()),
             refused: self.pick(&[
                 None,
@@ -175,6 +291,27 @@ impl Random {
                 Some(Refusal::NotSporadic(thread)),
                 Some(Refusal::NoSuchSlot(slot)),
                 Some(Refusal::InvalidConstraint),
+                Some(Refusal::NotDeclared(slot)),
+                Some(Refusal::AlreadyHeld(slot)),
+                Some(Refusal::NotHeld(slot)),
+                Some(Refusal::NestedTooDeep(slot)),
+                Some(Refusal::Deadlock(slot)),
+                Some(Refusal::UsesResources(thread)),
+                Some(Refusal::NoSuchNode(node)),
+                Some(Refusal::NoNodeLeft),
+                Some(Refusal::TooDeep(node)),
+                Some(Refusal::NotAParent(node)),
+                Some(Refusal::QuotaExhausted(node)),
+                Some(Refusal::NotDeciding(node)),
+                Some(Refusal::StalePick(node)),
+                Some(Refusal::NotItsOwn(thread)),
+                Some(Refusal::NotReady(thread)),
+                Some(Refusal::NotItsChild(node)),
+                Some(Refusal::NotASibling(node)),
+                Some(Refusal::TooLittleBudget(node)),
+                Some(Refusal::OnlyRootCreates(node)),
+                Some(Refusal::BlockedByTrusted(thread)),
+                Some(Refusal::NotGrantable(node)),
             ]),
         }
     }
