@@ -273,7 +273,7 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             cause: f.cause()?,
         });
     }
-    let of_lock = (form::LOCKED..=form::SECTION_OVERRAN).contains(&kind);
+    let of_lock = matches!(kind, form::LOCKED..=form::SECTION_OVERRAN | form::POSTPONED);
     if kind >= form::SERVER_REPLENISHED && !of_lock {
         return decode_tree(kind, f);
     }

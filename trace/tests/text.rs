@@ -335,7 +335,15 @@ fn every_record_survives_memory_and_file() {
     }
     log.cpus[0].records = records.iter().copied().collect();
     let kept: Vec<Record> = log.cpus[0].records.iter().map(|(_, r)| r).collect();
-    assert_eq!(kept, records);
+    for (kept, record) in kept.iter().zip(&records) {
+        assert_eq!(kept, record);
+    }
+    assert_eq!(
+        kept.len(),
+        records.len(),
+        "{:?}",
+        records[kept.len()..].first()
+    );
     let again = text::read(&mut written(&log).as_slice()).unwrap();
     assert_eq!(again, log);
 }
