@@ -11,6 +11,20 @@ use punctual_model::{CpuId, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 use punctual_model::{Priority, Server, ServerKind, Trust};
 use punctual_trace::{Log, Oracle, Record, text};
 
+const OUTCOMES: [Outcome; 4] = [
+    Outcome::Done,
+    Outcome::Stopped,
+    Outcome::Aborted,
+    Outcome::Short,
+];
+const WAKES: [WakeCause; 6] = [
+    WakeCause::Wake,
+    WakeCause::EarlyWake,
+    WakeCause::Timeout,
+    WakeCause::Predecessors,
+    WakeCause::Lock,
+    WakeCause::Supply,
+];
 const MODES: [Mode; 2] = [Mode::Exclusive, Mode::Shared];
 
 fn written(log: &Log) -> Vec<u8> {
@@ -210,21 +224,7 @@ impl Random {
         );
         let from = flag.then(|| self.thread());
         let of_tree = self.tree_change();
-        let outcomes = [
-            Outcome::Done,
-            Outcome::Stopped,
-            Outcome::Aborted,
-            Outcome::Short,
-        ];
-        let wakes = [
-            WakeCause::Wake,
-            WakeCause::EarlyWake,
-            WakeCause::Timeout,
-            WakeCause::Predecessors,
-            WakeCause::Lock,
-            WakeCause::Supply,
-        ];
-        let (outcome, cause) = (self.pick(&outcomes), self.pick(&wakes));
+        let (outcome, cause) = (self.pick(&OUTCOMES), self.pick(&WAKES));
         self.pick(&[
             T::Created { thread },
             T::Ended { thread },
