@@ -9,6 +9,7 @@ mod budget;
 mod choice;
 mod cpu;
 mod flow;
+mod manage;
 mod node;
 mod order;
 mod precedence;
@@ -45,6 +46,11 @@ pub enum Rule {
     SupplyRespected,
     /// In a slot runs its owner alone, and nobody between slots.
     SlotRespected,
+    /// A child that decides on its own supply runs what it lawfully answered; anything else it
+    /// answers is refused with its reason, and it pays for deciding.
+    ChildAnswersChecked,
+    /// A scheduler acts on its own subtree alone, within its quota.
+    PowerRespected,
     /// No thread executes more than its allotments, one per release (invariant I4).
     BudgetRespected,
     /// A job starts when the jobs that it depends on are done.
@@ -71,6 +77,8 @@ impl Rule {
             Rule::PolicyOrder => "policy-order",
             Rule::SupplyRespected => "supply-respected",
             Rule::SlotRespected => "slot-respected",
+            Rule::ChildAnswersChecked => "child-answers-checked",
+            Rule::PowerRespected => "power-respected",
             Rule::BudgetRespected => "budget-respected",
             Rule::PrecedenceRespected => "precedence-respected",
             Rule::ReleasesInTime => "releases-in-time",

@@ -4,7 +4,6 @@
 //! the core armed for the end of the budget and the entry that then came. What it executes there is
 //! its debt, taken from the next allotment.
 
-use punctual_kern::Event;
 use punctual_model::{Instant, Work};
 
 use super::Rule;
@@ -40,8 +39,7 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A job starts with `budget`: a fresh allotment, or what the job before it left of a later
-    /// one.
+    /// A job starts with `budget`.
     pub(super) fn funded(&mut self, thread: usize, budget: Option<Work>) {
         let t = &mut self.threads[thread];
         let budget = match (budget, t.is_budgeted()) {
@@ -52,20 +50,13 @@ impl CpuCheck<'_> {
                 return self.violation(Rule::BudgetRespected, what);
             }
         };
-        let (left, full) = (t.budget, t.allotment());
-        t.budget = budget;
-        if budget == full {
-            t.debt = 0;
-            t.allotments += u64::from(left != full);
-            self.allotments_are_due(thread);
-        } else if budget != left {
+        let expected = std::mem::replace(&mut t.budget, budget);
+        if budget != expected {
             let name = self.name(thread);
-            let what = format!("{name} starts with {budget}, neither {full} nor the {left} left");
+            let what = format!("{name} starts with {budget}, should be {expected}");
             self.violation(Rule::BudgetRespected, what);
-        } else {
-            let latest = t.latest_deadline(self.now);
-            postpone(t.current.as_mut().map(|c| &mut c.urgency), latest);
         }
+        self.allotments_are_due(thread);
     }
 
     /// A thread takes an allotment for a job that needs more than one.
@@ -74,12 +65,11 @@ impl CpuCheck<'_> {
         let full = t.allotment();
         let expected = full.saturating_sub(t.debt);
         t.debt = t.debt.saturating_sub(full);
-        t.allotments += 1;
-        let left = t.budget;
-        t.budget = budget;
-        let latest = t.latest_deadline(self.now);
-        postpone(t.current.as_mut().map(|c| &mut c.urgency), latest);
-        if budget > expected || left > 0 {
+        t.taken += 1;
+        t.granted = t.granted.max(t.taken);
+        let left = std::mem::replace(&mut t.budget, budget);
+        t.postpone();
+        if budget != expected || left > 0 {
             let name = self.name(thread);
             let what = format!("{name} is replenished to {budget}, should be {expected}");
             self.violation(Rule::BudgetRespected, what);
@@ -93,19 +83,18 @@ impl CpuCheck<'_> {
         let Some(due) = t.opportunities(self.now) else {
             return;
         };
-        // Allotments of the time before a change are not counted against the new releases.
         let due = due.saturating_add(t.first_index);
-        if t.allotments > due {
-            let (name, taken) = (self.name(thread), t.allotments);
+        if t.taken > due {
+            let (name, taken) = (self.name(thread), t.taken);
             let what = format!("{name} took {taken} allotments, {due} were due");
             self.violation(Rule::BudgetRespected, what);
         }
     }
 
-    /// Who runs on a budget has some left, and the core wants to be back when it ends.
-    /// (A thread that begins or ends a section with its last tick may still complete with it: it
-    /// runs on for no time.)
-    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>, event: Event) {
+    /// Who runs on a budget has some left, or runs on for no time (a thread that begins or ends a
+    /// section with its last tick may still complete with it): the core wants to be back when the
+    /// budget ends.
+    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
         let t = &self.threads[thread];
         if !t.is_budgeted() {
             return;
@@ -113,24 +102,13 @@ impl CpuCheck<'_> {
         let end = self
             .now
             .saturating_add(Work::from_ticks(t.budget).as_span());
-        let section = matches!(event, Event::Protect | Event::Unprotect);
-        let what = if t.budget == 0 && !section {
-            format!("{} runs without budget", self.name(thread))
-        } else if arm.is_none_or(|arm| arm > end) {
-            format!(
-                "{}: nothing is armed for the end of its budget",
-                self.name(thread)
-            )
-        } else {
-            return;
-        };
-        self.violation(Rule::BudgetRespected, what);
-    }
-}
-
-/// A job on a later allotment is as urgent as some release up to now.
-fn postpone(urgency: Option<&mut (Instant, Instant)>, latest: Instant) {
-    if let Some((_, until)) = urgency {
-        *until = (*until).max(latest);
+        if arm.is_none_or(|arm| arm > end) {
+            let name = self.name(thread);
+            let what = match t.budget {
+                0 => format!("{name} runs without budget"),
+                _ => format!("{name}: nothing is armed for the end of its budget"),
+            };
+            self.violation(Rule::BudgetRespected, what);
+        }
     }
 }

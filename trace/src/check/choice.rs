@@ -30,26 +30,40 @@ impl CpuCheck<'_> {
             .map(|(_, t)| t)
     }
 
-    /// The children in the ready set of a node that could run something now.
+    /// The children in the ready set of a node.
     fn children_of(&self, node: usize) -> impl Iterator<Item = usize> {
-        let below = (0..self.nodes.len()).filter(move |&at| self.nodes[at].parent == Some(node));
-        below.filter(|&at| self.offers(at))
+        let child = move |at: &usize| {
+            let n = &self.nodes[*at];
+            n.parent == Some(node) && n.shown.is_some()
+        };
+        (0..self.nodes.len()).filter(child)
     }
 
-    /// Whether somebody in the subtree of a node could run now. O(threads + nodes) per level.
-    fn offers(&self, node: usize) -> bool {
-        let n = &self.nodes[node];
-        if n.ready == 0 || !n.is_funded() {
-            return false;
+    /// What the policy of a node orders now: what is ready and has guarantees.
+    fn entities_of(&self, at: usize) -> impl Iterator<Item = Entity> {
+        let threads = self.ready_in(at).filter(|t| !t.background);
+        let threads = threads.map(|t| Entity::Thread(t.id));
+        threads.chain(self.children_of(at).map(Entity::Node))
+    }
+
+    /// Whether an entity is in the ready set of a node.
+    fn stands_in(&self, entity: Entity, at: usize) -> bool {
+        match entity {
+            Entity::Thread(id) => {
+                let t = &self.threads[id.index()];
+                t.ready && t.queue == at
+            }
+            Entity::Node(child) => {
+                let n = &self.nodes[child];
+                n.parent == Some(at) && n.shown.is_some()
+            }
         }
-        if !n.order.is_divided() {
-            return self.ready_in(node).next().is_some() || self.children_of(node).next().is_some();
-        }
-        match n.owner(self.now).0 {
-            Some(Entity::Thread(id)) => self.ready_in(node).any(|t| t.id == id),
-            Some(Entity::Node(child)) => self.offers(child),
-            None => false,
-        }
+    }
+
+    /// Whose slot it is in a node that divides time, if the owner is ready.
+    fn ready_owner(&self, at: usize) -> Option<Entity> {
+        let owner = self.nodes[at].owner(self.now).0;
+        owner.filter(|&owner| self.stands_in(owner, at))
     }
 
     /// A node or a thread in messages.
@@ -63,7 +77,7 @@ impl CpuCheck<'_> {
     /// Holds the choice of an entry against the ready threads; `None` is idle.
     pub(super) fn choice(&mut self, chosen: Option<Entity>, arm: Option<Instant>) {
         let (entity, home) = match chosen {
-            None => return self.idle_is_right(),
+            None => return self.idle_is_right(arm),
             Some(entity @ Entity::Thread(id)) => (entity, self.queue_of(id.index())),
             Some(entity @ Entity::Node(node)) => (entity, self.nodes[node].parent.unwrap_or(ROOT)),
         };
@@ -75,6 +89,9 @@ impl CpuCheck<'_> {
             let what = format!("{} runs and is not ready", self.entity(entity));
             return self.violation(Rule::OnlyReadyRuns, what);
         }
+        if let Entity::Node(node) = entity {
+            self.answer_is_kept(node, None, arm);
+        }
         let (mut entity, mut at) = (entity, home);
         loop {
             self.place_is_right(at, entity, arm);
@@ -85,21 +102,23 @@ impl CpuCheck<'_> {
         }
     }
 
-    fn idle_is_right(&mut self) {
-        if !self.offers(ROOT) {
-            return;
+    fn idle_is_right(&mut self, arm: Option<Instant>) {
+        let asks = self.first_answer_ends();
+        if asks.is_some_and(|until| arm.is_none_or(|arm| arm > until)) {
+            let what = "idle, and nothing is armed for the end of an answer".into();
+            return self.violation(Rule::ChildAnswersChecked, what);
         }
-        let ready = self.threads.iter().find(|t| {
-            let lineage = std::iter::successors(Some(self.queue_of(t.id.index())), |&at| {
-                self.nodes[at].parent
-            });
-            t.ready && !t.dead && lineage.into_iter().all(|at| self.offers(at))
-        });
-        let name = ready.map_or("somebody".into(), |t| self.name(t.id.index()));
-        self.violation(
-            Rule::WorkConserving,
-            format!("idle while {name} is ready and has supply"),
-        );
+        let node = &self.nodes[ROOT];
+        let ready = match node.order.is_divided() {
+            true => self.ready_owner(ROOT),
+            false => self.ready_in(ROOT).next().map(|t| Entity::Thread(t.id)),
+        };
+        let child = || self.children_of(ROOT).next().map(Entity::Node);
+        let waits = ready.or_else(|| child().filter(|_| !node.order.is_divided()));
+        if let Some(waits) = waits {
+            let what = format!("idle while {} is ready and has supply", self.entity(waits));
+            self.violation(Rule::WorkConserving, what);
+        }
     }
 
     /// One step of the way down: in node `at`, `chosen` runs.
@@ -115,6 +134,9 @@ impl CpuCheck<'_> {
         }
         if self.nodes[at].own_time {
             // Its order is its own; it chooses among its ready threads.
+            if let Entity::Thread(thread) = chosen {
+                self.answer_is_kept(at, Some(thread), arm);
+            }
             return;
         }
         let better = match self.nodes[at].protected {
@@ -135,7 +157,7 @@ impl CpuCheck<'_> {
         let (who, now) = (self.entity(chosen), self.now.ticks());
         let what = match owner {
             None => format!("{who} runs at {now}, which is nobody's time"),
-            Some(owner) if owner != chosen => {
+            Some(owner) if !owner.is_place_of(chosen) => {
                 format!("{who} runs in a slot of {}", self.entity(owner))
             }
             Some(_) if arm.is_none_or(|arm| arm > end) => {
@@ -165,33 +187,60 @@ impl CpuCheck<'_> {
 
     fn more_urgent(&self, at: usize, chosen: Entity) -> Option<Entity> {
         let order = &self.nodes[at].order;
-        // Who rests in its slots leaves and joins the ready set without a word in the log.
-        let is_known = |e: Entity| match e {
-            Entity::Thread(_) => true,
-            Entity::Node(node) => !self.has_rests(node) && self.offers(node),
-        };
-        let all_known = !order.unsure && order.turns.iter().copied().all(is_known);
         if let Some(&first) = order.turns.front() {
-            return Some(first).filter(|&first| all_known && first != chosen);
+            return Some(first).filter(|&first| !order.unsure && first != chosen);
         }
-        if let Some(holder) = order.holder
-            && is_known(holder)
-        {
+        if let Some(holder) = order.holder {
             return (holder != chosen).then_some(holder);
         }
         let is = self.attributes(chosen);
-        let threads = self.ready_in(at).filter(|t| !t.background);
-        let threads = threads.map(|t| Entity::Thread(t.id));
-        let mut others = threads
-            .chain(self.children_of(at).map(Entity::Node))
-            .filter(|&other| other != chosen);
+        let mut others = self.entities_of(at).filter(|&other| other != chosen);
         others.find(|&other| self.attributes(other).come_before(&is, order.policy))
     }
 
-    /// Whether somewhere in the subtree of a node time is divided, so that it may idle on purpose.
-    fn has_rests(&self, node: usize) -> bool {
-        let below = |at: usize| self.nodes[at].parent == Some(node) && self.has_rests(at);
-        self.nodes[node].order.is_divided() || (0..self.nodes.len()).any(below)
+    /// Whom the policy of a node would choose.
+    fn first(&self, at: usize) -> Option<Entity> {
+        let order = &self.nodes[at].order;
+        let by_turn = order.turns.front().copied().or(order.holder);
+        by_turn.or_else(|| {
+            self.entities_of(at).reduce(|first, other| {
+                let (a, b) = (self.attributes(first), self.attributes(other));
+                if b.come_before(&a, order.policy) {
+                    other
+                } else {
+                    first
+                }
+            })
+        })
+    }
+
+    /// The node, on the way down by everybody's order, that wants nobody to run, and until when.
+    pub(super) fn who_rests(&self) -> Option<(usize, Instant)> {
+        let mut at = ROOT;
+        loop {
+            let node = &self.nodes[at];
+            if node.own_time {
+                let answer = node
+                    .standing(self.now)
+                    .filter(|_| node.protected.is_none())?;
+                let until = answer.until.unwrap_or(Instant::MAX);
+                return answer.thread.is_none().then_some((at, until));
+            }
+            let divided = node.order.is_divided();
+            if node.protected.is_some() && !divided {
+                return None;
+            }
+            let first = match divided {
+                true => self.ready_owner(at),
+                false => self.first(at),
+            };
+            match first {
+                Some(Entity::Node(child)) => at = child,
+                Some(Entity::Thread(_)) => return None,
+                None if at == ROOT || !divided => return None,
+                None => return Some((at, node.next_part(self.now))),
+            }
+        }
     }
 
     fn attributes(&self, entity: Entity) -> Attributes {

@@ -1,8 +1,11 @@
 //! One CPU, entry by entry.
 
-use punctual_kern::{CpuPlan, Decision, Event, Next, Outcome, TraceEvent, WakeCause};
+use punctual_kern::{
+    CpuPlan, Decision, Event, Next, NodeId, Outcome, Request, TraceEvent, WakeCause,
+};
 use punctual_model::{Class, Instant, Span, ThreadId, Work};
 
+use super::manage::Asked;
 use super::node::{Node, ROOT};
 use super::order::Entity;
 use super::precedence::History;
@@ -45,8 +48,10 @@ pub(super) struct CpuCheck<'a> {
     pub(super) threads: Vec<Thread>,
     pub(super) nodes: Vec<Node>,
     pub(super) running: Option<ThreadId>,
+    /// Who ran when this entry began.
+    before: Option<ThreadId>,
     /// The scheduler that decides on its own supply since the last decision.
-    deciding: Option<usize>,
+    pub(super) deciding: Option<usize>,
     pub(super) now: Instant,
     /// The last entry up to which time is charged, and the one before it.
     last: Instant,
@@ -58,6 +63,7 @@ pub(super) struct CpuCheck<'a> {
     switched: bool,
     /// Servers whose budget ended in this entry, which the core has not said yet.
     pub(super) exhausted: Vec<usize>,
+    pub(super) asked: Asked,
     pub(super) history: History,
     violations: Vec<Violation>,
 }
@@ -82,6 +88,7 @@ impl<'a> CpuCheck<'a> {
             threads: threads.collect(),
             nodes: Node::all(plan),
             running: None,
+            before: None,
             deciding: None,
             now: Instant::ZERO,
             last: Instant::ZERO,
@@ -91,6 +98,7 @@ impl<'a> CpuCheck<'a> {
             event: None,
             switched: false,
             exhausted: Vec::new(),
+            asked: Asked::default(),
             history: History::new(plan),
             violations: Vec::new(),
         }
@@ -129,11 +137,13 @@ impl<'a> CpuCheck<'a> {
         self.now = now;
         self.event = Some(event);
         self.switched = false;
+        self.before = self.running;
         if matches!(event, Event::Missing { .. }) {
             return;
         }
         let executed = now.since(self.last).saturating_sub(self.missing);
         self.settle_idle();
+        self.child_decided(executed.ticks());
         self.charge(executed.ticks());
         let thread = self.running.and_then(|id| self.find(id));
         if let Some(from) = thread.map(|t| self.threads[t].queue).or(self.deciding)
@@ -144,10 +154,13 @@ impl<'a> CpuCheck<'a> {
         self.pass_before();
         (self.entered, self.last) = (self.last, now);
         self.missing = Span::ZERO;
+        self.ask(event);
         match event {
             Event::Protect | Event::Unprotect => {
                 if let Some(thread) = self.running.and_then(|id| self.find(id)) {
-                    self.threads[thread].in_section = event == Event::Protect;
+                    // What was due before a late entry comes before its event.
+                    self.threads[thread].in_section =
+                        event == Event::Protect && self.lateness() == 0;
                     if event == Event::Unprotect {
                         self.unprotect(thread);
                     }
@@ -155,9 +168,14 @@ impl<'a> CpuCheck<'a> {
             }
             Event::Yield => {
                 let running = self.running.and_then(|id| self.find(id));
-                if let Some(thread) = running.filter(|&t| self.threads[t].is_budgeted()) {
+                if let Some(thread) = running {
                     let (id, queue) = (self.threads[thread].id, self.threads[thread].queue);
-                    self.nodes[queue].order.give_way(Entity::Thread(id));
+                    if self.nodes[queue].own_time {
+                        self.forget_answer(queue);
+                        self.stir(queue);
+                    } else if self.threads[thread].is_budgeted() {
+                        self.nodes[queue].order.give_way(Entity::Thread(id));
+                    }
                 }
             }
             Event::Arrive { thread, arrival } => {
@@ -192,6 +210,10 @@ impl<'a> CpuCheck<'a> {
         if matches!(event, Event::Missing { .. }) {
             return;
         }
+        self.answered(event, decision.refused);
+        if event == Event::Protect && decision.refused.is_none() && self.lateness() > 0 {
+            self.protect_late();
+        }
         self.deciding = child.and_then(|node| self.node(node));
         if let (Event::Change { thread, .. }, Some(_)) = (event, decision.refused)
             && let Some(thread) = self.find(thread)
@@ -199,7 +221,9 @@ impl<'a> CpuCheck<'a> {
             self.threads[thread].change = None;
         }
         self.nothing_overdue(decision.arm);
-        self.supply_is_told(decision.arm);
+        self.supply_is_told();
+        self.take_rests();
+        self.supply_is_armed(decision.arm);
         let chosen = next.and_then(|id| self.find(id));
         if (next.is_some() && chosen.is_none()) || (child.is_some() && self.deciding.is_none()) {
             let what = "a thread or a scheduler runs that does not exist".into();
@@ -209,9 +233,17 @@ impl<'a> CpuCheck<'a> {
             self.choice(thread.or(self.deciding.map(Entity::Node)), decision.arm);
         }
         if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
-            self.running_is_funded(thread, decision.arm, event);
+            self.running_is_funded(thread, decision.arm);
         }
         self.armed = decision.arm;
+    }
+
+    /// The thread that ran has begun a section in a late entry.
+    fn protect_late(&mut self) {
+        if let Some(thread) = self.before.and_then(|id| self.find(id)) {
+            let t = &mut self.threads[thread];
+            t.in_section = t.ready;
+        }
     }
 
     fn change(&mut self, change: TraceEvent) {
@@ -234,12 +266,21 @@ impl<'a> CpuCheck<'a> {
                 Some(node) => self.server_exhausted(node),
                 None => self.no_such_scheduler(),
             },
+            TraceEvent::ChildCharged { node, work } => match self.node(node) {
+                Some(node) => self.child_charged(node, work),
+                None => self.no_such_scheduler(),
+            },
+            TraceEvent::Promoted { node, parent } => self.promoted(node, parent),
+            TraceEvent::SchedulerEnded { node } => match self.node(node) {
+                Some(node) => self.scheduler_ended(node),
+                None => self.no_such_scheduler(),
+            },
             TraceEvent::Created { thread } => self.created(thread, event),
             _ => self.of_thread(change),
         }
     }
 
-    fn no_such_scheduler(&mut self) {
+    pub(super) fn no_such_scheduler(&mut self) {
         let what = "a change of a scheduler that does not exist".into();
         self.violation(Rule::EntriesAreWhole, what);
     }
@@ -276,11 +317,19 @@ impl<'a> CpuCheck<'a> {
     }
 
     fn created(&mut self, id: ThreadId, event: Event) {
-        let Event::Create(constraint) = event else {
-            let what = "a thread was created that nobody asked for".into();
-            return self.violation(Rule::EntriesAreWhole, what);
+        let (home, constraint) = match event {
+            Event::Create(constraint) => (NodeId::ROOT, constraint),
+            Event::Manage {
+                request: Request::Create { home, constraint },
+                ..
+            } => (home, constraint),
+            _ => {
+                let what = "a thread was created that nobody asked for".into();
+                return self.violation(Rule::EntriesAreWhole, what);
+            }
         };
-        let thread = Thread::new(id, constraint, (ROOT, self.now));
+        let home = self.node(home).unwrap_or(ROOT);
+        let thread = Thread::new(id, constraint, (home, self.now));
         let index = id.index();
         if index < self.threads.len() {
             self.threads[index] = thread;
@@ -305,6 +354,7 @@ impl<'a> CpuCheck<'a> {
             | T::Replenished { thread, .. }
             | T::Demoted { thread, .. }
             | T::Blocked { thread, .. }
+            | T::Moved { thread, .. }
             | T::Woken { thread, .. }
             | T::Locked { thread, .. }
             | T::Waits { thread, .. }
@@ -316,7 +366,6 @@ impl<'a> CpuCheck<'a> {
             | T::Missing { .. }
             | T::ChildCharged { .. }
             | T::Lent { .. }
-            | T::Moved { .. }
             | T::Promoted { .. }
             | T::SchedulerEnded { .. }
             | T::ServerReplenished { .. }
@@ -339,6 +388,7 @@ impl<'a> CpuCheck<'a> {
                     arrival,
                     deadline,
                     released: self.now,
+                    allotment: 0,
                 },
             ),
             T::Skipped { job, .. } | T::Lost { job, .. } => self.dropped(thread, job),
@@ -346,11 +396,13 @@ impl<'a> CpuCheck<'a> {
                 self.start(thread, job, budget);
             }
             T::Completed { .. } => self.completed(thread, change),
+            T::Moved { home, .. } => self.moved(thread, home),
             T::Replenished { budget, .. } => {
-                self.leave(thread);
+                let since = self.threads[thread].granted_at(self.now, self.entered);
                 self.replenished(thread, budget.ticks());
-                if !budget.is_zero() {
-                    let since = self.threads[thread].release_before(self.now, self.entered);
+                if self.threads[thread].ready {
+                    self.requeue(thread);
+                } else if !budget.is_zero() {
                     self.enter(thread, since);
                 }
             }
@@ -363,12 +415,13 @@ impl<'a> CpuCheck<'a> {
         match change {
             T::Throttled { .. } => {
                 self.leave(thread);
-                self.threads[thread].throttled = true;
+                self.threads[thread].throttle(self.now);
             }
             T::Demoted { .. } => {
                 self.leave(thread);
                 self.threads[thread].background = true;
-                self.enter(thread, self.now);
+                let since = self.threads[thread].wants.unwrap_or(self.now);
+                self.enter(thread, since);
             }
             T::Blocked {
                 job,
@@ -380,10 +433,9 @@ impl<'a> CpuCheck<'a> {
                     self.begin_job(thread, job, false);
                 } else {
                     self.threads[thread].blocked = true;
-                    self.threads[thread].timeout = match self.event {
-                        Some(Event::Block { until }) => until,
-                        _ => None,
-                    };
+                    if let Some(Event::Block { until }) = self.event {
+                        self.threads[thread].timeout = until;
+                    }
                 }
             }
             T::Waits { .. } | T::Postponed { .. } => {
@@ -399,7 +451,12 @@ impl<'a> CpuCheck<'a> {
                     let due = self.threads[thread].timeout.take();
                     let timed_out = cause == WakeCause::Timeout;
                     let since = due.filter(|_| timed_out).unwrap_or(self.now);
-                    self.enter(thread, since.min(self.now));
+                    // An endless body without guarantee ends instead when it is to change.
+                    let t = &self.threads[thread];
+                    let changes = t.change.is_some() && !t.constraint.class.runs_per_job();
+                    if !(changes && t.background) {
+                        self.enter_funded(thread, since.min(self.now));
+                    }
                 }
             }
             T::Ended { .. } => {
@@ -414,6 +471,9 @@ impl<'a> CpuCheck<'a> {
                 let t = &mut self.threads[thread];
                 t.current = None;
                 t.first = None;
+                t.last_arrival = None;
+                // Allotments of the time before are not counted against the new releases.
+                (t.granted, t.taken) = (t.next_index, t.next_index);
                 if let Some(constraint) = t.change.take() {
                     t.constraint = constraint;
                     t.background = matches!(constraint.class, Class::Aperiodic);
@@ -435,10 +495,11 @@ impl<'a> CpuCheck<'a> {
             return;
         }
         let since = self.threads[thread].since(self.now, self.event);
-        self.enter(thread, since);
+        self.leave(thread);
+        self.enter_funded(thread, since);
         let t = &mut self.threads[thread];
-        t.in_section = in_section;
-        if in_section && holds {
+        t.in_section = in_section && t.ready;
+        if t.in_section && holds {
             self.nodes[t.queue].protected = Some(t.id);
         }
     }
@@ -474,6 +535,7 @@ impl<'a> CpuCheck<'a> {
             started,
             settled: false,
         });
+        t.take_allotment(&job);
         self.history.begun(thread, (index, job.arrival), now);
         if started {
             self.history.started(thread, now);
@@ -513,9 +575,12 @@ impl<'a> CpuCheck<'a> {
         }
         if !goes_on {
             self.leave(thread);
-        } else if self.threads[thread].background && self.threads[thread].ready {
+        } else if self.threads[thread].background
+            && (self.threads[thread].ready || self.threads[thread].wants.is_some())
+        {
+            let since = self.threads[thread].wants.unwrap_or(self.now);
             self.leave(thread);
-            self.enter(thread, self.now);
+            self.enter(thread, since);
         }
         if !fits || got != received.ticks() {
             let received = received.ticks();

@@ -4,7 +4,7 @@ use punctual_model::{Instant, Span, Work};
 
 use super::Rule;
 use super::cpu::CpuCheck;
-use super::node::ROOT;
+use super::node::{Node, ROOT};
 use super::order::Entity;
 use super::supply::Budget;
 
@@ -16,7 +16,34 @@ impl CpuCheck<'_> {
 
     /// The place of a node; `None` for one that does not exist.
     pub(super) fn node(&self, id: punctual_kern::NodeId) -> Option<usize> {
-        (id.index() < self.nodes.len()).then_some(id.index())
+        let node = self.nodes.get(id.index())?;
+        let present = node.alive && node.generation == id.generation();
+        present.then_some(id.index())
+    }
+
+    /// The thread wants to run. Without budget it does not become ready: what follows from that is
+    /// told next.
+    pub(super) fn enter_funded(&mut self, thread: usize, since: Instant) {
+        let t = &mut self.threads[thread];
+        t.wants = Some(since);
+        if !t.is_budgeted() || t.budget > 0 {
+            self.enter(thread, since);
+        }
+    }
+
+    /// A ready thread goes on with other parameters: under policies without turns it queues anew.
+    pub(super) fn requeue(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        t.in_section = false;
+        let (id, at) = (t.id, t.queue);
+        self.unprotect(thread);
+        let node = &mut self.nodes[at];
+        if node.order.holder == Some(Entity::Thread(id)) {
+            node.order.holder = None;
+        }
+        if node.own_time {
+            self.forget_answer(at);
+        }
     }
 
     /// The thread is ready from now on, and has been since `since`.
@@ -27,10 +54,14 @@ impl CpuCheck<'_> {
         let at = self.queue_of(thread);
         let t = &mut self.threads[thread];
         t.ready = true;
+        t.wants = None;
         t.throttled = false;
         t.queue = at;
+        t.blocker = None;
         let entity = Entity::Thread(t.id);
-        if !t.background && !self.nodes[at].own_time {
+        if self.nodes[at].own_time {
+            self.forget_answer(at);
+        } else if !self.threads[thread].background {
             let late = self.late_now();
             self.nodes[at].order.enter(entity, late);
         }
@@ -48,6 +79,9 @@ impl CpuCheck<'_> {
         let (id, at) = (t.id, t.queue);
         self.unprotect(thread);
         self.nodes[at].order.leave(Entity::Thread(id));
+        if self.nodes[at].own_time {
+            self.forget_answer(at);
+        }
         self.lost(at);
     }
 
@@ -66,6 +100,7 @@ impl CpuCheck<'_> {
 
     fn gained(&mut self, at: usize, since: Instant) {
         self.nodes[at].ready += 1;
+        self.stir(at);
         if self.nodes[at].ready > 1 {
             return;
         }
@@ -80,8 +115,9 @@ impl CpuCheck<'_> {
 
     fn lost(&mut self, at: usize) {
         let now = self.now;
+        self.nodes[at].ready = self.nodes[at].ready.saturating_sub(1);
+        self.stir(at);
         let node = &mut self.nodes[at];
-        node.ready = node.ready.saturating_sub(1);
         if node.ready == 0 {
             // What has work again at the same instant was never idle.
             node.fell = Some(now);
@@ -94,7 +130,7 @@ impl CpuCheck<'_> {
         let now = self.now;
         self.move_deadline(at);
         let node = &mut self.nodes[at];
-        let may_run = node.ready > 0 && node.is_funded();
+        let may_run = node.ready > 0 && node.is_funded() && node.resting.is_none();
         let Some(parent) = node.parent.filter(|_| may_run != node.shown.is_some()) else {
             return;
         };
@@ -107,6 +143,32 @@ impl CpuCheck<'_> {
         } else {
             self.nodes[parent].order.leave(entity);
             self.lost(parent);
+        }
+    }
+
+    /// Something is other than it was in a node: nobody from there up has a reason to rest.
+    pub(super) fn stir(&mut self, at: usize) {
+        let mut on = Some(at);
+        while let Some(at) = on {
+            self.end_rest(at);
+            on = self.nodes[at].parent;
+        }
+    }
+
+    fn end_rest(&mut self, at: usize) {
+        if self.nodes[at].resting.take().is_some() {
+            self.offer(at, self.now);
+        }
+    }
+
+    /// Nodes that want nobody to run, though they were chosen, step back, one after the other.
+    pub(super) fn take_rests(&mut self) {
+        for _ in 0..self.nodes.len() {
+            let Some((at, until)) = self.who_rests() else {
+                return;
+            };
+            self.nodes[at].resting = Some(until);
+            self.offer(at, self.now);
         }
     }
 
@@ -141,9 +203,11 @@ impl CpuCheck<'_> {
     /// Every server from node `from` up pays for `executed` ticks.
     pub(super) fn charge_supply(&mut self, from: usize, executed: u64) {
         let (now, late) = (self.now, self.lateness());
+        let mut told = vec![false; self.nodes.len()];
         let mut at = from;
         while let Some(parent) = self.nodes[at].parent {
             let budget = self.nodes[at].budget.as_mut();
+            told[at] = budget.as_ref().is_some_and(|budget| budget.told > 0);
             let beyond = budget.map_or(0, |budget| budget.charge(now, executed));
             if beyond > late {
                 let name = self.node_name(at);
@@ -156,7 +220,7 @@ impl CpuCheck<'_> {
         let mut at = from;
         while let Some(parent) = self.nodes[at].parent {
             if self.nodes[at].budget.is_some() {
-                if !self.nodes[at].is_funded() {
+                if !self.nodes[at].is_funded() && told[at] {
                     self.exhausted.push(at);
                 }
                 self.offer(at, now);
@@ -165,16 +229,28 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// Budgets come that are due by `until`.
+    /// Budgets come that are due by `until`. A server that sleeps catches up when it wakes.
     pub(super) fn pass(&mut self, until: Instant) {
+        // One that gets work again at this instant was never idle: what is due comes to it too.
+        while self.pass_once(until) {}
+    }
+
+    fn pass_once(&mut self, until: Instant) -> bool {
+        let fallen = |nodes: &[Node]| nodes.iter().filter(|node| node.fell.is_some()).count();
+        let before = fallen(&self.nodes);
         for at in 0..self.nodes.len() {
-            let Some(budget) = self.nodes[at].budget.as_mut() else {
-                continue;
-            };
-            let due = budget.next().unwrap_or(until);
-            budget.pass(until);
-            self.offer(at, due);
+            let fell = self.nodes[at].fell.is_some();
+            let budget = self.nodes[at].budget.as_mut();
+            if let Some(budget) = budget.filter(|budget| budget.is_awake() && !fell) {
+                let due = budget.next().unwrap_or(until);
+                budget.pass(until);
+                self.offer(at, due);
+            }
+            if self.nodes[at].resting.is_some_and(|end| end <= until) {
+                self.end_rest(at);
+            }
         }
+        fallen(&self.nodes) < before
     }
 
     /// What is due before the entry comes before it.
@@ -212,9 +288,8 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// At the end of an entry: what came was told, what ended was told, and the core wants to be
-    /// back when more comes.
-    pub(super) fn supply_is_told(&mut self, arm: Option<Instant>) {
+    /// At the end of an entry: what came was told, what ended was told.
+    pub(super) fn supply_is_told(&mut self) {
         self.pass(self.now);
         if let Some(at) = self.exhausted.pop() {
             let what = format!("{} is exhausted and nobody was told", self.node_name(at));
@@ -232,11 +307,19 @@ impl CpuCheck<'_> {
                 true => has,
                 false => told.min(has),
             };
-            let due = budget.next().filter(|_| awake);
             if silent {
                 let what = format!("{} has {has} ticks, told of {told}", self.node_name(at));
                 self.violation(Rule::SupplyRespected, what);
             }
+        }
+    }
+
+    /// The core wants to be back when more comes for whoever is ready.
+    pub(super) fn supply_is_armed(&mut self, arm: Option<Instant>) {
+        for at in ROOT + 1..self.nodes.len() {
+            let node = &self.nodes[at];
+            let due = node.budget.as_ref().and_then(Budget::next);
+            let due = due.filter(|_| node.ready > 0);
             if due.is_some_and(|due| arm.is_none_or(|arm| arm > due)) {
                 let name = self.node_name(at);
                 let what = format!("{name}: nothing is armed for the return of its budget");

@@ -12,6 +12,17 @@ pub(super) enum Entity {
     Node(usize),
 }
 
+impl Entity {
+    /// Whether both are the same thread, or threads that had the same place one after the other, or
+    /// the same scheduler.
+    pub(super) fn is_place_of(self, other: Entity) -> bool {
+        match (self, other) {
+            (Entity::Thread(a), Entity::Thread(b)) => a.index() == b.index(),
+            _ => self == other,
+        }
+    }
+}
+
 /// What a policy remembers beyond the attributes of ready entities.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -88,6 +99,11 @@ impl Order {
             self.holder = Some(entity);
         }
         if self.turns.front() != Some(&entity) {
+            return;
+        }
+        // Alone, nobody waits for the end of the turn: it begins when somebody comes.
+        if self.turns.len() == 1 {
+            self.left = self.timeslice();
             return;
         }
         self.left = self.left.saturating_sub(executed);

@@ -9,7 +9,7 @@ use super::thread::{OpenJob, Thread};
 
 impl CpuCheck<'_> {
     /// A release became a job.
-    pub(super) fn released(&mut self, thread: usize, job: OpenJob) {
+    pub(super) fn released(&mut self, thread: usize, mut job: OpenJob) {
         let (now, event) = (self.now, self.event);
         let t = &mut self.threads[thread];
         let mut wrong = release_place(t, job, now, event);
@@ -22,6 +22,8 @@ impl CpuCheck<'_> {
             t.first_index = job.index;
         }
         t.last_arrival = Some(job.arrival);
+        t.take_place(job.arrival);
+        job.allotment = t.grant(job.arrival);
         if deadline != job.deadline && wrong.is_none() {
             let (is, should) = (job.deadline.ticks(), deadline.ticks());
             wrong = Some((
@@ -49,6 +51,9 @@ impl CpuCheck<'_> {
             let what = format!("{name} job {index} was dropped without need");
             self.violation(Rule::ReleasesInTime, what);
         }
+        let t = &mut self.threads[thread];
+        let arrival = t.is_clocked().then(|| t.arrival_of(index)).flatten();
+        t.see(arrival, self.now);
         self.count_release(thread, index);
     }
 

@@ -97,6 +97,11 @@ impl Budget {
         }
     }
 
+    /// Whether something is ready, as far as it was told.
+    pub(super) fn is_awake(&self) -> bool {
+        self.awake
+    }
+
     /// Time passes up to `now`, inclusive.
     pub(super) fn pass(&mut self, now: Instant) {
         match self.terms.kind {
@@ -109,8 +114,7 @@ impl Budget {
                 self.usable = self.usable.max(usable);
             }
             ServerKind::ConstantBandwidth => {
-                self.skip_renewals(now);
-                while self.awake && self.left == 0 && self.deadline <= now {
+                if self.awake && self.left == 0 && self.deadline <= now {
                     self.renew(self.deadline.saturating_add(self.period()));
                 }
             }
@@ -124,18 +128,6 @@ impl Budget {
             }
             ServerKind::PeriodicResource => self.idle_until(now),
         }
-    }
-
-    /// Renewals that debts swallow whole.
-    fn skip_renewals(&mut self, now: Instant) {
-        if !self.awake || self.left > 0 {
-            return;
-        }
-        let due = now.since(self.deadline).ticks() / self.period().ticks();
-        let swallowed = due.min(self.debt / self.full().max(1));
-        self.debt -= swallowed.saturating_mul(self.full());
-        let time = swallowed.saturating_mul(self.period().ticks());
-        self.deadline = self.deadline.saturating_add(Span::from_ticks(time));
     }
 
     /// A new period begins, full but for debts. Periods that passed unseen paid back in full.
@@ -158,8 +150,12 @@ impl Budget {
         self.lost = 0;
     }
 
+    /// A new budget with its deadline. Debts of whole budgets are paid by so many periods.
     fn renew(&mut self, deadline: Instant) {
-        self.deadline = deadline;
+        let whole = self.debt / self.full().max(1);
+        let later = Span::from_ticks(whole.saturating_mul(self.period().ticks()));
+        self.deadline = deadline.saturating_add(later);
+        self.debt -= whole * self.full();
         self.refill();
     }
 

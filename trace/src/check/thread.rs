@@ -15,6 +15,8 @@ pub(super) struct OpenJob {
     pub(super) deadline: Instant,
     /// The entry that released it.
     pub(super) released: Instant,
+    /// The allotment that its release grants: the thread's first, second, ...
+    pub(super) allotment: u64,
 }
 
 /// The job that a thread is working on.
@@ -41,10 +43,15 @@ pub(super) struct Thread {
     pub(super) change: Option<Constraint>,
     pub(super) dead: bool,
     pub(super) ready: bool,
+    /// Since when it has wanted to run; it had no budget, and what follows from that has not been
+    /// told yet.
+    pub(super) wants: Option<Instant>,
     pub(super) blocked: bool,
     pub(super) throttled: bool,
     /// When its wait ends by itself.
     pub(super) timeout: Option<Instant>,
+    /// The scheduler that blocked it for itself.
+    pub(super) blocker: Option<usize>,
     /// Below all real-time work.
     pub(super) background: bool,
     /// In a non-preemptive section; it counts from its first executed tick on.
@@ -57,13 +64,20 @@ pub(super) struct Thread {
     pub(super) first_index: u64,
     pub(super) next_index: u64,
     pub(super) last_arrival: Option<Instant>,
+    /// Of a policed stream: its next place, and the one that a throttled job waits for.
+    place: Option<Instant>,
+    awaited: Option<Instant>,
     /// Arrivals fed by the platform that are not released yet.
     pub(super) fed: u64,
 
     // Budget, in ticks.
     pub(super) budget: u64,
     pub(super) debt: u64,
-    pub(super) allotments: u64,
+    /// Allotments granted by releases so far, and the last one taken.
+    pub(super) granted: u64,
+    pub(super) taken: u64,
+    /// Arrival of the last release, become a job or not: between these two.
+    last_seen: (Instant, Instant),
 }
 
 impl Thread {
@@ -78,9 +92,11 @@ impl Thread {
             change: None,
             dead: false,
             ready: false,
+            wants: None,
             blocked: false,
             throttled: false,
             timeout: None,
+            blocker: None,
             background: matches!(constraint.class, Class::Aperiodic),
             in_section: false,
             open: VecDeque::new(),
@@ -89,10 +105,14 @@ impl Thread {
             first_index: 0,
             next_index: 0,
             last_arrival: None,
+            place: None,
+            awaited: None,
             fed: 0,
             budget: 0,
             debt: 0,
-            allotments: 0,
+            granted: 0,
+            taken: 0,
+            last_seen: (Instant::ZERO, Instant::ZERO),
         }
     }
 
@@ -146,9 +166,36 @@ impl Thread {
         }
     }
 
-    /// The instant of the clocked release that is served at `now`: the first after the entry
-    /// before.
-    pub(super) fn release_before(&self, now: Instant, entered: Instant) -> Instant {
+    /// A release at `arrival` takes its place in the stream.
+    pub(super) fn take_place(&mut self, arrival: Instant) {
+        let separation = self.constraint.class.min_separation();
+        self.place = separation.map(|separation| arrival.saturating_add(separation));
+    }
+
+    /// It has no budget from `now` on, until its next place in the stream.
+    pub(super) fn throttle(&mut self, now: Instant) {
+        self.wants = None;
+        self.throttled = true;
+        self.awaited = Some(self.place.unwrap_or(now).max(now));
+    }
+
+    /// The instant of the release that grants a budget at `now`: by the clock the first after the
+    /// entry before, else the one that was waited for.
+    pub(super) fn granted_at(&mut self, now: Instant, entered: Instant) -> Instant {
+        if !self.throttled {
+            // It takes what releases granted before.
+            return now;
+        }
+        if !self.is_clocked() {
+            let awaited = self.awaited.take();
+            if self.open.back().is_some_and(|job| job.released == now) {
+                return now;
+            }
+            let at = awaited.unwrap_or(now).min(now);
+            self.take_place(at);
+            self.last_seen = (at, at);
+            return at;
+        }
         let (Some(first), Some(period)) = (self.first, self.constraint.class.min_separation())
         else {
             return now;
@@ -159,7 +206,57 @@ impl Thread {
             _ => 0,
         };
         let at = first.saturating_add(Span::from_ticks(passed.saturating_mul(period)));
-        at.min(now)
+        let at = at.min(now);
+        // Also where no release comes any more.
+        if at > self.last_seen.1 {
+            self.last_seen = (at, at);
+        }
+        at
+    }
+
+    /// A release at `arrival` grants an allotment. What piles up behind a job that lost its
+    /// guarantee lapses.
+    pub(super) fn grant(&mut self, arrival: Instant) -> u64 {
+        self.last_seen = (arrival, arrival);
+        self.granted += 1;
+        if self.background && self.current.is_some() {
+            self.taken = self.granted;
+        }
+        self.granted
+    }
+
+    /// A release became no job.
+    pub(super) fn see(&mut self, arrival: Option<Instant>, now: Instant) {
+        self.last_seen = match arrival {
+            Some(arrival) => (arrival, arrival),
+            None => (self.last_seen.0, now),
+        };
+    }
+
+    /// The thread turns to a job: its budget is the job's own allotment, or what the job before
+    /// left of a later one.
+    pub(super) fn take_allotment(&mut self, job: &OpenJob) {
+        let renewed = matches!(self.constraint.class, Class::Reservation { .. });
+        if self.taken < job.allotment || renewed {
+            self.taken = job.allotment;
+            self.budget = self.allotment();
+            self.debt = 0;
+        } else {
+            self.postpone();
+        }
+    }
+
+    /// A job on a later allotment is as urgent as the last release.
+    pub(super) fn postpone(&mut self) {
+        let deadline = |arrival: Instant| match self.constraint.class.relative_deadline() {
+            Some(relative) => arrival.saturating_add(relative),
+            None => Instant::MAX,
+        };
+        let (from, to) = (deadline(self.last_seen.0), deadline(self.last_seen.1));
+        if let Some(current) = &mut self.current {
+            let (a, b) = current.urgency;
+            current.urgency = (a.max(from), b.max(to));
+        }
     }
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.
@@ -175,13 +272,5 @@ impl Thread {
         let separation = self.constraint.class.min_separation();
         let count = separation.map_or(0, |s| since.ticks() / s.ticks().max(1));
         Some(count + 1)
-    }
-
-    /// The deadline of the latest release that could have come up to `now`.
-    pub(super) fn latest_deadline(&self, now: Instant) -> Instant {
-        match self.constraint.class.relative_deadline() {
-            Some(deadline) => now.saturating_add(deadline),
-            None => Instant::MAX,
-        }
     }
 }

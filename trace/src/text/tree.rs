@@ -6,8 +6,8 @@ use punctual_model::{PolicyKind, Priority, SchedulerId, Server, ServerKind, Span
 use crate::decode::Fields;
 use crate::form;
 
-/// Most places for threads in the queues of all nodes together: what a log says is allocated when it
-/// is run again.
+/// Most places for threads in the queues of all nodes together: what a log says is allocated when
+/// it is run again.
 const MAX_PLACES: usize = 1 << 24;
 
 /// Hands the words of each line to `put`.

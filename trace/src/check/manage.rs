@@ -1,0 +1,376 @@
+//! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
+
+use punctual_kern::{ChildPick, Event, NodeId, NodeTerms, Refusal, Request};
+use punctual_model::{Instant, MAX_DEPTH, ThreadId, Work};
+
+use super::Rule;
+use super::cpu::CpuCheck;
+use super::node::{Answer, ROOT};
+use super::order::Entity;
+
+/// What an entry was asked to do about the tree, until its decision says what became of it.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Why it must be refused.
+    unlawful: Option<String>,
+    /// The refusal that an answer of a child deserves.
+    refusal: Option<Refusal>,
+    /// An answer that holds unless it is refused as stale.
+    tentative: Option<usize>,
+    /// The tree has changed in this entry.
+    changed: bool,
+    /// What a child has to pay for deciding.
+    pays: Option<(usize, u64)>,
+}
+
+impl CpuCheck<'_> {
+    /// A scheduler decided for `executed` ticks.
+    pub(super) fn child_decided(&mut self, executed: u64) {
+        if let Some(child) = self.deciding.filter(|_| executed > 0) {
+            self.asked.pays = Some((child, executed));
+        }
+    }
+
+    /// The core says what a child pays for deciding.
+    pub(super) fn child_charged(&mut self, child: usize, work: Work) {
+        let owed = self.asked.pays.take();
+        if owed != Some((child, work.ticks())) {
+            let (name, work) = (self.node_name(child), work.ticks());
+            let what = format!("{name} is charged {work} ticks for deciding, not {owed:?}");
+            self.violation(Rule::SupplyRespected, what);
+        }
+    }
+
+    /// Looks at what is asked before anything has come of it.
+    pub(super) fn ask(&mut self, event: Event) {
+        match event {
+            Event::ChildPicked(pick) => self.ask_pick(&pick),
+            Event::Manage { by, request } => {
+                self.asked.unlawful = self.why_unlawful(by, &request);
+            }
+            Event::Wake(id) => {
+                let home = self
+                    .find(id)
+                    .map_or(ROOT, |thread| self.threads[thread].home);
+                self.asked.unlawful = self.find(id).and_then(|t| self.why_not_wake(home, t));
+            }
+            _ => {}
+        }
+    }
+
+    /// Holds what became of it against what had to.
+    pub(super) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
+        let asked = std::mem::take(&mut self.asked);
+        if let Some((child, owed)) = asked.pays {
+            let what = format!("{} decided {owed} ticks for nothing", self.node_name(child));
+            self.violation(Rule::SupplyRespected, what);
+        }
+        if let Some(why) = asked.unlawful.filter(|_| refused.is_none()) {
+            self.violation(Rule::PowerRespected, why);
+        }
+        if refused.is_some() && asked.changed {
+            let what = "a request was refused and done all the same".into();
+            self.violation(Rule::EntriesAreWhole, what);
+        }
+        if let (Event::Manage { by, request }, None) = (event, refused) {
+            self.blocked_by(by, &request);
+        }
+        let Event::ChildPicked(pick) = event else {
+            return;
+        };
+        if let Some(child) = asked.tentative.filter(|_| refused.is_some()) {
+            self.nodes[child].answer = None;
+        }
+        // Who is ready changes before a late entry's event, which no record shows.
+        let stale = matches!(refused, Some(Refusal::StalePick(_))) && asked.refusal.is_none();
+        if refused != asked.refusal && !stale && self.lateness() == 0 {
+            let what = format!("{pick:?} got {refused:?}, deserves {:?}", asked.refusal);
+            self.violation(Rule::ChildAnswersChecked, what);
+        }
+    }
+
+    /// A scheduler has blocked a thread, unless that is over at the same instant.
+    fn blocked_by(&mut self, by: NodeId, request: &Request) {
+        let Request::Block {
+            thread,
+            exclusive,
+            until,
+        } = *request
+        else {
+            return;
+        };
+        let (by, thread) = (self.node(by), self.find(thread));
+        let Some(t) = thread.map(|t| &mut self.threads[t]).filter(|t| t.blocked) else {
+            return;
+        };
+        t.timeout = until.or(t.timeout);
+        if exclusive {
+            t.blocker = by;
+        }
+    }
+
+    fn ask_pick(&mut self, pick: &ChildPick) {
+        let child = self.node(pick.child);
+        let Some(child) = child.filter(|_| child == self.deciding) else {
+            self.asked.refusal = Some(Refusal::NotDeciding(pick.child));
+            return;
+        };
+        let node = &self.nodes[child];
+        let thread = pick.thread.map(|id| (id, self.find(id)));
+        let refusal = match thread {
+            Some((id, None)) => Some(Refusal::StaleThread(id)),
+            Some((id, Some(thread))) => {
+                let t = &self.threads[thread];
+                if t.dead {
+                    Some(Refusal::StaleThread(id))
+                } else if t.home != child {
+                    Some(Refusal::NotItsOwn(id))
+                } else {
+                    (!t.ready || t.queue != child).then_some(Refusal::NotReady(id))
+                }
+            }
+            None => None,
+        };
+        let old = node.changed && node.epoch == Some(pick.epoch);
+        let stale = old.then_some(Refusal::StalePick(pick.child));
+        self.asked.refusal = refusal.or(stale);
+        if self.asked.refusal.is_none() {
+            self.asked.tentative = Some(child);
+            let node = &mut self.nodes[child];
+            node.epoch = Some(pick.epoch);
+            node.changed = false;
+            node.answer = Some(Answer {
+                thread: pick.thread,
+                until: pick.until.filter(|until| *until > self.now),
+            });
+        }
+    }
+
+    /// What is ready in a child has changed: its answer counts no more.
+    pub(super) fn forget_answer(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        node.answer = None;
+        node.changed = true;
+    }
+
+    /// The chosen `entity` of a child that decides on its own supply is what it answered; or it is
+    /// asked because no answer stands.
+    pub(super) fn answer_is_kept(
+        &mut self,
+        at: usize,
+        thread: Option<ThreadId>,
+        arm: Option<Instant>,
+    ) {
+        let node = &self.nodes[at];
+        let answer = node.standing(self.now);
+        let standing = answer.map(|answer| answer.thread);
+        let overstays = answer.and_then(|answer| answer.until);
+        let overstays = overstays.is_some_and(|until| arm.is_none_or(|arm| arm > until));
+        let what = match (thread, standing) {
+            _ if !node.own_time => format!("{} is asked to decide", self.node_name(at)),
+            (Some(thread), _) if node.protected == Some(thread) => return,
+            (Some(thread), Some(answer)) if answer == Some(thread) && !overstays => return,
+            (Some(thread), Some(answer)) if answer == Some(thread) => {
+                let name = self.node_name(at);
+                format!("{name}: nothing is armed for the end of its answer")
+            }
+            (None, None) if node.protected.is_none() => return,
+            (Some(thread), _) => {
+                let (name, thread) = (self.node_name(at), self.name(thread.index()));
+                format!("{thread} runs, which {name} did not choose")
+            }
+            (None, _) => format!("{} is asked though its answer stands", self.node_name(at)),
+        };
+        self.violation(Rule::ChildAnswersChecked, what);
+    }
+
+    /// Whether `at` is `above`, or below it.
+    fn is_below(&self, at: usize, above: usize) -> bool {
+        self.lineage(at).any(|node| node == above)
+    }
+
+    /// A node and everything above it.
+    fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(at), |&at| self.nodes[at].parent)
+    }
+
+    fn why_unlawful(&self, by: NodeId, request: &Request) -> Option<String> {
+        let no = |what: &str| Some(format!("{}: {what}", self.described(by)));
+        let Some(by) = self.node(by) else {
+            return no("no such scheduler");
+        };
+        let home_of = |id: ThreadId| {
+            let thread = self.find(id).filter(|&thread| !self.threads[thread].dead)?;
+            Some((thread, self.threads[thread].home))
+        };
+        match *request {
+            Request::Create { home, .. } => match self.node(home) {
+                _ if by != ROOT => no("only the root creates threads"),
+                None => no("creates a thread in no scheduler"),
+                Some(home) => self.why_no_room(home, None),
+            },
+            Request::Grant { thread, to } => match (home_of(thread), self.node(to)) {
+                (Some((_, home)), Some(to)) if home == by && self.nodes[to].parent == Some(by) => {
+                    self.why_no_room(to, Some(by))
+                }
+                _ => no("grants what is not its own, or to what is no child of it"),
+            },
+            Request::Revoke { thread } => match home_of(thread) {
+                Some((_, home)) if home != by && self.is_below(home, by) => None,
+                _ => no("revokes a thread that nobody below it has"),
+            },
+            Request::Lend { to, .. } => match self.node(to) {
+                Some(to) if to != by && self.nodes[to].parent == self.nodes[by].parent => None,
+                _ => no("lends to what is no sibling"),
+            },
+            Request::Demote(node) => match self.node(node) {
+                Some(node) if node != by && self.is_below(node, by) => None,
+                _ => no("demotes what is not below it"),
+            },
+            Request::Promote(_) => {
+                let deep = self.lineage(by).count() > MAX_DEPTH;
+                let leaf = deep || self.nodes[by].own_time || self.nodes[by].order.is_divided();
+                if leaf {
+                    no("promotes where no child can be")
+                } else {
+                    None
+                }
+            }
+            Request::Block { thread, .. } => match home_of(thread) {
+                Some((_, home)) if self.is_below(home, by) => None,
+                _ => no("blocks a thread that is not below it"),
+            },
+            Request::Wake(thread) => match home_of(thread) {
+                Some((thread, home)) if self.is_below(home, by) => self.why_not_wake(by, thread),
+                _ => no("wakes a thread that is not below it"),
+            },
+        }
+    }
+
+    /// Nobody less trusted wakes what a scheduler blocked for itself.
+    fn why_not_wake(&self, by: usize, thread: usize) -> Option<String> {
+        let t = &self.threads[thread];
+        let blocker = t
+            .blocker
+            .filter(|&blocker| t.blocked && !self.is_below(blocker, by))?;
+        let (name, by) = (self.name(thread), self.node_name(by));
+        Some(format!(
+            "{by} wakes {name}, which {} blocked",
+            self.node_name(blocker)
+        ))
+    }
+
+    /// A quota between `home` and `end` that leaves no room for one thread more.
+    fn why_no_room(&self, home: usize, end: Option<usize>) -> Option<String> {
+        let above = self.lineage(home).take_while(|&at| Some(at) != end);
+        let full = above.into_iter().find(|&at| {
+            let mine = |t: &&super::thread::Thread| !t.dead && self.is_below(t.home, at);
+            let count = self.threads.iter().filter(mine).count();
+            self.nodes[at]
+                .quota
+                .is_some_and(|quota| count >= quota as usize)
+        })?;
+        Some(format!(
+            "{} has more threads than its quota",
+            self.node_name(full)
+        ))
+    }
+
+    fn described(&self, id: NodeId) -> String {
+        let node = self.node(id);
+        node.map_or_else(|| format!("{id:?}"), |node| self.node_name(node))
+    }
+
+    /// A thread is in other care.
+    pub(super) fn moved(&mut self, thread: usize, home: NodeId) {
+        self.asked.changed = true;
+        let was_ready = self.threads[thread].ready;
+        self.leave(thread);
+        match self.node(home) {
+            Some(home) => self.threads[thread].home = home,
+            None => self.no_such_scheduler(),
+        }
+        if was_ready {
+            self.enter(thread, self.now);
+        }
+        let asked = matches!(
+            self.event,
+            Some(Event::Manage {
+                request: Request::Grant { .. } | Request::Revoke { .. } | Request::Demote(_),
+                ..
+            })
+        );
+        if !asked {
+            let what = format!("{} moves and nobody asked for it", self.name(thread));
+            self.violation(Rule::PowerRespected, what);
+        }
+    }
+
+    /// A scheduler begins to exist.
+    pub(super) fn promoted(&mut self, id: NodeId, parent: NodeId) {
+        self.asked.changed = true;
+        let asked = match self.event {
+            Some(Event::Manage {
+                by,
+                request: Request::Promote(terms),
+            }) if by == parent => Some(terms),
+            _ => None,
+        };
+        let vacant = |at: &usize| {
+            let node = self.nodes.get(*at);
+            node.is_some_and(|node| !node.alive && node.generation == id.generation())
+        };
+        let (place, parent) = (Some(id.index()).filter(vacant), self.node(parent));
+        match (asked, place, parent) {
+            (Some(terms), Some(at), Some(parent)) => self.install(at, parent, &terms),
+            _ => {
+                let what = "a scheduler exists that nobody asked for".into();
+                self.violation(Rule::PowerRespected, what);
+            }
+        }
+    }
+
+    fn install(&mut self, at: usize, parent: usize, terms: &NodeTerms) {
+        let above = self.nodes[parent].background_at;
+        self.nodes[at].take_terms((at, parent), terms, above);
+    }
+
+    /// A scheduler exists no more, nor what is below it.
+    pub(super) fn scheduler_ended(&mut self, top: usize) {
+        self.asked.changed = true;
+        let gone: Vec<usize> = (0..self.nodes.len())
+            .filter(|&at| self.nodes[at].alive && self.is_below(at, top))
+            .collect();
+        let left = self
+            .threads
+            .iter()
+            .find(|t| !t.dead && gone.contains(&t.home));
+        if let Some(thread) = left.map(|t| t.id.index()) {
+            let what = format!("{} is left without a scheduler", self.name(thread));
+            self.violation(Rule::PowerRespected, what);
+        }
+        let heir = self.nodes[top].parent;
+        for t in &mut self.threads {
+            if t.blocker.is_some_and(|blocker| gone.contains(&blocker)) {
+                t.blocker = heir;
+            }
+        }
+        for at in gone {
+            if let Some(parent) = self.nodes[at].parent {
+                self.nodes[parent].order.leave(Entity::Node(at));
+            }
+            self.nodes[at].end();
+        }
+    }
+
+    /// When the first child that wants nobody to run, though it could, wants to be asked again.
+    pub(super) fn first_answer_ends(&self) -> Option<Instant> {
+        let could = |at: usize| {
+            let mut above = self.lineage(at);
+            above.all(|at| self.nodes[at].is_funded() && !self.nodes[at].order.is_divided())
+        };
+        let idle = (ROOT..self.nodes.len()).filter(|&at| self.nodes[at].ready > 0 && could(at));
+        idle.filter_map(|at| self.nodes[at].standing(self.now)?.until)
+            .min()
+    }
+}

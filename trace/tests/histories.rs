@@ -1,0 +1,393 @@
+//! Random histories of random trees: whatever is asked, the checker finds nothing wrong with what
+//! the core does, and the log runs again.
+
+mod common;
+
+use common::{cpu, periodic};
+use punctual_kern::{
+    ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms, Plan,
+    Request, Shard,
+};
+use punctual_model::{
+    Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
+    SchedulerId, Server, ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Work,
+};
+use punctual_policy::AnyHierarchy;
+use punctual_trace::{
+    Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo, check, replay, text,
+};
+
+/// Steele, Lea and Flood's SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn small(&mut self, n: u64) -> u32 {
+        u32::try_from(self.below(n)).expect("small")
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[usize::try_from(self.below(all.len() as u64)).expect("small")]
+    }
+}
+
+const THREADS: u64 = 7;
+const NODES: u64 = 4;
+
+fn ticks(n: u64) -> Span {
+    Span::from_ticks(n)
+}
+
+fn server(dice: &mut Dice) -> Server {
+    let period = 4 + dice.below(40);
+    Server {
+        kind: dice.of(&ServerKind::ALL),
+        budget: Work::from_ticks(1 + dice.below(period / 2)),
+        period: ticks(period),
+    }
+}
+
+fn policy(dice: &mut Dice) -> PolicyKind {
+    let timeslice = ticks(1 + dice.below(6));
+    dice.of(&[
+        PolicyKind::FixedPriority { preemptive: true },
+        PolicyKind::FixedPriority { preemptive: true },
+        PolicyKind::FixedPriority { preemptive: false },
+        PolicyKind::EarliestDeadlineFirst,
+        PolicyKind::Fifo,
+        PolicyKind::RoundRobin { timeslice },
+    ])
+}
+
+fn task(dice: &mut Dice, index: u64) -> Task {
+    let period = 5 + dice.below(60);
+    let amount = Work::from_ticks(1 + dice.below(period / 4 + 1));
+    let period = ticks(period);
+    let mut task = periodic(&format!("t{index}"), 0, 1, 0, dice.small(9));
+    let periodic = Class::Periodic {
+        period,
+        wcet: amount,
+        relative_deadline: period,
+    };
+    let sporadic = Class::Sporadic {
+        min_separation: period,
+        wcet: amount,
+        relative_deadline: period,
+    };
+    let reservation = Class::Reservation {
+        period,
+        slice: amount,
+    };
+    let once = Class::Once {
+        size: amount,
+        relative_deadline: period,
+    };
+    let classes = [periodic, periodic, sporadic, reservation, once];
+    task.class = match dice.below(6) {
+        5 => Class::Aperiodic,
+        class => classes[usize::try_from(class).expect("small")],
+    };
+    task.on_overrun = dice.of(&[
+        OnOverrun::Throttle,
+        OnOverrun::Demote,
+        OnOverrun::Stop,
+        OnOverrun::Signal,
+    ]);
+    task.late = dice.of(&[Late::Queue { backlog: 3 }, Late::Skip]);
+    task.phase = ticks(dice.below(20));
+    task
+}
+
+/// A tree of up to four schedulers with up to seven tasks, and room for more of both.
+fn system(dice: &mut Dice) -> System {
+    let divided = dice.one_in(4);
+    let frame = PolicyKind::Tdm {
+        frame: ticks(20),
+        scheduling: ticks(1),
+    };
+    let root = if divided { frame } else { policy(dice) };
+    let mut system = System {
+        cpus: vec![cpu("0", root)],
+        ..System::default()
+    };
+    let nodes = 1 + dice.below(NODES);
+    for index in 0..nodes {
+        let below = (0..index).filter(|at| {
+            let above = &system.schedulers[usize::try_from(*at).expect("small")];
+            above.trust == Trust::Inline
+        });
+        let below: Vec<u64> = below.collect();
+        let nested = !below.is_empty() && dice.one_in(2);
+        let parent = nested.then(|| SchedulerId(u16::try_from(dice.of(&below)).expect("small")));
+        let supply = match parent {
+            None if divided => Supply::Slots(vec![Slot {
+                at: ticks(index * 4),
+                length: ticks(3),
+            }]),
+            _ if dice.one_in(4) && root != PolicyKind::EarliestDeadlineFirst => Supply::Shared,
+            _ => Supply::Server(server(dice)),
+        };
+        system.schedulers.push(Scheduler {
+            name: format!("s{index}"),
+            cpu: CpuId(0),
+            parent,
+            policy: policy(dice),
+            priority: Priority::new(dice.small(9)),
+            supply,
+            trust: dice.of(&[Trust::Inline, Trust::Inline, Trust::OwnTime]),
+            quota: dice.one_in(4).then(|| 8 + dice.small(3)),
+        });
+    }
+    for index in 0..THREADS {
+        let mut task = task(dice, index);
+        let mut home = dice.below(nodes + 1);
+        if divided && system.tasks.iter().any(|t| t.scheduler.is_none()) {
+            home = home.max(1);
+        }
+        task.scheduler = home
+            .checked_sub(1)
+            .map(|at| SchedulerId(u16::try_from(at).expect("small")));
+        if task.scheduler.is_none() && divided {
+            task.slots = vec![Slot {
+                at: ticks(16),
+                length: ticks(3),
+            }];
+        }
+        system.tasks.push(task);
+    }
+    system
+}
+
+fn any_thread(dice: &mut Dice) -> ThreadId {
+    ThreadId::new(dice.small(THREADS + 3), u32::from(dice.one_in(6)))
+}
+
+fn any_node(dice: &mut Dice) -> NodeId {
+    let index = u16::try_from(dice.below(NODES + 2)).expect("small");
+    NodeId::new(index, u16::from(dice.one_in(6)))
+}
+
+fn any_constraint(dice: &mut Dice) -> Constraint {
+    let task = task(dice, 9);
+    Constraint::of_task(&task, 9)
+}
+
+fn request(dice: &mut Dice, now: Instant) -> Request {
+    let (thread, node) = (any_thread(dice), any_node(dice));
+    let until = dice
+        .one_in(2)
+        .then(|| now.saturating_add(ticks(dice.below(30))));
+    match dice.below(9) {
+        0 => Request::Create {
+            home: node,
+            constraint: any_constraint(dice),
+        },
+        1 | 2 => Request::Grant { thread, to: node },
+        3 => Request::Revoke { thread },
+        4 => Request::Promote(NodeTerms {
+            supply: match dice.below(4) {
+                0 => Grant::Shared,
+                1 => Grant::Slots,
+                _ => Grant::Server(server(dice)),
+            },
+            priority: Priority::new(dice.small(9)),
+            order: 20 + dice.small(4),
+            trust: dice.of(&[Trust::Inline, Trust::OwnTime]),
+            quota: dice.one_in(3).then(|| dice.small(4)),
+        }),
+        5 if dice.one_in(2) => Request::Demote(node),
+        6 => Request::Block {
+            thread,
+            exclusive: dice.one_in(2),
+            until,
+        },
+        _ => Request::Wake(thread),
+    }
+}
+
+type Machine = Shard<AnyHierarchy>;
+
+fn event(dice: &mut Dice, shard: &Machine, last: &Decision) -> Event {
+    let now = shard.now();
+    if let Next::RunChild(child) = last.next
+        && !dice.one_in(4)
+    {
+        return Event::ChildPicked(pick(dice, shard, child));
+    }
+    let (thread, node) = (any_thread(dice), any_node(dice));
+    let by = if dice.one_in(3) { NodeId::ROOT } else { node };
+    match dice.below(26) {
+        0..=6 => Event::Tick,
+        7..=10 => Event::Complete,
+        11 => Event::Block { until: None },
+        12 => Event::Block {
+            until: Some(now.saturating_add(ticks(dice.below(30)))),
+        },
+        13 => Event::Yield,
+        14 if dice.one_in(8) => Event::Exit,
+        15 if dice.one_in(8) => Event::Kill(thread),
+        16 if dice.one_in(3) => Event::Create(any_constraint(dice)),
+        17 if dice.one_in(4) => Event::Change {
+            thread,
+            constraint: any_constraint(dice),
+        },
+        18 => Event::Protect,
+        19 => Event::Unprotect,
+        20 | 21 => Event::Wake(shard.running().unwrap_or(thread)),
+        22 => Event::Missing {
+            span: ticks(dice.below(9)),
+            cause: MissingCause::Stolen,
+        },
+        23 => Event::Arrive {
+            thread,
+            arrival: now,
+        },
+        _ => Event::Manage {
+            by,
+            request: request(dice, now),
+        },
+    }
+}
+
+/// An answer of a child: mostly lawful.
+fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
+    let ready: Vec<ThreadId> = shard.ready_in(child).map(|(thread, _)| thread).collect();
+    let thread = match dice.below(8) {
+        0 => None,
+        1 => Some(any_thread(dice)),
+        _ => (!ready.is_empty()).then(|| dice.of(&ready)),
+    };
+    let epoch = shard.epoch(child).unwrap_or(0);
+    ChildPick {
+        child: if dice.one_in(9) {
+            any_node(dice)
+        } else {
+            child
+        },
+        epoch: epoch.wrapping_sub(u32::from(dice.one_in(9))),
+        thread,
+        until: dice
+            .one_in(2)
+            .then(|| shard.now().saturating_add(ticks(dice.below(12)))),
+    }
+}
+
+/// One history; entries come up to `late` ticks after their armed instants.
+fn history(seed: u64, late: u64) -> Log {
+    let mut dice = Dice(seed);
+    let system = system(&mut dice);
+    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let room = &mut plan.cpus[0].capacity;
+    (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
+    for slot in &mut plan.cpus[0].slots {
+        // Children come after all threads among the entities.
+        if slot.entity as usize >= system.tasks.len() {
+            slot.entity += 3;
+        }
+    }
+    let cpu_plan = &plan.cpus[0];
+    let mut shard = cpu_plan
+        .build(AnyHierarchy::new(cpu_plan))
+        .expect("a plan that hangs together");
+    let mut recorder = Recorder::with_capacity(1 << 20).expect("memory");
+    let mut now = Instant::ZERO;
+    let mut last = shard.handle(now, Event::Tick, &mut recorder);
+    for _ in 0..400 {
+        let armed = last.arm.unwrap_or(now.saturating_add(ticks(30)));
+        let room = armed.since(now).ticks() + if dice.one_in(4) { late } else { 0 };
+        let step = if dice.one_in(3) {
+            room
+        } else {
+            dice.below(6).min(room)
+        };
+        now = now.saturating_add(ticks(step));
+        let mut what = event(&mut dice, &shard, &last);
+        if let Event::Arrive { arrival, .. } = &mut what {
+            *arrival = now;
+        }
+        last = shard.handle(now, what, &mut recorder);
+        if let Event::Missing { .. } = what {
+            last = shard.handle(now, Event::Tick, &mut recorder);
+        }
+        while shard.take_message().is_some() {}
+    }
+    log(system, plan, recorder, now, seed)
+}
+
+fn log(system: System, plan: Plan, recorder: Recorder, end: Instant, seed: u64) -> Log {
+    let (records, lost_from) = recorder.finish();
+    let info = |task: &Task| TaskInfo {
+        name: task.name.clone(),
+        ..TaskInfo::default()
+    };
+    Log {
+        header: Header {
+            platform: "none".into(),
+            mode: Mode::Virtual,
+            lost: Vec::new(),
+            tool: String::new(),
+            source: String::new(),
+            machine: Vec::new(),
+            seed,
+            duration: end.since(Instant::ZERO),
+            end,
+            stopped: None,
+            faults: Vec::new(),
+        },
+        plan,
+        tasks: system.tasks.iter().map(info).collect(),
+        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+        resources: Vec::new(),
+        cpus: vec![CpuLog {
+            name: "0".into(),
+            host: None,
+            counters: Counters::default(),
+            lost_from,
+            records,
+        }],
+        oracle: None,
+    }
+}
+
+#[test]
+fn whatever_is_asked_of_a_tree_the_checker_finds_nothing_wrong_with_the_core() {
+    for seed in 0..300 {
+        let log = history(seed, 0);
+        let found = check(&log);
+        assert!(found.is_empty(), "seed {seed}: {}", found[0]);
+    }
+}
+
+#[test]
+fn late_entries_are_no_reason_to_accuse_the_core() {
+    for seed in 0..300 {
+        let log = history(seed, 9);
+        let found = check(&log);
+        assert!(found.is_empty(), "seed {seed}: {}", found[0]);
+    }
+}
+
+#[test]
+fn every_history_is_written_read_and_run_again() {
+    for seed in 0..60 {
+        let log = history(seed, 5);
+        let mut bytes = Vec::new();
+        text::write(&log, &mut bytes).expect("memory takes it");
+        let again =
+            text::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        assert_eq!(again, log, "seed {seed}");
+        let stats =
+            replay(&again, AnyHierarchy::new).unwrap_or_else(|d| panic!("seed {seed}: {d}"));
+        assert!(stats.decisions > 300, "seed {seed}: {stats:?}");
+    }
+}
