@@ -1,7 +1,7 @@
 //! What schedulers of a tree ask of each other: the operations on the tree itself.
 //!
-//! A scheduler has power over the threads and schedulers of its own subtree and nothing else. Source:
-//! Composite paper §2, Table 1. Each request is refused whole or done whole.
+//! A scheduler has power over the threads and schedulers of its own subtree and nothing else.
+//! Source: Composite paper §2, Table 1. Each request is refused whole or done whole.
 
 use punctual_model::{Instant, ThreadId, Work};
 

@@ -24,8 +24,9 @@ pub enum AnyPolicy {
 }
 
 impl AnyPolicy {
-    /// The policy of a CPU or scheduler in a file, for entities with an index below `capacity`. The
-    /// spans of `kind` count ticks of the platform; `slots` are those of a policy that divides time.
+    /// The policy of a CPU or scheduler in a file, for entities with an index below `capacity`.
+    /// The spans of `kind` count ticks of the platform; `slots` are those of a policy that divides
+    /// time.
     pub fn new(
         kind: PolicyKind,
         capacity: usize,

@@ -59,34 +59,63 @@ macro_rules! each {
     };
 }
 
+/// Methods that pass on what they are told, by their signatures without `self`.
+macro_rules! forward {
+    (ref $(fn $name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {$(
+        #[inline]
+        fn $name(&self, $($arg: $of),*) -> $answer {
+            each!(self, h => h.$name($($arg),*))
+        }
+    )*};
+    (mut $(fn $name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {$(
+        #[inline]
+        fn $name(&mut self, $($arg: $of),*) -> $answer {
+            each!(self, h => h.$name($($arg),*))
+        }
+    )*};
+}
+
 impl Hierarchy for AnyHierarchy {
-    fn nodes(&self) -> usize {
-        each!(self, h => h.nodes())
+    forward! { ref
+        fn nodes() -> usize;
+        fn holds(thread: ThreadId) -> bool;
+        fn next_timer() -> Option<Instant>;
+        fn permit(by: NodeId, request: &Request) -> Result<(), Refusal>;
+        fn permit_wake(thread: ThreadId) -> Result<(), Refusal>;
+        fn parent(node: NodeId) -> Option<NodeId>;
+        fn is_in_subtree(thread: ThreadId, node: NodeId) -> bool;
+        fn closest_common(a: ThreadId, b: ThreadId) -> NodeId;
+        fn epoch(child: NodeId) -> Option<u32>;
+        fn is_ready_in(thread: ThreadId, child: NodeId) -> bool;
+        fn fits(thread: ThreadId, length: Work) -> bool;
+        fn child_towards(common: NodeId, thread: ThreadId) -> Option<NodeId>;
+        fn check() -> Result<(), &'static str>;
     }
-    #[inline]
-    fn begin(&mut self, now: Instant) {
-        each!(self, h => h.begin(now));
+
+    forward! { mut
+        fn begin(now: Instant) -> ();
+        fn attach(thread: ThreadId, home: NodeId) -> Result<(), Refusal>;
+        fn detach(thread: ThreadId) -> ();
+        fn wake(now: Instant, since: Instant, thread: ThreadId, a: &Attributes, band: Band) -> ();
+        fn block(now: Instant, thread: ThreadId, band: Band) -> ();
+        fn update(thread: ThreadId, attributes: &Attributes, band: Band) -> ();
+        fn yield_now(thread: ThreadId, band: Band) -> ();
+        fn hold(thread: ThreadId, band: Band) -> ();
+        fn release(thread: ThreadId) -> ();
+        fn pick(now: Instant) -> Choice;
+        fn block_for(thread: ThreadId, by: NodeId) -> ();
+        fn lend(now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal>;
+        fn rehome(thread: ThreadId, home: NodeId) -> ();
+        fn promote(parent: NodeId, terms: &NodeTerms) -> Option<NodeId>;
+        fn demote(now: Instant, node: NodeId) -> ();
+        fn child_picked(now: Instant, pick: &ChildPick) -> Result<(), Refusal>;
+        fn park(now: Instant, thread: ThreadId, length: Work) -> ();
+        fn unpark(now: Instant, thread: ThreadId) -> ();
+        fn take_fitting(now: Instant) -> Option<ThreadId>;
+        fn overrun(now: Instant, thread: ThreadId, most: Option<Work>) -> ();
+        fn raise(child: NodeId, priority: Option<Priority>) -> ();
     }
-    fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
-        each!(self, h => h.attach(thread, home))
-    }
-    fn detach(&mut self, thread: ThreadId) {
-        each!(self, h => h.detach(thread));
-    }
-    #[inline]
-    fn wake(&mut self, now: Instant, since: Instant, t: ThreadId, a: &Attributes, band: Band) {
-        each!(self, h => h.wake(now, since, t, a, band));
-    }
-    #[inline]
-    fn block(&mut self, now: Instant, thread: ThreadId, band: Band) {
-        each!(self, h => h.block(now, thread, band));
-    }
-    fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        each!(self, h => h.update(thread, attributes, band));
-    }
-    fn yield_now(&mut self, thread: ThreadId, band: Band) {
-        each!(self, h => h.yield_now(thread, band));
-    }
+
     #[inline]
     fn charge<S: Sink>(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, s: &mut S) {
         each!(self, h => h.charge(now, t, band, work, s));
@@ -94,91 +123,8 @@ impl Hierarchy for AnyHierarchy {
     fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
         each!(self, h => h.charge_child(now, child, work, sink));
     }
-    fn hold(&mut self, thread: ThreadId, band: Band) {
-        each!(self, h => h.hold(thread, band));
-    }
-    #[inline]
-    fn release(&mut self, thread: ThreadId) {
-        each!(self, h => h.release(thread));
-    }
-    fn holds(&self, thread: ThreadId) -> bool {
-        each!(self, h => h.holds(thread))
-    }
     #[inline]
     fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {
         each!(self, h => h.serve_timers(now, strictly, sink));
-    }
-    #[inline]
-    fn next_timer(&self) -> Option<Instant> {
-        each!(self, h => h.next_timer())
-    }
-    #[inline]
-    fn pick(&mut self, now: Instant) -> Choice {
-        each!(self, h => h.pick(now))
-    }
-    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
-        each!(self, h => h.permit(by, request))
-    }
-    #[inline]
-    fn permit_wake(&self, thread: ThreadId) -> Result<(), Refusal> {
-        each!(self, h => h.permit_wake(thread))
-    }
-    fn block_for(&mut self, thread: ThreadId, by: NodeId) {
-        each!(self, h => h.block_for(thread, by));
-    }
-    fn lend(&mut self, now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal> {
-        each!(self, h => h.lend(now, by, to, work))
-    }
-    fn rehome(&mut self, thread: ThreadId, home: NodeId) {
-        each!(self, h => h.rehome(thread, home));
-    }
-    fn promote(&mut self, parent: NodeId, terms: &NodeTerms) -> Option<NodeId> {
-        each!(self, h => h.promote(parent, terms))
-    }
-    fn demote(&mut self, now: Instant, node: NodeId) {
-        each!(self, h => h.demote(now, node));
-    }
-    fn parent(&self, node: NodeId) -> Option<NodeId> {
-        each!(self, h => h.parent(node))
-    }
-    fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
-        each!(self, h => h.is_in_subtree(thread, node))
-    }
-    fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
-        each!(self, h => h.closest_common(a, b))
-    }
-    fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
-        each!(self, h => h.child_picked(now, pick))
-    }
-    fn epoch(&self, child: NodeId) -> Option<u32> {
-        each!(self, h => h.epoch(child))
-    }
-    fn is_ready_in(&self, thread: ThreadId, child: NodeId) -> bool {
-        each!(self, h => h.is_ready_in(thread, child))
-    }
-    fn fits(&self, thread: ThreadId, length: Work) -> bool {
-        each!(self, h => h.fits(thread, length))
-    }
-    fn park(&mut self, now: Instant, thread: ThreadId, length: Work) {
-        each!(self, h => h.park(now, thread, length));
-    }
-    fn unpark(&mut self, now: Instant, thread: ThreadId) {
-        each!(self, h => h.unpark(now, thread));
-    }
-    #[inline]
-    fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
-        each!(self, h => h.take_fitting(now))
-    }
-    fn overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
-        each!(self, h => h.overrun(now, thread, most));
-    }
-    fn child_towards(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
-        each!(self, h => h.child_towards(common, thread))
-    }
-    fn raise(&mut self, child: NodeId, priority: Option<Priority>) {
-        each!(self, h => h.raise(child, priority));
-    }
-    fn check(&self) -> Result<(), &'static str> {
-        each!(self, h => h.check())
     }
 }

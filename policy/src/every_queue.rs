@@ -1,8 +1,8 @@
 //! Spreading work that has not started: an idle CPU looks at every other queue, once.
 //!
-//! Source: Slite paper §VII.B: a random queue that has not been tried yet, until none is left. Work-
-//! conserving, since no job waits unstarted while a CPU has looked everywhere and found nothing, and
-//! bounded, since no queue is tried twice. Gives up: the constant cost of two looks.
+//! Source: Slite paper §VII.B: a random queue that has not been tried yet, until none is left. No
+//! job waits unstarted while a CPU has looked everywhere and found nothing (work conservation), and
+//! no queue is tried twice (a bound). Gives up: the constant cost of two looks.
 
 /// From which CPU the idle CPU `me` takes a job: the first other that holds one that has not
 /// started, from a random one on, going around once. O(CPUs).

@@ -1,9 +1,9 @@
 //! Scheduling policies: which ready thread runs next, one safe file each.
 //!
-//! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s, admission
-//! is `analysis`'. A server says when a budget comes and goes. Each is at most 150 code lines (held by `cargo xtask tidy`), names its source
-//! and says what it gives up. All break ties by the earlier release, then by the order in the file,
-//! so that equal runs give equal decisions.
+//! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s,
+//! admission is `analysis`'. A server says when a budget comes and goes. Each is at most 150 code
+//! lines (held by `cargo xtask tidy`), names its source and says what it gives up. All break ties
+//! by the earlier release, then by the order in the file, so that equal runs give equal decisions.
 #![no_std]
 #![forbid(unsafe_code)]
 

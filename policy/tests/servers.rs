@@ -152,8 +152,8 @@ fn a_sporadic_server_merges_late_and_never_gains() {
     while let Some(next) = s.next() {
         back.push((next, s.timer(next) - 8));
     }
-    // Use n began at 2n and is due at 100 + 2n. What could not be kept apart comes with a later one,
-    // at the latest with the last, at 122.
+    // Use n began at 2n and is due at 100 + 2n. What could not be kept apart comes with a later
+    // one, at the latest with the last, at 122.
     assert_eq!(back.first(), Some(&(100, 1)));
     assert_eq!(back.last(), Some(&(122, 12)));
     for (at, sum) in &back {

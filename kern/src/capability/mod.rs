@@ -88,8 +88,8 @@ impl fmt::Display for CapabilityError {
 
 impl core::error::Error for CapabilityError {}
 
-/// What each scheduler that delegated a capability thinks of its urgency; larger is more urgent. Wide
-/// enough for instants, so that a scheduler may order by deadline (Slite paper §V.A).
+/// What each scheduler that delegated a capability thinks of its urgency; larger is more urgent.
+/// Wide enough for instants, so that a scheduler may order by deadline (Slite paper §V.A).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Opinions {
     list: [Option<(NodeId, u64)>; MAX_DELEGATIONS],
@@ -123,7 +123,8 @@ impl Opinions {
         }
     }
 
-    /// Whether everybody who has a say in both finds this one at least as urgent, and somebody more.
+    /// Whether everybody who has a say in both finds this one at least as urgent, and somebody
+    /// more.
     pub(super) fn outrank(&self, other: &Opinions) -> bool {
         let mut higher = false;
         for (scheduler, urgency) in self.iter() {

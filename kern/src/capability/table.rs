@@ -71,8 +71,9 @@ impl Capabilities {
         Ok(id)
     }
 
-    /// `by` hands `time` of its capability `from` to `to`, as work of this urgency to `by` (larger: more urgent). The new
-    /// capability keeps the opinions of all who delegated before. O(delegations).
+    /// `by` hands `time` of its capability `from` to `to`, as work of this urgency to `by`
+    /// (larger: more urgent). The new capability keeps the opinions of all who delegated before.
+    /// O(delegations).
     ///
     /// # Errors
     /// Not `by`'s, too little time, no room, or too many delegations.
@@ -99,9 +100,9 @@ impl Capabilities {
         Ok(id)
     }
 
-    /// `by` gives `time` of its capability `from` to another capability. Whoever has a say in either
-    /// has one in the receiver from now on, and the lower one counts: no urgency is gained. Who
-    /// delegated to both finds it in the ledger. O(delegations²).
+    /// `by` gives `time` of its capability `from` to another capability. Whoever has a say in
+    /// either has one in the receiver from now on, and the lower one counts: no urgency is gained.
+    /// Who delegated to both finds it in the ledger. O(delegations²).
     ///
     /// # Errors
     /// Not `by`'s, too little time, too many delegations, or no room in the ledger.
@@ -183,8 +184,8 @@ impl Capabilities {
         Ok(covered)
     }
 
-    /// Whether work on `a` preempts work on `b`: every scheduler that delegated to both finds `a` at
-    /// least as urgent, and one more urgent. Nobody in common: no. O(delegations²).
+    /// Whether work on `a` preempts work on `b`: every scheduler that delegated to both finds `a`
+    /// at least as urgent, and one more urgent. Nobody in common: no. O(delegations²).
     ///
     /// # Errors
     /// One was revoked, or never was.

@@ -90,7 +90,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         }
     }
 
-    /// Something changed in the subtree of `at`: nobody on the way up has a reason to rest any more.
+    /// Something changed in the subtree of `at`: nobody on the way up has a reason to rest any
+    /// more.
     pub(super) fn stir(&mut self, now: Instant, at: u16) {
         if self.resting == 0 {
             return;

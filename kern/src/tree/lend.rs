@@ -1,9 +1,9 @@
 //! A scheduler lends budget to a sibling: time moves, it is not made.
 //!
 //! What is lent counts as used by the lender, whose rule brings it back as if its own subtree had
-//! executed it, and is there for the borrower until the end of the lender's budget: so in any window
-//! the two together execute no more than their servers give. Their parent sees it. Source: the
-//! delegation of temporal capabilities (Slite paper §V.A), on servers.
+//! executed it, and is there for the borrower until the end of the lender's budget: so in any
+//! window the two together execute no more than their servers give. Their parent sees it. Source:
+//! the delegation of temporal capabilities (Slite paper §V.A), on servers.
 
 use punctual_model::{Instant, Span, Work};
 

@@ -15,9 +15,9 @@
 //! tree), `check` (the invariants). The depth is bounded by
 //! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
 //!
-//! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server or
-//! slots, else the root), below everything else of that node and charged to its supply: it never
-//! delays real-time work of other nodes beyond what their supply allows.
+//! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
+//! or slots, else the root), below everything else of that node and charged to its supply: it
+//! never delays real-time work of other nodes beyond what their supply allows.
 //!
 //! Sources: Composite paper §2; Regehr and Stankovic 2001 (hierarchies).
 

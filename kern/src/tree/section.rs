@@ -1,10 +1,9 @@
-//! What locks need of a tree: sections that outlive a budget, that wait for one, or that raise a
-//! scheduler.
+//! What locks need of a tree: budgets overrun or waited for, and schedulers raised.
 //!
 //! A holder whose server runs out may *overrun*: it alone goes on, for at most what its section may
 //! still take, and the server pays back from its next budget (Davis and Burns 2006). Or the section
-//! is not begun: its thread is *parked* until every server above it has enough (SIRAP, Behnam et al.
-//! 2007). A resource between schedulers *raises* the holder's at the closest common one.
+//! is not begun: its thread is *parked* until every server above it has enough (SIRAP, Behnam et
+//! al. 2007). A resource between schedulers *raises* the holder's at the closest common one.
 
 use punctual_model::{Instant, Priority, ThreadId, Work};
 
@@ -104,8 +103,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         self.offer_path(now, self.home_of(thread));
     }
 
-    /// Who goes on below a node whose budget is used up, and for how long: of those in a section the
-    /// one that began last, since sections of one CPU nest. O(overruns · depth).
+    /// Who goes on below a node whose budget is used up, and for how long: of those in a section
+    /// the one that began last, since sections of one CPU nest. O(overruns · depth).
     pub(super) fn overdrawer(&self, at: u16) -> Option<(ThreadId, Work)> {
         let may = |overrun: &&Overrun| {
             let place = &self.places[overrun.thread.index()];
