@@ -116,7 +116,9 @@ impl<H: Hierarchy> Shard<H> {
                 Instant::MAX => now,
                 deadline => {
                     let separation = t.constraint.class.min_separation();
-                    let next = t.last_arrival.saturating_add(separation.unwrap_or_default());
+                    let next = t
+                        .last_arrival
+                        .saturating_add(separation.unwrap_or_default());
                     deadline.max(next).max(now)
                 }
             }
