@@ -14,8 +14,9 @@
 //! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
-//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis`
-//! (parameters that work), `hyperperiod` (a second opinion: every job, simulated).
+//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`,
+//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a second opinion: every
+//! job, simulated), `transition` (changes of a running system).
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
 //! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
@@ -52,6 +53,7 @@ mod slack;
 mod spuri;
 mod supply;
 mod synthesis;
+mod transition;
 mod tree;
 mod utilization;
 mod verdict;
@@ -63,6 +65,7 @@ pub use error::AnalysisError;
 pub use fix::{Fix, FixTarget};
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
+pub use transition::{Transition, When, admit_transition};
 pub use verdict::{
     CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject,
     TaskVerdict, Term, Test, Verdict, Witness,
