@@ -15,8 +15,8 @@
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
 //! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`,
-//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a second opinion: every
-//! job, simulated), `transition` (changes of a running system).
+//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a second opinion:
+//! every job, simulated), `transition` (changes of a running system).
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
 //! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.

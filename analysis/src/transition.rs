@@ -1,10 +1,10 @@
 //! Changes of a running system: from when on both what was and what will be are kept
 //!
-//! Two admitted systems do not make an admitted change. A task that leaves and comes back with other
-//! constraints at its zero-lag instant (when its next job could have come, or at its last deadline
-//! if that is later; `kern` waits for it) may have demanded its old share just before, and demand
-//! its new one just after: under EDF three tasks (1, 2, 2) → (2, 10, 3) beside (3, 10, 5) miss, though
-//! both pairs are feasible and the old task has no lag. The bandwidth is free; the burst is not.
+//! Two admitted systems do not make an admitted change. A task that leaves and comes back with
+//! other constraints at its zero-lag instant (when its next job could have come, or at its last
+//! deadline if that is later; `kern` waits for it) may have demanded its old share just before, and
+//! demand its new one just after. Under EDF (C, T, D) = (1, 2, 2) may not become (2, 10, 3) beside
+//! (3, 10, 5) at zero lag, though both pairs are feasible. The bandwidth is free; the burst is not.
 //!
 //! Each rule below makes the change safe from some instant on; the first that applies counts:
 //! 1. *A task joins*: at once. The tests hold for first arrivals at any instant.

@@ -10,7 +10,7 @@ use punctual_model::{
 
 use crate::output;
 
-/// The certificate of a verdict. Bounds that the certificate cannot have as sharp are remarked upon.
+/// The certificate of a verdict. Bounds that it cannot have as sharp are remarked upon.
 pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<Certificate, String> {
     let plain = plain(system);
     if verdict.admitted {

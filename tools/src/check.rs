@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Look for parameters with which it is admitted, and print what has to change
     #[arg(long, value_enum, value_name = "WHAT")]
     suggest: Option<suggest::Wanted>,
-    /// Simulate every job until all repeats, where arrivals are known, and show it beside the bounds
+    /// Simulate every job until all repeats, where arrivals are known, beside the bounds
     #[arg(long)]
     simulate: bool,
     /// Write a certificate of the verdict, for `punctual verify`

@@ -10,8 +10,8 @@
 //!    sections and ceilings.
 //! 2. A precedence within the node orders its two tasks: the predecessor is the more urgent.
 //!    Precedence from outside the node violates 1 when waiting for it can delay, and is refused.
-//! 3. Nodes are assigned one after the other, from the roots down. For trees the result is admitted,
-//!    but a failure is not final: it may lie in the order of another node.
+//! 3. Nodes are assigned one after the other, from the roots down. For trees the result is
+//!    admitted, but a failure is not final: it may lie in the order of another node.
 //!
 //! Sources: Audsley 1991 and 2001; Davis and Burns 2011, Theorem 1 and §3.
 

@@ -102,8 +102,8 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Puts a pending change in force. Zero lag is reached when the next job could have come, or at
-    /// the last absolute deadline if that is later: from then on the bandwidth of the old constraint
-    /// is free. (At a deadline before the end of the period the last job is still ahead of its rate.)
+    /// the last absolute deadline if that is later: from then on the bandwidth of the old
+    /// constraint is free. (At a nearer deadline the last job is still ahead of its rate.)
     pub(super) fn commit_change<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(constraint) = t.change.take() else {
