@@ -175,7 +175,7 @@ fn entity(system: &System, node: &Node, index: usize) -> Result<EntityClaim, Why
         _ if !jobs.is_empty() => {
             let responses = jobs
                 .iter()
-                .map(|j| j.completion.saturating_sub(j.offset) + jitter);
+                .map(|j| j.completion.saturating_sub(j.offset).saturating_add(jitter));
             responses.max().unwrap_or(u64::MAX)
         }
         Policy::Edf => window::narrow(own.deadline),
@@ -263,13 +263,14 @@ fn check_limit(system: &System, cpu: usize) -> Result<(), Why> {
             .iter()
             .filter(|c| matches!(c.who, Who::Task(_)))
         {
-            sum += share(contender.stream.cost, contender.stream.separation, FINE);
+            let own = share(contender.stream.cost, contender.stream.separation, FINE);
+            sum = sum.saturating_add(own);
         }
     }
     for taking in takings(system, cpu) {
-        sum += share(taking.cost, taking.separation, FINE);
+        sum = sum.saturating_add(share(taking.cost, taking.separation, FINE));
     }
-    if sum * WHOLE > limit * FINE {
+    if sum.saturating_mul(WHOLE) > limit * FINE {
         return Err(Why::new(format!(
             "cpu.{}, used above its limit",
             system.cpus[cpu].name

@@ -90,7 +90,18 @@ impl Node {
                 contenders.extend(server(policy, id, child)?);
             }
         }
+        if matches!(supply, Supply::Server { .. })
+            && let Some((_, task)) = tasks().find(|(_, t)| t.suspension > 0)
+        {
+            return Err(Why::new(format!(
+                "the suspension of {} in a server",
+                task.name
+            )));
+        }
         add_resumes(system, &mut contenders, background);
+        if let Some(large) = contenders.iter().find(|c| c.stream.cost > LIMIT) {
+            return Err(Why::new(format!("the cost of {}", large.name)));
+        }
         Ok(Node {
             name,
             policy,
@@ -143,6 +154,17 @@ fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
         Place::Cpu(cpu) => return Ok(Supply::Whole(takings(system, cpu))),
         Place::Scheduler(id) => &system.schedulers[id],
     };
+    let machine = &system.machine;
+    let costs = [
+        machine.switch,
+        machine.timer,
+        machine.preemption,
+        machine.cache_delay,
+    ];
+    if costs.iter().any(|&cost| cost > 0) {
+        let what = format!("what switching costs the supply of {}", scheduler.name);
+        return Err(Why::new(what));
+    }
     match &scheduler.supply {
         system::Supply::Shared => Err(Why::new(format!(
             "the scheduler {}, which has no supply of its own",
@@ -219,7 +241,9 @@ fn contender(
         }
         _ => (1 + resumes, resumes),
     };
-    let computing = wcet + episodes * episode + timers * u128::from(machine.timer);
+    let computing = wcet
+        .saturating_add(episodes.saturating_mul(episode))
+        .saturating_add(timers.saturating_mul(machine.timer.into()));
     let section = u128::from(task.section);
     let runs_through = match policy {
         Policy::Fifo | Policy::FixedPriority { preemptive: false } => true,
@@ -235,7 +259,7 @@ fn contender(
         });
     let stream = Stream {
         separation: task.separation.map(u128::from),
-        cost: computing + u128::from(task.suspension),
+        cost: computing.saturating_add(task.suspension.into()),
         jitter: task.jitter.into(),
     };
     if stream.separation == Some(0) || stream.cost > LIMIT {
@@ -308,7 +332,12 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
             period,
         } => (kind.as_str(), u128::from(*budget), u128::from(*period)),
     };
-    if matches!(policy, Policy::Tdm { .. }) || budget > period || period == 0 {
+    // Elsewhere a server might keep its siblings away for a whole budget.
+    let preemptive = matches!(
+        policy,
+        Policy::FixedPriority { preemptive: true } | Policy::Edf
+    );
+    if !preemptive || budget > period || period == 0 {
         return Err(Why::new(format!("the server of {}", child.name)));
     }
     let waits = kind == "deferrable";

@@ -11,7 +11,7 @@ use crate::Why;
 /// No number of a certificate is larger: about 146 years.
 pub(crate) const LIMIT: u128 = 1 << 62;
 /// Steps of one iteration; what takes more is not certified.
-const MAX_STEPS: u32 = 1_000_000;
+const MAX_STEPS: u32 = 200_000;
 
 /// A stream of jobs or takings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl Supply {
             return Ok(0);
         }
         match self {
-            Supply::Whole(takings) => climb(work, |t| Ok(work + taken(takings, t))),
+            Supply::Whole(takings) => climb(work, |t| Ok(work.saturating_add(taken(takings, t)))),
             Supply::Slots(frame, slots) => time_in_slots(*frame, slots, work),
             Supply::Server {
                 budget,
@@ -71,7 +71,12 @@ impl Supply {
                     return Err(Why::new("a server without budget"));
                 }
                 let before = (work - 1) / budget;
-                in_range(blackout + before.saturating_mul(*period) + (work - before * budget))
+                let rest = work - before * budget;
+                in_range(
+                    before
+                        .saturating_mul(*period)
+                        .saturating_add(blackout + rest),
+                )
             }
         }
     }
@@ -79,7 +84,8 @@ impl Supply {
 
 /// What is taken in a window of this length.
 pub(crate) fn taken(takings: &[Stream], window: u128) -> u128 {
-    takings.iter().map(|taking| taking.requested(window)).sum()
+    let taken = takings.iter().map(|taking| taking.requested(window));
+    taken.fold(0, u128::saturating_add)
 }
 
 fn time_in_slots(frame: u128, slots: &[(u128, u128)], work: u128) -> Result<u128, Why> {
@@ -108,7 +114,7 @@ fn time_in_slots(frame: u128, slots: &[(u128, u128)], work: u128) -> Result<u128
         frame
     };
     let worst = (0..slots.len()).map(from).max().unwrap_or(frame);
-    in_range(frames.saturating_mul(frame) + worst)
+    in_range(frames.saturating_mul(frame).saturating_add(worst))
 }
 
 /// The least `t >= start` with `f(t) <= t`, for a function that never falls.

@@ -156,7 +156,8 @@ impl<'a> Window<'a> {
     fn done(&self, offset: u128) -> Result<(u128, u128), Why> {
         let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
         let busy = climb(self.supply.time_for(fixed)?, |t| {
-            self.supply.time_for(fixed + self.rivals(t, offset))
+            self.supply
+                .time_for(fixed.saturating_add(self.rivals(t, offset)))
         })?;
         let Supply::Whole(takings) = self.supply else {
             return Ok((busy, busy));
@@ -167,13 +168,18 @@ impl<'a> Window<'a> {
         // What does not preempt it once it has started does not delay it.
         let before = fixed - self.own.stream.cost;
         let start = climb(before, |t| {
-            Ok(before + self.rivals(t + 1, offset) + taken(takings, t + 1))
+            let rivals = self.rivals(t + 1, offset);
+            Ok(rivals
+                .saturating_add(before)
+                .saturating_add(taken(takings, t + 1)))
         })?;
         let start = start.max(offset);
         let soonest = start + self.own.stream.cost;
         let earlier = taken(takings, start + 1);
         let completion = climb(soonest, |t| {
-            let since = (soonest + taken(takings, t)).saturating_sub(earlier);
+            let since = soonest
+                .saturating_add(taken(takings, t))
+                .saturating_sub(earlier);
             Ok(since.max(soonest))
         })?;
         Ok((busy, completion))
@@ -207,14 +213,12 @@ impl<'a> Window<'a> {
         }
         let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
         let all = |t| {
-            self.rivals
-                .iter()
-                .map(|r| r.0.hits.requested(t))
-                .sum::<u128>()
+            let work = self.rivals.iter().map(|r| r.0.hits.requested(t));
+            work.fold(fixed, u128::saturating_add)
         };
         let mut t = busy;
         while t <= next {
-            let done = in_range(self.supply.time_for(fixed + all(t))?)?;
+            let done = in_range(self.supply.time_for(all(t))?)?;
             if done <= t {
                 return Ok(true);
             }
@@ -307,7 +311,7 @@ pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
         if due == 0 {
             break;
         }
-        let due = due + demand_blocking(node, at);
+        let due = due.saturating_add(demand_blocking(node, at));
         let done = node.supply.time_for(due)?;
         if done > at {
             return Err(Why::new(format!(
@@ -343,7 +347,7 @@ pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
 /// What is due and what can be done by `at`.
 pub(crate) fn overdue(node: &Node, cpu: &str, at: u64) -> Result<DemandClaim, Why> {
     let instant = u128::from(at);
-    let due = demand(node, instant) + demand_blocking(node, instant);
+    let due = demand(node, instant).saturating_add(demand_blocking(node, instant));
     // The most work that is done by then: between nothing and all of the time.
     let (mut done, mut not) = (0, instant + 1);
     while not - done > 1 {

@@ -293,3 +293,44 @@ fn a_changed_claim_is_noticed_without_the_digest_and_named() {
         Err(Wrong::Number { .. } | Wrong::Verdict(_))
     ));
 }
+
+#[test]
+fn no_number_makes_the_checker_panic() {
+    let mut trees = system(FP, &[(2, 20, 20), (1, 30, 30)]);
+    trees.schedulers.push(Scheduler {
+        name: "app".into(),
+        cpu: 0,
+        parent: None,
+        policy: Policy::Edf,
+        priority: 9,
+        supply: Supply::Server {
+            kind: "polling".into(),
+            budget: 3,
+            period: 5,
+        },
+    });
+    trees.tasks[0].scheduler = Some(0);
+    let turns = system(
+        Policy::RoundRobin { timeslice: 2 },
+        &[(2, 20, 20), (1, 30, 30)],
+    );
+    let mut divided = system(Policy::Tdm { frame: 10 }, &[(2, 30, 30)]);
+    divided.tasks[0].slots = vec![Slot { at: 0, length: 3 }];
+    let more = [trees, turns, divided].map(|system| certify_admitted(&system).unwrap());
+    for certificate in samples().into_iter().chain(more) {
+        let value = serde_json::to_value(&certificate).unwrap();
+        let mut places = Vec::new();
+        numbers(&value, "", &mut places);
+        for place in &places {
+            for other in [u64::MAX, u64::MAX / 2, 1 << 62, 1 << 61, 1 << 32, 1, 0] {
+                let mut mutant = value.clone();
+                *mutant.pointer_mut(place).unwrap() = other.into();
+                if let Ok(mut mutant) = read(&mutant.to_string()) {
+                    mutant.digest = digest(&mutant.system);
+                    // Right or wrong: it answers.
+                    let _ = verify(&mutant);
+                }
+            }
+        }
+    }
+}
