@@ -56,6 +56,8 @@ pub enum Level {
     /// A [`punctual_kern::Tree`] in which the policy orders threads and a child scheduler that
     /// decides on its own supply, and answers nonsense.
     Tree,
+    /// Loads of a [`punctual_kern::Server`].
+    Server,
 }
 
 impl Level {
@@ -65,6 +67,7 @@ impl Level {
             Level::Seam => "seam",
             Level::Core => "core",
             Level::Tree => "tree",
+            Level::Server => "server",
         }
     }
 }

@@ -40,6 +40,8 @@
 //! its contract allows; events of the core, with jobs, budgets, wake-ups and sections; a tree with
 //! a child scheduler that answers nonsense. Equal seeds make equal histories.
 //!
+//! A server (when budget comes, and when it goes) is checked alone, by [`check_server`].
+//!
 //! It does not know how long anything takes, and it proves nothing: a policy that passes has not
 //! been seen to break. [`Report`] says how much was seen.
 #![forbid(unsafe_code)]
@@ -57,6 +59,7 @@ mod ration;
 mod reference;
 mod report;
 mod seam_level;
+mod server;
 mod shrink;
 mod symptom;
 mod tree_level;
@@ -68,3 +71,4 @@ pub use harness::{Answer, harness};
 pub use history::{Level, Options, check};
 pub use property::Property;
 pub use report::{Broken, Coverage, Report};
+pub use server::check_server;

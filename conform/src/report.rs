@@ -75,8 +75,8 @@ impl fmt::Display for Report {
         } = self.options;
         writeln!(
             f,
-            "conforms: nothing broke it in {histories} histories of calls, as many of events, and {} \
-             of a tree, seed {seed}",
+            "conforms: nothing broke it in {histories} histories of calls, as many of events, \
+             and {} of a tree, seed {seed}",
             histories.div_ceil(TREE_SHARE)
         )?;
         write!(f, "  claims  {}", self.claims)?;

@@ -267,8 +267,8 @@ impl<P: Policy> Driver<P> {
         })
     }
 
-    /// Runs to the horizon. Without an expectation the child is lawful, and chooses its ready thread
-    /// at once; with one it answers nonsense, and the run ends where it differs.
+    /// Runs to the horizon. Without an expectation the child is lawful, and chooses its ready
+    /// thread at once; with one it answers nonsense, and the run ends where it differs.
     fn run(&mut self, expected: Option<&Lane>) -> Lane {
         let lawful = expected.is_none();
         let mut answers = std::mem::take(&mut self.answers).into_iter().peekable();
