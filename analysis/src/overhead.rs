@@ -2,7 +2,10 @@
 //!
 //! # Assumptions
 //! 1. Each job pays two switches, one preemption and one refill of the caches, whether it needs
-//!    them or not; under round robin each of its turns does, and the timer entry that ends it.
+//!    them or not. A job preempts at most one other when it is released, so charging the refill to
+//!    the one that preempts is, in sum, one refill per preemption; how much of a cache the
+//!    preempted job really uses again is not known here. Under round robin each of its turns
+//!    pays, and the timer entry that ends it.
 //! 2. Each release pays one timer entry, above all tasks of its CPU, in the order of releases.
 //! 3. A reserve or missing time takes at most its budget in any window of its period, above all, on
 //!    every CPU.

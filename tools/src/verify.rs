@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::output::{self, JSON_FORMAT};
+use crate::verdict_text::count;
 use crate::{certify, input};
 
 /// Derives every number of a certificate again, and compares it with a system file
@@ -85,9 +86,10 @@ fn what(certificate: &Certificate) -> String {
         Claims::Admitted { nodes, required } => {
             let entities = nodes.iter().map(|node| node.entities.len()).sum::<usize>();
             format!(
-                "admitted; {entities} bounds on {} nodes and {} requirements follow from the system",
-                nodes.len(),
-                required.len()
+                "admitted; {} on {} and {} follow from the system",
+                count(entities, "bound"),
+                count(nodes.len(), "node"),
+                count(required.len(), "requirement")
             )
         }
         Claims::Overdue(claim) => format!(
