@@ -12,6 +12,7 @@ mod lock_trees;
 mod locks;
 mod manage;
 mod own_time;
+mod same_as_one_level;
 mod tree_histories;
 mod tree_sections;
 mod trees;
