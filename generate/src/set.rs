@@ -98,8 +98,9 @@ pub struct Row {
 }
 
 impl SetPlan {
-    /// Draws a set. Each wcet is rounded to the nearest tick and is at least one, so the
-    /// utilization is the wanted one to within half a tick per period and task.
+    /// Draws a set. Each wcet is rounded down to a tick and is at least one, so the utilization is
+    /// the wanted one to within a tick per period and task, and never more where no wcet is raised
+    /// to its first tick: a set that wants all of the processor does not need more than that.
     ///
     /// # Errors
     /// Shares that cannot have this sum, a range without periods, or a generator that gave up.
@@ -137,7 +138,7 @@ impl SetPlan {
     }
 
     fn row(&self, random: &mut Random, period: Span, wcet: f64) -> Row {
-        let wcet = whole(libm::round(wcet)).max(1);
+        let wcet = whole(wcet).max(1);
         let t = period.ticks();
         let relative_deadline = match self.deadlines {
             Deadlines::Implicit => t,

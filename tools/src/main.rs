@@ -25,6 +25,7 @@ mod schema;
 mod second_opinion;
 mod sim;
 mod suggest;
+mod sweep;
 mod table;
 mod verdict_json;
 mod verdict_page;
@@ -67,6 +68,7 @@ enum Command {
     Doctor(doctor::Args),
     Bench(bench::Args),
     Conform(conform::Args),
+    Sweep(sweep::Args),
     Schema(schema::Args),
 }
 
@@ -81,6 +83,7 @@ impl Command {
             Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => bench::execute(args),
             Command::Conform(args) => conform::execute(args),
+            Command::Sweep(args) => sweep::execute(args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -96,6 +99,7 @@ impl Command {
             Command::Doctor(args) => args.json,
             Command::Bench(args) => args.json,
             Command::Conform(args) => args.json,
+            Command::Sweep(args) => args.json(),
             Command::Schema(_) => false,
         }
     }

@@ -42,6 +42,8 @@ enum Subject {
     Bench,
     /// The finding of `conform`
     Conform,
+    /// The shares that `sweep` prints
+    Sweep,
     /// What any command prints when it fails (exit codes 2 and 3)
     Error,
 }
@@ -61,6 +63,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Conform => include_str!("../schema/conform.json"),
+        Subject::Sweep => include_str!("../schema/sweep.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
     serde_json::from_str(text)

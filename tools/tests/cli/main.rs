@@ -9,3 +9,4 @@ mod help;
 mod report;
 mod run;
 mod sim;
+mod sweep;

@@ -1,0 +1,266 @@
+//! The file of results: a header, then a line per unit; appended to, completed, merged.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::study::{Source, Study};
+use super::units::{Line, Shard, Unit, all_units};
+use crate::ending::Failure;
+use crate::output::JSON_FORMAT;
+
+/// The first line of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: u32,
+    study: Study,
+    shard: String,
+}
+
+impl Header {
+    fn new(study: &Study, shard: Shard) -> Header {
+        Header {
+            format: JSON_FORMAT,
+            study: study.clone(),
+            shard: shard.to_string(),
+        }
+    }
+}
+
+/// A value as a line.
+fn line_of(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::run(format!("cannot write a result as JSON: {error}")))?;
+    Ok(text + "\n")
+}
+
+/// The file that a run appends to.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+    lines: Vec<Line>,
+}
+
+impl Log {
+    /// Opens or makes the file. What it holds of these units stays; a last line that was cut off is
+    /// dropped.
+    ///
+    /// Fails on a file that is anything else: nothing of a user's is overwritten.
+    pub(super) fn open(
+        path: &Path,
+        study: &Study,
+        shard: Shard,
+        units: &[Unit],
+    ) -> Result<Log, Failure> {
+        let header = line_of(&Header::new(study, shard))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
+        let text = std::fs::read_to_string(path).map_err(|e| super::unreadable(path, &e))?;
+        let mut lines = Vec::new();
+        let mut kept = header.len();
+        if !text.is_empty() && !header.starts_with(&text) {
+            let rest = text
+                .strip_prefix(&header)
+                .ok_or_else(|| another(path, &text))?;
+            for whole in rest
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'))
+            {
+                let line = serde_json::from_str::<Line>(whole).ok();
+                let expected = units.get(lines.len());
+                let line = line
+                    .zip(expected)
+                    .filter(|(line, unit)| line.fits(unit, study.policies().len()));
+                let (line, _) = line.ok_or_else(|| {
+                    let number = lines.len() + 2;
+                    Failure::input(format!(
+                        "{}: line {number} is no result of it",
+                        path.display()
+                    ))
+                    .with_help("name another file, or delete this one")
+                })?;
+                kept += whole.len();
+                lines.push(line);
+            }
+        } else {
+            rewrite(&mut file, &header).map_err(|error| cannot_write(path, &error))?;
+        }
+        let end = u64::try_from(kept).unwrap_or(u64::MAX);
+        file.set_len(end)
+            .and_then(|()| file.seek(SeekFrom::End(0)))
+            .map_err(|error| cannot_write(path, &error))?;
+        Ok(Log {
+            path: path.to_owned(),
+            file,
+            lines,
+        })
+    }
+
+    pub(super) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    pub(super) fn into_lines(self) -> Vec<Line> {
+        self.lines
+    }
+
+    /// Adds a line; it is in the file when this returns.
+    pub(super) fn append(&mut self, line: Line) -> Result<(), Failure> {
+        let text = line_of(&line)?;
+        self.file
+            .write_all(text.as_bytes())
+            .map_err(|error| cannot_write(&self.path, &error))?;
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+fn rewrite(file: &mut File, header: &str) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(header.as_bytes())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::run(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Why this file cannot be completed by this command.
+fn another(path: &Path, text: &str) -> Failure {
+    let first = text.lines().next().unwrap_or_default();
+    let what = match serde_json::from_str::<Header>(first) {
+        Ok(_) => "holds another study, another seed or another shard",
+        Err(_) => "holds something else than the results of a sweep",
+    };
+    Failure::input(format!("{} {what}", path.display()))
+        .with_help("name another file with --out, or delete this one")
+}
+
+/// The sum of a study.
+#[derive(Clone, Debug)]
+pub(super) struct Results {
+    study: Study,
+    lines: Vec<Line>,
+}
+
+/// One point of the study.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Point {
+    pub(super) generator: Source,
+    pub(super) tasks: usize,
+    pub(super) utilization_ppm: u32,
+    pub(super) sets: u64,
+    /// In the order of the study's policies.
+    pub(super) admitted: Vec<u64>,
+}
+
+impl Results {
+    pub(super) fn new(study: Study, lines: Vec<Line>) -> Results {
+        Results { study, lines }
+    }
+
+    pub(super) fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// The points of which something is known, in the order of the study. O(lines).
+    pub(super) fn points(&self) -> Vec<Point> {
+        let mut points: Vec<Point> = Vec::new();
+        for line in &self.lines {
+            let place = (line.generator, line.tasks, line.utilization_ppm);
+            let last = points
+                .last_mut()
+                .filter(|p| (p.generator, p.tasks, p.utilization_ppm) == place);
+            match last {
+                Some(point) => {
+                    point.sets += line.sets;
+                    for (sum, n) in point.admitted.iter_mut().zip(&line.admitted) {
+                        *sum += n;
+                    }
+                }
+                None => points.push(Point {
+                    generator: line.generator,
+                    tasks: line.tasks,
+                    utilization_ppm: line.utilization_ppm,
+                    sets: line.sets,
+                    admitted: line.admitted.clone(),
+                }),
+            }
+        }
+        points
+    }
+}
+
+/// Joins shards of one study: the sum, and the file that a single run would have written.
+pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
+    let mut study: Option<Study> = None;
+    let mut found: BTreeMap<usize, Line> = BTreeMap::new();
+    for path in parts {
+        let text = std::fs::read_to_string(path).map_err(|e| super::unreadable(path, &e))?;
+        let mut lines = text.split_inclusive('\n');
+        let first = lines.next().unwrap_or_default();
+        let header = serde_json::from_str::<Header>(first).map_err(|_| another(path, &text))?;
+        if *study.get_or_insert_with(|| header.study.clone()) != header.study {
+            let other = format!(
+                "{} is of another study than those before it",
+                path.display()
+            );
+            return Err(Failure::input(other));
+        }
+        for (number, line) in lines.enumerate() {
+            let broken = || {
+                let number = number + 2;
+                Failure::input(format!("{}: line {number} is no result", path.display()))
+                    .with_help("run its shard again: it completes the file")
+            };
+            let line = serde_json::from_str::<Line>(line).map_err(|_| broken())?;
+            let unit = line.unit;
+            if found
+                .insert(unit, line.clone())
+                .is_some_and(|before| before != line)
+            {
+                let two = format!("{}: unit {unit} has two results", path.display());
+                return Err(Failure::input(two));
+            }
+        }
+    }
+    let study = study.ok_or_else(|| Failure::input("nothing to merge"))?;
+    whole(study, found)
+}
+
+/// Every unit once, and nothing else.
+fn whole(study: Study, mut found: BTreeMap<usize, Line>) -> Result<(Results, String), Failure> {
+    let units = all_units(&study);
+    let mut text = line_of(&Header::new(&study, Shard::WHOLE))?;
+    let mut lines = Vec::with_capacity(units.len());
+    for (number, unit) in units.iter().enumerate() {
+        let missing = units.len() - found.len().min(units.len());
+        let line = found.get(&number).ok_or_else(|| {
+            Failure::input(format!(
+                "{} of {} lines are missing, unit {number} first",
+                missing.max(1),
+                units.len()
+            ))
+            .with_help("name the results of all shards, each run to its end")
+        })?;
+        if !line.fits(unit, study.policies().len()) {
+            return Err(Failure::input(format!(
+                "unit {number} is no result of this study"
+            )));
+        }
+        text += &line_of(line)?;
+        lines.push(line.clone());
+    }
+    if let Some((unit, _)) = found.split_off(&units.len()).first_key_value() {
+        return Err(Failure::input(format!("unit {unit} is not in this study")));
+    }
+    Ok((Results::new(study, lines), text))
+}
