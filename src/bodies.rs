@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use punctual_kern::{CpuPlan, Event};
 use punctual_linux::{Body, foreign_body, job};
-use punctual_model::{Task, TaskId, WorkSource};
+use punctual_model::{Task, TaskId, Work, WorkSource};
 use punctual_thread::{JobContext, Workloads};
 
 use crate::Error;
@@ -12,15 +13,15 @@ use crate::Error;
 /// they are to stop.
 const PIECE_NS: u64 = 1_000_000;
 
-/// The body of one task.
+/// The body of one task on the CPU of this plan.
 pub(crate) fn body_of(
     (id, task): (TaskId, &Task),
+    plan: &CpuPlan,
     base: &Path,
     workloads: &mut Workloads,
 ) -> Result<Body, Error> {
-    match (&task.work, task.class.budget()) {
-        (Some(WorkSource::Burn(work)), _) => Ok(burner(work.as_ns())),
-        (Some(WorkSource::Function(name)), _) => {
+    match &task.work {
+        Some(WorkSource::Function(name)) => {
             let mut step = workloads.resolve(name)?;
             Ok(Box::new(move |job| {
                 step(JobContext {
@@ -29,20 +30,47 @@ pub(crate) fn body_of(
                 });
             }))
         }
-        (Some(WorkSource::Call { symbol, library }), _) => {
+        Some(WorkSource::Call { symbol, library }) => {
             let body = foreign_body(&base.join(library), symbol);
             body.map_err(|error| Error::Foreign { task: id, error })
         }
-        (None, Some(work)) if task.class.runs_per_job() => Ok(burner(work.as_ns())),
-        (None, _) => Ok(Box::new(|_| {
-            loop {
-                job::burn_ns(PIECE_NS);
-                job::checkpoint();
-            }
-        })),
+        Some(WorkSource::Burn(_)) | None => Ok(match punctual_sim::script(id, task, plan) {
+            Some(steps) => burner(steps),
+            None => Box::new(|_| {
+                loop {
+                    job::burn_ns(PIECE_NS);
+                    job::checkpoint();
+                }
+            }),
+        }),
     }
 }
 
-fn burner(ns: u64) -> Body {
-    Box::new(move |_| job::burn_ns(ns))
+/// Burns the work of a job with its waits and sections, as virtual time does.
+fn burner(steps: Vec<(Work, Event)>) -> Body {
+    Box::new(move |_| play(&steps))
+}
+
+/// Plays steps up to the completion, or up to the end of the section that they are in.
+fn play(mut steps: &[(Work, Event)]) {
+    while let Some(((work, event), rest)) = steps.split_first() {
+        job::burn_ns(work.as_ns());
+        steps = rest;
+        match *event {
+            Event::Block { until: Some(until) } => job::sleep_ns(until.ticks()),
+            Event::Lock { resource, mode, .. } => {
+                // A section without its resource is still work that was declared; the log says
+                // that the lock was refused.
+                std::mem::forget(job::lock_number(resource, mode));
+            }
+            Event::Unlock { resource } => job::unlock_number(resource),
+            Event::Protect => {
+                let end = rest.iter().position(|step| step.1 == Event::Unprotect);
+                let inside = end.map_or(rest.len(), |at| at + 1);
+                job::protected(|| play(&rest[..inside]));
+                steps = &rest[inside..];
+            }
+            _ => return,
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::Verdict;
 use punctual_kern::{Constraint, CpuPlan, Plan};
-use punctual_linux::{Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
+use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Span, System, Task, ThreadId, Work,
 };
@@ -18,6 +18,7 @@ use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
 use crate::bodies::body_of;
+use crate::children::child_schedulers;
 use crate::{Error, Progress, admit};
 
 /// How to run for real.
@@ -150,27 +151,38 @@ fn add(file: &Machine, here: Machine) -> Machine {
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
 fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
-    let each = [
+    let each = episode(plan.frequency, terms).ticks();
+    for declared in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
+        // A section is charged what the scheduler costs inside it.
+        let length = &mut declared.1.length;
+        *length = length.saturating_add(Work::from_ticks(each));
+    }
+    for (id, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+        let task = &system.tasks[id.index()];
+        if !task.class.runs_per_job() {
+            continue;
+        }
+        // Once at the start of the job, and again after each suspension and each lock that may have
+        // to wait, as the analysis counts it.
+        let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
+        let costs = Work::from_ticks(each.saturating_mul(starts));
+        if let Some(budget) = constraint.class.budget() {
+            *constraint = constraint.with_budget(budget.saturating_add(costs));
+        }
+    }
+}
+
+/// What one stretch of execution costs beyond its work, in ticks.
+fn episode(frequency: Frequency, terms: &Machine) -> Work {
+    let parts = [
         terms.switch,
         terms.switch,
         terms.preemption,
         terms.cache_delay,
         terms.timer,
     ];
-    let each = each.into_iter().fold(Work::ZERO, Work::saturating_add);
-    let each = plan.frequency.ticks_up(each.ticks());
-    for (id, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
-        let task = &system.tasks[id.index()];
-        if !task.class.runs_per_job() {
-            continue;
-        }
-        // Once at the start of the job, and again after each suspension, as the analysis counts it.
-        let starts = 1 + u64::from(task.suspensions);
-        let costs = Work::from_ticks(each.saturating_mul(starts));
-        if let Some(budget) = constraint.class.budget() {
-            *constraint = constraint.with_budget(budget.saturating_add(costs));
-        }
-    }
+    let all = parts.into_iter().fold(Work::ZERO, Work::saturating_add);
+    Work::from_ticks(frequency.ticks_up(all.ticks()))
 }
 
 type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
@@ -190,7 +202,7 @@ fn platform_plans(
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
-            let body = body_of((*id, task), &options.base, workloads)?;
+            let body = body_of((*id, task), cpu, &options.base, workloads)?;
             threads.push(ThreadPlan {
                 id: ThreadId::new(index, 0),
                 name: task.name.clone(),
@@ -203,10 +215,33 @@ fn platform_plans(
             shard: cpu.build(AnyHierarchy::new(cpu)).map_err(Error::Config)?,
             sink: recorder(cpu, frequency, duration)?,
             threads,
+            children: children(system, cpu),
+            resources: names_of_resources(system, cpu),
             arrivals: arrivals(system, cpu, frequency, seed),
         });
     }
     Ok(cpus)
+}
+
+/// The schedulers of a CPU that decide on their own supply.
+fn children(system: &System, cpu: &CpuPlan) -> Vec<ChildPlan> {
+    let codes = child_schedulers(cpu).into_iter();
+    let named = codes.map(|code| {
+        let plan = cpu.nodes.get(code.node().index().wrapping_sub(1));
+        let scheduler = plan.and_then(|plan| system.schedulers.get(plan.scheduler.index()));
+        let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
+        ChildPlan { name, code }
+    });
+    named.collect()
+}
+
+/// The resources of a CPU by their number there.
+fn names_of_resources(system: &System, cpu: &CpuPlan) -> Vec<String> {
+    let name = |id: punctual_model::ResourceId| system.resources.get(id.index());
+    let plans = cpu.resources.iter().map(|plan| name(plan.resource));
+    plans
+        .map(|r| r.map(|r| r.name.clone()).unwrap_or_default())
+        .collect()
 }
 
 /// All arrivals of the sporadic threads of one CPU, in order of time.

@@ -47,6 +47,8 @@ fn fly(host: u32, give_back: bool) {
         shard,
         sink: NoSink,
         threads,
+        children: Vec::new(),
+        resources: Vec::new(),
         arrivals: Vec::new(),
     };
     let options = RunOptions {

@@ -8,12 +8,14 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
-    Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink, TraceEvent,
+    ChildScheduler, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
+    TraceEvent,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
+use crate::child::Child;
 use crate::host::{Host, LATE_LIMIT_NS, Reason, switch_to};
-use crate::light::Light;
+use crate::light::{Light, NOTHING};
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
@@ -44,6 +46,8 @@ pub(crate) struct Core<H, S> {
     next_arrival: usize,
     /// Light threads by the index of their thread.
     pub(crate) threads: Vec<*const Light>,
+    /// The schedulers that decide on their own supply.
+    pub(crate) children: Vec<Child>,
     unsent: Vec<Message>,
     tally: Tally,
     pub(crate) missing: MissingTime,
@@ -141,6 +145,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             arrivals,
             next_arrival: 0,
             threads: Vec::new(),
+            children: Vec::new(),
             unsent: Vec::with_capacity(1_024),
             tally: Tally {
                 horizon: end.horizon,
@@ -185,7 +190,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         note_overdue_timer(host, now, given_back);
         host.end_deferral(now);
         self.charge(host, now, given_back);
+        self.note_yield(event);
         let mut decision = self.handle(host, now, event);
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        if let Some(light) = unsafe { host.current.get().as_ref() } {
+            light.refused.set(decision.refused);
+        }
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
         while rounds < FOLLOW_UPS
@@ -198,6 +208,19 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             rounds += 1;
         }
         self.choose(host, decision, more)
+    }
+
+    /// A child learns that a thread of its own gave up its turn.
+    fn note_yield(&mut self, event: Event) {
+        let (Event::Yield, Some(thread)) = (event, self.shard.running()) else {
+            return;
+        };
+        let hierarchy = self.shard.hierarchy();
+        for child in &mut self.children {
+            if hierarchy.is_in_subtree(thread, child.node) {
+                child.yielded = Some(thread);
+            }
+        }
     }
 
     /// Books the interval since the last entry: to the thread that ran, less what was nobody's.
@@ -274,6 +297,10 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let now = host.clock().now();
         let chosen = match decision.next {
             Next::Thread(id) => self.threads.get(id.index()).copied(),
+            Next::RunChild(node) => {
+                let child = self.children.iter().find(|child| child.node == node);
+                child.map(|child| child.light)
+            }
             _ => None,
         };
         let light = chosen.unwrap_or(core::ptr::null());
@@ -284,6 +311,11 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
                 .stop
                 .store(job.is_some_and(|job| job.stop), Ordering::Relaxed);
             light.job.set(job);
+            let asked = light.asked.load(Ordering::Relaxed);
+            if asked != NOTHING {
+                let holds = self.shard.holds(light.id(), asked);
+                light.granted.store(holds, Ordering::Relaxed);
+            }
         }
         if self.has_ended(host, now) {
             host.reason.set(Reason::End);
@@ -419,6 +451,23 @@ pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Even
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_to(host, target) };
+}
+
+/// Lets a child see its ready threads; returns who gave up its turn since the last time.
+///
+/// # Safety
+/// As for [`decide`].
+pub(crate) unsafe fn look<H: Hierarchy, S: Sink>(
+    host: *const Host,
+    code: &mut ChildScheduler,
+) -> Option<ThreadId> {
+    let cpu = host.cast::<Cpu<H, S>>();
+    // SAFETY: as in `decide`.
+    let core = unsafe { &mut *(*cpu).core.get() };
+    code.look(&core.shard);
+    let mut children = core.children.iter_mut();
+    let child = children.find(|child| child.node == code.node())?;
+    child.yielded.take()
 }
 
 /// Tells the core that its CPU slept of its own will.

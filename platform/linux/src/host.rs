@@ -84,6 +84,8 @@ pub(crate) struct Host {
     pub(crate) counters: Cell<CpuCounters>,
     /// The light threads of this CPU, for a look at who waits; set once before the run.
     pub(crate) lights: UnsafeCell<Vec<*const Light>>,
+    /// The names of this CPU's resources, by number; does not change.
+    pub(crate) resources: Vec<String>,
 
     // Any time.
     /// Entries so far; also counts signals that interrupted without an entry.
@@ -109,6 +111,7 @@ impl Host {
         text: LibraryText,
         timer: sys::Timer,
         carrier: Context,
+        resources: Vec<String>,
     ) -> Host {
         Host {
             gate: Gate::new(),
@@ -127,6 +130,7 @@ impl Host {
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             lights: UnsafeCell::new(Vec::new()),
+            resources,
             entries: AtomicU64::new(0),
             last_entry: AtomicU64::new(0),
             known_missing: AtomicU64::new(0),

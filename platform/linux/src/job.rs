@@ -1,4 +1,4 @@
-//! What a body can do while it runs: look at its job, yield, sleep, burn, end early.
+//! What a body can do while it runs: look at its job, yield, sleep, lock, burn, end early.
 
 use core::sync::atomic::Ordering;
 use std::panic::resume_unwind;
@@ -8,6 +8,11 @@ use punctual_model::Instant;
 
 use crate::light::{Light, Phase, executed_at, executed_now, request};
 use crate::local::current_light;
+
+pub use crate::lock::{
+    Held, LockError, lock, lock_number, lock_shared, lock_within, punctual_lock, punctual_unlock,
+    unlock_number,
+};
 
 /// The body of a task: called once per job on its light thread (once at all for endless classes).
 pub type Body = Box<dyn FnMut(&JobInfo) + Send>;
@@ -76,6 +81,26 @@ pub fn yield_now() {
     rest(Event::Yield);
 }
 
+/// Runs `section` without letting anybody of the same scheduler in between (an overrun, or the end of
+/// its supply, ends that early). Outside of a run it just runs it.
+pub fn protected<R>(section: impl FnOnce() -> R) -> R {
+    /// Ends the section, also when it panics.
+    struct End(Option<&'static Light>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            if let Some(light) = self.0 {
+                request(light, Event::Unprotect);
+            }
+        }
+    }
+    let light = current_light();
+    if let Some(light) = light {
+        request(light, Event::Protect);
+    }
+    let _end = End(light);
+    section()
+}
+
 /// Suspends the job for `ns` nanoseconds. A scheduling point. Outside of a run the calling thread
 /// sleeps.
 pub fn sleep_ns(ns: u64) {
@@ -93,7 +118,7 @@ pub fn sleep_ns(ns: u64) {
 }
 
 /// A request that can end the job by unwinding, before and after.
-fn rest(event: Event) {
+pub(crate) fn rest(event: Event) {
     checkpoint();
     let Some(light) = current_light() else { return };
     light.phase.set(Phase::Resting);

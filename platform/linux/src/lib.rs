@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
-//! threads (`light`, `stack`, `tls`, `local`); preemption (`signal`, `interpose`, `wait`, `text`);
+//! threads (`light`, `stack`, `tls`, `local`) and schedulers of their own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`);
 //! what bodies may call ([`job`]); time ([`clock_rate`], `missing`); other CPUs (`post`); what the
 //! machine can do ([`probe()`], [`measure_overheads`]). Every libc call stands in `sys`.
 //!
@@ -22,6 +22,7 @@
 
 mod action;
 mod carrier;
+mod child;
 mod clock;
 mod cpu;
 mod fault;
@@ -33,6 +34,7 @@ mod interrupted;
 pub mod job;
 mod light;
 mod local;
+mod lock;
 mod missing;
 mod mode;
 mod outcome;
@@ -55,4 +57,4 @@ pub use job::{Body, JobInfo};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};
 pub use probe::{Gaps, Probe, Status, probe, scan_gaps};
-pub use run::{CpuPlan, RunError, RunOptions, ThreadPlan, run};
+pub use run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan, run};

@@ -13,10 +13,10 @@
 
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{Event, JobView};
+use punctual_kern::{Event, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::Context;
 
@@ -60,6 +60,8 @@ pub(crate) struct Light {
     pub(crate) quit: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
     pub(crate) lock_looks: Cell<u32>,
+    /// Why its last request was refused, if it was.
+    pub(crate) refused: Cell<Option<Refusal>>,
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
 
@@ -70,7 +72,14 @@ pub(crate) struct Light {
     pub(crate) stop: AtomicBool,
     /// The address of the futex it waits for; 0: none, or it has been woken.
     pub(crate) waits_for: AtomicUsize,
+    /// The resource that it asked for last; [`NOTHING`]: none.
+    pub(crate) asked: AtomicU32,
+    /// Whether it holds that, as of its last entry.
+    pub(crate) granted: AtomicBool,
 }
+
+/// No resource.
+pub(crate) const NOTHING: u32 = u32::MAX;
 
 impl Light {
     /// A thread that is ready to be started on the host's kernel thread, which must be the caller.
@@ -98,10 +107,13 @@ impl Light {
             job: Cell::new(None),
             quit: Cell::new(false),
             lock_looks: Cell::new(0),
+            refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             waits_for: AtomicUsize::new(0),
+            asked: AtomicU32::new(NOTHING),
+            granted: AtomicBool::new(false),
         });
         let argument = (&raw mut *light).cast();
         // SAFETY: the stack is fresh and large enough, the storage is a valid control block, and
@@ -136,6 +148,18 @@ impl Light {
         debug_assert_eq!(self.phase.get(), Phase::Finished);
         // SAFETY: the thread has finished, so nobody else looks at it.
         unsafe { (*self.panic.get()).take() }
+    }
+
+    /// Says what a panic that the thread survived said. Called by the thread itself.
+    pub(crate) fn note_panic(&self, message: String) {
+        // SAFETY: the thread has not finished, so only it looks here.
+        unsafe { *self.panic.get() = Some(message) };
+    }
+
+    /// The instant.
+    pub(crate) fn now(&self) -> Instant {
+        // SAFETY: the host outlives its threads.
+        unsafe { (*self.host).clock().now() }
     }
 
     fn job_info(&self) -> JobInfo {
@@ -174,8 +198,9 @@ unsafe extern "C" fn main(argument: *mut u8) -> ! {
         // The body's own destructor may panic too; that must not leave this stack.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(body)));
         let dropped = dropped.err().map(|payload| describe(payload.as_ref()));
-        // SAFETY: the thread has not finished, so only it looks here.
-        unsafe { *light.panic.get() = message.or(dropped) };
+        if let Some(message) = message.or(dropped) {
+            light.note_panic(message);
+        }
     }
     light.library.end_thread();
     finish(light)
@@ -218,7 +243,7 @@ fn finish(light: &Light) -> ! {
     }
 }
 
-fn describe(payload: &(dyn Any + Send)) -> String {
+pub(crate) fn describe(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()

@@ -179,6 +179,8 @@ fn short_run<S: Sink + Send + 'static>(
         shard,
         sink,
         threads,
+        children: Vec::new(),
+        resources: Vec::new(),
         arrivals: fed,
     };
     let options = RunOptions {

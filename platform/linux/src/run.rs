@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_kern::{Hierarchy, Shard, Sink};
+use punctual_kern::{ChildScheduler, Hierarchy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, clock_rate};
@@ -31,6 +31,15 @@ pub struct ThreadPlan {
     pub body: Body,
 }
 
+/// A scheduler of a plan that decides on its own supply.
+#[derive(Debug)]
+pub struct ChildPlan {
+    /// Its name, for messages.
+    pub name: String,
+    /// What it executes.
+    pub code: ChildScheduler,
+}
+
 /// One CPU of a plan. All instants count ticks of [`clock_rate`].
 pub struct CpuPlan<H, S> {
     /// The host CPU that it is pinned to.
@@ -43,6 +52,10 @@ pub struct CpuPlan<H, S> {
     pub sink: S,
     /// One per thread of the shard.
     pub threads: Vec<ThreadPlan>,
+    /// The schedulers that decide on their own supply. One without code here never decides.
+    pub children: Vec<ChildPlan>,
+    /// The names of the shard's resources, by number.
+    pub resources: Vec<String>,
     /// Arrivals of its sporadic threads, in order of time.
     pub arrivals: Vec<(Instant, ThreadId)>,
 }

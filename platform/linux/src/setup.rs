@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual_kern::{Hierarchy, Sink};
-use punctual_model::{Instant, Span};
+use punctual_kern::{Hierarchy, NodeId, Sink};
+use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Context, switch, switch_by_system_call};
 
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
+use crate::child::{self, Child};
 use crate::clock::{Clock, clock_rate};
 use crate::cpu::{Core, Cpu, End, GiveBack, enter};
 use crate::host::{Host, Shared, SwitchFn};
@@ -16,7 +17,7 @@ use crate::light::{Light, Phase};
 use crate::local::local;
 use crate::missing::MissingTime;
 use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
-use crate::run::{CpuPlan, RunError, RunOptions, ThreadPlan};
+use crate::run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::stack::{AlternateStack, Stack};
 use crate::sys::{self, HostClass};
 use crate::text::LibraryText;
@@ -169,22 +170,27 @@ where
         LibraryText::find(),
         timer,
         Context::running(read_thread_pointer()),
+        plan.resources,
     );
     let core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
+    let (nodes, children) = make_children::<H, S>(plan.children);
+    let threads = plan.threads.into_iter().chain(children).collect();
     let cpu = Box::into_raw(Cpu::new(host, core));
-    match make_threads(
-        cpu.cast::<Host>(),
-        plan.threads,
-        options.stack_bytes,
-        library,
-    ) {
+    match make_threads(cpu.cast::<Host>(), threads, options.stack_bytes, library) {
         Ok(lights) => {
+            let of_children = lights.iter().filter(|light| is_child(light.id()));
+            let paired = nodes.iter().zip(of_children);
+            let children = paired
+                .map(|(&node, light)| Child::new(node, light))
+                .collect();
             // SAFETY: alive, and nobody else knows it yet.
             let shared_cpu = unsafe { &*cpu };
-            for light in &lights {
+            for light in lights.iter().filter(|light| !is_child(light.id())) {
                 // SAFETY: nobody borrows the core before the run.
                 unsafe { (*shared_cpu.core()).set_thread(light) };
             }
+            // SAFETY: as above.
+            unsafe { (*shared_cpu.core()).children = children };
             let addresses = lights.iter().map(|l| &raw const **l).collect();
             // SAFETY: nobody looks at the list before the run.
             unsafe { *shared_cpu.host.lights.get() = addresses };
@@ -196,6 +202,28 @@ where
             Err(error)
         }
     }
+}
+
+/// The light threads of children have numbers that no thread of a shard has.
+const FIRST_CHILD: u32 = 1 << 31;
+
+fn is_child(id: ThreadId) -> bool {
+    id.index() >= FIRST_CHILD as usize
+}
+
+/// Children as light threads, and which scheduler each is.
+fn make_children<H, S>(children: Vec<ChildPlan>) -> (Vec<NodeId>, Vec<ThreadPlan>)
+where
+    H: Hierarchy + 'static,
+    S: Sink + 'static,
+{
+    let numbered = (FIRST_CHILD..).zip(children);
+    let as_thread = |(number, ChildPlan { name, code }): (u32, ChildPlan)| {
+        let (node, id) = (code.node(), ThreadId::new(number, 0));
+        let body = child::body::<H, S>(code);
+        (node, ThreadPlan { id, name, body })
+    };
+    numbered.map(as_thread).unzip()
 }
 
 #[allow(clippy::vec_box)] // As for `bury`.

@@ -4,7 +4,7 @@
 //! spread equally before, between and after these sections, and the waits within it.
 
 use punctual_kern::{CpuPlan, Event};
-use punctual_model::{Class, Mode, Span, Task, TaskId, Work, WorkSource};
+use punctual_model::{Class, Instant, Mode, Span, Task, TaskId, Work, WorkSource};
 
 use crate::faults::Faults;
 use crate::locks::lock_steps;
@@ -37,6 +37,23 @@ pub(crate) struct Program {
     locks: Vec<Step>,
     /// How many outer locks there are, and their work.
     sections: (u64, Work),
+}
+
+/// What a job of a task does, in order: work, and what it asks of the core then, up to its completion;
+/// the instant until which it waits counts from the wait. `None`: it never ends. For platforms that
+/// execute declared work for real, so that it is the same there and here.
+pub fn script(id: TaskId, task: &Task, plan: &CpuPlan) -> Option<Vec<(Work, Event)>> {
+    let program = Program::new(id, task, plan, &Faults::default());
+    let mut body = program.begin(0);
+    let mut steps = Vec::new();
+    loop {
+        let work = body.left?;
+        let event = program.act(&mut body, Instant::ZERO);
+        steps.push((work, event));
+        if event == Event::Complete {
+            return Some(steps);
+        }
+    }
 }
 
 /// How far the current job of one thread is.
@@ -137,7 +154,7 @@ impl Program {
     }
 
     /// Moves on to what follows `body.then`, and says which event that is for the core.
-    pub(crate) fn act(&self, body: &mut Body, now: punctual_model::Instant) -> Event {
+    pub(crate) fn act(&self, body: &mut Body, now: Instant) -> Event {
         match body.then {
             Then::Complete => Event::Complete,
             Then::Exit => Event::Exit,
@@ -256,7 +273,7 @@ fn scale(work: Work, per_mille: u32) -> Work {
 mod tests {
     use super::*;
     use crate::faults::{Crash, Overrun};
-    use punctual_model::{CpuId, Instant, ResourceId};
+    use punctual_model::{CpuId, ResourceId};
 
     fn task() -> Task {
         let class = Class::Periodic {

@@ -18,6 +18,7 @@ mod locks;
 mod random;
 mod run;
 
+pub use body::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,

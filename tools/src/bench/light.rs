@@ -139,6 +139,8 @@ fn run_tasks(
             .map_err(|error| error.to_string())?,
         sink: NoSink,
         threads: (0..).zip(&system.tasks).zip(bodies).map(thread).collect(),
+        children: Vec::new(),
+        resources: Vec::new(),
         arrivals: Vec::new(),
     };
     let options = RunOptions {

@@ -4,10 +4,15 @@
 
 use std::sync::Mutex;
 
-use punctual_kern::{Capacity, Constraint, Decision, Event, OneLevel, Shard, Sink, TraceEvent};
-use punctual_linux::{CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
-use punctual_model::{Class, CpuId, Instant, Priority, Span, Task, ThreadId, Work};
-use punctual_policy::FixedPriority;
+use punctual_kern::{
+    Capacity, ChildScheduler, Constraint, Decision, Event, NodeId, OneLevel, Plan, Policy, Shard,
+    Sink, TraceEvent,
+};
+use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
+use punctual_model::{
+    Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId, Trust, Work,
+};
+use punctual_policy::{AnyHierarchy, FixedPriority};
 
 /// One run at a time: they share CPUs, and a process has one run at a time.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -137,6 +142,8 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<Fixe
         shard,
         sink,
         threads,
+        children: Vec::new(),
+        resources: Vec::new(),
         arrivals: Vec::new(),
     }
 }
@@ -147,5 +154,50 @@ pub fn for_ms(ms: u64) -> RunOptions {
         duration_ns: Some(ms * 1_000_000),
         grace_ns: 2_000_000_000,
         ..RunOptions::default()
+    }
+}
+
+/// A plan for the one CPU of a system: bodies by task, code by child.
+pub fn plan_of<S>(
+    system: &System,
+    bodies: Vec<punctual_linux::Body>,
+    children: Vec<Box<dyn Policy + Send>>,
+    sink: S,
+) -> CpuPlan<AnyHierarchy, S> {
+    let plan = Plan::new(system, clock_rate().frequency);
+    let cpu = &plan.cpus[0];
+    let thread = |(index, body)| ThreadPlan {
+        id: ThreadId::new(index, 0),
+        name: system.tasks[index as usize].name.clone(),
+        body,
+    };
+    let nodes = (1..).zip(&cpu.nodes);
+    let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
+    let child = |((place, _), policy)| ChildPlan {
+        name: format!("child {place}"),
+        code: ChildScheduler::new(NodeId::new(place, 0), cpu.threads.len(), policy),
+    };
+    CpuPlan {
+        host: test_cpu(),
+        name: "0".to_owned(),
+        shard: cpu.build(AnyHierarchy::new(cpu)).expect("a valid system"),
+        sink,
+        threads: (0..).zip(bodies).map(thread).collect(),
+        children: own_time.zip(children).map(child).collect(),
+        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
+        arrivals: Vec::new(),
+    }
+}
+
+/// A system of one CPU under fixed priorities.
+pub fn one_cpu(tasks: Vec<Task>) -> System {
+    System {
+        cpus: vec![Cpu {
+            name: "0".to_owned(),
+            host: None,
+            policy: PolicyKind::FixedPriority { preemptive: true },
+        }],
+        tasks,
+        ..System::default()
     }
 }
