@@ -36,6 +36,11 @@ impl Policy for Fifo {
         }
     }
 
+    /// Who has begun goes on, whatever it is lent.
+    fn update(&mut self, thread: ThreadId, a: &Attributes) {
+        self.wake(thread, a);
+    }
+
     fn charge(&mut self, thread: ThreadId, _: Work) {
         self.holder = Some(thread);
     }

@@ -52,6 +52,11 @@ impl Policy for FixedPriority {
         }
     }
 
+    /// Who has begun goes on, however urgent it or others are now.
+    fn update(&mut self, thread: ThreadId, a: &Attributes) {
+        self.wake(thread, a);
+    }
+
     fn yield_now(&mut self, thread: ThreadId) {
         if self.holder == Some(thread) {
             self.holder = None;

@@ -266,6 +266,7 @@ impl<H: Hierarchy> Shard<H> {
                     let request = LockRequest { of, mode, until };
                     self.postpone(now, request, sink);
                 }
+                self.lend_to_holders(resource);
                 continue;
             }
             self.take(now, of, mode, sink);

@@ -33,10 +33,10 @@ fn random_terms(dice: &mut Dice) -> (NodeTerms, Option<(u64, u64)>) {
 }
 
 /// Budget and period of the server of each node, if it has one.
-type Servers = Vec<Option<(u64, u64)>>;
+pub(crate) type Servers = Vec<Option<(u64, u64)>>;
 
 /// A tree of up to six nodes and six threads; the server and the parent of each node.
-fn random_grove(dice: &mut Dice) -> (Grove, Servers, Vec<u16>) {
+pub(crate) fn random_grove(dice: &mut Dice) -> (Grove, Servers, Vec<u16>) {
     let count = 1 + dice.below(6);
     let (mut nodes, mut servers, mut parents) = (Vec::new(), vec![None], vec![0]);
     for place in 1..=count {

@@ -191,6 +191,36 @@ fn a_job_that_crashes_in_its_section_lets_others_go_on() {
 }
 
 #[test]
+fn without_preemption_a_lock_is_no_point_to_be_preempted_at() {
+    let policies = [
+        PolicyKind::FixedPriority { preemptive: false },
+        PolicyKind::Fifo,
+    ];
+    for policy in policies {
+        for protocol in [Protocol::Inheritance, Protocol::StackResource] {
+            let mut s = system(1, policy);
+            resources(&mut s, &[protocol]);
+            s.tasks = in_order_of_urgency(vec![
+                at(7, periodic("high", 2, 100, 100)),
+                using(vec![section(0, 2)], periodic("low", 6, 100, 100)),
+                using(vec![section(0, 2)], periodic("lower", 6, 100, 100)),
+            ]);
+            let tape = simulate(&s, 100, Faults::default(), 0).cpus.remove(0).sink;
+            let preempted = |e: &TraceEvent| {
+                matches!(
+                    e,
+                    TraceEvent::Switched {
+                        preempted: true,
+                        ..
+                    }
+                )
+            };
+            assert_eq!(tape.count(preempted), 0, "{policy:?} {protocol:?}");
+        }
+    }
+}
+
+#[test]
 fn equal_priorities_and_the_ceiling_leave_a_holder_alone() {
     let mut s = system(1, FIXED);
     resources(&mut s, &[Protocol::ImmediateCeiling]);
