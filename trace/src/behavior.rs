@@ -13,11 +13,14 @@
 //! function here is exact.
 
 mod build;
+mod supply;
 
 use punctual_kern::{MissingCause, Outcome};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::log::Log;
+
+pub use supply::NodeRecord;
 
 /// A run of one CPU.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +33,14 @@ pub struct Behavior {
     pub missing: Vec<Missing>,
     /// Stretches in which a job was not ready although it was pending, in order of their ends.
     pub waits: Vec<Waiting>,
+    /// Stretches in which a thread held a resource, in order of their ends.
+    pub holds: Vec<Hold>,
+    /// Stretches in which a server had used its budget, in order of their ends.
+    pub starved: Vec<Starved>,
+    /// Stretches in which a scheduler decided on its own supply, in order, disjoint.
+    pub deciding: Vec<Deciding>,
+    /// The schedulers by place; the CPU's own is the first.
+    pub nodes: Vec<NodeRecord>,
     /// What was counted per thread index.
     pub threads: Vec<ThreadCounts>,
     /// Entries that decided something (all but the announcements of missing time).
@@ -92,8 +103,49 @@ pub enum WaitReason {
     Request,
     /// Its predecessors.
     Predecessors,
-    /// Budget.
+    /// Budget of its own.
     Budget,
+    /// A resource, by its number on the shard.
+    Resource(u32),
+    /// A budget of its scheduler that the section which it is about to begin fits into.
+    Supply,
+}
+
+/// A stretch in which a thread held a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// Who.
+    pub thread: ThreadId,
+    /// Which, by its number on the shard.
+    pub resource: u32,
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
+    /// Longer than declared.
+    pub overran: bool,
+}
+
+/// A stretch in which a scheduler's server had used its budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Starved {
+    /// The place of the scheduler.
+    pub node: usize,
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
+}
+
+/// A stretch in which a scheduler decided on its own supply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deciding {
+    /// The place of the scheduler.
+    pub node: usize,
+    /// From here.
+    pub start: Instant,
+    /// To here, exclusive.
+    pub end: Instant,
 }
 
 /// Releases of a thread that became no job.
@@ -136,6 +188,12 @@ pub struct JobRecord {
     pub held_back: Span,
     /// How long it had no budget.
     pub throttled: Span,
+    /// How long it waited for resources.
+    pub locked_out: Span,
+    /// How long it waited for a budget of its scheduler that its section fits into.
+    pub postponed: Span,
+    /// The place of its scheduler.
+    pub home: usize,
 }
 
 impl JobRecord {
@@ -217,7 +275,7 @@ impl Behavior {
     }
 
     /// Whether the processor executed something whenever a job was ready (Prosa:
-    /// `work_conserving`). O(n log n) in the length of the run.
+    /// `work_conserving`). Servers and slots idle on purpose. O(n log n) in the length of the run.
     pub fn work_conserving(&self) -> bool {
         // How many more (or fewer) jobs are ready from an instant on.
         let mut changes: Vec<(Instant, i64)> = Vec::new();
@@ -237,6 +295,7 @@ impl Behavior {
         changes.sort_unstable();
         let stretches = self.segments.iter().map(|s| (s.start, s.end));
         let mut busy: Vec<(Instant, Instant)> = stretches
+            .chain(self.deciding.iter().map(|d| (d.start, d.end)))
             .chain(self.missing.iter().map(|m| (m.start, m.end)))
             .collect();
         busy.sort_unstable();

@@ -30,7 +30,10 @@ mod short;
 mod summary;
 pub mod text;
 
-pub use behavior::{Behavior, JobRecord, Missing, Segment, ThreadCounts, WaitReason, Waiting};
+pub use behavior::{
+    Behavior, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved, ThreadCounts,
+    WaitReason, Waiting,
+};
 pub use check::{Rule, Violation, check};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};
@@ -38,5 +41,5 @@ pub use recorder::Recorder;
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, Counter, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport, Quantiles,
-    RunReport, RunVerdict, TaskReport,
+    ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
 };

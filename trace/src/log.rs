@@ -169,6 +169,14 @@ impl Log {
             .map_or("?", String::as_str)
     }
 
+    /// Name of the resource with this number on CPU `cpu`.
+    pub fn resource_name(&self, cpu: usize, resource: u32) -> &str {
+        let plan = self.plan.cpus.get(cpu);
+        plan.and_then(|plan| plan.resources.get(resource as usize))
+            .and_then(|plan| self.resources.get(plan.resource.index()))
+            .map_or("?", String::as_str)
+    }
+
     /// Whether some records are missing because a recorder was full.
     pub fn is_cut(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.lost_from.is_some())

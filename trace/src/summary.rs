@@ -7,6 +7,8 @@ mod cause;
 mod display;
 mod excuse;
 mod figures;
+mod supply;
+mod tree;
 
 use punctual_model::TaskId;
 use serde::Serialize;
@@ -16,6 +18,7 @@ use crate::log::Log;
 
 pub use cause::Cause;
 pub use figures::Quantiles;
+pub use supply::{ResourceReport, SchedulerReport};
 
 /// Version of the JSON.
 pub const FORMAT: u32 = 1;
@@ -55,6 +58,12 @@ pub struct RunReport {
     pub tasks: Vec<TaskReport>,
     /// In the order of the file.
     pub cpus: Vec<CpuReport>,
+    /// Schedulers below CPUs, by CPU and place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<SchedulerReport>,
+    /// Resources, by CPU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceReport>,
     /// Every late job, in order of CPU and release.
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
@@ -103,6 +112,9 @@ pub struct TaskReport {
     pub name: String,
     /// Name of its CPU.
     pub cpu: String,
+    /// Name of its scheduler, if it is not the CPU's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// Releases covered: completed, late and unfinished ones.
     pub jobs: u64,
     /// Late ones, excused or not.
@@ -256,6 +268,8 @@ impl RunReport {
             machine: figures::facts(&h.machine),
             tasks,
             cpus: figures::cpus(log, behaviors),
+            schedulers: supply::schedulers(log, behaviors),
+            resources: supply::resources(log, behaviors),
             misses,
             misses_not_listed: not_listed,
             oracle: log.oracle.map(|o| OracleReport {

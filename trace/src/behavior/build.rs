@@ -2,18 +2,20 @@
 
 use std::collections::VecDeque;
 
-use punctual_kern::{Event, MissingCause, Next, Outcome, TraceEvent, WakeCause};
+use punctual_kern::{Event, MissingCause, Next, NodeId, Outcome, Request, TraceEvent, WakeCause};
 use punctual_model::{Instant, Span, ThreadId};
 
-use super::{Behavior, JobRecord, Missing, Segment, WaitReason, Waiting};
+use super::supply::Tree;
+use super::{Behavior, Deciding, Hold, JobRecord, Missing, Segment, WaitReason, Waiting};
 use crate::log::Log;
 use crate::record::Record;
 
 pub(super) fn build(log: &Log, cpu: usize) -> Behavior {
     let mut builder = Builder::default();
-    let Some(cpu) = log.cpus.get(cpu) else {
+    let (Some(plan), Some(cpu)) = (log.plan.cpus.get(cpu), log.cpus.get(cpu)) else {
         return builder.behavior;
     };
+    builder.tree = Tree::new(plan);
     for (now, record) in &cpu.records {
         builder.take(now, record);
     }
@@ -35,6 +37,12 @@ struct Builder {
     behavior: Behavior,
     threads: Vec<ThreadState>,
     running: Option<ThreadId>,
+    /// The scheduler that decides on its own supply.
+    deciding: Option<NodeId>,
+    tree: Tree,
+    /// Resources that are held now: since when, and whether for longer than declared.
+    held: Vec<Hold>,
+    event: Option<Event>,
     /// The last entry, and the end of what is accounted for before it.
     last: Instant,
     announced: Vec<(Span, MissingCause)>,
@@ -54,10 +62,20 @@ impl Builder {
                 }
                 self.behavior.decisions += 1;
                 self.armed = decision.arm;
-                self.running = match decision.next {
-                    Next::Thread(thread) => Some(thread),
-                    _ => None,
+                (self.running, self.deciding) = match decision.next {
+                    Next::Thread(thread) => (Some(thread), None),
+                    Next::RunChild(node) => (None, Some(node)),
+                    _ => (None, None),
                 };
+                if let Some(Event::ChildPicked(pick)) = self.event
+                    && let Some(node) = self.tree.record(pick.child)
+                {
+                    let count = match decision.refused {
+                        None => &mut node.decisions,
+                        Some(_) => &mut node.refused,
+                    };
+                    *count += 1;
+                }
             }
         }
     }
@@ -70,6 +88,7 @@ impl Builder {
         if let Some(late) = self.armed.and_then(|armed| now.checked_since(armed)) {
             self.behavior.late_max = self.behavior.late_max.max(late);
         }
+        self.event = Some(event);
         self.account(now);
     }
 
@@ -82,7 +101,20 @@ impl Builder {
         if let Some(thread) = self.running
             && at > self.last
         {
+            let home = self.tree.home(thread.index());
+            self.tree
+                .execute(home, at.since(self.last).as_work(), false);
             self.execute(thread, job, self.last, at);
+        }
+        if let Some(child) = self.deciding.filter(|_| at > self.last) {
+            let (node, start) = (child.index(), self.last);
+            self.tree.execute(node, at.since(start).as_work(), true);
+            let decides = Deciding {
+                node,
+                start,
+                end: at,
+            };
+            self.behavior.deciding.push(decides);
         }
         for (span, cause) in self.announced.drain(..) {
             let end = at.saturating_add(span).min(now);
@@ -170,15 +202,85 @@ impl Builder {
                 state.current = None;
                 state.waiting = None;
             }
-            TraceEvent::Created { thread } | TraceEvent::Changed { thread } => {
+            TraceEvent::Created { thread } => {
+                self.state(thread);
+                let home = match self.event {
+                    Some(Event::Manage {
+                        request: Request::Create { home, .. },
+                        ..
+                    }) => home,
+                    _ => NodeId::ROOT,
+                };
+                self.tree.move_to(thread.index(), home);
+            }
+            TraceEvent::Changed { thread } => {
                 self.state(thread);
             }
+            TraceEvent::Locked { .. }
+            | TraceEvent::Unlocked { .. }
+            | TraceEvent::SectionOverran { .. } => self.section(now, event),
+            TraceEvent::ServerReplenished { .. }
+            | TraceEvent::ServerExhausted { .. }
+            | TraceEvent::Lent { .. }
+            | TraceEvent::Moved { .. }
+            | TraceEvent::Promoted { .. } => self.supply(now, event),
             other => self.progress(now, other),
+        }
+    }
+
+    fn section(&mut self, now: Instant, event: TraceEvent) {
+        match event {
+            TraceEvent::Locked {
+                thread, resource, ..
+            } => self.held.push(Hold {
+                thread,
+                resource,
+                start: now,
+                end: now,
+                overran: false,
+            }),
+            TraceEvent::SectionOverran { thread, resource } => {
+                let mut held = self.held.iter_mut();
+                let hold = held.find(|h| (h.thread, h.resource) == (thread, resource));
+                if let Some(hold) = hold {
+                    hold.overran = true;
+                }
+            }
+            TraceEvent::Unlocked { thread, resource } => {
+                let is_it = |h: &Hold| (h.thread, h.resource) == (thread, resource);
+                if let Some(at) = self.held.iter().position(is_it) {
+                    let hold = self.held.swap_remove(at);
+                    self.behavior.holds.push(Hold { end: now, ..hold });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn supply(&mut self, now: Instant, event: TraceEvent) {
+        match event {
+            TraceEvent::ServerReplenished { node, .. } => {
+                if let Some(record) = self.tree.record(node) {
+                    record.replenished += 1;
+                }
+                let starved = self.tree.replenished(node.index(), now);
+                self.behavior.starved.extend(starved);
+            }
+            TraceEvent::ServerExhausted { node } => self.tree.exhausted(node, now),
+            TraceEvent::Lent { from, work, .. } => {
+                if let Some(record) = self.tree.record(from) {
+                    record.lent = record.lent.saturating_add(work);
+                }
+            }
+            TraceEvent::Moved { thread, home } => self.tree.move_to(thread.index(), home),
+            TraceEvent::Promoted { node, parent } => self.tree.promote(node, parent),
+            _ => {}
         }
     }
 
     fn released(&mut self, now: Instant, thread: ThreadId, job: (u64, Instant, Instant)) {
         let at = self.behavior.jobs.len();
+        let home = self.tree.home(thread.index());
         self.state(thread).open.push_back(at);
         self.behavior.jobs.push(JobRecord {
             thread,
@@ -195,6 +297,9 @@ impl Builder {
             suspended: Span::ZERO,
             held_back: Span::ZERO,
             throttled: Span::ZERO,
+            locked_out: Span::ZERO,
+            postponed: Span::ZERO,
+            home,
         });
     }
 
@@ -255,6 +360,10 @@ impl Builder {
                 };
                 self.wait(now, thread, why);
             }
+            TraceEvent::Waits {
+                thread, resource, ..
+            } => self.wait(now, thread, WaitReason::Resource(resource)),
+            TraceEvent::Postponed { thread, .. } => self.wait(now, thread, WaitReason::Supply),
             TraceEvent::Woken { thread, cause } if cause != WakeCause::EarlyWake => {
                 self.stop_waiting(now, thread);
             }
@@ -279,6 +388,8 @@ impl Builder {
                 WaitReason::Request => &mut job.suspended,
                 WaitReason::Predecessors => &mut job.held_back,
                 WaitReason::Budget => &mut job.throttled,
+                WaitReason::Resource(_) => &mut job.locked_out,
+                WaitReason::Supply => &mut job.postponed,
             };
             *total = total.saturating_add(span);
             self.behavior.waits.push(Waiting {
@@ -297,6 +408,14 @@ impl Builder {
             let id = u32::try_from(index).unwrap_or(u32::MAX);
             self.stop_waiting(end, ThreadId::new(id, 0));
         }
+        for hold in std::mem::take(&mut self.held) {
+            self.behavior.holds.push(Hold { end, ..hold });
+        }
+        for node in 0..self.tree.nodes.len() {
+            let starved = self.tree.replenished(node, end);
+            self.behavior.starved.extend(starved);
+        }
+        self.behavior.nodes = self.tree.nodes;
         self.behavior.end = end;
         self.behavior
     }

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use punctual_kern::{MissingCause, Outcome};
-use punctual_model::{Instant, PolicyKind, readable};
+use punctual_model::{Instant, Priority, readable};
 use serde::Serialize;
 
 use super::{MAX_LISTED_MISSES, Miss};
@@ -35,7 +35,8 @@ pub enum Cause {
     LateTimer,
     /// Preemption had to wait for code that cannot be interrupted.
     Deferral,
-    /// It waited for predecessors or for less urgent work that could not be preempted.
+    /// It waited for predecessors, for a resource, for less urgent work that could not be
+    /// preempted, or for supply of its scheduler.
     Blocked,
     /// Page faults (reported by platforms that can tell).
     PageFault,
@@ -90,7 +91,6 @@ pub(super) struct Inquiry<'a> {
     pub(super) all: &'a [Behavior],
     pub(super) cpu: usize,
     pub(super) behavior: &'a Behavior,
-    policy: PolicyKind,
     /// Jobs by arrival, and the latest completion among those up to each.
     by_arrival: Vec<usize>,
     latest: Vec<Instant>,
@@ -108,6 +108,8 @@ struct Delays {
     /// The thread that interfered most, and its share.
     worst: Option<(usize, u64)>,
     less_urgent: u64,
+    /// Ready while its server had no budget, or outside of its slots.
+    unsupplied: u64,
     late_release: u64,
     overran: bool,
     /// Without budget, by this job and those of its thread before it.
@@ -127,13 +129,11 @@ impl<'a> Inquiry<'a> {
             last = last.max(behavior.jobs[at].ended.unwrap_or(behavior.end));
             latest.push(last);
         }
-        let policy = log.plan.cpus.get(cpu).map(|plan| plan.policy);
         let mut inquiry = Inquiry {
             log,
             all,
             cpu,
             behavior,
-            policy: policy.unwrap_or(PolicyKind::Fifo),
             by_arrival,
             latest,
             unfinished: Vec::new(),
@@ -160,20 +160,14 @@ impl<'a> Inquiry<'a> {
         if other.thread == job.thread {
             return other.index <= job.index;
         }
-        if other.absolute_deadline == Instant::MAX {
-            return false;
-        }
-        let priority = |j: &JobRecord| {
-            let plan = self.log.plan.cpus.get(self.cpu);
-            let thread = plan.and_then(|plan| plan.threads.get(j.thread.index()));
-            thread.map_or(0, |(_, constraint)| constraint.priority.number())
-        };
-        match self.policy {
-            PolicyKind::FixedPriority { .. } => priority(other) >= priority(job),
-            PolicyKind::EarliestDeadlineFirst => other.absolute_deadline <= job.absolute_deadline,
-            PolicyKind::Fifo => other.arrival <= job.arrival,
-            PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => true,
-        }
+        self.goes_first(other, job)
+    }
+
+    /// The priority of the thread of a job.
+    pub(super) fn priority(&self, job: &JobRecord) -> Priority {
+        let plan = self.log.plan.cpus.get(self.cpu);
+        let thread = plan.and_then(|plan| plan.threads.get(job.thread.index()));
+        thread.map_or(Priority::LOWEST, |(_, constraint)| constraint.priority)
     }
 
     /// Start of the busy window of `job`, as far as pending jobs reach.
@@ -222,13 +216,18 @@ impl<'a> Inquiry<'a> {
                 }
                 shares[index] += ticks;
             } else if segment.end > job.released {
-                delays.less_urgent += segment
-                    .end
-                    .min(to)
-                    .since(job.released.max(segment.start))
-                    .ticks();
+                let (start, end) = (job.released.max(segment.start), segment.end.min(to));
+                let home = other.map_or(0, |other| other.home);
+                let blocks = self.held_something(segment.thread.index(), start, end);
+                let lacks = !blocks && self.may_lack_supply(job, Some(home));
+                let kind = match lacks {
+                    true => &mut delays.unsupplied,
+                    false => &mut delays.less_urgent,
+                };
+                *kind += end.since(start).ticks();
             }
         }
+        delays.unsupplied += self.idle_while_ready(job, job.released.max(from), to);
         delays.unfunded = self.unfunded(job, from, to);
         let most = shares.iter().enumerate().max_by_key(|(_, ticks)| **ticks);
         delays.worst = most.map(|(thread, ticks)| (thread, *ticks));
@@ -299,7 +298,9 @@ impl<'a> Inquiry<'a> {
         delays: &Delays,
         window: (Instant, Instant),
     ) -> Option<u64> {
-        if delays.missing == 0 || delays.overran {
+        // On a server or in slots, a gap takes more than its length: what is left is not laid out
+        // again, so nothing is excused that subtraction does not excuse.
+        if delays.missing == 0 || delays.overran || self.is_supplied(job) {
             return None;
         }
         let mut others = delays.less_urgent + delays.given_back + job.suspended.ticks();
@@ -349,14 +350,14 @@ impl<'a> Inquiry<'a> {
         } else {
             0
         };
+        let waited = job.held_back.max(job.locked_out).ticks();
+        let supply = delays.unsupplied + job.postponed.ticks();
+        let blocked = waited.max(delays.less_urgent) + supply;
         let amounts = [
             (Cause::Overrun, overrun),
             (Cause::Suspension, job.suspended.ticks()),
             (entry, delays.late_release),
-            (
-                Cause::Blocked,
-                job.held_back.ticks().max(delays.less_urgent),
-            ),
+            (Cause::Blocked, blocked),
             (Cause::HigherPriority, delays.urgent),
             (Cause::MissingTime, delays.missing),
         ];
@@ -418,6 +419,12 @@ impl<'a> Inquiry<'a> {
             ("without budget", delays.unfunded),
             ("suspended", job.suspended.ticks()),
             ("waiting for predecessors", job.held_back.ticks()),
+            ("waiting for resources", job.locked_out.ticks()),
+            ("without supply", delays.unsupplied),
+            (
+                "waiting for a budget that its section fits into",
+                job.postponed.ticks(),
+            ),
             ("released late by", delays.late_release),
         ];
         for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
@@ -427,6 +434,16 @@ impl<'a> Inquiry<'a> {
             {
                 let task = self.log.task_name(self.cpu, thread);
                 let _ = write!(text, " (`{task}` {})", ns(share));
+            }
+            if name == "waiting for resources"
+                && let Some((resource, holder)) = self.last_lock(job)
+            {
+                let _ = write!(text, " (`{resource}`, held by `{holder}`)");
+            }
+            if name == "without supply"
+                && let Some(place) = self.supplier(job)
+            {
+                let _ = write!(text, " of `{}`", self.log.node_name(self.cpu, place));
             }
         }
         if delays.overran {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CpuReport, RunReport, RunVerdict, TaskReport};
+use super::{CpuReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport};
 use crate::short::{Count, Short};
 
 /// Misses shown one by one; the report and the JSON have them all.
@@ -14,6 +14,13 @@ impl fmt::Display for RunReport {
         self.table(f)?;
         for cpu in &self.cpus {
             write_cpu(f, cpu, self.elapsed_ns)?;
+            let below = self.schedulers.iter().filter(|s| s.cpu == cpu.id);
+            for scheduler in below {
+                write_scheduler(f, scheduler)?;
+            }
+            for resource in self.resources.iter().filter(|r| r.cpu == cpu.id) {
+                write_resource(f, resource)?;
+            }
         }
         self.list_misses(f)?;
         for fault in &self.faults {
@@ -69,11 +76,19 @@ impl RunReport {
             let longest = self.tasks.iter().map(|t| name(t).chars().count()).max();
             longest.unwrap_or(0).max(least)
         };
-        let (task, cpu) = (width(|t| &t.name, 4), width(|t| &t.cpu, 3));
+        let (task, cpu) = (width(|t| &t.name, 4), width(place, 3));
         writeln!(
             f,
             "  {:task$}  {:cpu$} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>13}",
-            "task", "cpu", "N", "misses", "p50", "p99", "max", "bound", "machine bound"
+            "task",
+            self.where_tasks_are(),
+            "N",
+            "misses",
+            "p50",
+            "p99",
+            "max",
+            "bound",
+            "machine bound"
         )?;
         for t in &self.tasks {
             let q = t.response_ns;
@@ -81,7 +96,7 @@ impl RunReport {
                 f,
                 "  {:task$}  {:cpu$} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>13}{}",
                 t.name,
-                t.cpu,
+                place(t),
                 Count(t.jobs),
                 Count(t.misses),
                 maybe(q.p50),
@@ -93,6 +108,14 @@ impl RunReport {
             )?;
         }
         writeln!(f)
+    }
+
+    /// Heading of the column that says where a task stands.
+    fn where_tasks_are(&self) -> &'static str {
+        match self.schedulers.is_empty() {
+            true => "cpu",
+            false => "on",
+        }
     }
 
     fn list_misses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,6 +144,11 @@ impl RunReport {
     }
 }
 
+/// Where a task stands: its scheduler, or its CPU.
+fn place(t: &TaskReport) -> &str {
+    t.scheduler.as_deref().unwrap_or(&t.cpu)
+}
+
 fn maybe(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".into(), |ns| Short(ns).to_string())
 }
@@ -141,6 +169,60 @@ fn remarks(t: &TaskReport) -> String {
         remarks.push_str("  max above its bound");
     }
     remarks
+}
+
+fn write_scheduler(f: &mut fmt::Formatter<'_>, s: &SchedulerReport) -> fmt::Result {
+    write!(f, "  scheduler {} on {}: {}, ", s.name, s.on, s.policy)?;
+    match (s.budget_ns, s.period_ns) {
+        (Some(budget), Some(period)) => {
+            write!(f, "{} {} in {}", s.supply, Short(budget), Short(period))?;
+        }
+        _ => write!(f, "{}", s.supply)?,
+    }
+    write!(f, "; executed {}", Short(s.executed_ns))?;
+    if let Some(granted) = s.granted_ns {
+        let share = u128::from(s.executed_ns) * 1_000 / u128::from(granted.max(1));
+        let granted = Short(granted);
+        write!(f, " of {granted} granted ({}.{} %)", share / 10, share % 10)?;
+    }
+    if s.exhausted > 0 {
+        let (times, starved) = (Count(s.exhausted), Short(s.starved_ns));
+        write!(f, ", exhausted {times} times, {starved} without budget")?;
+    }
+    if s.trust == "own-time" {
+        let (deciding, decisions) = (Short(s.deciding_ns), Count(s.decisions));
+        write!(f, ", decided {decisions} times in {deciding}")?;
+        if s.refused > 0 {
+            write!(f, ", {} answers refused", Count(s.refused))?;
+        }
+    }
+    if s.lent_ns > 0 {
+        write!(f, ", lent {}", Short(s.lent_ns))?;
+    }
+    writeln!(f)
+}
+
+fn write_resource(f: &mut fmt::Formatter<'_>, r: &ResourceReport) -> fmt::Result {
+    write!(
+        f,
+        "  resource {}: {}, locked {} times, held at most {}",
+        r.name,
+        r.protocol,
+        Count(r.locks),
+        Short(r.held_max_ns)
+    )?;
+    if r.waits > 0 {
+        let longest = Short(r.wait_max_ns);
+        write!(
+            f,
+            ", waited for {} times, longest {longest}",
+            Count(r.waits)
+        )?;
+    }
+    if r.overran > 0 {
+        write!(f, ", {} sections longer than declared", Count(r.overran))?;
+    }
+    writeln!(f)
 }
 
 fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fmt::Result {

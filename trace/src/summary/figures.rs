@@ -46,6 +46,7 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<T
         .map(|info| TaskReport {
             name: info.name.clone(),
             cpu: String::new(),
+            scheduler: None,
             jobs: 0,
             misses: 0,
             excused: 0,
@@ -67,6 +68,9 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<T
                 continue;
             };
             report.cpu.clone_from(&log.cpus[cpu].name);
+            let home = log.plan.cpus[cpu].homes.get(thread).copied();
+            let home = home.map(usize::from).filter(|home| *home > 0);
+            report.scheduler = home.map(|home| log.node_name(cpu, home).into());
             if let Some(counts) = behavior.threads.get(thread) {
                 report.skipped = counts.skipped;
                 report.lost = counts.lost;

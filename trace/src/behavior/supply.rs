@@ -1,0 +1,117 @@
+//! What each scheduler of a CPU's tree received and decided.
+
+use punctual_kern::{CpuPlan, NodeId};
+use punctual_model::{Instant, Work};
+
+use super::Starved;
+
+/// A scheduler of a CPU: place 0 is the CPU's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeRecord {
+    /// The place of its parent; `None` for the CPU's own and for places that are free.
+    pub parent: Option<usize>,
+    /// What its subtree executed, its own deciding included.
+    pub executed: Work,
+    /// What it executed deciding, if it decides on its own supply.
+    pub deciding: Work,
+    /// Answers of it that were believed.
+    pub decisions: u64,
+    /// Answers of it that were refused.
+    pub refused: u64,
+    /// Times its server had more budget.
+    pub replenished: u64,
+    /// Times its server had used its budget.
+    pub exhausted: u64,
+    /// Budget that it lent to siblings.
+    pub lent: Work,
+}
+
+/// The tree of one CPU over the run.
+#[derive(Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<NodeRecord>,
+    homes: Vec<usize>,
+    starved_since: Vec<Option<Instant>>,
+}
+
+impl Tree {
+    pub(super) fn new(plan: &CpuPlan) -> Tree {
+        let mut nodes = vec![NodeRecord::default()];
+        for node in &plan.nodes {
+            let parent = usize::from(node.parent).min(nodes.len() - 1);
+            nodes.push(NodeRecord {
+                parent: Some(parent),
+                ..NodeRecord::default()
+            });
+        }
+        let homes = plan.homes.iter().map(|home| usize::from(*home));
+        Tree {
+            starved_since: vec![None; nodes.len()],
+            homes: homes.map(|home| home.min(nodes.len() - 1)).collect(),
+            nodes,
+        }
+    }
+
+    /// The scheduler of a thread.
+    pub(super) fn home(&self, thread: usize) -> usize {
+        self.homes.get(thread).copied().unwrap_or(0)
+    }
+
+    pub(super) fn move_to(&mut self, thread: usize, home: NodeId) {
+        if self.homes.len() <= thread {
+            self.homes.resize(thread + 1, 0);
+        }
+        self.homes[thread] = home.index().min(self.nodes.len() - 1);
+    }
+
+    pub(super) fn promote(&mut self, node: NodeId, parent: NodeId) {
+        let at = node.index();
+        // As many places as a tree can have.
+        if self.nodes.len() <= at {
+            self.nodes.resize(at + 1, NodeRecord::default());
+            self.starved_since.resize(at + 1, None);
+        }
+        if parent.index() != at && parent.index() < self.nodes.len() {
+            self.nodes[at].parent = Some(parent.index());
+        }
+    }
+
+    /// A node and everything above it. A damaged log may have a circle: it ends all the same.
+    pub(super) fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
+        let up = |at: &usize| self.nodes.get(*at)?.parent;
+        let most = self.nodes.len();
+        std::iter::successors(Some(at), up).take(most)
+    }
+
+    pub(super) fn execute(&mut self, at: usize, work: Work, deciding: bool) {
+        let lineage: Vec<usize> = self.lineage(at).collect();
+        for node in lineage {
+            let node = &mut self.nodes[node];
+            node.executed = node.executed.saturating_add(work);
+        }
+        if let Some(node) = self.nodes.get_mut(at).filter(|_| deciding) {
+            node.deciding = node.deciding.saturating_add(work);
+        }
+    }
+
+    pub(super) fn record(&mut self, node: NodeId) -> Option<&mut NodeRecord> {
+        self.nodes.get_mut(node.index())
+    }
+
+    pub(super) fn exhausted(&mut self, node: NodeId, now: Instant) {
+        if let Some(record) = self.record(node) {
+            record.exhausted += 1;
+            self.starved_since[node.index()].get_or_insert(now);
+        }
+    }
+
+    /// Budget has come, or the run is over; returns the stretch without.
+    pub(super) fn replenished(&mut self, at: usize, now: Instant) -> Option<Starved> {
+        let since = self.starved_since.get_mut(at)?.take()?;
+        Some(Starved {
+            node: at,
+            start: since,
+            end: now,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Schedulers below CPUs and resources: what was granted, used, waited for.
+
+use punctual_kern::{CpuPlan, Grant, NodePlan};
+use punctual_model::{PolicyKind, Span};
+use serde::Serialize;
+
+use crate::behavior::{Behavior, WaitReason};
+use crate::log::Log;
+
+/// One scheduler below a CPU.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SchedulerReport {
+    /// From the file.
+    pub name: String,
+    /// Name of its CPU.
+    pub cpu: String,
+    /// The scheduler above it: the name of a CPU or of a scheduler.
+    pub on: String,
+    /// How it orders.
+    pub policy: &'static str,
+    /// `shared`, `slots`, or the kind of its server.
+    pub supply: &'static str,
+    /// `inline` or `own-time`.
+    pub trust: &'static str,
+    /// Budget of its server in each period.
+    pub budget_ns: Option<u64>,
+    /// Period of its server, or of the frame that its slots lie in.
+    pub period_ns: Option<u64>,
+    /// The most that its server or its slots gave in the run; `None`: nothing bounds it.
+    pub granted_ns: Option<u64>,
+    /// What its subtree executed, its own deciding included.
+    pub executed_ns: u64,
+    /// What it spent on deciding.
+    pub deciding_ns: u64,
+    /// Answers of it that were believed.
+    pub decisions: u64,
+    /// Answers of it that were refused.
+    pub refused: u64,
+    /// Times its server had more budget.
+    pub replenished: u64,
+    /// Times its server had used its budget.
+    pub exhausted: u64,
+    /// How long it then had none, in total.
+    pub starved_ns: u64,
+    /// Budget that it lent to siblings.
+    pub lent_ns: u64,
+}
+
+/// One resource, on one CPU.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ResourceReport {
+    /// From the file.
+    pub name: String,
+    /// Name of the CPU.
+    pub cpu: String,
+    /// What keeps waits short.
+    pub protocol: &'static str,
+    /// Times it was locked.
+    pub locks: u64,
+    /// Times somebody had to wait for it.
+    pub waits: u64,
+    /// The longest wait.
+    pub wait_max_ns: u64,
+    /// The longest time from locking to giving back.
+    pub held_max_ns: u64,
+    /// Sections longer than declared.
+    pub overran: u64,
+}
+
+/// All schedulers below CPUs, in the order of CPUs and places.
+pub(super) fn schedulers(log: &Log, behaviors: &[Behavior]) -> Vec<SchedulerReport> {
+    let mut all = Vec::new();
+    for (cpu, (plan, behavior)) in log.plan.cpus.iter().zip(behaviors).enumerate() {
+        for (node, at) in plan.nodes.iter().zip(1..) {
+            all.push(scheduler(log, (cpu, plan), (at, node), behavior));
+        }
+    }
+    all
+}
+
+fn scheduler(
+    log: &Log,
+    (cpu, plan): (usize, &CpuPlan),
+    (at, node): (usize, &NodePlan),
+    behavior: &Behavior,
+) -> SchedulerReport {
+    let record = behavior.nodes.get(at).copied().unwrap_or_default();
+    let (supply, budget, period) = match node.terms.supply {
+        Grant::Shared => ("shared", None, None),
+        Grant::Slots => ("slots", None, frame_above(plan, node)),
+        Grant::Server(server) => {
+            let budget = Some(server.budget.ticks());
+            (server.kind.name(), budget, Some(server.period))
+        }
+    };
+    let granted = match (node.terms.supply, period) {
+        (Grant::Server(server), Some(period)) => {
+            let elapsed = behavior.end.ticks();
+            let periods = elapsed.div_ceil(period.ticks().max(1));
+            Some(server.budget.ticks().saturating_mul(periods))
+        }
+        (Grant::Slots, Some(frame)) => Some(slots_until(plan, at, frame, behavior.end.ticks())),
+        _ => None,
+    };
+    let starved = behavior.starved.iter().filter(|s| s.node == at);
+    let starved: u64 = starved.map(|s| s.end.since(s.start).ticks()).sum();
+    SchedulerReport {
+        name: log.node_name(cpu, at).into(),
+        cpu: log.cpus[cpu].name.clone(),
+        on: log.node_name(cpu, usize::from(node.parent)).into(),
+        policy: node.policy.name(),
+        supply,
+        trust: node.terms.trust.name(),
+        budget_ns: budget.map(|budget| log.ns(budget)),
+        period_ns: period.map(|period| log.ns(period.ticks())),
+        granted_ns: granted.map(|granted| log.ns(granted)),
+        executed_ns: log.ns(record.executed.ticks()),
+        deciding_ns: log.ns(record.deciding.ticks()),
+        decisions: record.decisions,
+        refused: record.refused,
+        replenished: record.replenished,
+        exhausted: record.exhausted,
+        starved_ns: log.ns(starved),
+        lent_ns: log.ns(record.lent.ticks()),
+    }
+}
+
+/// The frame that a node's slots lie in.
+fn frame_above(plan: &CpuPlan, node: &NodePlan) -> Option<Span> {
+    let above = match usize::from(node.parent).checked_sub(1) {
+        None => plan.policy,
+        Some(at) => plan.nodes.get(at)?.policy,
+    };
+    match above {
+        PolicyKind::Tdm { frame, .. } => Some(frame),
+        _ => None,
+    }
+}
+
+/// What the slots of node `at` come to in [0, `end`). O(slots).
+fn slots_until(plan: &CpuPlan, at: usize, frame: Span, end: u64) -> u64 {
+    let frame = frame.ticks().max(1);
+    let entity = u16::try_from(at).map(|at| plan.capacity.entity_of(at));
+    let own = plan.slots.iter().filter(|slot| Ok(slot.entity) == entity);
+    let total = own.map(|slot| {
+        let whole = (end / frame).saturating_mul(slot.length.ticks());
+        let rest = (end % frame).saturating_sub(slot.at.ticks());
+        whole.saturating_add(rest.min(slot.length.ticks()))
+    });
+    total.fold(0, u64::saturating_add)
+}
+
+/// All resources on the CPUs where they are used.
+pub(super) fn resources(log: &Log, behaviors: &[Behavior]) -> Vec<ResourceReport> {
+    let mut all = Vec::new();
+    for (cpu, (plan, behavior)) in log.plan.cpus.iter().zip(behaviors).enumerate() {
+        for (number, resource) in (0_u32..).zip(&plan.resources) {
+            let holds = behavior.holds.iter().filter(|h| h.resource == number);
+            let waits = behavior.waits.iter();
+            let waits = waits.filter(|w| w.reason == WaitReason::Resource(number));
+            let held = holds.clone().map(|h| h.end.since(h.start).ticks());
+            let waited = waits.clone().map(|w| w.end.since(w.start).ticks());
+            all.push(ResourceReport {
+                name: log.resource_name(cpu, number).into(),
+                cpu: log.cpus[cpu].name.clone(),
+                protocol: resource.protocol.name(),
+                locks: holds.clone().count() as u64,
+                waits: waits.count() as u64,
+                wait_max_ns: log.ns(waited.max().unwrap_or(0)),
+                held_max_ns: log.ns(held.max().unwrap_or(0)),
+                overran: holds.filter(|h| h.overran).count() as u64,
+            });
+        }
+    }
+    all
+}
