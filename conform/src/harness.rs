@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{env, fs, thread};
@@ -11,12 +12,15 @@ use punctual_kern::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Claims;
-use crate::history::{Level, Options, check_observed};
+use crate::history::{Level, Options, check_observed, retell};
 use crate::property::Property;
 use crate::report::{Broken, Report};
 
 /// How often the watch looks, at most.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Lines kept of a history that does not end: its last ones.
+const SHOWN_LINES: usize = 30;
 
 /// What a harness writes to the file that it is given.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,16 +38,21 @@ pub enum Answer {
 ///
 /// A history that takes longer is a finding of its own, [`Property::DoesNotReturn`], and ends the
 /// process: a call that does not come back cannot be ended alone.
-pub fn harness<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> ExitCode {
+pub fn harness<P: Policy + 'static>(claims: &Claims, make: fn(usize) -> P) -> ExitCode {
     let Some((options, limit, answer)) = arguments() else {
         eprintln!("this program is started by `punctual conform`");
         return ExitCode::from(2);
     };
     let watch = Arc::new(Watch::default());
     let seen = Arc::clone(&watch);
-    let path = answer.clone();
-    thread::spawn(move || seen.look(limit, &path));
-    let result = check_observed(claims, make, &options, |level, seed| {
+    let (path, claims) = (answer.clone(), *claims);
+    thread::spawn(move || {
+        let last = seen.look(limit);
+        let broken = does_not_return(claims, make, options, last, limit);
+        let _ = write(&Answer::Broken(broken), &path);
+        std::process::exit(0);
+    });
+    let result = check_observed(&claims, make, &options, |level, seed| {
         watch.begin(level, seed)
     });
     let found = match result {
@@ -51,6 +60,48 @@ pub fn harness<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> ExitCod
         Err(broken) => Answer::Broken(broken),
     };
     write(&found, &answer)
+}
+
+/// Runs the history that does not end once more, on a thread that is left to itself, and keeps what
+/// is heard of it.
+fn does_not_return<P: Policy + 'static>(
+    claims: Claims,
+    make: fn(usize) -> P,
+    options: Options,
+    last: (Level, u64),
+    limit: Duration,
+) -> Broken {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || retell(&claims, &make, &options, last, &sender));
+    let mut history: Vec<String> = Vec::new();
+    let ended = loop {
+        match lines.recv_timeout(limit) {
+            Ok(line) => history.push(line),
+            Err(RecvTimeoutError::Timeout) => break false,
+            Err(RecvTimeoutError::Disconnected) => break true,
+        }
+    };
+    let detail = if ended {
+        // It was while shrinking that something did not end: this history is longer, and does.
+        history.clear();
+        format!(
+            "a shorter history than that of this seed takes more than {} ms",
+            limit.as_millis()
+        )
+    } else {
+        format!("this call has not come back for {} ms", limit.as_millis())
+    };
+    let found_in = history.len();
+    let shown = history.split_off(found_in.saturating_sub(SHOWN_LINES));
+    Broken {
+        property: Property::DoesNotReturn,
+        detail,
+        level: last.0,
+        seed: last.1,
+        found_in,
+        shortest: shown.len(),
+        history: shown,
+    }
 }
 
 fn arguments() -> Option<(Options, Duration, PathBuf)> {
@@ -87,8 +138,8 @@ impl Watch {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends the process when one history takes longer than `limit`, shrinking it included.
-    fn look(&self, limit: Duration, answer: &PathBuf) {
+    /// Comes back when one history takes longer than `limit`, shrinking it included: which one.
+    fn look(&self, limit: Duration) -> (Level, u64) {
         let pause = LOOK_EVERY.min(limit);
         let (mut before, mut waited) = (0, Duration::ZERO);
         loop {
@@ -98,21 +149,9 @@ impl Watch {
             if begun != before {
                 (before, waited) = (begun, Duration::ZERO);
             } else if waited >= limit {
-                break;
+                let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                return last.unwrap_or((Level::Seam, 0));
             }
         }
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (level, seed) = last.unwrap_or((Level::Seam, 0));
-        let broken = Broken {
-            property: Property::DoesNotReturn,
-            detail: format!("a call has not come back for {} ms", limit.as_millis()),
-            level,
-            seed,
-            found_in: 0,
-            shortest: 0,
-            history: vec![],
-        };
-        let _ = write(&Answer::Broken(broken), answer);
-        std::process::exit(0);
     }
 }

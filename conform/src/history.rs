@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::mpsc::Sender;
 
 use punctual_kern::Policy;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) pick_always: bool,
     /// Keep the words.
     pub(crate) record: bool,
+    /// Tell each line at once: for histories that may not come to an end.
+    pub(crate) live: Option<&'a Sender<String>>,
 }
 
 /// What came of a history.
@@ -134,7 +137,8 @@ pub(crate) fn run<L: Steps, P: Policy>(
     make: &dyn Fn(usize) -> P,
 ) -> Outcome {
     let places = L::places(setup.threads);
-    let reference = Reference::new(setup.claims, places, setup.record);
+    let mut reference = Reference::new(setup.claims, places, setup.record);
+    reference.live = setup.live.cloned();
     let reference = Rc::new(RefCell::new(reference));
     let mut executed = vec![false; steps.len()];
     let work = || L::execute(steps, setup, make, &reference, &mut executed);
@@ -200,15 +204,7 @@ fn check_level<L: Steps, P: Policy>(
     for number in 0..options.histories {
         let seed = options.seed.wrapping_add(number);
         begin(L::LEVEL, seed);
-        let mut dice = Dice::new(seed);
-        let setup = Setup {
-            claims,
-            threads: options.threads,
-            ask_again: dice.once_in(2),
-            pick_always: false,
-            record: false,
-        };
-        let steps = L::draw(&mut dice, options);
+        let (steps, setup) = draw::<L>(claims, options, seed);
         let outcome = run::<L, P>(&steps, setup, make);
         coverage.add(&outcome);
         if let Some(violation) = outcome.violation {
@@ -218,6 +214,53 @@ fn check_level<L: Steps, P: Policy>(
         }
     }
     Ok(())
+}
+
+/// The history of a seed.
+fn draw<'a, L: Steps>(
+    claims: &'a Claims,
+    options: &Options,
+    seed: u64,
+) -> (Vec<L::Step>, Setup<'a>) {
+    let mut dice = Dice::new(seed);
+    let setup = Setup {
+        claims,
+        threads: options.threads,
+        ask_again: dice.once_in(2),
+        pick_always: false,
+        record: false,
+        live: None,
+    };
+    (L::draw(&mut dice, options), setup)
+}
+
+/// Runs the history of a seed once more, and tells every line of it before it happens. Comes back
+/// when the policy does.
+pub(crate) fn retell<P: Policy>(
+    claims: &Claims,
+    make: &dyn Fn(usize) -> P,
+    options: &Options,
+    (level, seed): (Level, u64),
+    lines: &Sender<String>,
+) {
+    fn again<L: Steps, P: Policy>(
+        claims: &Claims,
+        make: &dyn Fn(usize) -> P,
+        options: &Options,
+        seed: u64,
+        lines: &Sender<String>,
+    ) {
+        let (steps, setup) = draw::<L>(claims, options, seed);
+        let live = Some(lines);
+        let _ = run::<L, P>(&steps, Setup { live, ..setup }, make);
+    }
+    match level {
+        Level::Seam => again::<SeamLevel, P>(claims, make, options, seed, lines),
+        Level::Core => again::<CoreLevel, P>(claims, make, options, seed, lines),
+        Level::Tree => again::<TreeLevel, P>(claims, make, options, seed, lines),
+        // A server has no policy.
+        Level::Server => {}
+    }
 }
 
 /// Shrinks a history that breaks something, and names what.

@@ -182,3 +182,54 @@ impl Reference {
         Err(Violation::new(Symptom::Turns, detail))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_kern::Attributes;
+    use punctual_model::{Priority, Work};
+
+    use super::*;
+    use crate::claims::Claims;
+
+    const A: ThreadId = ThreadId::new(0, 0);
+
+    fn with_a_ready_thread() -> Reference {
+        let mut reference = Reference::new(&Claims::ANY_ORDER, 2, false);
+        reference.attach(A);
+        let attributes = Attributes {
+            priority: Priority::new(0),
+            absolute_deadline: Instant::MAX,
+            release: Instant::ZERO,
+            order: 0,
+        };
+        reference.wake(A, &attributes);
+        reference
+    }
+
+    fn symptom(result: Result<(), Violation>) -> Option<Symptom> {
+        result.err().map(|violation| violation.symptom)
+    }
+
+    #[test]
+    fn who_has_no_budget_is_told_from_who_has_blocked() {
+        let mut reference = with_a_ready_thread();
+        assert_eq!(symptom(reference.judge(Instant::ZERO, Pick::run(A))), None);
+        reference.block(A);
+        let picked = symptom(reference.judge(Instant::ZERO, Pick::run(A)));
+        assert_eq!(picked, Some(Symptom::NotReady(Why::Left)));
+        reference.exhausted(A);
+        let picked = symptom(reference.judge(Instant::ZERO, Pick::run(A)));
+        assert_eq!(picked, Some(Symptom::NotReady(Why::Exhausted)));
+    }
+
+    #[test]
+    fn work_beyond_what_was_granted_is_seen() {
+        let mut reference = with_a_ready_thread();
+        reference.grant(A, Some(Work::from_ticks(5)));
+        reference.charge(A, Work::from_ticks(5));
+        assert_eq!(reference.violation, None);
+        reference.charge(A, Work::from_ticks(1));
+        let seen = reference.violation.map(|violation| violation.symptom);
+        assert_eq!(seen, Some(Symptom::BeyondBudget));
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! It hears every call that the policy hears. What it makes of a pick is in `judge`.
 
+use std::sync::mpsc::Sender;
+
 use punctual_kern::Attributes;
 use punctual_model::{Instant, ThreadId, Work};
 
@@ -26,6 +28,8 @@ pub(crate) struct Reference {
     pub(crate) coverage: Coverage,
     /// What happened, in words; `None`: nobody reads it.
     pub(crate) lines: Option<Vec<String>>,
+    /// Who reads it while it happens.
+    pub(crate) live: Option<Sender<String>>,
     /// Before each line: calls stand below the event that they are made for.
     pub(crate) indent: &'static str,
 }
@@ -83,6 +87,7 @@ impl Reference {
             violation: None,
             coverage: Coverage::default(),
             lines: record.then(Vec::new),
+            live: None,
             indent: "",
         }
     }
@@ -101,8 +106,16 @@ impl Reference {
 
     /// Adds a line to what people read.
     pub(crate) fn say(&mut self, line: impl FnOnce() -> String) {
+        if self.lines.is_none() && self.live.is_none() {
+            return;
+        }
+        let line = format!("{}{}", self.indent, line());
+        if let Some(live) = &self.live {
+            // A reader who has gone needs no more lines.
+            let _ = live.send(line.clone());
+        }
         if let Some(lines) = &mut self.lines {
-            lines.push(format!("{}{}", self.indent, line()));
+            lines.push(line);
         }
     }
 

@@ -74,6 +74,19 @@ pub(crate) enum Nonsense {
     Above,
 }
 
+impl Nonsense {
+    fn in_words(self) -> &'static str {
+        match self {
+            Nonsense::Nobody => "which does not exist",
+            Nonsense::Stale => "in an earlier life",
+            Nonsense::Others => "which is not its own",
+            Nonsense::NotReady => "which is not ready",
+            Nonsense::Late => "on a state of its threads that is gone",
+            Nonsense::Above => "in the name of the scheduler above it",
+        }
+    }
+}
+
 const ALL_NONSENSE: [Nonsense; 6] = [
     Nonsense::Nobody,
     Nonsense::Stale,
@@ -311,11 +324,10 @@ impl<P: Policy> Driver<P> {
                 self.fail(detail);
                 break;
             }
-            if matches!(next, Event::ChildPicked(_)) && !lawful {
-                let _ = answers.next();
-            }
+            let is_answer = matches!(next, Event::ChildPicked(_)) && !lawful;
+            let said = is_answer.then(|| answers.next()).flatten();
             self.execute(decision.next, at.since(now), &next);
-            self.say(at, &next);
+            self.say(at, &next, said.map(|(_, what)| what));
             (now, event) = (at, next);
         }
         std::mem::take(&mut self.lane)
@@ -326,13 +338,14 @@ impl<P: Policy> Driver<P> {
         self.reference.borrow_mut().fail(violation);
     }
 
-    fn say(&self, at: Instant, event: &Event) {
+    fn say(&self, at: Instant, event: &Event, said: Option<Nonsense>) {
         let mut reference = self.reference.borrow_mut();
         reference.indent = "";
         match event {
             Event::ChildPicked(pick) => reference.say(|| {
                 let thread = pick.thread.map_or("nobody".to_owned(), name);
-                format!("at {}: the child answers `{thread}`", at.ticks())
+                let what = said.map_or("its ready thread", Nonsense::in_words);
+                format!("at {}: the child answers `{thread}`, {what}", at.ticks())
             }),
             Event::Complete => {
                 reference.say(|| format!("at {}: the running thread completes", at.ticks()));

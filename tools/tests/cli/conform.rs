@@ -188,6 +188,12 @@ fn a_policy_that_does_not_return_is_ended_and_named() {
     let finding = json(&endless);
     assert_obeys(&finding, "conform");
     assert_eq!(finding["property"], "does-not-return");
+    let history = finding["history"].as_array().expect("lines");
+    let last = history.last().and_then(|line| line.as_str());
+    assert!(
+        last.is_some_and(|line| line.contains("block `")),
+        "{finding:#}"
+    );
 }
 
 #[test]
