@@ -247,7 +247,10 @@ fn fill(
 /// Why nothing bounds a response.
 fn no_bound(case: &Case, place: usize) -> String {
     if case.supply == Supply::Nothing {
-        return "no bound: nothing is sure of the supply of its scheduler".to_string();
+        return match case.node {
+            None => "no bound: a resource on its CPU is used in a way that nothing bounds".into(),
+            Some(_) => "no bound: nothing is sure of the supply of its scheduler".into(),
+        };
     }
     let ratios = match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {

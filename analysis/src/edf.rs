@@ -167,6 +167,9 @@ fn last_deadline(case: &Case, before: u64) -> Option<u64> {
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
 /// and sufficient for sporadic arrivals. O(steps · tasks); few steps in practice.
 pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Excess>> {
+    if case.contenders.is_empty() {
+        return Ok(None);
+    }
     if case.load() == Ordering::Greater {
         return find_overload(case, meter).map(Some);
     }

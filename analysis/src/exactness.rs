@@ -122,12 +122,6 @@ impl<'a> Doubts<'a> {
                 self.name(c)
             ));
         }
-        if let Some(c) = self.case.everybody().find(|c| c.cost.fitting > 0) {
-            doubts.push(format!(
-                "{} is taken to find each budget just too short for its section",
-                self.name(c)
-            ));
-        }
         if let Some(c) = self.case.everybody().find(|c| c.waiting > 0) {
             doubts.push(format!(
                 "{} waits for predecessors that are less urgent or on another CPU; the wait is \

@@ -193,10 +193,6 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
         if cost.suspension > 0 {
             words += &format!(" + {} suspension", readable(cost.suspension));
         }
-        if cost.fitting > 0 {
-            let waits = readable(cost.fitting);
-            words += &format!(" + {waits} waiting for budgets that its sections fit into");
-        }
     }
     words
 }

@@ -24,7 +24,6 @@ use alloc::vec::Vec;
 
 use punctual_model::{Machine, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
-use crate::blocking::budget_end;
 use crate::case::{Case, Source, Taking};
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked, in_range};
@@ -39,21 +38,20 @@ pub(crate) struct Cost {
     pub(crate) overhead: u64,
     /// Suspension, and what may block it when it resumes.
     pub(crate) suspension: u64,
-    /// Waiting for budgets that its sections fit into.
-    pub(crate) fitting: u64,
 }
 
 impl Cost {
     /// All of it.
     pub(crate) fn total(&self) -> Checked<u64> {
-        let idle = self.suspension.checked_add(self.fitting);
-        let all = idle.and_then(|idle| self.computing().ok()?.checked_add(idle));
-        in_range(all, "cost of a job")
+        in_range(
+            self.computing()?.checked_add(self.suspension),
+            "cost of a job",
+        )
     }
 
     /// Whether something is counted as computation that is none: no simulation would show it.
     pub(crate) fn is_padded(&self) -> bool {
-        self.suspension > 0 || self.fitting > 0
+        self.suspension > 0
     }
 
     /// The part that is spent on the processor without a break.
@@ -93,7 +91,6 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
         suspension: task.max_suspension.ticks(),
-        fitting: budget_end::fitting(system, task)?,
     })
 }
 

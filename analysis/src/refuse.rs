@@ -41,6 +41,12 @@ pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal
 /// Why nothing is granted, unless that is told of a server above.
 fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refusal> {
     if !case.is_node {
+        let parent = nodes
+            .iter()
+            .find(|s| s.case.node == case.node && s.case.is_node);
+        if parent.is_some_and(|s| s.case.supply == Supply::Nothing) {
+            return None;
+        }
         let task = case.contenders.first()?.who.task()?;
         let name = &system.tasks[task.index()].name;
         let reason = format!("{name} has no slot of which its overheads leave anything");

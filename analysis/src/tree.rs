@@ -30,7 +30,7 @@ use punctual_model::{
     Class, CpuId, PolicyKind, SchedulerId, ServerKind, Slot, Span, System, TaskId,
 };
 
-use crate::blocking::budget_end;
+use crate::blocking::{budget_end, limits};
 use crate::bounds::Bound;
 use crate::case::{
     Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background,
@@ -101,7 +101,8 @@ impl Walk<'_> {
         Ok(solved)
     }
 
-    /// What the CPU itself has: all of it, less what the machine takes.
+    /// What the CPU itself has: all of it, less what the machine takes; nothing is sure where a
+    /// resource is used in a way that no test bounds.
     fn root(&self) -> Checked<Grant> {
         let mut takings = overhead::reserves(&self.system.machine)?;
         let here = |task: &&punctual_model::Task| task.cpu == self.cpu;
@@ -124,8 +125,13 @@ impl Walk<'_> {
                 note_background(&mut background, TaskId(id), task.non_preemptive.ticks());
             }
         }
+        let unbounded = limits::cpus(self.system).any(|cpu| cpu == self.cpu);
         Ok(Grant {
-            supply: Supply::Dedicated,
+            supply: if unbounded {
+                Supply::Nothing
+            } else {
+                Supply::Dedicated
+            },
             takings,
             background,
             held_above: 0,
@@ -410,6 +416,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         let lost = self.lost_to_overheads(id, response)?;
+        let lost = lost.saturating_add(budget_end::unused(self.system, id));
         let budget = server.budget.ticks();
         Ok(Budget::new(&Served {
             kind: server.kind,

@@ -4,16 +4,17 @@
 //!   at most its declared length beyond the budget; the next budget is so much shorter. Beside the
 //!   server, that is one more section once in a busy window; below it, so much of the supply was
 //!   used up before the window began.
-//! * *Check first* (SIRAP: Behnam, Shin, Nolte and Nolin 2007): a section that does not fit waits for
-//!   the next budget with its task. What is left of the old one is of no use to it: less than the
-//!   section, each time, as if the job had computed meanwhile.
+//! * *Check first* (after SIRAP: Behnam, Shin, Nolte and Nolin 2007): a section that does not fit
+//!   waits for the next budget with its task. Others may use that one first, so that it does not fit
+//!   again: in every period as much as the longest section, less one tick, may be of no use.
 //!
 //! # Assumptions
-//! 1. When a budget ends, every task below may be in one section, and each goes on to its end.
-//! 2. A task that waits for a budget leaves the rest of the old one to others of its node; counting
-//!    it as computation is safe as for any suspension, for what passes is supply of that node.
+//! 1. When a budget ends, every task below may be in one section, and each goes on to its end; only
+//!    they run beyond it.
+//! 2. A budget is of no use only while all that is pending waits for the next one: then less is
+//!    left of it than the shortest section waiting.
 
-use punctual_model::{AtBudgetEnd, SchedulerId, Supply, System, Task, Use};
+use punctual_model::{AtBudgetEnd, SchedulerId, System, Task, Use};
 
 use crate::error::{Checked, in_range};
 
@@ -50,17 +51,14 @@ pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<u64> {
     Ok(sum)
 }
 
-/// What a job of this task may wait for budgets that its sections fit into. O(sections · depth).
-pub(crate) fn fitting(system: &System, task: &Task) -> Checked<u64> {
-    let has_server = |id: SchedulerId| {
-        let found = system.schedulers.get(id.index());
-        found.is_some_and(|s| matches!(s.supply, Supply::Server(_)))
-    };
-    if task.uses.is_empty() || !above(system, task).any(has_server) {
-        return Ok(0);
-    }
-    let sections = task.uses.iter();
+/// What of each budget may be of no use, for no section fits into it. O(tasks · sections · depth).
+pub(crate) fn unused(system: &System, server: SchedulerId) -> u64 {
+    let below = system
+        .tasks
+        .iter()
+        .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
+    let sections = below.flat_map(|task| &task.uses);
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));
-    let sum = checked.map(|s| u128::from(s.length.ticks())).sum::<u128>();
-    in_range(u64::try_from(sum).ok(), WHAT)
+    let longest = checked.map(|s| s.length.ticks()).max();
+    longest.unwrap_or(0).saturating_sub(1)
 }

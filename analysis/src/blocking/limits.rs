@@ -8,8 +8,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use punctual_model::{
-    AtBudgetEnd, CpuId, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Supply, System,
-    Task, TaskId,
+    AtBudgetEnd, CpuId, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Server,
+    ServerKind, Supply, System, Task, TaskId,
 };
 
 use crate::case::policy_of;
@@ -35,6 +35,30 @@ pub(crate) fn refusals(system: &System) -> Vec<Refusal> {
         })
     });
     found.collect()
+}
+
+/// The CPUs on which some resource is used in a way that nothing bounds.
+pub(crate) fn cpus(system: &System) -> impl Iterator<Item = CpuId> + '_ {
+    let found = if system.resources.is_empty() {
+        Vec::new()
+    } else {
+        refusals(system)
+    };
+    let reasons = found
+        .into_iter()
+        .filter_map(|refusal| match refusal.subject {
+            Subject::Task(task) => Some(task),
+            _ => None,
+        });
+    reasons.flat_map(|task| {
+        // All users of what it uses: the holder on the other CPU is waited for, too.
+        let uses = system.tasks.get(task.index()).map_or(&[][..], |t| &t.uses);
+        let together = system.tasks.iter().filter(move |other| {
+            let mut theirs = other.uses.iter();
+            theirs.any(|u| uses.iter().any(|own| own.resource == u.resource))
+        });
+        together.map(|task| task.cpu)
+    })
 }
 
 fn users(system: &System, resource: ResourceId) -> Vec<(TaskId, &Task)> {
@@ -103,24 +127,27 @@ fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> O
     if resource.at_budget_end == AtBudgetEnd::Overrun {
         return None;
     }
-    let servers: Vec<u64> = path(system, node_of(task))
+    let servers: Vec<Server> = path(system, node_of(task))
         .iter()
         .filter_map(
             |(_, node)| match system.schedulers.get((*node)?.index())?.supply {
-                Supply::Server(server) => Some(server.budget.ticks()),
+                Supply::Server(server) => Some(server),
                 Supply::Shared | Supply::Slots(_) => None,
             },
         )
         .collect();
     let longest = task.uses.iter().filter(|u| u.resource == id);
-    let longest = longest.map(|u| u.length.ticks()).max().unwrap_or(0);
+    let longest = longest.map(|u| u.length).max().unwrap_or_default();
     if servers.len() > 1 {
         return Some("a section that waits for several budgets at once is not bounded".into());
     }
-    servers
-        .iter()
-        .any(|&budget| longest > budget)
-        .then(|| "its section never fits into the budget above it".into())
+    let server = servers.first()?;
+    if server.kind == ServerKind::Sporadic {
+        let why = "a sporadic server's budget comes back in parts, and others may use each of them \
+                   before its section fits";
+        return Some(why.into());
+    }
+    (longest > server.budget).then(|| "its section never fits into the budget above it".into())
 }
 
 /// What is wrong with users in several nodes of one CPU.

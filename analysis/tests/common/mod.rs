@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod draw;
+pub(crate) mod forest;
 pub(crate) mod random;
 pub(crate) mod simulator;
 
