@@ -92,7 +92,7 @@ fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
         Policy::Edf => a.deadline < b.deadline,
         _ => false,
     };
-    together && first && a.suspension == 0 && a.locks == 0 && a.deadline.is_some()
+    together && first && a.suspension == 0 && a.uses.is_empty() && a.deadline.is_some()
 }
 
 /// The greatest distance over all arrivals of the first task until all repeats; none where one of
@@ -139,7 +139,7 @@ fn longest(step: &Step<'_>) -> u128 {
     (step.ready + step.period - common + rest).max(phase.saturating_sub(before))
 }
 
-fn gcd(mut a: u128, mut b: u128) -> u128 {
+pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

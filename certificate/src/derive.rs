@@ -98,6 +98,10 @@ fn check_places(system: &System) -> Result<(), Why> {
         node(s.cpu, s.parent) && s.parent.is_none_or(|parent| parent < id)
     };
     let tasks = |list: &[usize]| list.iter().all(|&t| t < system.tasks.len());
+    let resource = |u: &crate::system::Use| {
+        u.resource < system.resources.len()
+            && u.inside.is_none_or(|outer| outer < system.resources.len())
+    };
     let required = |r: &Required| match r {
         Required::Response { task, .. } | Required::Jitter { task, .. } => tasks(&[*task]),
         Required::Chain { tasks: chain, .. } => tasks(chain),
@@ -108,6 +112,7 @@ fn check_places(system: &System) -> Result<(), Why> {
         .all(|t| node(t.cpu, t.scheduler) && tasks(&t.after) && tasks(&t.follows))
         && system.schedulers.iter().enumerate().all(above)
         && system.required.iter().all(required)
+        && system.tasks.iter().flat_map(|t| &t.uses).all(resource)
         && system.machine.takings.iter().all(|t| t.period > 0);
     if sound {
         Ok(())
@@ -217,7 +222,11 @@ fn owner(
         supply: slots_of(system, cpu, &system.tasks[task].slots)?,
         contenders: vec![node.contenders[index].clone()],
         background: 0,
+        sections: Vec::new(),
     };
+    if !node.sections.is_empty() {
+        return Err(Why::new("locks of tasks in slots of their own"));
+    }
     check_overlap(system, cpu)?;
     entity(system, &alone, 0)
 }

@@ -8,9 +8,9 @@
 //! one of the claims is not what follows. The first wrong number is named.
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
-//! meant to read it whole: `node` (what contends for what), `supply`, `window` (busy windows and
-//! demand), `chain`, `derive`. What it cannot check it does not certify, and says so: critical
-//! sections, precedence that makes anybody wait, schedulers that share without a server, sporadic
+//! meant to read it whole: `node` (what contends for what), `supply`, `locks`, `window` (busy
+//! windows and demand), `chain`, `derive`. What it cannot check it does not certify, and says so:
+//! locks across nodes or in servers, precedence that makes anybody wait, schedulers that share without a server, sporadic
 //! and constant-bandwidth servers.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
@@ -19,6 +19,7 @@
 mod chain;
 mod claims;
 mod derive;
+mod locks;
 mod node;
 mod supply;
 pub mod system;

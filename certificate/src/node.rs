@@ -5,6 +5,7 @@
 //! precedence costs nothing, what is granted by a server or slots.
 
 use crate::Why;
+use crate::locks::{self, Section};
 use crate::supply::{LIMIT, Stream, Supply};
 use crate::system::{self, Policy, System, Task};
 
@@ -49,6 +50,7 @@ pub(crate) struct Node {
     pub(crate) contenders: Vec<Contender>,
     /// Longest section of background work; below 2 it blocks nobody.
     pub(crate) background: u128,
+    pub(crate) sections: Vec<Section>,
 }
 
 impl Node {
@@ -75,7 +77,7 @@ impl Node {
         let mut contenders = Vec::new();
         let mut background = 0;
         for (id, task) in tasks() {
-            if task.locks > 0 {
+            if task.deadline.is_none() && !task.uses.is_empty() {
                 return Err(Why::new(format!("the critical sections of {}", task.name)));
             }
             if let (Some(wcet), Some(deadline)) = (task.wcet, task.deadline) {
@@ -102,12 +104,14 @@ impl Node {
         if let Some(large) = contenders.iter().find(|c| c.stream.cost > LIMIT) {
             return Err(Why::new(format!("the cost of {}", large.name)));
         }
+        let sections = locks::sections(system, policy, &supply, &contenders)?;
         Ok(Node {
             name,
             policy,
             supply,
             contenders,
             background,
+            sections,
         })
     }
 }

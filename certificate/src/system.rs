@@ -15,6 +15,8 @@ pub struct System {
     pub schedulers: Vec<Scheduler>,
     /// In the order of the file, which is the last tie-break.
     pub tasks: Vec<Task>,
+    /// In the order of the file.
+    pub resources: Vec<Resource>,
     /// Overheads and what is taken above all tasks.
     pub machine: Machine,
     /// What must hold beyond the deadlines.
@@ -139,12 +141,34 @@ pub struct Task {
     pub section: u64,
     /// What every job surely executes.
     pub shortest: u64,
-    /// How many critical sections a job has.
-    pub locks: usize,
+    /// The critical sections of a job, in the order in which it enters them.
+    pub uses: Vec<Use>,
     /// Waits for jobs that arrived at or before its own.
     pub after: Vec<usize>,
     /// Waits for jobs that arrived strictly before its own.
     pub follows: Vec<usize>,
+}
+
+/// Something that jobs lock.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// Its name in the file.
+    pub name: String,
+    /// The word of the file for its protocol.
+    pub protocol: String,
+}
+
+/// A critical section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Use {
+    /// What is locked.
+    pub resource: usize,
+    /// Longest execution while it is, inner sections included.
+    pub length: u64,
+    /// The resource whose section it is nested in.
+    pub inside: Option<usize>,
 }
 
 /// What the machine costs.

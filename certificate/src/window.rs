@@ -10,9 +10,11 @@
 //! offsets count is listed by `next`; the last one finds the window over.
 
 use crate::Why;
+use crate::chain::gcd;
 use crate::claims::{DemandClaim, JobClaim, Point};
+use crate::locks::{self, Section};
 use crate::node::{Contender, Node, Who};
-use crate::supply::{Supply, climb, in_range, taken};
+use crate::supply::{LIMIT, Stream, Supply, climb, in_range, taken};
 use crate::system::Policy;
 
 /// Most jobs or points that a certificate lists for one entity.
@@ -38,6 +40,9 @@ struct Window<'a> {
     rivals: Vec<(&'a Contender, Urgent)>,
     /// Length, and from which offset on it no longer blocks.
     blockers: Vec<(u128, i128)>,
+    sections: &'a [Section],
+    /// Of a job at offset 0, and by how much later ones are less urgent.
+    urgency: (i128, i128),
     /// Offsets end here, or where the window does.
     until: Option<u128>,
 }
@@ -66,7 +71,7 @@ pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
         };
         let over = match window.until {
             Some(until) => next >= until,
-            None => window.is_over(next, offset, busy)?,
+            None => window.repeats(next) || window.is_over(next, offset, busy)?,
         };
         if over {
             break;
@@ -118,6 +123,8 @@ impl<'a> Window<'a> {
             supply: &node.supply,
             rivals,
             blockers,
+            sections: &node.sections,
+            urgency: (locks::rank(node.policy, own), i128::from(edf)),
             until: if edf { Some(longest(node)?) } else { None },
         })
     }
@@ -128,7 +135,13 @@ impl<'a> Window<'a> {
 
     fn blocking(&self, offset: u128) -> u128 {
         let reaching = self.blockers.iter().filter(|b| signed(offset) < b.1);
-        reaching.map(|b| b.0).max().unwrap_or(0)
+        let own = match self.own.who {
+            Who::Task(id) => Some(id),
+            Who::Server(_) => None,
+        };
+        let urgency = self.urgency.0 - self.urgency.1 * signed(offset);
+        let held = locks::blocking(self.sections, urgency, own);
+        reaching.map(|b| b.0).max().unwrap_or(0) + held
     }
 
     /// Work of the others before a job at `offset`, among what is released in `window`.
@@ -204,6 +217,27 @@ impl<'a> Window<'a> {
             u128::try_from(next).ok()
         };
         self.rivals.iter().filter_map(step).chain(own).min()
+    }
+
+    /// Whether an offset finds what one a hyperperiod before it has found: all that comes in a
+    /// hyperperiod fits into it, so nothing has been added. (Single jobs are all past after 2.)
+    fn repeats(&self, offset: u128) -> bool {
+        let Supply::Whole(takings) = self.supply else {
+            return false;
+        };
+        let rivals = self.rivals.iter().map(|r| &r.0.hits);
+        let streams: Vec<&Stream> = rivals.chain(takings).chain([&self.own.stream]).collect();
+        let separations = || streams.iter().filter_map(|s| s.separation);
+        let round = separations().try_fold(1, |lcm, t| {
+            let lcm = (lcm / gcd(lcm, t)).checked_mul(t)?;
+            (lcm < LIMIT).then_some(lcm)
+        });
+        let Some(round) = round else { return false };
+        let shares = streams
+            .iter()
+            .filter_map(|s| s.separation.map(|t| (s.cost, t)));
+        let demand = shares.map(|(cost, t)| cost.saturating_mul(round / t));
+        demand.fold(0, u128::saturating_add) <= round && offset >= round + 2
     }
 
     /// Whether everything released before `next` is done by then.
@@ -286,6 +320,7 @@ fn demand_blocking(node: &Node, at: u128) -> u128 {
         .max()
         .unwrap_or(0)
         .saturating_sub(1)
+        + locks::blocking(&node.sections, -signed(at), None)
 }
 
 fn last_deadline(node: &Node, before: u128) -> Option<u128> {
@@ -303,7 +338,10 @@ fn last_deadline(node: &Node, before: u128) -> Option<u128> {
 /// block (Zhang and Burns 2009).
 pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
     let sections = node.contenders.iter().filter(|c| c.section > 1);
-    let steps: Vec<u128> = sections.map(blocks_until).collect();
+    let steps = sections
+        .map(blocks_until)
+        .chain(locks::steps(&node.sections));
+    let steps: Vec<u128> = steps.collect();
     let mut points = Vec::new();
     let mut next = last_deadline(node, longest(node)? + 1);
     while let Some(at) = next {

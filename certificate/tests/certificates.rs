@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual_certificate::system::{
-    Cpu, Machine, Policy, Required, Scheduler, Slot, Supply, System, Task,
+    Cpu, Machine, Policy, Required, Resource, Scheduler, Slot, Supply, System, Task, Use,
 };
 use punctual_certificate::{
     Certificate, Claims, EntityClaim, Wrong, certify_admitted, certify_late, certify_overdue,
@@ -30,7 +30,7 @@ fn task(name: &str, wcet: u64, period: u64, deadline: u64, priority: u32) -> Tas
         suspensions: 0,
         section: 0,
         shortest: 0,
-        locks: 0,
+        uses: Vec::new(),
         after: Vec::new(),
         follows: Vec::new(),
     }
@@ -52,6 +52,14 @@ fn system(policy: Policy, rows: &[(u64, u64, u64)]) -> System {
             ..Machine::default()
         },
         ..System::default()
+    }
+}
+
+fn section(resource: usize, length: u64) -> Use {
+    Use {
+        resource,
+        length,
+        inside: None,
     }
 }
 
@@ -141,6 +149,27 @@ fn slots_supply_from_their_worst_offset() {
 }
 
 #[test]
+fn sections_block_once_by_ceiling_and_once_per_holder_by_inheritance() {
+    let rows = [(1, 20, 20), (1, 20, 20), (4, 20, 20), (4, 20, 20)];
+    let mut locked = system(FP, &rows);
+    for name in ["bus", "disk"] {
+        locked.resources.push(Resource {
+            name: name.into(),
+            protocol: "immediate-ceiling".into(),
+        });
+    }
+    // t0 uses both, t2 the bus for 2, t3 the disk for 3: t1 is below both ceilings.
+    locked.tasks[0].uses = vec![section(0, 1), section(1, 1)];
+    locked.tasks[2].uses = vec![section(0, 2)];
+    locked.tasks[3].uses = vec![section(1, 3)];
+    assert_eq!(bounds(&locked), [4, 5, 9, 10]);
+    for resource in &mut locked.resources {
+        resource.protocol = "inheritance".into();
+    }
+    assert_eq!(bounds(&locked), [6, 7, 9, 10]);
+}
+
+#[test]
 fn a_chain_is_the_sum_of_distances_and_a_response() {
     let mut chain = system(FP, &[(2, 10, 10), (3, 10, 10)]);
     let tasks = vec![1, 0];
@@ -179,9 +208,13 @@ fn a_late_job_is_certified_by_its_response() {
 #[test]
 fn what_is_not_understood_is_not_certified() {
     let mut locked = system(FP, &[(3, 7, 7)]);
-    locked.tasks[0].locks = 1;
+    locked.resources.push(Resource {
+        name: "bus".into(),
+        protocol: "spin".into(),
+    });
+    locked.tasks[0].uses.push(section(0, 1));
     let why = certify_admitted(&locked).unwrap_err().to_string();
-    assert!(why.contains("critical sections of t0"), "{why}");
+    assert!(why.contains("the protocol spin"), "{why}");
     let mut waiting = system(FP, &[(3, 7, 7), (1, 7, 7)]);
     waiting.tasks[0].after.push(1);
     let why = certify_admitted(&waiting).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use punctual_analysis::{Verdict, Witness};
 use punctual_certificate::{Certificate, Claims, system as plain};
 use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
 use punctual_model::{
-    Class, Late, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId,
+    Class, Late, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId, Use,
     Work, WorkSource,
 };
 
@@ -90,10 +90,15 @@ pub(crate) fn plain(system: &System) -> plain::System {
                 within: within.ticks(),
             },
         });
+    let resources = system.resources.iter().map(|resource| plain::Resource {
+        name: resource.name.clone(),
+        protocol: resource.protocol.name().into(),
+    });
     plain::System {
         cpus: cpus.collect(),
         schedulers: system.schedulers.iter().map(scheduler).collect(),
         tasks: system.tasks.iter().map(task).collect(),
+        resources: resources.collect(),
         machine: machine(system),
         required: required.collect(),
     }
@@ -171,9 +176,17 @@ fn task(task: &Task) -> plain::Task {
         suspensions: task.suspensions,
         section: task.non_preemptive.ticks(),
         shortest,
-        locks: task.uses.len(),
+        uses: task.uses.iter().map(section).collect(),
         after: places(&task.after),
         follows: places(&task.follows),
+    }
+}
+
+fn section(section: &Use) -> plain::Use {
+    plain::Use {
+        resource: section.resource.index(),
+        length: section.length.ticks(),
+        inside: section.inside.map(|outer| outer.index()),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use punctual_analysis::{TaskVerdict, admit};
 use punctual_model::{
-    Class, Cpu, CpuId, Machine, Priority, Requirement, Reserve, SchedulerId, Server, ServerKind,
-    Trust,
+    AtBudgetEnd, Class, Cpu, CpuId, Machine, Mode, Priority, Protocol, Requirement, Reserve,
+    Resource, ResourceId, SchedulerId, Server, ServerKind, Trust,
 };
 
 use super::*;
@@ -205,4 +205,75 @@ fn a_server_is_certified_with_its_longest_blackout() {
         }
     }
     assert!(certified > 5, "{certified}");
+}
+
+fn lock(dice: &mut Dice, system: &mut System) {
+    let protocols = [
+        Protocol::Inheritance,
+        Protocol::ImmediateCeiling,
+        Protocol::StackResource,
+        Protocol::NonPreemptive,
+    ];
+    for name in ["bus", "disk"] {
+        system.resources.push(Resource {
+            name: name.into(),
+            protocol: protocols[usize::try_from(dice.below(4)).expect("small")],
+            at_budget_end: AtBudgetEnd::Overrun,
+        });
+    }
+    for task in &mut system.tasks {
+        let mut left = task.class.budget().map_or(0, Work::ticks);
+        for resource in 0..2 {
+            if left > 0 && dice.one_in(2) {
+                let length = 1 + dice.below(left.min(3));
+                left -= length;
+                task.uses.push(punctual_model::Use {
+                    resource: ResourceId(resource),
+                    length: Work::from_ticks(length),
+                    mode: Mode::Exclusive,
+                    inside: None,
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn both_derivations_agree_on_what_locks_block() {
+    let mut dice = Dice(21);
+    let (mut certified, mut blocked) = (0, 0);
+    for seed in 0..2_000 {
+        let mut system = random_system(&mut dice);
+        system.machine = Machine::default();
+        system.cpus[0].policy = if dice.one_in(3) {
+            PolicyKind::EarliestDeadlineFirst
+        } else {
+            PolicyKind::FixedPriority { preemptive: true }
+        };
+        for task in &mut system.tasks {
+            task.max_suspension = Span::ZERO;
+            task.suspensions = 0;
+        }
+        let free = admit(&system).expect("the analysis ends");
+        lock(&mut dice, &mut system);
+        if system.validate().is_err() {
+            continue;
+        }
+        let verdict = admit(&system).expect("the analysis ends");
+        if !verdict.admitted {
+            continue;
+        }
+        let certificate = issue(&system, &verdict);
+        let certificate = certificate.unwrap_or_else(|why| panic!("seed {seed}: {why} {system:#?}"));
+        let row = |row: &TaskVerdict| (row.name.clone(), row.response_bound);
+        let expected: Vec<_> = verdict.tasks.iter().map(row).collect();
+        let found = bounds(&certificate).into_iter();
+        let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ticks(b)))).collect();
+        assert_eq!(found, expected, "seed {seed} {system:#?}");
+        certified += 1;
+        let freed: Vec<_> = free.tasks.iter().map(row).collect();
+        blocked += usize::from(freed != expected);
+    }
+    assert!(certified > 300, "{certified}");
+    assert!(blocked > 100, "{blocked} of {certified} are blocked");
 }
