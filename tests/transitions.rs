@@ -205,6 +205,7 @@ fn drive<P: Policy>(
             let thread = run.threads.remove(id.index());
             run.at(Event::Kill(thread));
         }
+        Change::Serve(..) => unreachable!("there are no servers here"),
         Change::Replace(id, task) => run.at(Event::Change {
             thread: run.threads[id.index()],
             constraint: Constraint::of_task(task, id.0),

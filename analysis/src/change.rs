@@ -2,13 +2,13 @@
 
 use alloc::format;
 
-use punctual_model::{Requirement, System, Task, TaskId};
+use punctual_model::{Requirement, SchedulerId, Server, Supply, System, Task, TaskId};
 
 use crate::admit::admit;
 use crate::error::AnalysisError;
 use crate::verdict::Verdict;
 
-/// A change of one task of a system.
+/// A change of one task or server of a system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// The task comes in, last in the order.
@@ -17,6 +17,8 @@ pub enum Change {
     Remove(TaskId),
     /// The task asks for other constraints.
     Replace(TaskId, Task),
+    /// The server of a scheduler gets another budget, period or kind.
+    Serve(SchedulerId, Server),
 }
 
 impl Change {
@@ -24,8 +26,8 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// [`AnalysisError::Invalid`] when there is no such task, or another one waits for the one that
-    /// leaves.
+    /// [`AnalysisError::Invalid`] when there is no such task or server, or another task waits for
+    /// the one that leaves.
     pub fn apply(&self, system: &System) -> Result<System, AnalysisError> {
         let mut changed = system.clone();
         match self {
@@ -37,6 +39,7 @@ impl Change {
                     .ok_or_else(|| unknown(*id))? = task.clone();
             }
             Change::Remove(id) => remove(&mut changed, *id)?,
+            Change::Serve(id, server) => serve(&mut changed, *id, *server)?,
         }
         Ok(changed)
     }
@@ -57,6 +60,18 @@ pub fn admit_change(system: &System, change: &Change) -> Result<(System, Verdict
 fn unknown(id: TaskId) -> AnalysisError {
     AnalysisError::Invalid {
         what: format!("there is no task number {}", id.0),
+    }
+}
+
+fn serve(system: &mut System, id: SchedulerId, server: Server) -> Result<(), AnalysisError> {
+    match system.schedulers.get_mut(id.index()).map(|s| &mut s.supply) {
+        Some(Supply::Server(now)) => {
+            *now = server;
+            Ok(())
+        }
+        _ => Err(AnalysisError::Invalid {
+            what: format!("there is no server of a scheduler number {}", id.0),
+        }),
     }
 }
 

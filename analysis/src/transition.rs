@@ -17,8 +17,8 @@
 //!    2002 for changes at zero lag).
 //! 5. *Both fit*: the system is admitted with the old and the new task together. At zero lag, and
 //!    at any other instant.
-//! 6. Else when the CPU is idle: no busy window holds jobs of both (Real and Crespo 2004, the
-//!    idle-time protocol).
+//! 6. Else, and when a server changes, when the CPU is idle: no busy window holds jobs of both
+//!    (Real and Crespo 2004, the idle-time protocol).
 //!
 //! # Assumptions
 //! 1. The system before the change is admitted; those of the tests.
@@ -104,6 +104,11 @@ fn judge(
         Change::Remove(_) => {
             let ground = "a task that leaves completes its jobs, and others only gain";
             return Ok((When::AtOnce, ground.into()));
+        }
+        Change::Serve(..) => {
+            let ground =
+                "what is below a server counts on one supply through its whole busy window";
+            return Ok((When::Idle, ground.into()));
         }
         Change::Replace(id, new) => (*id, new),
     };

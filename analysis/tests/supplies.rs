@@ -4,7 +4,7 @@ mod common;
 
 use common::random::Random;
 use common::{EDF, FP, periodic, span, work};
-use punctual_analysis::{Aim, NoSuggestion, is_admitted, suggest};
+use punctual_analysis::{Aim, Change, NoSuggestion, When, admit_transition, is_admitted, suggest};
 use punctual_model::{
     CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span, Supply,
     System, Trust, Work,
@@ -248,4 +248,27 @@ fn servers_get_priorities_among_the_tasks_beside_them() {
         }
     }
     assert!(found > 10, "{found}");
+}
+
+#[test]
+fn a_server_changes_when_its_cpu_is_idle_if_the_new_one_is_admitted() {
+    let mut system = periodic(FP, &[(2, 30, 30), (3, 30, 30)]);
+    let supply = server(ServerKind::Deferrable, 3, 10);
+    system.schedulers.push(child("app", FP, 9, supply));
+    system.tasks[0].scheduler = Some(SchedulerId(0));
+    let change = |budget| {
+        let server = Server {
+            kind: ServerKind::Deferrable,
+            budget: work(budget),
+            period: span(10),
+        };
+        admit_transition(&system, &Change::Serve(SchedulerId(0), server)).expect("valid")
+    };
+    assert_eq!(change(2).when, When::Idle);
+    assert_eq!(
+        change(10).when,
+        When::Never,
+        "nothing is left for the other task"
+    );
+    assert_eq!(budget(&change(2).system, 0), 2);
 }

@@ -10,8 +10,8 @@
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
 //! meant to read it whole: `node` (what contends for what), `supply`, `locks`, `window` (busy
 //! windows and demand), `chain`, `derive`. What it cannot check it does not certify, and says so:
-//! locks across nodes or in servers, precedence that makes anybody wait, schedulers that share without a server, sporadic
-//! and constant-bandwidth servers.
+//! locks across nodes or in servers, precedence that makes anybody wait, schedulers that share
+//! without a server, sporadic and constant-bandwidth servers.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
 #![forbid(unsafe_code)]
