@@ -92,7 +92,6 @@ impl Program {
         });
         let crash = faults.crashes.iter().find(|c| c.task == id);
         let whole = work.unwrap_or(Work::ZERO);
-        let protected = task.non_preemptive.min(whole);
         // A job that takes less does so in its sections too; one that takes more does so outside.
         let shorter = overrun.map_or(1_000, |o| o.per_mille.min(1_000));
         let number = |resource| plan.resources.iter().position(|r| r.resource == resource);
@@ -100,8 +99,10 @@ impl Program {
             &task.uses,
             |length| scale(length, shorter),
             |resource| number(resource).and_then(|n| u32::try_from(n).ok()),
-            whole.saturating_sub(protected),
+            whole,
         );
+        // Its longest stretch without preemption may well be a section.
+        let protected = task.non_preemptive.min(whole.saturating_sub(sections.1));
         Program {
             work,
             locks,
