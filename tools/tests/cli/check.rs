@@ -331,3 +331,28 @@ fn simulation_stands_beside_the_bounds() {
         "{text}"
     );
 }
+
+#[test]
+fn every_example_is_certified_or_the_reason_is_told() {
+    let folder = Folder::new("examples");
+    let files = std::fs::read_dir(example("")).expect("the examples");
+    let (mut certified, mut told) = (0, 0);
+    for file in files.filter_map(|file| Some(file.ok()?.path())) {
+        if file.extension().is_none_or(|ending| ending != "toml") {
+            continue;
+        }
+        let file = file.to_string_lossy().into_owned();
+        let path = folder.path("certificate.json");
+        let made = output(&["check", &file, "--quiet", "--certificate", &path]);
+        if code(&made) == 3 {
+            let said = String::from_utf8_lossy(&made.stderr).into_owned();
+            assert!(said.contains("not certified: "), "{file}: {said}");
+            told += 1;
+        } else {
+            let verified = output(&["verify", &path, &file]);
+            assert_eq!(code(&verified), 0, "{file}: {}", stdout(&verified));
+            certified += 1;
+        }
+    }
+    assert!(certified >= 8, "{certified} certified, {told} not");
+}
