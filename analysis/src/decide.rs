@@ -18,7 +18,7 @@ use crate::supply::Supply;
 use crate::tree::{self, Solved};
 use crate::utilization::{Ratio, compare_with_one};
 use crate::verdict::{Refusal, Subject};
-use crate::{chain, edf, fixed_priority, round_robin, spuri};
+use crate::{chain, edf, fixed_priority, round_robin, spuri, upper_bound};
 
 /// CPUs whose tasks wait for each other or stand in one chain, directly or through others. What
 /// happens outside of a component cannot change what happens in it.
@@ -188,12 +188,22 @@ fn admits_by_bounds(system: &System, edges: &[Edge], component: &Component) -> C
     Ok(true)
 }
 
+/// By place: who needs no fixed point. Locks have blocking of their own.
+fn shown_in_time(system: &System, case: &Case) -> Vec<bool> {
+    if system.resources.is_empty() {
+        upper_bound::in_time(case, |contender| allowed_of(system, contender))
+    } else {
+        alloc::vec![false; case.contenders.len()]
+    }
+}
+
 fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
     let allowed = |place: usize| allowed_of(system, &case.contenders[place]);
     let mut meter = Meter::new(STEPS);
     match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            for place in 0..case.contenders.len() {
+            let shown = shown_in_time(system, case);
+            for place in (0..case.contenders.len()).filter(|&place| !shown[place]) {
                 let allowed = allowed(place);
                 let enough = Some(allowed);
                 let mut meter = Meter::new(STEPS);

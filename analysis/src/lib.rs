@@ -55,6 +55,7 @@ mod supply;
 mod synthesis;
 mod transition;
 mod tree;
+mod upper_bound;
 mod utilization;
 mod verdict;
 

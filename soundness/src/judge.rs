@@ -70,6 +70,7 @@ impl Judge {
             is_plain: drawn.features.is_empty(),
         };
         let mut random = Random::at(self.seed, &[index, 1]);
+        case.compare_with_the_fast_answer(tally);
         if claim.admitted {
             tally.admitted += 1;
             case.try_to_contradict(&mut random, tally);
@@ -96,6 +97,19 @@ impl Case<'_> {
             what,
             system: describe(system),
         });
+    }
+
+    /// Those who ask often get the same answer.
+    fn compare_with_the_fast_answer(&self, tally: &mut Tally) {
+        let system = self.stage.system;
+        if self.claim.verdict.is_none() {
+            return;
+        }
+        let fast = punctual_analysis::is_admitted(system);
+        if fast != Ok(self.claim.admitted) {
+            let what = format!("admit says {}, is_admitted {fast:?}", self.claim.admitted);
+            self.violation(tally, "two answers", system, what);
+        }
     }
 
     /// Simulates all situations; the first violation of a system is enough.

@@ -1,0 +1,143 @@
+//! A closed upper bound on responses under fixed priority: many tasks need no fixed point
+//!
+//! ```text
+//! R ≤ J + (B + C + Σ (C_j + U_j·J_j)) / (1 − Σ U_j)      over everything that goes before it
+//! ```
+//!
+//! In a window of length t the rivals ask for at most Σ (U_j·(t + J_j) + C_j), for ⌈x⌉ ≤ x + 1; the
+//! first t that is not less than that, the own job and the blocking is the bound above. The k-th
+//! later job of the window ends C/(1 − Σ U_j) later and arrives T later: no worse than the first
+//! one, where the own share fits besides. What is not in time by this bound is left to the exact
+//! test, so the answer of both together is exact.
+//!
+//! # Assumptions
+//! 1. Those of the response-time analysis (`fixed_priority`), on a dedicated processor.
+//! 2. Shares are rounded up to 2⁻⁴⁰, so nothing is in time by rounding.
+//!
+//! Source: Bini, Nguyen, Richard and Baruah, IEEE Transactions on Computers 2009, Theorem 1, without
+//! its refinement of C to C·(1 − U), and with jitter and blocking.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::PolicyKind;
+
+use crate::case::{Case, Contender, Who};
+use crate::demand::Flow;
+use crate::supply::Supply;
+
+/// A whole processor, as a share.
+const WHOLE: u128 = 1 << 40;
+
+/// What goes before a task, added up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// Σ U, each rounded up.
+    share: u128,
+    /// Σ C.
+    cost: u128,
+    /// Σ U·J, in shares.
+    early: u128,
+}
+
+impl Load {
+    fn of(flow: &Flow) -> Load {
+        let cost = u128::from(flow.cost);
+        let share = flow
+            .separation
+            .map_or(0, |t| (cost * WHOLE).div_ceil(u128::from(t.max(1))));
+        Load {
+            share,
+            cost,
+            early: share.saturating_mul(u128::from(flow.jitter)),
+        }
+    }
+
+    fn plus(self, other: Load) -> Load {
+        Load {
+            share: self.share.saturating_add(other.share),
+            cost: self.cost.saturating_add(other.cost),
+            early: self.early.saturating_add(other.early),
+        }
+    }
+
+    fn minus(self, other: Load) -> Load {
+        Load {
+            share: self.share - other.share,
+            cost: self.cost - other.cost,
+            early: self.early.saturating_sub(other.early),
+        }
+    }
+}
+
+/// By place: whether this bound alone shows that the contender responds within what `allowed` says.
+/// All `false` where the bound does not apply. O(n log n).
+pub(crate) fn in_time(case: &Case, allowed: impl Fn(&Contender) -> u64) -> Vec<bool> {
+    let mut answers = vec![false; case.contenders.len()];
+    if !applies(case) {
+        return answers;
+    }
+    let mut places: Vec<usize> = (0..case.contenders.len()).collect();
+    places.sort_by_key(|&place| core::cmp::Reverse(case.contenders[place].priority));
+    let takings = case.takings.iter().map(|t| Load::of(&t.flow));
+    let mut above = takings.fold(Load::default(), Load::plus);
+    let mut blocking = blocking_below(case, &places);
+    let same = |a: &usize, b: &usize| case.contenders[*a].priority == case.contenders[*b].priority;
+    for level in places.chunk_by(same) {
+        // Equal priorities may go before each other.
+        let flows = level
+            .iter()
+            .map(|&place| Load::of(&case.contenders[place].flow));
+        let together = flows.fold(above, Load::plus);
+        let below = blocking.pop().unwrap_or(0);
+        for &place in level {
+            let own = &case.contenders[place];
+            let rivals = together.minus(Load::of(&own.flow));
+            answers[place] = responds(own, rivals, below, allowed(own));
+        }
+        above = together;
+    }
+    answers
+}
+
+fn applies(case: &Case) -> bool {
+    let plain = |c: &Contender| matches!(c.who, Who::Task(_)) && !c.flow.is_fluid;
+    case.policy == (PolicyKind::FixedPriority { preemptive: true })
+        && case.supply == Supply::Dedicated
+        && case.guests.is_empty()
+        && case.contenders.iter().all(plain)
+        && case.takings.iter().all(|t| !t.flow.is_fluid)
+}
+
+/// For every level of priority, the lowest first: the longest section below it, less the tick in
+/// which it began.
+fn blocking_below(case: &Case, places: &[usize]) -> Vec<u64> {
+    let same = |a: &usize, b: &usize| case.contenders[*a].priority == case.contenders[*b].priority;
+    let mut longest = case
+        .background
+        .map_or(0, |(_, section)| section.saturating_sub(1));
+    let mut levels = Vec::new();
+    let all: Vec<&[usize]> = places.chunk_by(same).collect();
+    for level in all.into_iter().rev() {
+        levels.push(longest);
+        let sections = level.iter().map(|&place| case.contenders[place].section);
+        longest = longest.max(sections.max().unwrap_or(0).saturating_sub(1));
+    }
+    levels
+}
+
+/// Whether the bound of `own` is at most `allowed`.
+fn responds(own: &Contender, rivals: Load, blocking: u64, allowed: u64) -> bool {
+    let mine = Load::of(&own.flow);
+    if rivals.share.saturating_add(mine.share) > WHOLE || rivals.share >= WHOLE {
+        return false;
+    }
+    let Some(window) = allowed.checked_sub(own.flow.jitter) else {
+        return false;
+    };
+    let work = u128::from(blocking)
+        .saturating_add(mine.cost)
+        .saturating_add(rivals.cost);
+    let needed = work.saturating_mul(WHOLE).saturating_add(rivals.early);
+    needed <= u128::from(window).saturating_mul(WHOLE - rivals.share)
+}
