@@ -76,6 +76,10 @@ pub(crate) struct Body {
     held: u32,
     /// Work until the body crashes.
     crash_in: Option<Work>,
+    /// Work until the protected stretch ends that other steps lie in, and the step that goes on
+    /// then.
+    unprotect_in: Option<Work>,
+    after: Option<Step>,
 }
 
 impl Program {
@@ -101,8 +105,7 @@ impl Program {
             |resource| number(resource).and_then(|n| u32::try_from(n).ok()),
             whole,
         );
-        // Its longest stretch without preemption may well be a section.
-        let protected = task.non_preemptive.min(whole.saturating_sub(sections.1));
+        let protected = task.non_preemptive.min(whole);
         Program {
             work,
             locks,
@@ -131,6 +134,8 @@ impl Program {
             next_lock: 0,
             held: 0,
             crash_in: None,
+            unprotect_in: None,
+            after: None,
         };
         let Some(work) = self.work else { return body };
         if self.crash_at == Some(job) {
@@ -143,8 +148,10 @@ impl Program {
             body.crash_in = Some(half);
         }
         let (_, in_sections) = self.sections;
-        body.rest = work.saturating_sub(self.protected);
-        body.rest = body.rest.saturating_sub(in_sections);
+        body.rest = work.saturating_sub(in_sections);
+        if !self.overlaps() {
+            body.rest = body.rest.saturating_sub(self.protected);
+        }
         if self.protected.is_zero() {
             self.next_stretch(&mut body);
         } else {
@@ -160,7 +167,12 @@ impl Program {
             Then::Complete => Event::Complete,
             Then::Exit => Event::Exit,
             Then::Protect => {
-                body.go_on((self.protected, Then::Unprotect));
+                if self.overlaps() {
+                    body.unprotect_in = Some(self.protected);
+                    self.next_stretch(body);
+                } else {
+                    body.go_on((self.protected, Then::Unprotect));
+                }
                 Event::Protect
             }
             // A section that ends the job ends with it: nothing comes between.
@@ -169,7 +181,10 @@ impl Program {
                 Event::Complete
             }
             Then::Unprotect => {
-                self.next_stretch(body);
+                match body.after.take() {
+                    Some(step) => body.go_on(step),
+                    None => self.next_stretch(body),
+                }
                 Event::Unprotect
             }
             Then::Lock(resource, mode) => {
@@ -199,11 +214,17 @@ impl Program {
         }
     }
 
+    /// Whether the protected stretch and the sections must have work in common to fit into a job.
+    fn overlaps(&self) -> bool {
+        let both = self.protected.saturating_add(self.sections.1);
+        self.work.is_some_and(|work| both > work)
+    }
+
     /// Whether nothing but unlocks is left.
     fn is_done(&self, body: &Body) -> bool {
         let left = self.locks.get(body.next_lock..).unwrap_or_default();
         let is_nothing = |step: &Step| step.0.is_zero() && matches!(step.1, Then::Unlock(_));
-        body.rest.is_zero() && left.iter().all(is_nothing)
+        body.rest.is_zero() && body.after.is_none() && left.iter().all(is_nothing)
     }
 
     /// The step after a lock or an inner unlock.
@@ -246,7 +267,15 @@ impl Program {
 
 impl Body {
     /// Works on to the next step, or to the crash that comes before it.
-    fn go_on(&mut self, (work, then): Step) {
+    fn go_on(&mut self, (mut work, mut then): Step) {
+        match self.unprotect_in {
+            Some(left) if left < work => {
+                self.after = Some((work.saturating_sub(left), then));
+                (work, then) = (left, Then::Unprotect);
+                self.unprotect_in = None;
+            }
+            left => self.unprotect_in = left.map(|left| left.saturating_sub(work)),
+        }
         match self.crash_in {
             Some(crash_in) if crash_in <= work => {
                 self.left = Some(crash_in);
@@ -368,6 +397,29 @@ mod tests {
             (Some(2), lock(2)),
             (Some(1), Event::Unlock { resource: 2 }),
             (Some(2), Event::Complete),
+        ];
+        assert_eq!(sections(&t, &Faults::default()), expected);
+    }
+
+    #[test]
+    fn a_protected_stretch_that_leaves_no_room_for_the_sections_has_them_in_it() {
+        let mut t = task();
+        t.non_preemptive = Work::from_ticks(8);
+        t.uses = vec![a_use(0, 4, None)];
+        let expected = [
+            (Some(0), Event::Protect),
+            (Some(3), lock(0)),
+            (Some(4), Event::Unlock { resource: 0 }),
+            (Some(1), Event::Unprotect),
+            (Some(2), Event::Complete),
+        ];
+        assert_eq!(sections(&t, &Faults::default()), expected);
+        t.non_preemptive = Work::from_ticks(10);
+        let expected = [
+            (Some(0), Event::Protect),
+            (Some(3), lock(0)),
+            (Some(4), Event::Unlock { resource: 0 }),
+            (Some(3), Event::Complete),
         ];
         assert_eq!(sections(&t, &Faults::default()), expected);
     }
