@@ -271,6 +271,34 @@ impl Question<'_> {
         Ok(worst)
     }
 
+    /// The response of a first job that needs `own.flow.cost`, at worst over all phases; `None`: no
+    /// bound. O(phases · iterations · rivals).
+    pub(crate) fn first_response(
+        &self,
+        own: &Contender,
+        meter: &mut Meter,
+    ) -> Checked<Option<u64>> {
+        if *self.supply == Supply::Nothing {
+            return Ok(None);
+        }
+        let question = Question {
+            own,
+            ..self.clone()
+        };
+        let fixed = in_range(own.flow.cost.checked_add(self.blocking(0)?), WHAT)?;
+        let step = self.cost_of_step();
+        let mut longest = 0;
+        for phase in 0..self.supply.phases() {
+            let done = least_fixed_point(self.time(phase, fixed)?, own.deadline, |t| {
+                meter.spend(step, WHAT)?;
+                question.time(phase, question.delayed(fixed, t, 0)?)
+            })?;
+            let Some(done) = done else { return Ok(None) };
+            longest = longest.max(done);
+        }
+        Ok(Some(longest))
+    }
+
     fn worst_in(&self, phase: usize, meter: &mut Meter) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;

@@ -12,6 +12,7 @@
 //!
 //! The n-th unit of service, the r-th of its budget (n = m·Q + r, 1 ≤ r ≤ Q), is there after
 //! `wait` + m·T + W(r), where W(r) is the response of r units at the parent, at most R − (Q − r).
+//! What of a budget is of no use (`blocking`) comes after all that is.
 //!
 //! `wait` is
 //! * T − Q for a periodic resource (Shin and Lee 2003, who take R = T), a deferrable and a
@@ -35,9 +36,18 @@
 //! Sources: Shin and Lee, RTSS 2003, §4; Davis and Burns, RTSS 2005, §3-4 (servers under fixed
 //! priority, polling and deferrable); Sprunt 1990; Abeni and Buttazzo 1998.
 
+use alloc::vec::Vec;
+
 use punctual_model::ServerKind;
 
 use crate::utilization::Ratio;
+
+/// Up to `service` units of a budget come at most `late` later than if it came at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lateness {
+    pub(crate) service: u64,
+    pub(crate) late: u64,
+}
 
 /// The budget of one server, with the latest instants at which it comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,23 +55,23 @@ pub(crate) struct Budget {
     budget: u64,
     period: u64,
     wait: u64,
-    /// W(r) − r for all r: R − Q.
-    late: u64,
+    /// W(r) − r, in steps; the last one is for all of the budget.
+    steps: Vec<Lateness>,
     /// Work given beyond the last budget before the window, and paid back from the next ones.
     owed: u64,
 }
 
 /// What is known of a server at its parent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
     pub(crate) kind: ServerKind,
-    /// The budget that its tasks can use; the rest is overhead.
+    /// The budget that its tasks can use; the rest is overhead, or too little for a section.
     pub(crate) usable: u64,
-    /// The whole budget.
-    pub(crate) budget: u64,
     pub(crate) period: u64,
     /// From a replenishment until all of the budget has been given, at most.
     pub(crate) response: u64,
+    /// What is known of its first parts, of all of them at most as late as the whole; may be empty.
+    pub(crate) steps: Vec<Lateness>,
     /// Whether its replenishments may have to be merged.
     pub(crate) merges: bool,
     /// Whether a rest of a budget may come later than its deadline: that of a constant-bandwidth
@@ -78,7 +88,8 @@ impl Budget {
         if served.usable == 0 || served.response > served.period {
             return None;
         }
-        let after_use = served.period - served.budget;
+        // What is of no use of the last budget may be what is left of it.
+        let after_use = served.period - served.usable;
         let wait = match served.kind {
             ServerKind::Polling => served.period,
             ServerKind::Sporadic if served.merges => served.period,
@@ -88,22 +99,34 @@ impl Budget {
             | ServerKind::ConstantBandwidth
             | ServerKind::PeriodicResource => after_use,
         };
+        let first = served.steps.iter().filter(|s| s.service < served.usable);
+        let mut steps: Vec<Lateness> = first.copied().collect();
+        steps.push(Lateness {
+            service: served.usable,
+            late,
+        });
         Some(Budget {
             budget: served.usable,
             period: served.period,
             wait,
-            late,
+            steps,
             owed: served.overrun,
         })
     }
 
-    /// How long `work` (above zero) takes; `None` beyond 64 bits. O(1).
+    /// How late the part of a budget up to this unit comes.
+    fn late(&self, rest: u64) -> u64 {
+        let step = self.steps.partition_point(|s| s.service < rest);
+        self.steps.get(step).map_or(0, |s| s.late)
+    }
+
+    /// How long `work` (above zero) takes; `None` beyond 64 bits. O(log steps).
     pub(crate) fn time_for(&self, work: u64) -> Option<u64> {
         let work = work.checked_add(self.owed)?;
         let periods = (work - 1) / self.budget;
         let rest = work - periods * self.budget;
         let came = periods.checked_mul(self.period)?.checked_add(self.wait)?;
-        came.checked_add(self.late)?.checked_add(rest)
+        came.checked_add(self.late(rest))?.checked_add(rest)
     }
 
     /// Distance between replenishments.
@@ -121,7 +144,8 @@ impl Budget {
     pub(crate) fn delay(&self) -> u64 {
         let owed = u128::from(self.owed) * u128::from(self.period);
         let owed = u64::try_from(owed.div_ceil(u128::from(self.budget))).unwrap_or(u64::MAX);
-        self.wait.saturating_add(self.late).saturating_add(owed)
+        let late = self.late(self.budget);
+        self.wait.saturating_add(late).saturating_add(owed)
     }
 
     /// The share that is not supplied.
@@ -141,9 +165,9 @@ mod tests {
         let served = Served {
             kind,
             usable: budget,
-            budget,
             period,
             response,
+            steps: Vec::new(),
             merges: false,
             rests_are_late: false,
             overrun: 0,
@@ -167,13 +191,33 @@ mod tests {
     }
 
     #[test]
+    fn the_first_part_of_a_budget_may_come_sooner_than_the_rest() {
+        let served = Served {
+            kind: ServerKind::Polling,
+            usable: 4,
+            period: 20,
+            response: 11,
+            steps: alloc::vec![Lateness {
+                service: 2,
+                late: 3,
+            }],
+            merges: false,
+            rests_are_late: false,
+            overrun: 0,
+        };
+        let model = Budget::new(&served).expect("a budget within its period");
+        let times: [Option<u64>; 5] = core::array::from_fn(|n| model.time_for(n as u64 + 1));
+        assert_eq!(times, [20 + 4, 20 + 5, 20 + 10, 20 + 11, 40 + 4].map(Some));
+    }
+
+    #[test]
     fn a_budget_that_comes_after_its_period_is_no_supply() {
         let served = Served {
             kind: ServerKind::Deferrable,
             usable: 2,
-            budget: 2,
             period: 10,
             response: 11,
+            steps: Vec::new(),
             merges: false,
             rests_are_late: false,
             overrun: 0,

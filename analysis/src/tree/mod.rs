@@ -21,32 +21,26 @@
 //! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to wait
 //!    for everything else of its parent.
 
+mod server;
+mod slots;
+
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{
-    Class, CpuId, PolicyKind, SchedulerId, ServerKind, Slot, Span, System, TaskId,
-};
+use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, TaskId};
 
-use crate::blocking::{budget_end, limits};
+use crate::blocking::limits;
 use crate::bounds::Bound;
 use crate::case::{
-    Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background,
-    policy_of,
+    Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background, policy_of,
 };
-use crate::demand::Flow;
-use crate::edf;
 use crate::error::{Checked, in_range};
-use crate::overhead::{self, Cost};
+use crate::overhead;
 use crate::supply::Supply;
-use crate::supply::budget::{Budget, Served};
-use crate::supply::slots::SlotTable;
 
 const PREEMPTIVE: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
-/// Amounts of a sporadic server that come back each on its own (`kern` keeps as many).
-const REPLENISHMENTS: u64 = 8;
 
 /// A node with the bounds of its contenders, in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,7 +164,7 @@ impl Walk<'_> {
         for (id, child) in self.children(node) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
-                    let contender = contender_of(id, child, server, case.policy)?;
+                    let contender = server::contender_of(id, child, server, case.policy)?;
                     self.add_overrun(&mut case, id, &contender)?;
                     case.contenders.push(contender);
                 }
@@ -185,27 +179,6 @@ impl Walk<'_> {
             }
         }
         Ok(case)
-    }
-
-    /// A holder below a server may go on beyond its budget, which the next one pays back: once.
-    fn add_overrun(&self, case: &mut Case, id: SchedulerId, server: &Contender) -> Checked<()> {
-        let overrun = budget_end::overrun(self.system, id)?;
-        if overrun > 0 {
-            let mut contender = server.clone();
-            contender.flow = Flow {
-                separation: None,
-                cost: overrun,
-                jitter: server.kept,
-                is_fluid: false,
-            };
-            contender.section = 0;
-            contender.arrival = Arrival::Free;
-            case.guests.push(Guest {
-                child: id,
-                contender,
-            });
-        }
-        Ok(())
     }
 
     /// All work below a child without a budget of its own.
@@ -245,130 +218,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The slots of a node that divides time, as work that comes once per frame.
-    fn slot_flows(
-        &self,
-        node: Option<SchedulerId>,
-        id: SchedulerId,
-        frame: Span,
-    ) -> Checked<Vec<Contender>> {
-        if frame.is_zero() {
-            return Err(invalid("a frame of 0s"));
-        }
-        let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
-        let children = self.children(node).flat_map(|(_, child)| slots_of(child));
-        let flow = |slot: &Slot| Contender {
-            who: Who::Server(id),
-            flow: Flow {
-                separation: Some(frame.ticks()),
-                cost: slot.length.ticks(),
-                jitter: 0,
-                is_fluid: false,
-            },
-            kept: 0,
-            deadline: frame.ticks(),
-            priority: 0,
-            section: 0,
-            whole: false,
-            arrival: Arrival::Clock(slot.at.ticks()),
-            cost: Cost::default(),
-            waiting: 0,
-        };
-        Ok(tasks.chain(children).map(flow).collect())
-    }
-
     fn tasks_of(
         &self,
         node: Option<SchedulerId>,
     ) -> impl Iterator<Item = (TaskId, &punctual_model::Task)> {
         let all = (0_u32..).map(TaskId).zip(&self.system.tasks);
         all.filter(move |(_, t)| t.cpu == self.cpu && t.scheduler == node)
-    }
-
-    /// A node that divides time: each of its tasks is alone in its slots.
-    fn visit_slots(
-        &self,
-        node: Option<SchedulerId>,
-        frame: Span,
-        grant: &Grant,
-        solved: &mut Vec<Solved>,
-        open: &mut Vec<(Option<SchedulerId>, Grant)>,
-    ) -> Checked<()> {
-        let head = Grant {
-            background: None,
-            held_above: 0,
-            ..grant.clone()
-        };
-        let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
-        for contender in core::mem::take(&mut all.contenders) {
-            let slots = contender
-                .who
-                .task()
-                .map(|t| &self.system.tasks[t.index()].slots[..]);
-            let mut case = Case::build(self.system, (self.cpu, node), head.clone(), &[])?;
-            let granted = self.slotted(grant, frame, slots.unwrap_or_default())?;
-            (case.supply, case.takings) = (granted.supply, granted.takings);
-            case.background = None;
-            case.policy = PREEMPTIVE;
-            case.is_node = false;
-            case.contenders = vec![contender];
-            let bounds = (self.bounds)(&case)?;
-            solved.push(Solved { case, bounds });
-        }
-        // The head stands for the node itself: its load is its slots.
-        let id = node.unwrap_or(SchedulerId(u16::MAX));
-        let flows = self.slot_flows(node, id, frame)?;
-        let guest = |contender| Guest {
-            child: id,
-            contender,
-        };
-        all.guests = flows.into_iter().map(guest).collect();
-        solved.push(Solved {
-            case: all,
-            bounds: Vec::new(),
-        });
-        for (id, child) in self.children(node) {
-            open.push((Some(id), self.slotted(grant, frame, slots_of(child))?));
-        }
-        Ok(())
-    }
-
-    /// What the owner of these slots gets of `grant`.
-    fn slotted(&self, grant: &Grant, frame: Span, slots: &[Slot]) -> Checked<Grant> {
-        let intervals: Vec<(u64, u64)> = slots
-            .iter()
-            .map(|slot| (slot.at.ticks(), slot.length.ticks()))
-            .collect();
-        let overhead = overhead::episode(&self.system.machine)?;
-        let table = SlotTable::new(frame.ticks(), &intervals, overhead);
-        let mut takings = grant.takings.clone();
-        let supply = match (&grant.supply, table) {
-            (Supply::Nothing, _) | (_, None) => Supply::Nothing,
-            (Supply::Dedicated, Some(table)) => Supply::Slots(table),
-            (Supply::Slots(outer), Some(table)) => {
-                let common = outer.common(&table);
-                common.map_or(Supply::Nothing, Supply::Slots)
-            }
-            (Supply::Budget(_), Some(table)) => {
-                takings.extend(table.gaps().iter().map(|&(at, length)| Taking {
-                    name: "time outside of its slots".to_string(),
-                    flow: Flow {
-                        separation: Some(table.frame()),
-                        cost: length,
-                        jitter: 0,
-                        is_fluid: false,
-                    },
-                    source: Source::Work(Arrival::Clock(at)),
-                }));
-                grant.supply.clone()
-            }
-        };
-        Ok(Grant {
-            supply,
-            takings,
-            background: None,
-            held_above: grant.held_above,
-        })
     }
 
     /// What each child of a node is granted, from the bounds found there.
@@ -400,91 +255,6 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The budget of the server at `place`, which is given within `response`.
-    fn supply_of(
-        &self,
-        case: &Case,
-        place: usize,
-        response: Option<u64>,
-    ) -> Checked<Option<Budget>> {
-        let contender = &case.contenders[place];
-        let (Who::Server(id), Some(response)) = (contender.who, response) else {
-            return Ok(None);
-        };
-        let punctual_model::Supply::Server(server) = self.system.schedulers[id.index()].supply
-        else {
-            return Ok(None);
-        };
-        let lost = self.lost_to_overheads(id, response)?;
-        let lost = lost.saturating_add(budget_end::unused(self.system, id));
-        let budget = server.budget.ticks();
-        Ok(Budget::new(&Served {
-            kind: server.kind,
-            usable: budget.saturating_sub(lost),
-            budget,
-            period: server.period.ticks(),
-            response,
-            merges: self.may_merge(id, server.period.ticks()),
-            rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
-                && !edf::keeps_short_deadlines(case),
-            overrun: budget_end::overrun(self.system, id)?,
-        }))
-    }
-
-    /// What a budget loses: each starts cold, and again after each job that may preempt it.
-    fn lost_to_overheads(&self, id: SchedulerId, response: u64) -> Checked<u64> {
-        let episode = overhead::episode(&self.system.machine)?;
-        if episode == 0 {
-            return Ok(0);
-        }
-        let mut times = 1_u64;
-        for task in self.system.tasks.iter().filter(|t| t.cpu == self.cpu) {
-            let inside = task.scheduler.is_some_and(|home| self.is_below(home, id));
-            let Some(separation) = task.class.min_separation() else {
-                times = times.saturating_add(u64::from(!inside));
-                continue;
-            };
-            if !inside {
-                let reach = response.saturating_add(task.jitter.ticks());
-                let jobs = reach.div_ceil(separation.ticks().max(1));
-                let resumes = u64::from(task.suspensions).saturating_add(1);
-                times = times.saturating_add(jobs.saturating_mul(resumes));
-            }
-        }
-        in_range(times.checked_mul(episode), "overheads of a budget")
-    }
-
-    /// Whether a sporadic server's amounts may come to have more instants than it can remember.
-    /// Each instant is one at which work arrived, any number of periods later: where all arrive by
-    /// the clock at rates that fit the period, there are only so many.
-    fn may_merge(&self, id: SchedulerId, period: u64) -> bool {
-        let mut instants = 0_u64;
-        for (scheduler, _) in self.schedulers() {
-            if !self.is_below(scheduler, id) {
-                continue;
-            }
-            if scheduler != id {
-                return true;
-            }
-            for (_, task) in self.tasks_of(Some(scheduler)) {
-                let steady = task.class.arrives_by_clock()
-                    && task.jitter.is_zero()
-                    && task.max_suspension.is_zero()
-                    && task.after.is_empty()
-                    && task.follows.is_empty()
-                    && task.uses.is_empty();
-                let separation = task.class.min_separation().map_or(0, Span::ticks);
-                let fits = separation > 0
-                    && (separation.is_multiple_of(period) || period.is_multiple_of(separation));
-                if !steady || !fits {
-                    return true;
-                }
-                instants = instants.saturating_add(period.div_ceil(separation));
-            }
-        }
-        instants >= REPLENISHMENTS
-    }
-
     /// Whether `node` is `top` or below it.
     fn is_below(&self, node: SchedulerId, top: SchedulerId) -> bool {
         let mut at = Some(node);
@@ -503,64 +273,6 @@ impl Walk<'_> {
         }
         false
     }
-}
-
-fn slots_of(child: &punctual_model::Scheduler) -> &[Slot] {
-    match &child.supply {
-        punctual_model::Supply::Slots(slots) => slots,
-        punctual_model::Supply::Shared | punctual_model::Supply::Server(_) => &[],
-    }
-}
-
-/// A server among the contenders of its parent.
-fn contender_of(
-    id: SchedulerId,
-    child: &punctual_model::Scheduler,
-    server: &punctual_model::Server,
-    policy: PolicyKind,
-) -> Checked<Contender> {
-    let (budget, period) = (server.budget.ticks(), server.period.ticks());
-    if period == 0 || budget == 0 || budget > period {
-        let what = format!(
-            "the server of `{}` has no budget within its period",
-            child.name
-        );
-        return Err(invalid(&what));
-    }
-    let kept = match server.kind {
-        ServerKind::Deferrable => period - budget,
-        ServerKind::Polling
-        | ServerKind::Sporadic
-        | ServerKind::ConstantBandwidth
-        | ServerKind::PeriodicResource => 0,
-    };
-    let runs_through = matches!(
-        policy,
-        PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false }
-    );
-    Ok(Contender {
-        who: Who::Server(id),
-        flow: Flow {
-            separation: Some(period),
-            cost: budget,
-            jitter: kept,
-            is_fluid: server.kind == ServerKind::ConstantBandwidth,
-        },
-        kept,
-        deadline: period,
-        priority: child.priority.number(),
-        section: if runs_through { budget } else { 0 },
-        whole: false,
-        arrival: match server.kind {
-            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(0),
-            _ => Arrival::Free,
-        },
-        cost: Cost {
-            wcet: budget,
-            ..Cost::default()
-        },
-        waiting: 0,
-    })
 }
 
 /// A child without a budget: what its parent has, less everything more urgent there.

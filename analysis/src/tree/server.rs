@@ -1,0 +1,245 @@
+//! Servers: how they contend at their parent, and what they supply below
+//!
+//! # Assumptions
+//! 1. Those of the tree, number 2.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use punctual_model::{PolicyKind, SchedulerId, ServerKind, Span};
+
+use super::{PREEMPTIVE, Walk};
+use crate::blocking::budget_end;
+use crate::bounds::STEPS;
+use crate::case::{Arrival, Case, Contender, Guest, Who, invalid};
+use crate::demand::Flow;
+use crate::edf;
+use crate::error::{Checked, in_range};
+use crate::fixed_point::Meter;
+use crate::fixed_priority;
+use crate::overhead::{self, Cost};
+use crate::supply::budget::{Budget, Lateness, Served};
+
+/// Amounts of a sporadic server that come back each on its own (`kern` keeps as many).
+const REPLENISHMENTS: u64 = 8;
+/// Most steps of the lateness of a budget that are told apart.
+const MOST_STEPS: usize = 12;
+
+impl Walk<'_> {
+    /// A holder below a server may go on beyond its budget, which the next one pays back: once.
+    pub(super) fn add_overrun(
+        &self,
+        case: &mut Case,
+        id: SchedulerId,
+        server: &Contender,
+    ) -> Checked<()> {
+        let overrun = budget_end::overrun(self.system, id)?;
+        if overrun > 0 {
+            let mut contender = server.clone();
+            contender.flow = Flow {
+                separation: None,
+                cost: overrun,
+                jitter: server.kept,
+                is_fluid: false,
+            };
+            contender.section = 0;
+            contender.arrival = Arrival::Free;
+            case.guests.push(Guest {
+                child: id,
+                contender,
+            });
+        }
+        Ok(())
+    }
+
+    /// The budget of the server at `place`, which is given within `response`.
+    pub(super) fn supply_of(
+        &self,
+        case: &Case,
+        place: usize,
+        response: Option<u64>,
+    ) -> Checked<Option<Budget>> {
+        let contender = &case.contenders[place];
+        let (Who::Server(id), Some(response)) = (contender.who, response) else {
+            return Ok(None);
+        };
+        let punctual_model::Supply::Server(server) = self.system.schedulers[id.index()].supply
+        else {
+            return Ok(None);
+        };
+        let overheads = self.lost_to_overheads(id, response)?;
+        let lost = overheads.saturating_add(budget_end::unused(self.system, id));
+        let budget = server.budget.ticks();
+        let usable = budget.saturating_sub(lost);
+        Ok(Budget::new(&Served {
+            kind: server.kind,
+            usable,
+            period: server.period.ticks(),
+            response,
+            // What overheads take may come first.
+            steps: if overheads == 0 {
+                steps(case, place, usable)?
+            } else {
+                Vec::new()
+            },
+            merges: self.may_merge(id, server.period.ticks()),
+            rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
+                && !edf::keeps_short_deadlines(case),
+            overrun: budget_end::overrun(self.system, id)?,
+        }))
+    }
+
+    /// What a budget loses: each starts cold, and again after each job that may preempt it.
+    fn lost_to_overheads(&self, id: SchedulerId, response: u64) -> Checked<u64> {
+        let episode = overhead::episode(&self.system.machine)?;
+        if episode == 0 {
+            return Ok(0);
+        }
+        let mut times = 1_u64;
+        for task in self.system.tasks.iter().filter(|t| t.cpu == self.cpu) {
+            let inside = task.scheduler.is_some_and(|home| self.is_below(home, id));
+            let Some(separation) = task.class.min_separation() else {
+                times = times.saturating_add(u64::from(!inside));
+                continue;
+            };
+            if !inside {
+                let reach = response.saturating_add(task.jitter.ticks());
+                let jobs = reach.div_ceil(separation.ticks().max(1));
+                let resumes = u64::from(task.suspensions).saturating_add(1);
+                times = times.saturating_add(jobs.saturating_mul(resumes));
+            }
+        }
+        in_range(times.checked_mul(episode), "overheads of a budget")
+    }
+
+    /// Whether a sporadic server's amounts may come to have more instants than it can remember.
+    /// Each instant is one at which work arrived, any number of periods later: where all arrive by
+    /// the clock at rates that fit the period, there are only so many.
+    fn may_merge(&self, id: SchedulerId, period: u64) -> bool {
+        let mut instants = 0_u64;
+        for (scheduler, _) in self.schedulers() {
+            if !self.is_below(scheduler, id) {
+                continue;
+            }
+            if scheduler != id {
+                return true;
+            }
+            for (_, task) in self.tasks_of(Some(scheduler)) {
+                let steady = task.class.arrives_by_clock()
+                    && task.jitter.is_zero()
+                    && task.max_suspension.is_zero()
+                    && task.after.is_empty()
+                    && task.follows.is_empty()
+                    && task.uses.is_empty();
+                let separation = task.class.min_separation().map_or(0, Span::ticks);
+                let fits = separation > 0
+                    && (separation.is_multiple_of(period) || period.is_multiple_of(separation));
+                if !steady || !fits {
+                    return true;
+                }
+                instants = instants.saturating_add(period.div_ceil(separation));
+            }
+        }
+        instants >= REPLENISHMENTS
+    }
+}
+
+/// How late the first parts of a budget come: under preemptive priorities their own responses
+/// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late as
+/// its last unit; where the lateness has too many steps, some are counted as late as the next.
+fn steps(case: &Case, place: usize, usable: u64) -> Checked<Vec<Lateness>> {
+    let mut steps = Vec::new();
+    if case.policy != PREEMPTIVE || usable <= 1 {
+        return Ok(steps);
+    }
+    // Where anything waits for predecessors the bound may be another than this response.
+    if case.everybody().any(|c| c.waiting > 0) {
+        return Ok(steps);
+    }
+    let mut own = case.contenders[place].clone();
+    let mut late = |service: u64| -> Checked<Option<u64>> {
+        own.flow.cost = service;
+        let question = fixed_priority::question(case, place, None);
+        let first = question.first_response(&own, &mut Meter::new(STEPS))?;
+        Ok(first.map(|response| response.saturating_sub(service)))
+    };
+    let Some(mut at) = late(1)? else {
+        return Ok(steps);
+    };
+    let mut begin = 1;
+    for _ in 0..MOST_STEPS {
+        // The last unit that is as late as the first one of this step.
+        let (mut same, mut later) = (begin, usable);
+        while later - same > 1 {
+            let middle = same + (later - same) / 2;
+            match late(middle)? {
+                Some(found) if found == at => same = middle,
+                _ => later = middle,
+            }
+        }
+        steps.push(Lateness {
+            service: same,
+            late: at,
+        });
+        if later == usable {
+            return Ok(steps);
+        }
+        begin = later;
+        match late(begin)? {
+            Some(found) => at = found,
+            None => return Ok(steps),
+        }
+    }
+    Ok(steps)
+}
+
+/// A server among the contenders of its parent.
+pub(super) fn contender_of(
+    id: SchedulerId,
+    child: &punctual_model::Scheduler,
+    server: &punctual_model::Server,
+    policy: PolicyKind,
+) -> Checked<Contender> {
+    let (budget, period) = (server.budget.ticks(), server.period.ticks());
+    if period == 0 || budget == 0 || budget > period {
+        let what = format!(
+            "the server of `{}` has no budget within its period",
+            child.name
+        );
+        return Err(invalid(&what));
+    }
+    let kept = match server.kind {
+        ServerKind::Deferrable => period - budget,
+        ServerKind::Polling
+        | ServerKind::Sporadic
+        | ServerKind::ConstantBandwidth
+        | ServerKind::PeriodicResource => 0,
+    };
+    let runs_through = matches!(
+        policy,
+        PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false }
+    );
+    Ok(Contender {
+        who: Who::Server(id),
+        flow: Flow {
+            separation: Some(period),
+            cost: budget,
+            jitter: kept,
+            is_fluid: server.kind == ServerKind::ConstantBandwidth,
+        },
+        kept,
+        deadline: period,
+        priority: child.priority.number(),
+        section: if runs_through { budget } else { 0 },
+        whole: false,
+        arrival: match server.kind {
+            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(0),
+            _ => Arrival::Free,
+        },
+        cost: Cost {
+            wcet: budget,
+            ..Cost::default()
+        },
+        waiting: 0,
+    })
+}

@@ -1,0 +1,146 @@
+//! Nodes that divide time: slots as supply for those below, and as work for those above
+//!
+//! # Assumptions
+//! 1. Those of the tree, number 3.
+
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{SchedulerId, Slot, Span};
+
+use super::{PREEMPTIVE, Solved, Walk};
+use crate::case::{Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid};
+use crate::demand::Flow;
+use crate::error::Checked;
+use crate::overhead::{self, Cost};
+use crate::supply::Supply;
+use crate::supply::slots::SlotTable;
+
+impl Walk<'_> {
+    /// The slots of a node that divides time, as work that comes once per frame.
+    pub(super) fn slot_flows(
+        &self,
+        node: Option<SchedulerId>,
+        id: SchedulerId,
+        frame: Span,
+    ) -> Checked<Vec<Contender>> {
+        if frame.is_zero() {
+            return Err(invalid("a frame of 0s"));
+        }
+        let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
+        let children = self.children(node).flat_map(|(_, child)| slots_of(child));
+        let flow = |slot: &Slot| Contender {
+            who: Who::Server(id),
+            flow: Flow {
+                separation: Some(frame.ticks()),
+                cost: slot.length.ticks(),
+                jitter: 0,
+                is_fluid: false,
+            },
+            kept: 0,
+            deadline: frame.ticks(),
+            priority: 0,
+            section: 0,
+            whole: false,
+            arrival: Arrival::Clock(slot.at.ticks()),
+            cost: Cost::default(),
+            waiting: 0,
+        };
+        Ok(tasks.chain(children).map(flow).collect())
+    }
+
+    /// A node that divides time: each of its tasks is alone in its slots.
+    pub(super) fn visit_slots(
+        &self,
+        node: Option<SchedulerId>,
+        frame: Span,
+        grant: &Grant,
+        solved: &mut Vec<Solved>,
+        open: &mut Vec<(Option<SchedulerId>, Grant)>,
+    ) -> Checked<()> {
+        let head = Grant {
+            background: None,
+            held_above: 0,
+            ..grant.clone()
+        };
+        let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
+        for contender in core::mem::take(&mut all.contenders) {
+            let slots = contender
+                .who
+                .task()
+                .map(|t| &self.system.tasks[t.index()].slots[..]);
+            let mut case = Case::build(self.system, (self.cpu, node), head.clone(), &[])?;
+            let granted = self.slotted(grant, frame, slots.unwrap_or_default())?;
+            (case.supply, case.takings) = (granted.supply, granted.takings);
+            case.background = None;
+            case.policy = PREEMPTIVE;
+            case.is_node = false;
+            case.contenders = vec![contender];
+            let bounds = (self.bounds)(&case)?;
+            solved.push(Solved { case, bounds });
+        }
+        // The head stands for the node itself: its load is its slots.
+        let id = node.unwrap_or(SchedulerId(u16::MAX));
+        let flows = self.slot_flows(node, id, frame)?;
+        let guest = |contender| Guest {
+            child: id,
+            contender,
+        };
+        all.guests = flows.into_iter().map(guest).collect();
+        solved.push(Solved {
+            case: all,
+            bounds: Vec::new(),
+        });
+        for (id, child) in self.children(node) {
+            open.push((Some(id), self.slotted(grant, frame, slots_of(child))?));
+        }
+        Ok(())
+    }
+
+    /// What the owner of these slots gets of `grant`.
+    pub(super) fn slotted(&self, grant: &Grant, frame: Span, slots: &[Slot]) -> Checked<Grant> {
+        let intervals: Vec<(u64, u64)> = slots
+            .iter()
+            .map(|slot| (slot.at.ticks(), slot.length.ticks()))
+            .collect();
+        let overhead = overhead::episode(&self.system.machine)?;
+        let table = SlotTable::new(frame.ticks(), &intervals, overhead);
+        let mut takings = grant.takings.clone();
+        let supply = match (&grant.supply, table) {
+            (Supply::Nothing, _) | (_, None) => Supply::Nothing,
+            (Supply::Dedicated, Some(table)) => Supply::Slots(table),
+            (Supply::Slots(outer), Some(table)) => {
+                let common = outer.common(&table);
+                common.map_or(Supply::Nothing, Supply::Slots)
+            }
+            (Supply::Budget(_), Some(table)) => {
+                takings.extend(table.gaps().iter().map(|&(at, length)| Taking {
+                    name: "time outside of its slots".to_string(),
+                    flow: Flow {
+                        separation: Some(table.frame()),
+                        cost: length,
+                        jitter: 0,
+                        is_fluid: false,
+                    },
+                    source: Source::Work(Arrival::Clock(at)),
+                }));
+                grant.supply.clone()
+            }
+        };
+        Ok(Grant {
+            supply,
+            takings,
+            background: None,
+            held_above: grant.held_above,
+        })
+    }
+}
+
+/// The slots that a parent grants.
+pub(super) fn slots_of(child: &punctual_model::Scheduler) -> &[Slot] {
+    match &child.supply {
+        punctual_model::Supply::Slots(slots) => slots,
+        punctual_model::Supply::Shared | punctual_model::Supply::Server(_) => &[],
+    }
+}
