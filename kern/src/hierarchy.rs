@@ -84,6 +84,9 @@ pub trait Hierarchy {
     /// A ready thread's attributes have changed.
     fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band);
 
+    /// A ready thread goes on with a new budget, whose attributes these are.
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band);
+
     /// The running thread lets others of the same urgency go first.
     fn yield_now(&mut self, thread: ThreadId, band: Band);
 

@@ -84,6 +84,14 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if self.orders(band) {
+            self.policy.renew(thread, attributes);
+        } else {
+            self.background.update(thread, attributes.priority);
+        }
+    }
+
     fn yield_now(&mut self, thread: ThreadId, band: Band) {
         if self.orders(band) {
             self.policy.yield_now(thread);

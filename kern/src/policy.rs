@@ -75,8 +75,16 @@ pub trait Policy {
     /// A thread is no longer ready (it blocks, has no job, or no budget).
     fn block(&mut self, thread: ThreadId);
 
-    /// A ready thread's attributes have changed (its deadline, when it lives on a later budget).
+    /// A ready thread's attributes have changed (the urgency that a resource lends it).
     fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.block(thread);
+        self.wake(thread, attributes);
+    }
+
+    /// A ready thread goes on with a new budget and its attributes: a point of preemption also where
+    /// it is not preempted otherwise, since others count on one budget at a time. It keeps its turn
+    /// where there are turns.
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
         self.block(thread);
         self.wake(thread, attributes);
     }
@@ -117,6 +125,9 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     }
     fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
         (**self).update(thread, attributes);
+    }
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
+        (**self).renew(thread, attributes);
     }
     fn yield_now(&mut self, thread: ThreadId) {
         (**self).yield_now(thread);

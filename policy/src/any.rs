@@ -80,6 +80,9 @@ impl Policy for AnyPolicy {
     fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
         each!(self, p => p.update(thread, attributes));
     }
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
+        each!(self, p => p.renew(thread, attributes));
+    }
     fn yield_now(&mut self, thread: ThreadId) {
         each!(self, p => p.yield_now(thread));
     }

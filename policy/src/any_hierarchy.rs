@@ -99,6 +99,7 @@ impl Hierarchy for AnyHierarchy {
         fn wake(now: Instant, since: Instant, thread: ThreadId, a: &Attributes, band: Band) -> ();
         fn block(now: Instant, thread: ThreadId, band: Band) -> ();
         fn update(thread: ThreadId, attributes: &Attributes, band: Band) -> ();
+        fn renew(thread: ThreadId, attributes: &Attributes, band: Band) -> ();
         fn yield_now(thread: ThreadId, band: Band) -> ();
         fn hold(thread: ThreadId, band: Band) -> ();
         fn release(thread: ThreadId) -> ();

@@ -55,6 +55,9 @@ impl Policy for RoundRobin {
     /// A new deadline changes nothing here: the thread keeps its turn.
     fn update(&mut self, _: ThreadId, _: &Attributes) {}
 
+    /// Nor does a new budget.
+    fn renew(&mut self, _: ThreadId, _: &Attributes) {}
+
     fn yield_now(&mut self, thread: ThreadId) {
         if self.is_head(thread) {
             self.left = self.timeslice;

@@ -80,6 +80,8 @@ impl Policy for Tdm {
 
     fn update(&mut self, _: ThreadId, _: &Attributes) {}
 
+    fn renew(&mut self, _: ThreadId, _: &Attributes) {}
+
     /// O(log slots).
     fn pick(&mut self, now: Instant) -> Pick {
         if self.count == 0 || self.parts.is_empty() {

@@ -9,6 +9,7 @@ mod budget;
 mod choice;
 mod cpu;
 mod flow;
+mod loan;
 mod manage;
 mod node;
 mod order;

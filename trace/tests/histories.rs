@@ -187,7 +187,7 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
     let until = dice
         .one_in(2)
         .then(|| now.saturating_add(ticks(dice.below(30))));
-    match dice.below(9) {
+    match dice.below(10) {
         0 => Request::Create {
             home: node,
             constraint: any_constraint(dice),
@@ -210,6 +210,10 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
             thread,
             exclusive: dice.one_in(2),
             until,
+        },
+        7 => Request::Lend {
+            to: node,
+            work: Work::from_ticks(dice.below(6)),
         },
         _ => Request::Wake(thread),
     }

@@ -122,7 +122,13 @@ impl<H: Hierarchy> Shard<H> {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
         } else if self.threads[thread].queued {
-            self.reposition(thread);
+            let t = &self.threads[thread];
+            let standing = t.standing();
+            if t.place == standing.band {
+                self.hierarchy.renew(id, &standing.attributes, t.place);
+            } else {
+                self.reposition(thread);
+            }
         } else {
             self.enqueue(thread);
         }

@@ -168,6 +168,20 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         }
     }
 
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        let at = self.queue_of(thread, band);
+        let node = &mut self.nodes[usize::from(at)];
+        if node.is_own_time() {
+            // It may want another now, also if it wanted nobody.
+            self.ready_changed(at);
+            self.stir(self.now, at);
+        } else if band == Band::RealTime || node.policy.orders_background() {
+            node.policy.renew(thread, attributes);
+        } else {
+            node.background.update(thread, attributes.priority);
+        }
+    }
+
     fn yield_now(&mut self, thread: ThreadId, band: Band) {
         let at = self.queue_of(thread, band);
         let node = &mut self.nodes[usize::from(at)];

@@ -88,8 +88,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
             let node = &mut self.nodes[usize::from(at)];
             let rested = node.resting.is_some_and(|until| until <= limit);
             if let Supply::Server(server) = &mut node.supply {
-                // What fell idle is told so when this instant is over, and catches up then.
-                if node.fell.is_none() {
+                // What sleeps catches up when it wakes.
+                if node.awake && node.fell.is_none() {
                     server.timer(limit);
                 }
                 self.end_loan(limit, at);
@@ -124,7 +124,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
                 let (parent, attributes) = (node.parent, node.attributes());
                 let entity = self.entity(at);
                 let policy = &mut self.nodes[usize::from(parent)].policy;
-                policy.update(entity, &attributes);
+                policy.renew(entity, &attributes);
             }
         }
     }

@@ -270,6 +270,7 @@ impl<'a> CpuCheck<'a> {
                 Some(node) => self.child_charged(node, work),
                 None => self.no_such_scheduler(),
             },
+            TraceEvent::Lent { from, to, work } => self.lent(from, to, work),
             TraceEvent::Promoted { node, parent } => self.promoted(node, parent),
             TraceEvent::SchedulerEnded { node } => match self.node(node) {
                 Some(node) => self.scheduler_ended(node),

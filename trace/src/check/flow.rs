@@ -125,6 +125,11 @@ impl CpuCheck<'_> {
         }
     }
 
+    /// The budget of a node is other than it was.
+    pub(super) fn refresh(&mut self, at: usize) {
+        self.offer(at, self.now);
+    }
+
     /// Brings the ready set of the parent in line with whether a node may run.
     fn offer(&mut self, at: usize, since: Instant) {
         let now = self.now;
@@ -240,7 +245,10 @@ impl CpuCheck<'_> {
         let before = fallen(&self.nodes);
         for at in 0..self.nodes.len() {
             let fell = self.nodes[at].fell.is_some();
-            let budget = self.nodes[at].budget.as_mut();
+            let mut budget = self.nodes[at].budget.as_mut();
+            if let Some(budget) = &mut budget {
+                budget.end_loan(until);
+            }
             if let Some(budget) = budget.filter(|budget| budget.is_awake() && !fell) {
                 let due = budget.next().unwrap_or(until);
                 budget.pass(until);

@@ -6,6 +6,8 @@
 
 use punctual_model::{Instant, Server, ServerKind, Span};
 
+use super::loan::Loan;
+
 /// Most pieces that a sporadic server keeps apart; beyond it the two latest become one.
 const MOST_PIECES: usize = 8;
 
@@ -33,6 +35,8 @@ pub(super) struct Budget {
     pub(super) woken: Instant,
     /// Budget that the log has told of.
     pub(super) told: u64,
+    /// What a sibling has lent, until when.
+    loan: Loan,
 }
 
 impl Budget {
@@ -52,6 +56,7 @@ impl Budget {
             idle_since: Instant::ZERO,
             woken: Instant::ZERO,
             told: 0,
+            loan: Loan::default(),
         };
         if terms.kind == ServerKind::Polling {
             budget.lose();
@@ -70,6 +75,10 @@ impl Budget {
 
     /// What may be executed now.
     pub(super) fn left(&self) -> u64 {
+        self.own_left().saturating_add(self.loan.left)
+    }
+
+    fn own_left(&self) -> u64 {
         match self.terms.kind {
             ServerKind::Sporadic => self.pieces[..self.usable].iter().map(|piece| piece.1).sum(),
             _ => self.left,
@@ -104,6 +113,7 @@ impl Budget {
 
     /// Time passes up to `now`, inclusive.
     pub(super) fn pass(&mut self, now: Instant) {
+        self.loan.pass(now);
         match self.terms.kind {
             ServerKind::Sporadic => {
                 let usable = self
@@ -193,7 +203,7 @@ impl Budget {
             ServerKind::Sporadic => {
                 // Activation: all that may be used is used from now on.
                 self.pass(now);
-                let usable = self.left();
+                let usable = self.own_left();
                 if self.usable > 0 {
                     let _ = self.pieces.splice(..self.usable, [(now, usable)]);
                     self.usable = 1;
@@ -223,15 +233,47 @@ impl Budget {
 
     /// `work` was executed up to `now`; returns how much of it lay beyond the budget.
     pub(super) fn charge(&mut self, now: Instant, work: u64) -> u64 {
-        let beyond = self.execute(now, work);
+        let own = self.loan.pay(now, work);
+        let beyond = self.execute(now, own);
         self.told = self.told.min(self.left());
         beyond
+    }
+
+    /// Gives a sibling part of the budget, as if it were executed here. Returns until when it would
+    /// have been; `None`: it has not that much.
+    pub(super) fn give(&mut self, now: Instant, work: u64) -> Option<Instant> {
+        let asleep = !self.awake;
+        let woken = self.woken;
+        if asleep {
+            self.wake(now, now);
+        }
+        let until = self.deadline();
+        let enough = work > 0 && work <= self.own_left() && until > now;
+        if enough {
+            let _ = self.execute(now, work);
+        }
+        if asleep {
+            self.idle(now);
+            self.woken = woken;
+        }
+        self.told = self.told.min(self.left());
+        enough.then_some(until)
+    }
+
+    /// Takes what a sibling gives.
+    pub(super) fn borrow(&mut self, work: u64, until: Instant) {
+        self.loan.add(work, until);
+    }
+
+    /// What is borrowed ends, also while the server sleeps.
+    pub(super) fn end_loan(&mut self, now: Instant) {
+        self.loan.pass(now);
     }
 
     fn execute(&mut self, now: Instant, work: u64) -> u64 {
         match self.terms.kind {
             ServerKind::Sporadic => {
-                let beyond = work.saturating_sub(self.left());
+                let beyond = work.saturating_sub(self.own_left());
                 self.use_pieces(work);
                 beyond
             }
