@@ -1,21 +1,27 @@
 //! The smallest fix: one parameter, and the value from which on the system is admitted
 //!
 //! Candidates, in this order; the first kind that mends is taken:
-//! 1. the wcet of one task of the CPUs concerned: the smallest relative reduction;
-//! 2. the deadline, or the required response, of the task that is late; what a chain allows;
-//! 3. the period of one task of the CPUs concerned: the smallest relative increase.
+//! 1. what the scheduler of a late task is granted: more budget, longer slots, a shorter period of
+//!    its server; of a server whose budget comes late: less of it, less of those beside it;
+//! 2. the wcet of one task of the CPUs concerned: the smallest relative reduction;
+//! 3. the deadline, or the required response, of the task that is late; what a chain allows;
+//! 4. the period of one task of the CPUs concerned: the smallest relative increase.
 //!
 //! # Assumptions
 //! 1. The tests are sustainable (Baruah and Burns 2006): a shorter wcet, a later deadline and a
 //!    longer period never hurt. So one step short of the border is refused.
+//! 3. More budget helps those below and hurts those beside: it is raised in sixteenths of what is
+//!    possible until the system is admitted, and then the border before that is found.
 //! 2. A period that equals its deadline takes the deadline with it: that is the file's default.
+
+mod supply;
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{Class, Requirement, Span, System, TaskId, Work, readable};
+use punctual_model::{Class, Requirement, SchedulerId, Span, System, TaskId, Work, readable};
 
 use crate::decide::{self, Component};
 use crate::error::Checked;
@@ -51,6 +57,12 @@ pub enum FixTarget {
     Period(TaskId),
     /// What the requirement with this index allows.
     Within(usize),
+    /// The budget of the server of a scheduler.
+    ServerBudget(SchedulerId),
+    /// The period of the server of a scheduler.
+    ServerPeriod(SchedulerId),
+    /// The length of a slot of a scheduler, by its place in the list.
+    SlotLength(SchedulerId, usize),
 }
 
 impl Fix {
@@ -107,6 +119,9 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
             Class::Reservation { period, .. } => *period = span,
             Class::Once { .. } | Class::Aperiodic => {}
         },
+        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
+            supply::set(system, target, value);
+        }
         FixTarget::Within(index) => {
             if let Some(
                 Requirement::Response { within, .. }
@@ -129,6 +144,9 @@ fn get(system: &System, target: FixTarget) -> Option<u64> {
             class => class.relative_deadline().map(Span::ticks),
         },
         FixTarget::Period(task) => class(task).min_separation().map(Span::ticks),
+        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
+            supply::get(system, target)
+        }
         FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
@@ -150,6 +168,9 @@ fn parameter(system: &System, target: FixTarget) -> String {
             Class::Sporadic { .. } => key(task, "min-separation"),
             _ => key(task, "period"),
         },
+        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
+            supply::parameter(system, target)
+        }
         FixTarget::Within(index) => {
             let same =
                 |r: &&Requirement| kind(r) == system.requirements.get(index).map_or("", kind);
@@ -183,7 +204,7 @@ impl Search<'_> {
         // Deadlines and periods decide which precedence is consistent.
         let edges = match target {
             FixTarget::Deadline(_) | FixTarget::Period(_) => &precedence::edges(&changed)[..],
-            FixTarget::Budget(_) | FixTarget::Within(_) => self.edges,
+            _ => self.edges,
         };
         decide::admits(&changed, edges, self.component)
     }
@@ -196,7 +217,12 @@ impl Search<'_> {
         if now == end || !self.admits(target, end)? {
             return Ok(None);
         }
-        let (mut refused, mut admitted) = (now, end);
+        self.between(target, now, end).map(Some)
+    }
+
+    /// The value next to the refused ones that admits.
+    fn between(&self, target: FixTarget, refused: u64, admitted: u64) -> Checked<u64> {
+        let (mut refused, mut admitted) = (refused, admitted);
         while refused.abs_diff(admitted) > 1 {
             let middle = refused.min(admitted) + refused.abs_diff(admitted) / 2;
             if self.admits(target, middle)? {
@@ -205,19 +231,42 @@ impl Search<'_> {
                 refused = middle;
             }
         }
-        Ok(Some(admitted))
+        Ok(admitted)
+    }
+
+    /// The same where the end of the range may be too much: in sixteenths of the way.
+    fn step_by_step(&self, target: FixTarget, end: u64) -> Checked<Option<Fix>> {
+        let Some(now) = get(self.system, target) else {
+            return Ok(None);
+        };
+        let mut refused = now;
+        for step in 1..=16 {
+            let way = u128::from(now.abs_diff(end)) * step / 16;
+            let way = u64::try_from(way).unwrap_or(u64::MAX);
+            let value = if end > now { now + way } else { now - way };
+            if value != refused && self.admits(target, value)? {
+                let to = self.between(target, refused, value)?;
+                return Ok(Some(self.told(target, now, to)));
+            }
+            refused = value;
+        }
+        Ok(None)
+    }
+
+    fn told(&self, target: FixTarget, from: u64, to: u64) -> Fix {
+        Fix {
+            target,
+            parameter: parameter(self.system, target),
+            from: Span::from_ticks(from),
+            to: Span::from_ticks(to),
+        }
     }
 
     fn fix(&self, target: FixTarget, end: u64) -> Checked<Option<Fix>> {
         let (Some(to), Some(from)) = (self.border(target, end)?, get(self.system, target)) else {
             return Ok(None);
         };
-        Ok(Some(Fix {
-            target,
-            parameter: parameter(self.system, target),
-            from: Span::from_ticks(from),
-            to: Span::from_ticks(to),
-        }))
+        Ok(Some(self.told(target, from, to)))
     }
 
     /// The real-time tasks of the component, those that use most of the processor first.
@@ -264,6 +313,11 @@ impl Search<'_> {
     }
 
     fn search(&self, refusal: &Refusal) -> Checked<Option<Fix>> {
+        for (target, end) in supply::candidates(self.system, refusal.subject) {
+            if let Some(fix) = self.step_by_step(target, end)? {
+                return Ok(Some(fix));
+            }
+        }
         let own = match refusal.subject {
             Subject::Task(task) => Some(task),
             Subject::Cpu(_) | Subject::Scheduler(_) | Subject::Requirement(_) => None,

@@ -226,3 +226,55 @@ fn an_empty_tree_changes_nothing() {
     assert_eq!(bounds(&system), before);
     let _ = (empty(FP, 1), Span::ZERO);
 }
+
+#[test]
+fn a_task_that_is_late_in_its_scheduler_is_mended_by_more_supply() {
+    // 4 in 10 at the top: 6 + 10 + 1 for 5 units; by 16 it takes a budget of 5: 5 + 5.
+    let one = periodic(FP, &[(5, 40, 16)]);
+    let home = scheduler("app", FP, 9, server(ServerKind::Deferrable, 4, 10));
+    let mut system = within(one, 1, home);
+    let verdict = admit(&system).expect("small numbers");
+    let fix = verdict.refusals[0].fix.clone().expect("more budget");
+    assert_eq!(
+        fix.to_string(),
+        "scheduler.app.server.budget = \"5ns\" instead of \"4ns\""
+    );
+    fix.apply(&mut system);
+    assert!(admit(&system).expect("small numbers").admitted);
+
+    let tdm = PolicyKind::Tdm {
+        frame: span(10),
+        scheduling: span(1),
+    };
+    let mut system = periodic(tdm, &[(5, 40, 16), (1, 40, 40)]);
+    system
+        .schedulers
+        .push(scheduler("a", FP, 1, slots(&[(0, 3)])));
+    system
+        .schedulers
+        .push(scheduler("b", FP, 1, slots(&[(7, 2)])));
+    for (task, home) in [(0, 0), (1, 1)] {
+        system.tasks[task].scheduler = Some(SchedulerId(home));
+    }
+    let verdict = admit(&system).expect("small numbers");
+    let fix = verdict.refusals[0].fix.clone().expect("a longer slot");
+    assert_eq!(fix.parameter, "scheduler.a.slots[0].length");
+    assert_eq!(fix.to, span(5));
+    fix.apply(&mut system);
+    assert!(admit(&system).expect("small numbers").admitted);
+}
+
+#[test]
+fn a_server_whose_budget_comes_late_is_mended_by_less_of_it() {
+    let mut system = periodic(FP, &[(6, 13, 13), (1, 20, 20)]);
+    system
+        .schedulers
+        .push(scheduler("app", FP, 1, server(ServerKind::Polling, 5, 10)));
+    system.tasks[1].scheduler = Some(SchedulerId(0));
+    let verdict = admit(&system).expect("small numbers");
+    let fix = verdict.refusals[0].fix.clone().expect("less budget");
+    assert_eq!(
+        fix.to_string(),
+        "scheduler.app.server.budget = \"4ns\" instead of \"5ns\""
+    );
+}

@@ -1,0 +1,158 @@
+//! Fixes of what a parent grants: budgets, periods of servers, lengths of slots
+//!
+//! # Assumptions
+//! 1. A slot may grow up to the next one, less the time in which the core decides.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use punctual_model::{PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
+
+use super::FixTarget;
+use crate::case::policy_of;
+use crate::verdict::Subject;
+
+/// Changes a parameter of a scheduler's supply.
+pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
+    let (FixTarget::ServerBudget(id) | FixTarget::ServerPeriod(id) | FixTarget::SlotLength(id, _)) =
+        target
+    else {
+        return;
+    };
+    let Some(scheduler) = system.schedulers.get_mut(id.index()) else {
+        return;
+    };
+    match (&mut scheduler.supply, target) {
+        (Supply::Server(server), FixTarget::ServerBudget(_)) => {
+            server.budget = Work::from_ticks(value);
+        }
+        (Supply::Server(server), FixTarget::ServerPeriod(_)) => {
+            server.period = Span::from_ticks(value);
+        }
+        (Supply::Slots(slots), FixTarget::SlotLength(_, place)) => {
+            if let Some(slot) = slots.get_mut(place) {
+                slot.length = Span::from_ticks(value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Its value now.
+pub(super) fn get(system: &System, target: FixTarget) -> Option<u64> {
+    let supply = |id: SchedulerId| system.schedulers.get(id.index()).map(|s| &s.supply);
+    match target {
+        FixTarget::ServerBudget(id) => match supply(id)? {
+            Supply::Server(server) => Some(server.budget.ticks()),
+            _ => None,
+        },
+        FixTarget::ServerPeriod(id) => match supply(id)? {
+            Supply::Server(server) => Some(server.period.ticks()),
+            _ => None,
+        },
+        FixTarget::SlotLength(id, place) => match supply(id)? {
+            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length.ticks()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Its place in the file.
+pub(super) fn parameter(system: &System, target: FixTarget) -> String {
+    let name = |id: SchedulerId| system.schedulers.get(id.index()).map_or("?", |s| &s.name);
+    match target {
+        FixTarget::ServerBudget(id) => format!("scheduler.{}.server.budget", name(id)),
+        FixTarget::ServerPeriod(id) => format!("scheduler.{}.server.period", name(id)),
+        FixTarget::SlotLength(id, place) => format!("scheduler.{}.slots[{place}].length", name(id)),
+        _ => String::new(),
+    }
+}
+
+/// What may be changed for this subject, each with how far.
+pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, u64)> {
+    match subject {
+        Subject::Task(task) => {
+            let home = system.tasks.get(task.index()).and_then(|t| t.scheduler);
+            home.map_or_else(Vec::new, |home| more(system, home))
+        }
+        Subject::Scheduler(id) => {
+            // Late at its parent, or too little for those below.
+            let mut found = less(system, id);
+            found.extend(more(system, id));
+            found
+        }
+        Subject::Cpu(_) | Subject::Requirement(_) => Vec::new(),
+    }
+}
+
+/// More supply from here up to the CPU.
+fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
+    let mut found = Vec::new();
+    let mut at = Some(home);
+    for _ in 0..system.schedulers.len() {
+        let Some((id, scheduler)) =
+            at.and_then(|id| Some((id, system.schedulers.get(id.index())?)))
+        else {
+            break;
+        };
+        match &scheduler.supply {
+            Supply::Shared => {}
+            Supply::Server(server) => {
+                found.push((FixTarget::ServerBudget(id), server.period.ticks()));
+                found.push((FixTarget::ServerPeriod(id), server.budget.ticks()));
+            }
+            Supply::Slots(slots) => {
+                let places = slots.iter().enumerate();
+                found.extend(places.filter_map(|(place, slot)| {
+                    let most = room(system, id, *slot)?;
+                    Some((FixTarget::SlotLength(id, place), most))
+                }));
+            }
+        }
+        at = scheduler.parent;
+    }
+    found
+}
+
+/// Less for a server and for those beside it.
+fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, u64)> {
+    let Some(late) = system.schedulers.get(id.index()) else {
+        return Vec::new();
+    };
+    let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
+    let beside = all.filter(|(_, s)| s.cpu == late.cpu && s.parent == late.parent);
+    let mut found: Vec<(FixTarget, u64)> = beside
+        .filter(|(_, s)| matches!(s.supply, Supply::Server(_)))
+        .map(|(other, _)| (FixTarget::ServerBudget(other), 1))
+        .collect();
+    found.sort_by_key(|(target, _)| *target != FixTarget::ServerBudget(id));
+    found
+}
+
+/// How long a slot could be without touching the next one.
+fn room(system: &System, id: SchedulerId, slot: Slot) -> Option<u64> {
+    let scheduler = system.schedulers.get(id.index())?;
+    let policy = policy_of(system, scheduler.cpu, scheduler.parent).ok()?;
+    let PolicyKind::Tdm { frame, scheduling } = policy else {
+        return None;
+    };
+    let here = |cpu, node| cpu == scheduler.cpu && node == scheduler.parent;
+    let tasks = system.tasks.iter().filter(|t| here(t.cpu, t.scheduler));
+    let children = system.schedulers.iter().filter(|s| here(s.cpu, s.parent));
+    let slots = children.flat_map(|s| match &s.supply {
+        Supply::Slots(slots) => &slots[..],
+        Supply::Shared | Supply::Server(_) => &[],
+    });
+    let starts = tasks.flat_map(|t| &t.slots).chain(slots).map(|s| s.at);
+    let all: Vec<Span> = starts.collect();
+    let first = all.iter().min().copied().unwrap_or(Span::ZERO);
+    let next = all.iter().filter(|at| **at > slot.at).min().copied();
+    // The next frame begins with its first slot.
+    let end = next
+        .or(first.checked_add(frame))?
+        .saturating_sub(scheduling)
+        .min(frame);
+    Some(end.saturating_sub(slot.at).ticks())
+}
