@@ -1,10 +1,11 @@
 //! The code of a scheduler that decides on its own supply: a policy, and what it knows.
 //!
-//! A platform lets a child run ([`crate::Next::RunChild`]) by executing its code: the child *looks*
-//! at its ready threads, *decides* with its policy, and answers ([`crate::Event::ChildPicked`]). The
-//! look is the core's (short, the platform lets nothing come between); the decision is the child's
-//! own and may take any time, or never end: that is charged to the child. What became ready after
-//! the look makes the answer stale, and the child decides again.
+//! A platform lets a child run ([`crate::Next::RunChild`]) by executing its code: the child
+//! *looks* at its ready threads, *decides* with its policy, and answers
+//! ([`crate::Event::ChildPicked`]). The look is the core's (short, the platform lets nothing come
+//! between); the decision is the child's own and may take any time, or never end: that is charged
+//! to the child. What became ready after the look makes the answer stale, and the child decides
+//! again.
 //!
 //! Source: CompOSe §4.2 (application-time scheduling); Slite §III.B (schedulers learn by events).
 
@@ -90,8 +91,8 @@ impl ChildScheduler {
         }
     }
 
-    /// The answer of a scheduler that has nothing to say any more, on what it saw: nobody runs until
-    /// its ready threads change.
+    /// The answer of a scheduler that has nothing to say any more, on what it saw: nobody runs
+    /// until its ready threads change.
     pub fn decline(&self) -> ChildPick {
         ChildPick {
             child: self.node,

@@ -81,9 +81,9 @@ pub trait Policy {
         self.wake(thread, attributes);
     }
 
-    /// A ready thread goes on with a new budget and its attributes: a point of preemption also where
-    /// it is not preempted otherwise, since others count on one budget at a time. It keeps its turn
-    /// where there are turns.
+    /// A ready thread goes on with a new budget and its attributes: a point of preemption also
+    /// where it is not preempted otherwise, since others count on one budget at a time. It keeps
+    /// its turn where there are turns.
     fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
         self.block(thread);
         self.wake(thread, attributes);

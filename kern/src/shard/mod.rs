@@ -307,8 +307,8 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    /// The hierarchy's choice. A chosen thread with a lock to be tried runs only if it gets it; each
-    /// round settles one such lock, or takes one budget for it.
+    /// The hierarchy's choice. A chosen thread with a lock to be tried runs only if it gets it;
+    /// each round settles one such lock, or takes one budget for it.
     #[inline]
     fn choose<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Choice {
         loop {
