@@ -6,13 +6,16 @@
 //! only there does tolerance come from.
 
 mod budget;
+mod changes;
 mod choice;
 mod cpu;
 mod flow;
 mod loan;
+mod locks;
 mod manage;
 mod node;
 mod order;
+mod park;
 mod precedence;
 mod release;
 mod supply;
@@ -47,6 +50,12 @@ pub enum Rule {
     SupplyRespected,
     /// In a slot runs its owner alone, and nobody between slots.
     SlotRespected,
+    /// A resource has one exclusive holder, or readers, or nobody; locked by who declared and asked.
+    LocksExclude,
+    /// Nobody waits for what is free, nor for supply that is there.
+    LocksPassOn,
+    /// A section is as long as declared, or is lent nothing any more.
+    SectionsBounded,
     /// A child that decides on its own supply runs what it lawfully answered; anything else it
     /// answers is refused with its reason, and it pays for deciding.
     ChildAnswersChecked,
@@ -78,6 +87,9 @@ impl Rule {
             Rule::PolicyOrder => "policy-order",
             Rule::SupplyRespected => "supply-respected",
             Rule::SlotRespected => "slot-respected",
+            Rule::LocksExclude => "locks-exclude",
+            Rule::LocksPassOn => "locks-pass-on",
+            Rule::SectionsBounded => "sections-bounded",
             Rule::ChildAnswersChecked => "child-answers-checked",
             Rule::PowerRespected => "power-respected",
             Rule::BudgetRespected => "budget-respected",

@@ -18,7 +18,7 @@ impl CpuCheck<'_> {
         let Some(thread) = self.find(id) else { return };
         let t = &mut self.threads[thread];
         let queue = t.queue;
-        if executed > 0 && t.in_section {
+        if executed > 0 && (t.in_section || self.locks.shields(thread)) {
             self.nodes[queue].protected = Some(id);
         }
         if let Some(current) = &mut t.current {

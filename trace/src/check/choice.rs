@@ -1,6 +1,6 @@
 //! Who runs: from the CPU's own scheduler down, in each node the entity that must be chosen.
 
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 
 use super::Rule;
 use super::cpu::CpuCheck;
@@ -12,7 +12,7 @@ impl CpuCheck<'_> {
     /// In whose ready set a thread stands.
     pub(super) fn queue_of(&self, thread: usize) -> usize {
         let t = &self.threads[thread];
-        match t.background {
+        match t.low {
             true => self.nodes[t.home].background_at,
             false => t.home,
         }
@@ -41,7 +41,7 @@ impl CpuCheck<'_> {
 
     /// What the policy of a node orders now: what is ready and has guarantees.
     fn entities_of(&self, at: usize) -> impl Iterator<Item = Entity> {
-        let threads = self.ready_in(at).filter(|t| !t.background);
+        let threads = self.ready_in(at).filter(|t| !t.low);
         let threads = threads.map(|t| Entity::Thread(t.id));
         threads.chain(self.children_of(at).map(Entity::Node))
     }
@@ -93,6 +93,13 @@ impl CpuCheck<'_> {
             self.answer_is_kept(node, None, arm);
         }
         let (mut entity, mut at) = (entity, home);
+        if let (Entity::Thread(id), Some(top)) = (entity, self.overdrawn_above(home)) {
+            self.overdraft_is_right(top, id.index(), arm);
+            let Some(parent) = self.nodes[top].parent else {
+                return;
+            };
+            (entity, at) = (Entity::Node(top), parent);
+        }
         loop {
             self.place_is_right(at, entity, arm);
             match self.nodes[at].parent {
@@ -100,6 +107,30 @@ impl CpuCheck<'_> {
                 None => return,
             }
         }
+    }
+
+    /// The highest scheduler above `home` whose budget is used up while somebody may go on.
+    fn overdrawn_above(&self, home: usize) -> Option<usize> {
+        let spent = |at: &usize| !self.nodes[*at].is_funded() && self.overdrawer(*at).is_some();
+        self.lineage(home).filter(spent).last()
+    }
+
+    /// Below a scheduler without budget runs who may finish a section, for as long as it may take.
+    fn overdraft_is_right(&mut self, at: usize, thread: usize, arm: Option<Instant>) {
+        let Some((may, most)) = self.overdrawer(at) else {
+            return;
+        };
+        let end = self.now.saturating_add(Span::from_ticks(most));
+        let what = if may != thread {
+            let (is, should) = (self.name(thread), self.name(may));
+            format!("{is} runs where {should} alone may finish its section")
+        } else if arm.is_none_or(|arm| arm > end) {
+            let name = self.name(thread);
+            format!("{name}: nothing is armed for the end of its overdraft")
+        } else {
+            return;
+        };
+        self.violation(Rule::SupplyRespected, what);
     }
 
     fn idle_is_right(&mut self, arm: Option<Instant>) {
@@ -125,6 +156,7 @@ impl CpuCheck<'_> {
     fn place_is_right(&mut self, at: usize, chosen: Entity, arm: Option<Instant>) {
         if let Entity::Node(node) = chosen
             && !self.nodes[node].is_funded()
+            && self.overdrawer(node).is_none()
         {
             let what = format!("{} runs without budget", self.node_name(node));
             return self.violation(Rule::SupplyRespected, what);
@@ -171,16 +203,16 @@ impl CpuCheck<'_> {
     /// Somebody in the ready set of node `at` who certainly comes before `chosen`.
     fn comes_before(&self, at: usize, chosen: Entity) -> Option<Entity> {
         let background = match chosen {
-            Entity::Thread(id) => Some(&self.threads[id.index()]).filter(|t| t.background),
+            Entity::Thread(id) => Some(&self.threads[id.index()]).filter(|t| t.low),
             Entity::Node(_) => None,
         };
         let Some(chosen_thread) = background else {
             return self.more_urgent(at, chosen);
         };
-        let priority = chosen_thread.constraint.priority;
+        let urgency = |t: &Thread| self.standing(t.id.index()).1.priority;
+        let priority = urgency(chosen_thread);
         let mut others = self.ready_in(at);
-        let thread =
-            others.find(|o| !o.background || o.constraint.priority.is_higher_than(priority));
+        let thread = others.find(|o| !o.low || urgency(o).is_higher_than(priority));
         let thread = thread.map(|o| Entity::Thread(o.id));
         thread.or_else(|| self.children_of(at).next().map(Entity::Node))
     }
@@ -245,7 +277,7 @@ impl CpuCheck<'_> {
 
     fn attributes(&self, entity: Entity) -> Attributes {
         match entity {
-            Entity::Thread(id) => self.threads[id.index()].attributes(),
+            Entity::Thread(id) => self.standing(id.index()).1,
             Entity::Node(node) => self.nodes[node].attributes(),
         }
     }

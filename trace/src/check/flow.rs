@@ -31,19 +31,13 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A ready thread goes on with other parameters: under policies without turns it queues anew.
+    /// A ready thread goes on on another allotment; a section ends with the old one.
     pub(super) fn requeue(&mut self, thread: usize) {
-        let t = &mut self.threads[thread];
-        t.in_section = false;
-        let (id, at) = (t.id, t.queue);
-        self.unprotect(thread);
-        let node = &mut self.nodes[at];
-        if node.order.holder == Some(Entity::Thread(id)) {
-            node.order.holder = None;
+        self.threads[thread].in_section = false;
+        if !self.locks.shields(thread) {
+            self.unprotect(thread);
         }
-        if node.own_time {
-            self.forget_answer(at);
-        }
+        self.reorder(thread);
     }
 
     /// The thread is ready from now on, and has been since `since`.
@@ -51,6 +45,10 @@ impl CpuCheck<'_> {
         if self.threads[thread].ready {
             self.leave(thread);
         }
+        let standing = self.standing(thread);
+        let t = &mut self.threads[thread];
+        t.low = standing.0;
+        t.standing = Some(standing);
         let at = self.queue_of(thread);
         let t = &mut self.threads[thread];
         t.ready = true;
@@ -61,11 +59,36 @@ impl CpuCheck<'_> {
         let entity = Entity::Thread(t.id);
         if self.nodes[at].own_time {
             self.forget_answer(at);
-        } else if !self.threads[thread].background {
+        } else if !self.threads[thread].low {
             let late = self.late_now();
             self.nodes[at].order.enter(entity, late);
         }
         self.gained(at, since);
+        if self.locks.allowance(thread) > 0 {
+            self.offer_above(thread);
+        }
+    }
+
+    /// A ready thread counts at another level.
+    pub(super) fn change_level(&mut self, thread: usize, low: bool) {
+        let t = &self.threads[thread];
+        let (id, at, in_section) = (t.id, t.queue, t.in_section);
+        let alone = self.nodes[at].protected == Some(id);
+        self.leave(thread);
+        self.enter(thread, self.now);
+        let t = &mut self.threads[thread];
+        (t.low, t.in_section) = (low, in_section);
+        if alone {
+            self.nodes[t.queue].protected = Some(id);
+        }
+    }
+
+    /// A ready thread has other parameters: a scheduler that decides itself decides again.
+    pub(super) fn reorder(&mut self, thread: usize) {
+        let at = self.threads[thread].queue;
+        if self.nodes[at].own_time {
+            self.forget_answer(at);
+        }
     }
 
     /// The thread is not ready any more.
@@ -83,6 +106,9 @@ impl CpuCheck<'_> {
             self.forget_answer(at);
         }
         self.lost(at);
+        if self.locks.allowance(thread) > 0 {
+            self.offer_above(thread);
+        }
     }
 
     /// The thread keeps its siblings away no more.
@@ -118,7 +144,9 @@ impl CpuCheck<'_> {
         self.nodes[at].ready = self.nodes[at].ready.saturating_sub(1);
         self.stir(at);
         let node = &mut self.nodes[at];
-        if node.ready == 0 {
+        if node.ready == 0 && node.parked > 0 {
+            self.offer(at, now);
+        } else if node.ready == 0 {
             // What has work again at the same instant was never idle.
             node.fell = Some(now);
             self.offer(at, now);
@@ -131,11 +159,13 @@ impl CpuCheck<'_> {
     }
 
     /// Brings the ready set of the parent in line with whether a node may run.
-    fn offer(&mut self, at: usize, since: Instant) {
+    pub(super) fn offer(&mut self, at: usize, since: Instant) {
         let now = self.now;
-        self.move_deadline(at);
         let node = &mut self.nodes[at];
-        let may_run = node.ready > 0 && node.is_funded() && node.resting.is_none();
+        node.deadline = node.budget.as_ref().map_or(Instant::MAX, Budget::deadline);
+        let funded = self.nodes[at].is_funded() || self.overdrawer(at).is_some();
+        let node = &mut self.nodes[at];
+        let may_run = node.ready > 0 && funded && node.resting.is_none();
         let Some(parent) = node.parent.filter(|_| may_run != node.shown.is_some()) else {
             return;
         };
@@ -177,21 +207,6 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A server whose deadline moves can be preempted from there on, under any policy, as a job can
-    /// that lives on a new allotment.
-    fn move_deadline(&mut self, at: usize) {
-        let node = &mut self.nodes[at];
-        let deadline = node.budget.as_ref().map_or(Instant::MAX, Budget::deadline);
-        let moved = std::mem::replace(&mut node.deadline, deadline) != deadline;
-        let shown = node.shown.is_some();
-        if let Some(parent) = node.parent.filter(|_| moved && shown) {
-            let order = &mut self.nodes[parent].order;
-            if order.holder == Some(Entity::Node(at)) {
-                order.holder = None;
-            }
-        }
-    }
-
     /// An entry begins: what fell idle at an earlier instant was idle since.
     pub(super) fn settle_idle(&mut self) {
         let now = self.now;
@@ -206,21 +221,29 @@ impl CpuCheck<'_> {
     }
 
     /// Every server from node `from` up pays for `executed` ticks.
-    pub(super) fn charge_supply(&mut self, from: usize, executed: u64) {
+    pub(super) fn charge_supply(&mut self, from: usize, (executed, thread): (u64, Option<usize>)) {
         let (now, late) = (self.now, self.lateness());
+        // Sections that overrun by choice may go on for so long, at the cost of the next budgets.
+        let allowed = thread.map_or(0, |thread| self.locks.allowance(thread));
+        let allowed = late.saturating_add(allowed);
+        let mut most = 0;
         let mut told = vec![false; self.nodes.len()];
         let mut at = from;
         while let Some(parent) = self.nodes[at].parent {
             let budget = self.nodes[at].budget.as_mut();
             told[at] = budget.as_ref().is_some_and(|budget| budget.told > 0);
             let beyond = budget.map_or(0, |budget| budget.charge(now, executed));
-            if beyond > late {
+            most = beyond.max(most);
+            if beyond > allowed {
                 let name = self.node_name(at);
-                let what = format!("{name}: {beyond} ticks over its budget, {late} of them late");
+                let what = format!("{name}: {beyond} ticks over its budget, {allowed} allowed");
                 self.violation(Rule::SupplyRespected, what);
             }
             self.nodes[parent].order.charge(Entity::Node(at), executed);
             at = parent;
+        }
+        if let Some(thread) = thread.filter(|_| most > 0) {
+            self.locks.overdraw(thread, most);
         }
         let mut at = from;
         while let Some(parent) = self.nodes[at].parent {
@@ -246,10 +269,10 @@ impl CpuCheck<'_> {
         for at in 0..self.nodes.len() {
             let fell = self.nodes[at].fell.is_some();
             let mut budget = self.nodes[at].budget.as_mut();
-            if let Some(budget) = &mut budget {
-                budget.end_loan(until);
-            }
-            if let Some(budget) = budget.filter(|budget| budget.is_awake() && !fell) {
+            // The end of a loan wakes a server up in passing.
+            let ended = budget.as_mut().is_some_and(|budget| budget.end_loan(until));
+            let turns = |budget: &&mut Budget| !fell && (budget.is_awake() || ended);
+            if let Some(budget) = budget.filter(turns) {
                 let due = budget.next().unwrap_or(until);
                 budget.pass(until);
                 self.offer(at, due);
@@ -309,7 +332,8 @@ impl CpuCheck<'_> {
             let Some(budget) = node.budget.as_mut() else {
                 continue;
             };
-            let (has, told, awake) = (budget.left(), budget.told, node.ready > 0);
+            let awake = node.ready > 0 || node.parked > 0;
+            let (has, told) = (budget.left(), budget.told);
             let silent = has > told && awake && budget.woken < self.now;
             budget.told = match awake && budget.woken == self.now {
                 true => has,
@@ -327,7 +351,7 @@ impl CpuCheck<'_> {
         for at in ROOT + 1..self.nodes.len() {
             let node = &self.nodes[at];
             let due = node.budget.as_ref().and_then(Budget::next);
-            let due = due.filter(|_| node.ready > 0);
+            let due = due.filter(|_| node.ready > 0 || node.parked > 0);
             if due.is_some_and(|due| arm.is_none_or(|arm| arm > due)) {
                 let name = self.node_name(at);
                 let what = format!("{name}: nothing is armed for the return of its budget");

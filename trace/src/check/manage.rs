@@ -185,12 +185,12 @@ impl CpuCheck<'_> {
     }
 
     /// Whether `at` is `above`, or below it.
-    fn is_below(&self, at: usize, above: usize) -> bool {
+    pub(super) fn is_below(&self, at: usize, above: usize) -> bool {
         self.lineage(at).any(|node| node == above)
     }
 
     /// A node and everything above it.
-    fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }
 

@@ -53,6 +53,10 @@ pub(super) struct Node {
     pub(super) protected: Option<ThreadId>,
     /// Threads and children in its ready set.
     pub(super) ready: u32,
+    /// Threads of the subtree that wait for budgets.
+    pub(super) parked: u32,
+    /// At least as urgent as this, while somebody in it holds what others share.
+    pub(super) raised: Option<Priority>,
     /// It has had nothing ready since then, which its server has not been told.
     pub(super) fell: Option<Instant>,
     /// It wants nobody to run until then, though somebody is ready.
@@ -114,6 +118,8 @@ impl Node {
             order: Order::new(policy),
             protected: None,
             ready: 0,
+            parked: 0,
+            raised: None,
             fell: None,
             resting: None,
             shown: None,
@@ -166,11 +172,19 @@ impl Node {
 
     /// How its parent's policy sees it.
     pub(super) fn attributes(&self) -> Attributes {
-        Attributes {
+        let by_itself = Attributes {
             priority: self.priority,
             deadline: (self.deadline, self.deadline),
             release: self.shown.unwrap_or_default(),
             rank: self.rank,
+        };
+        match self.raised.filter(|to| !self.priority.is_higher_than(*to)) {
+            Some(priority) => Attributes {
+                priority,
+                release: (Instant::ZERO, Instant::ZERO),
+                ..by_itself
+            },
+            None => by_itself,
         }
     }
 

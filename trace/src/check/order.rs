@@ -135,7 +135,7 @@ impl Order {
 }
 
 /// How urgent an entity is. Dates are ranges: their ends differ where a log cannot tell.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attributes {
     pub(super) priority: Priority,
     pub(super) deadline: (Instant, Instant),

@@ -65,7 +65,8 @@ impl Budget {
         budget
     }
 
-    fn full(&self) -> u64 {
+    /// What it gives at most at a time.
+    pub(super) fn full(&self) -> u64 {
         self.terms.budget.ticks()
     }
 
@@ -106,6 +107,17 @@ impl Budget {
         }
     }
 
+    /// Its rule.
+    pub(super) fn kind(&self) -> ServerKind {
+        self.terms.kind
+    }
+
+    /// Forgoes what is left, so that the next comes.
+    pub(super) fn give_up(&mut self) {
+        self.left = 0;
+        self.told = self.told.min(self.left());
+    }
+
     /// Whether something is ready, as far as it was told.
     pub(super) fn is_awake(&self) -> bool {
         self.awake
@@ -113,7 +125,7 @@ impl Budget {
 
     /// Time passes up to `now`, inclusive.
     pub(super) fn pass(&mut self, now: Instant) {
-        self.loan.pass(now);
+        let _ = self.loan.pass(now);
         match self.terms.kind {
             ServerKind::Sporadic => {
                 let usable = self
@@ -266,8 +278,8 @@ impl Budget {
     }
 
     /// What is borrowed ends, also while the server sleeps.
-    pub(super) fn end_loan(&mut self, now: Instant) {
-        self.loan.pass(now);
+    pub(super) fn end_loan(&mut self, now: Instant) -> bool {
+        self.loan.pass(now)
     }
 
     fn execute(&mut self, now: Instant, work: u64) -> u64 {

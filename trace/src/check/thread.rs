@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use punctual_kern::{Constraint, Event};
-use punctual_model::{Class, Instant, Span, ThreadId};
+use punctual_model::{Class, Instant, Mode, Span, ThreadId};
 
+use super::locks::Standing;
 use super::order::Attributes;
 
 /// A released job that is not over.
@@ -54,6 +55,12 @@ pub(super) struct Thread {
     pub(super) blocker: Option<usize>,
     /// Below all real-time work.
     pub(super) background: bool,
+    /// It counts below all real-time work, by its own or by lent urgency, which was this when it was
+    /// queued.
+    pub(super) low: bool,
+    pub(super) standing: Option<Standing>,
+    /// The lock that it asked for and has not got.
+    pub(super) request: Option<(u32, Mode)>,
     /// In a non-preemptive section; it counts from its first executed tick on.
     pub(super) in_section: bool,
     pub(super) open: VecDeque<OpenJob>,
@@ -98,6 +105,9 @@ impl Thread {
             timeout: None,
             blocker: None,
             background: matches!(constraint.class, Class::Aperiodic),
+            low: matches!(constraint.class, Class::Aperiodic),
+            standing: None,
+            request: None,
             in_section: false,
             open: VecDeque::new(),
             current: None,

@@ -429,27 +429,29 @@ impl<'a> Inquiry<'a> {
         ];
         for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
             let _ = write!(text, ", {name} {}", ns(ticks));
-            if name == "more urgent work"
-                && let Some((thread, share)) = delays.worst
-            {
-                let task = self.log.task_name(self.cpu, thread);
-                let _ = write!(text, " (`{task}` {})", ns(share));
-            }
-            if name == "waiting for resources"
-                && let Some((resource, holder)) = self.last_lock(job)
-            {
-                let _ = write!(text, " (`{resource}`, held by `{holder}`)");
-            }
-            if name == "without supply"
-                && let Some(place) = self.supplier(job)
-            {
-                let _ = write!(text, " of `{}`", self.log.node_name(self.cpu, place));
-            }
+            self.name_culprit(&mut text, name, (job, delays));
         }
         if delays.overran {
             text.push_str(", over its budget");
         }
         text
+    }
+
+    /// Who or what is behind a part of a delay.
+    fn name_culprit(&self, text: &mut String, part: &str, (job, delays): (&JobRecord, &Delays)) {
+        let _ = match part {
+            "more urgent work" => delays.worst.map(|(thread, share)| {
+                let task = self.log.task_name(self.cpu, thread);
+                write!(text, " (`{task}` {})", readable(self.log.ns(share)))
+            }),
+            "waiting for resources" => self
+                .last_lock(job)
+                .map(|(resource, holder)| write!(text, " (`{resource}`, held by `{holder}`)")),
+            "without supply" => self
+                .supplier(job)
+                .map(|place| write!(text, " of `{}`", self.log.node_name(self.cpu, place))),
+            _ => None,
+        };
     }
 
     fn signed_ns(&self, ticks: i64) -> i64 {

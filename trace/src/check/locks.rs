@@ -1,0 +1,572 @@
+//! Resources: who holds them, who waits, what that lends, how long sections last.
+//!
+//! Urgency that is lent is derived here from who waits and holds alone: a holder that runs although
+//! nobody whom it keeps waiting is as urgent breaks the order of its scheduler.
+
+use punctual_kern::{CpuPlan, ResourcePlan, Urgency, UsePlan};
+use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Work};
+
+use super::Rule;
+use super::cpu::CpuCheck;
+use super::node::ROOT;
+use super::order::Attributes;
+
+/// What a thread that declared a resource is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    Waits(Mode),
+    /// It waits for a budget of its schedulers that the section fits into.
+    Postponed(Mode),
+    Holds {
+        mode: Mode,
+        since: Instant,
+        used: u64,
+        /// Longer than declared: it is lent nothing any more.
+        lapsed: bool,
+    },
+}
+
+/// One declared use.
+#[derive(Debug)]
+struct Claim {
+    thread: usize,
+    plan: UsePlan,
+    state: State,
+}
+
+/// The resources of one CPU.
+#[derive(Debug)]
+pub(super) struct Locks {
+    plans: Vec<ResourcePlan>,
+    claims: Vec<Claim>,
+    /// Threads that may go on when a budget above them is used up, the last to begin last, and for
+    /// how long.
+    overruns: Vec<(usize, u64)>,
+}
+
+/// Where a thread counts (below real-time work or not), and how urgent it is there.
+pub(super) type Standing = (bool, Attributes);
+
+type Rank = (bool, u64, Instant, u32);
+
+fn rank((low, a): &Standing, by: Urgency) -> Rank {
+    let by_priority = u64::from(u32::MAX - a.priority.number());
+    match by {
+        Urgency::Deadline if !low => (*low, a.deadline.0.ticks(), a.release.0, a.rank),
+        Urgency::Turn if !low => (*low, 0, Instant::ZERO, 0),
+        Urgency::Turn => (*low, 0, Instant::ZERO, 0),
+        Urgency::Priority | Urgency::Deadline => (*low, by_priority, a.release.0, a.rank),
+    }
+}
+
+/// The most urgent there is.
+fn before_all(rank: u32) -> Standing {
+    let at = (Instant::ZERO, Instant::ZERO);
+    let attributes = Attributes {
+        priority: Priority::new(u32::MAX),
+        deadline: at,
+        release: at,
+        rank,
+    };
+    (false, attributes)
+}
+
+impl Locks {
+    pub(super) fn new(plan: &CpuPlan) -> Locks {
+        let mut claims: Vec<Claim> = Vec::new();
+        for (thread, declared) in &plan.uses {
+            let thread = *thread as usize;
+            let known = |c: &&mut Claim| c.thread == thread && c.plan.resource == declared.resource;
+            match claims.iter_mut().find(known) {
+                // A second declaration widens the first.
+                Some(claim) => {
+                    claim.plan.length = claim.plan.length.max(declared.length);
+                    if declared.mode == Mode::Exclusive {
+                        claim.plan.mode = Mode::Exclusive;
+                    }
+                }
+                None => claims.push(Claim {
+                    thread,
+                    plan: *declared,
+                    state: State::Free,
+                }),
+            }
+        }
+        Locks {
+            plans: plan.resources.clone(),
+            claims,
+            overruns: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+
+    fn find(&self, thread: usize, resource: u32) -> Option<usize> {
+        let is_it = |c: &Claim| c.thread == thread && c.plan.resource == resource;
+        let known = (resource as usize) < self.plans.len();
+        self.claims.iter().position(is_it).filter(|_| known)
+    }
+
+    fn plan(&self, claim: &Claim) -> Option<&ResourcePlan> {
+        self.plans.get(claim.plan.resource as usize)
+    }
+
+    fn of(&self, thread: usize) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(move |c| c.thread == thread)
+    }
+
+    /// The sections of a thread that are lent something.
+    fn sections(&self, thread: usize) -> impl Iterator<Item = (&ResourcePlan, u64, &Claim)> {
+        self.of(thread).filter_map(|claim| match claim.state {
+            State::Holds {
+                used,
+                lapsed: false,
+                ..
+            } => Some((
+                self.plan(claim)?,
+                claim.plan.length.ticks().saturating_sub(used),
+                claim,
+            )),
+            _ => None,
+        })
+    }
+
+    /// Whether a thread keeps its siblings away by what it holds.
+    pub(super) fn shields(&self, thread: usize) -> bool {
+        let shields =
+            |plan: &ResourcePlan| matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin);
+        self.sections(thread).any(|(plan, ..)| shields(plan))
+    }
+
+    /// Room for one more holder.
+    fn has_room(&self, resource: u32, mode: Mode) -> bool {
+        let of_it = |c: &&Claim| c.plan.resource == resource;
+        self.claims
+            .iter()
+            .filter(of_it)
+            .all(|claim| match claim.state {
+                State::Holds { mode: held, .. } => (held, mode) == (Mode::Shared, Mode::Shared),
+                _ => true,
+            })
+    }
+
+    /// What the sections of a thread may take that go on without budget.
+    fn may_overrun(&self, thread: usize) -> Option<u64> {
+        let of = self.sections(thread);
+        let of = of.filter(|(plan, ..)| plan.at_budget_end == AtBudgetEnd::Overrun);
+        of.map(|(_, left, _)| left).max()
+    }
+
+    /// What a thread may execute beyond the budgets above it.
+    pub(super) fn allowance(&self, thread: usize) -> u64 {
+        let found = self.overruns.iter().find(|(t, _)| *t == thread);
+        found.map_or(0, |(_, left)| *left)
+    }
+
+    pub(super) fn overdraw(&mut self, thread: usize, beyond: u64) {
+        if let Some((_, left)) = self.overruns.iter_mut().find(|(t, _)| *t == thread) {
+            *left = left.saturating_sub(beyond);
+        }
+    }
+
+    /// The running thread has executed inside its sections.
+    pub(super) fn charge(&mut self, thread: usize, executed: u64) {
+        for claim in self.claims.iter_mut().filter(|c| c.thread == thread) {
+            if let State::Holds { used, .. } = &mut claim.state {
+                *used = used.saturating_add(executed);
+            }
+        }
+    }
+
+    /// A thread waits for nothing any more; returns whether it was postponed.
+    fn stop_waiting(&mut self, thread: usize) -> Option<u64> {
+        let mut postponed = None;
+        for claim in self.claims.iter_mut().filter(|c| c.thread == thread) {
+            match claim.state {
+                State::Waits(_) => claim.state = State::Free,
+                State::Postponed(_) => {
+                    claim.state = State::Free;
+                    postponed = Some(claim.plan.length.ticks());
+                }
+                State::Free | State::Holds { .. } => {}
+            }
+        }
+        postponed
+    }
+
+    /// The place of a thread is another's from now on.
+    fn forget(&mut self, thread: usize) {
+        self.claims.retain(|claim| claim.thread != thread);
+        self.overruns.retain(|(t, _)| *t != thread);
+    }
+}
+
+impl CpuCheck<'_> {
+    fn resource(&self, resource: u32) -> &str {
+        self.log.resource_name(self.cpu, resource)
+    }
+
+    /// A thread holds a resource.
+    pub(super) fn locked(&mut self, thread: usize, resource: u32, mode: Mode) {
+        let asked = self.threads[thread].request.take() == Some((resource, mode));
+        let now = self.now;
+        let claim = self.locks.find(thread, resource);
+        let state = claim.map(|at| (at, self.locks.claims[at].state));
+        let handed = matches!(state, Some((_, State::Waits(m) | State::Postponed(m))) if m == mode);
+        let declared = |at: usize| {
+            let most = self.locks.claims[at].plan.mode;
+            mode == Mode::Shared || most == Mode::Exclusive
+        };
+        let what = match state {
+            None => "did not declare it",
+            Some((at, _)) if !declared(at) => "declared only to read it",
+            Some((_, State::Holds { .. })) => "holds it already",
+            Some((_, State::Free)) if !asked => "did not ask for it",
+            Some(_) if !self.locks.has_room(resource, mode) => "locks what somebody holds",
+            Some((_, State::Free)) => "",
+            Some(_) if handed => "",
+            Some(_) => "waited for it in another mode",
+        };
+        if !what.is_empty() {
+            let what = format!(
+                "{} {what}: `{}`",
+                self.name(thread),
+                self.resource(resource)
+            );
+            self.violation(Rule::LocksExclude, what);
+        }
+        let Some(at) = claim else { return };
+        self.section_fits(thread, at, handed);
+        self.locks.claims[at].state = State::Holds {
+            mode,
+            since: now,
+            used: 0,
+            lapsed: false,
+        };
+        let t = &self.threads[thread];
+        if t.ready && self.locks.shields(thread) {
+            self.nodes[t.queue].protected = Some(t.id);
+        }
+        self.sections_changed(thread, at);
+    }
+
+    /// No section begins that its budgets do not cover: the thread's own, and with `check-first`
+    /// those of its schedulers.
+    fn section_fits(&mut self, thread: usize, claim: usize, handed: bool) {
+        let claim = &self.locks.claims[claim];
+        let length = claim.plan.length.ticks();
+        let checks = |plan: &ResourcePlan| plan.at_budget_end == AtBudgetEnd::CheckFirst;
+        let first = self.locks.plan(claim).is_some_and(checks);
+        let t = &self.threads[thread];
+        if !handed && t.is_budgeted() && t.budget < length && length <= t.allotment() {
+            let what = format!("{} begins a section beyond its budget", self.name(thread));
+            self.violation(Rule::BudgetRespected, what);
+        } else if first && !self.has_supply_for(thread, length) {
+            let what = format!("{} begins a section beyond its supply", self.name(thread));
+            self.violation(Rule::SupplyRespected, what);
+        }
+    }
+
+    /// Whether each server above a thread has this much left, or as much as it ever has.
+    fn has_supply_for(&self, thread: usize, length: u64) -> bool {
+        let mut above = self.lineage(self.threads[thread].home);
+        above.all(|at| {
+            let budget = self.nodes[at].budget.as_ref();
+            budget.is_none_or(|budget| budget.left() >= length.min(budget.full()))
+        })
+    }
+
+    /// A thread waits for a resource.
+    pub(super) fn waits_for(&mut self, thread: usize, resource: u32, mode: Mode) {
+        self.threads[thread].request = None;
+        let free = self.locks.has_room(resource, mode);
+        let others = self.locks.claims.iter();
+        let mut writers = others.filter(|c| c.plan.resource == resource);
+        let behind_writer = writers.any(|c| c.state == State::Waits(Mode::Exclusive));
+        let Some(at) = self.locks.find(thread, resource) else {
+            let what = format!("{} waits for what it did not declare", self.name(thread));
+            return self.violation(Rule::LocksExclude, what);
+        };
+        if free && !(mode == Mode::Shared && behind_writer) {
+            let (name, resource) = (self.name(thread), self.resource(resource));
+            let what = format!("{name} waits for `{resource}`, which is free");
+            self.violation(Rule::LocksPassOn, what);
+        }
+        self.locks.claims[at].state = State::Waits(mode);
+    }
+
+    /// A section waits for a budget that it fits into.
+    pub(super) fn postponed(&mut self, thread: usize, resource: u32) {
+        let Some(at) = self.locks.find(thread, resource) else {
+            let what = format!("{} waits for what it did not declare", self.name(thread));
+            return self.violation(Rule::LocksExclude, what);
+        };
+        let claim = &self.locks.claims[at];
+        let mode = match (claim.state, self.threads[thread].request) {
+            (State::Waits(mode), _) | (_, Some((_, mode))) => mode,
+            _ => claim.plan.mode,
+        };
+        let length = claim.plan.length.ticks();
+        self.locks.claims[at].state = State::Postponed(mode);
+        self.threads[thread].request = Some((resource, mode));
+        self.park(thread, length);
+    }
+
+    /// A thread gives a resource back.
+    pub(super) fn unlocked(&mut self, thread: usize, resource: u32) {
+        let claim = self.locks.find(thread, resource);
+        let held = |at: &usize| matches!(self.locks.claims[*at].state, State::Holds { .. });
+        let Some(at) = claim.filter(held) else {
+            let (name, resource) = (self.name(thread), self.resource(resource));
+            let what = format!("{name} gives `{resource}` back, which it does not hold");
+            return self.violation(Rule::LocksExclude, what);
+        };
+        self.locks.claims[at].state = State::Free;
+        self.sections_changed(thread, at);
+        if !self.threads[thread].in_section && !self.locks.shields(thread) {
+            self.unprotect(thread);
+        }
+    }
+
+    /// A section is longer than declared.
+    pub(super) fn section_overran(&mut self, thread: usize, resource: u32) {
+        let Some(at) = self.locks.find(thread, resource) else {
+            return self.locks_nothing(thread);
+        };
+        let claim = &mut self.locks.claims[at];
+        let length = claim.plan.length.ticks();
+        let State::Holds { used, lapsed, .. } = &mut claim.state else {
+            return self.locks_nothing(thread);
+        };
+        let (early, twice) = (*used < length, *lapsed);
+        *lapsed = true;
+        if early || twice {
+            let what = format!("the section of {} is not over yet", self.name(thread));
+            self.violation(Rule::SectionsBounded, what);
+        }
+        self.sections_changed(thread, at);
+        if !self.threads[thread].in_section && !self.locks.shields(thread) {
+            self.unprotect(thread);
+        }
+    }
+
+    fn locks_nothing(&mut self, thread: usize) {
+        let what = format!("{} has a section without a lock", self.name(thread));
+        self.violation(Rule::LocksExclude, what);
+    }
+
+    /// A section has begun, ended or lapsed: what may go on without budget is another.
+    fn sections_changed(&mut self, thread: usize, claim: usize) {
+        let plan = self.locks.plan(&self.locks.claims[claim]);
+        if plan.is_some_and(|plan| plan.at_budget_end == AtBudgetEnd::Overrun) {
+            let most = self.locks.may_overrun(thread);
+            self.locks.overruns.retain(|(t, _)| *t != thread);
+            self.locks.overruns.extend(most.map(|most| (thread, most)));
+            self.offer_above(thread);
+        }
+    }
+
+    /// Brings the ready sets above a thread in line.
+    pub(super) fn offer_above(&mut self, thread: usize) {
+        let above: Vec<usize> = self.lineage(self.threads[thread].home).collect();
+        for at in above {
+            self.offer(at, self.now);
+        }
+    }
+
+    /// A thread waits for no lock any more: it has one, or its time is over, or it has ended.
+    pub(super) fn wait_is_over(&mut self, thread: usize) {
+        if self.locks.stop_waiting(thread).is_some() {
+            self.unpark(thread);
+        }
+    }
+
+    /// A thread has ended.
+    pub(super) fn forget_locks(&mut self, thread: usize) {
+        self.wait_is_over(thread);
+        let holds = |c: &&Claim| matches!(c.state, State::Holds { .. });
+        let held = self.locks.of(thread).find(holds).map(|c| c.plan.resource);
+        if let Some(resource) = held {
+            let (name, resource) = (self.name(thread), self.resource(resource));
+            let what = format!("{name} ends and keeps `{resource}`");
+            self.violation(Rule::LocksPassOn, what);
+        }
+        self.locks.forget(thread);
+    }
+
+    /// Who goes on below a node whose budget is used up, and for how long.
+    pub(super) fn overdrawer(&self, at: usize) -> Option<(usize, u64)> {
+        let may = |entry: &&(usize, u64)| {
+            let t = &self.threads[entry.0];
+            entry.1 > 0 && t.ready && self.is_below(t.queue, at)
+        };
+        self.locks.overruns.iter().rev().find(may).copied()
+    }
+
+    /// Where a thread counts and how urgent it is, with what its sections lend it.
+    pub(super) fn standing(&self, thread: usize) -> Standing {
+        self.standing_within(thread, self.threads.len())
+    }
+
+    fn standing_within(&self, thread: usize, most: usize) -> Standing {
+        let t = &self.threads[thread];
+        let own = (t.background, t.attributes());
+        let lent = most
+            .checked_sub(1)
+            .and_then(|most| self.lent_to(thread, most));
+        match lent {
+            Some((lent, by)) if rank(&lent, by) < rank(&own, by) => lent,
+            _ => own,
+        }
+    }
+
+    /// What the sections of a thread lend it: the urgency of whom it keeps waiting, and ceilings.
+    fn lent_to(&self, thread: usize, most: usize) -> Option<(Standing, Urgency)> {
+        let mut best: Option<(Standing, Urgency)> = None;
+        let mut take = |standing: Standing, by: Urgency| {
+            let better =
+                |(old, old_by): &(Standing, Urgency)| rank(old, *old_by) > rank(&standing, by);
+            if best.as_ref().is_none_or(better) {
+                best = Some((standing, by));
+            }
+        };
+        let order = self.threads[thread].constraint.order;
+        for (plan, _, claim) in self.locks.sections(thread) {
+            let State::Holds { mode, since, .. } = claim.state else {
+                continue;
+            };
+            if self.reaches_out(thread, plan) {
+                take(before_all(order), Urgency::Priority);
+                continue;
+            }
+            if let Some(ceiling) = ceiling(plan, since, order) {
+                take(ceiling, plan.urgency);
+            }
+            if plan.spans_schedulers {
+                continue;
+            }
+            for other in self.locks.claims.iter() {
+                let waits = matches!(other.state, State::Waits(_));
+                if waits && other.plan.resource == claim.plan.resource {
+                    let (low, mut attributes) = self.standing_within(other.thread, most);
+                    if mode == Mode::Shared {
+                        // Several readers that one writer waits for must not tie.
+                        attributes.rank = order;
+                    }
+                    take((low, attributes), plan.urgency);
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether who holds this delays threads of schedulers other than its own.
+    fn reaches_out(&self, thread: usize, plan: &ResourcePlan) -> bool {
+        let common = plan.common.index();
+        let home = self.threads[thread].home;
+        plan.spans_schedulers && home != common && self.is_below(home, common)
+    }
+
+    /// At least how urgent a scheduler is while somebody in it holds what others share.
+    fn raised(&self, at: usize) -> Option<Priority> {
+        let parent = self.nodes[at].parent?;
+        let mut raised: Option<Priority> = None;
+        for (thread, t) in self.threads.iter().enumerate() {
+            if !t.ready || !self.is_below(t.home, at) {
+                continue;
+            }
+            for (plan, ..) in self.locks.sections(thread) {
+                let common = plan.common.index();
+                if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
+                    continue;
+                }
+                let to = match parent == common {
+                    true => plan.ceiling,
+                    false => Priority::new(u32::MAX),
+                };
+                raised =
+                    Some(raised.map_or(to, |old| if to.is_higher_than(old) { to } else { old }));
+            }
+        }
+        raised
+    }
+
+    /// Urgencies are others than they were: whoever is ready is queued by its new one.
+    pub(super) fn refresh_urgency(&mut self) {
+        if self.locks.is_empty() {
+            return;
+        }
+        for thread in 0..self.threads.len() {
+            if !self.threads[thread].ready {
+                continue;
+            }
+            let standing = self.standing(thread);
+            let old = self.threads[thread].standing.replace(standing);
+            if standing.0 != self.threads[thread].low {
+                self.change_level(thread, standing.0);
+            } else if old != Some(standing) {
+                self.reorder(thread);
+            }
+        }
+        for at in ROOT + 1..self.nodes.len() {
+            self.nodes[at].raised = self.raised(at);
+        }
+    }
+
+    /// At the end of an entry nobody waits for what is free, or for supply that is there.
+    pub(super) fn locks_are_passed_on(&mut self) {
+        let mut idle = None;
+        for claim in &self.locks.claims {
+            let resource = claim.plan.resource;
+            let of_it = |c: &&Claim| c.plan.resource == resource;
+            let others = || self.locks.claims.iter().filter(of_it);
+            let writer = || others().any(|c| c.state == State::Waits(Mode::Exclusive));
+            let free = match claim.state {
+                State::Waits(Mode::Shared) if writer() => {
+                    !others().any(|c| matches!(c.state, State::Holds { .. }))
+                }
+                State::Waits(mode) => self.locks.has_room(resource, mode),
+                State::Postponed(_) => self.has_supply_for(claim.thread, claim.plan.length.ticks()),
+                State::Free | State::Holds { .. } => false,
+            };
+            if free {
+                idle = Some((claim.thread, resource));
+            }
+        }
+        if let Some((thread, resource)) = idle {
+            let (name, resource) = (self.name(thread), self.resource(resource));
+            let what = format!("{name} waits for `{resource}` and could have it");
+            self.violation(Rule::LocksPassOn, what);
+        }
+    }
+
+    /// The core wants to be back when a section of the running thread is as long as declared.
+    pub(super) fn section_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
+        let left = self.locks.sections(thread).map(|(_, left, _)| left).min();
+        let end = left.map(|left| self.now.saturating_add(Work::from_ticks(left).as_span()));
+        if end.is_some_and(|end| arm.is_none_or(|arm| arm > end)) {
+            let name = self.name(thread);
+            let what = format!("{name}: nothing is armed for the end of its section");
+            self.violation(Rule::SectionsBounded, what);
+        }
+    }
+}
+
+/// What a ceiling lends from `since` on.
+fn ceiling(plan: &ResourcePlan, since: Instant, rank: u32) -> Option<Standing> {
+    let has = matches!(
+        plan.protocol,
+        Protocol::ImmediateCeiling | Protocol::StackResource
+    );
+    let deadline = since.saturating_add(plan.floor);
+    let attributes = Attributes {
+        priority: plan.ceiling,
+        deadline: (deadline, deadline),
+        release: (Instant::ZERO, Instant::ZERO),
+        rank,
+    };
+    has.then_some((!plan.real_time, attributes))
+}
