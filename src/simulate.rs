@@ -44,8 +44,8 @@ pub fn simulate(
     run_virtually(system, Some(&verdict), options, workloads, progress)
 }
 
-/// The same without asking the analysis: the log holds no bounds. For those who have the verdict, or
-/// who simulate one system many times.
+/// The same without asking the analysis: the log holds no bounds. For those who have the verdict,
+/// or who simulate one system many times.
 ///
 /// # Errors
 /// As [`simulate`].

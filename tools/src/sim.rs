@@ -32,8 +32,8 @@ pub(crate) struct Args {
     pub(crate) flags: Flags,
     /// Inject a fault: missing-time=500us/10ms (or 500us/10ms@CPU), late-timer=100us, jitter,
     /// overrun=TASK:1.5, crash=TASK@JOB, cache-delay=20us, and for schedulers of own time
-    /// decision-cost=1us, child-loops=NAME, child-lies=NAME, child-silent=NAME; may be given several
-    /// times
+    /// decision-cost=1us, child-loops=NAME, child-lies=NAME, child-silent=NAME; may be given
+    /// several times
     #[arg(long = "fault", value_name = "KIND")]
     faults: Vec<Fault>,
 }

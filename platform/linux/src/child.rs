@@ -1,9 +1,9 @@
 //! A scheduler that decides on its own supply: its code runs on a stack of its own.
 //!
-//! To the carrier it is a light thread like any other, only that the core lets it run by the name of
-//! its scheduler. It looks (the core's part, gate closed), decides (its own part, preempted whenever
-//! its supply ends, however long it takes), and answers. A panic in its policy ends its deciding: from
-//! then on it answers that nobody shall run, and costs no more than that.
+//! To the carrier it is a light thread like any other, only that the core lets it run by the name
+//! of its scheduler. It looks (the core's part, gate closed), decides (its own part, preempted
+//! whenever its supply ends, however long it takes), and answers. A panic in its policy ends its
+//! deciding: from then on it answers that nobody shall run, and costs no more than that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

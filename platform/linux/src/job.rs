@@ -81,8 +81,8 @@ pub fn yield_now() {
     rest(Event::Yield);
 }
 
-/// Runs `section` without letting anybody of the same scheduler in between (an overrun, or the end of
-/// its supply, ends that early). Outside of a run it just runs it.
+/// Runs `section` without letting anybody of the same scheduler in between (an overrun, or the end
+/// of its supply, ends that early). Outside of a run it just runs it.
 pub fn protected<R>(section: impl FnOnce() -> R) -> R {
     /// Ends the section, also when it panics.
     struct End(Option<&'static Light>);

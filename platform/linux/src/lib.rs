@@ -13,9 +13,10 @@
 //! ```
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
-//! threads (`light`, `stack`, `tls`, `local`) and schedulers of their own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`);
-//! what bodies may call ([`job`]); time ([`clock_rate`], `missing`); other CPUs (`post`); what the
-//! machine can do ([`probe()`], [`measure_overheads`]). Every libc call stands in `sys`.
+//! threads (`light`, `stack`, `tls`, `local`) and schedulers of their own time (`child`);
+//! preemption (`signal`, `interpose`, `wait`, `text`); what bodies may call ([`job`]); time
+//! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
+//! [`measure_overheads`]). Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

@@ -39,9 +39,9 @@ pub(crate) struct Program {
     sections: (u64, Work),
 }
 
-/// What a job of a task does, in order: work, and what it asks of the core then, up to its completion;
-/// the instant until which it waits counts from the wait. `None`: it never ends. For platforms that
-/// execute declared work for real, so that it is the same there and here.
+/// What a job of a task does, in order: work, and what it asks of the core then, up to its
+/// completion; the instant until which it waits counts from the wait. `None`: it never ends. For
+/// platforms that execute declared work for real, so that it is the same there and here.
 pub fn script(id: TaskId, task: &Task, plan: &CpuPlan) -> Option<Vec<(Work, Event)>> {
     let program = Program::new(id, task, plan, &Faults::default());
     let mut body = program.begin(0);
