@@ -165,3 +165,129 @@ fn closest_common(
     }
     one
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use alloc::string::ToString;
+    use punctual_model::{
+        AtBudgetEnd, Class, Cpu, Protocol, Resource, Scheduler, Supply, Trust, Use,
+    };
+
+    const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+
+    fn scheduler(parent: Option<u16>, priority: u32) -> Scheduler {
+        Scheduler {
+            name: "s".to_string(),
+            cpu: CpuId(0),
+            parent: parent.map(SchedulerId),
+            policy: FIXED,
+            priority: Priority::new(priority),
+            supply: Supply::Shared,
+            trust: Trust::Inline,
+            quota: None,
+        }
+    }
+
+    fn user(scheduler: Option<u16>, priority: u32, deadline: u64, lengths: &[u64]) -> Task {
+        let class = Class::Periodic {
+            period: Span::from_us(100),
+            wcet: Work::from_us(20),
+            relative_deadline: Span::from_us(deadline),
+        };
+        let mut task = Task::new("t", CpuId(0), class);
+        task.scheduler = scheduler.map(SchedulerId);
+        task.priority = Priority::new(priority);
+        let section = |us: &u64| Use {
+            resource: ResourceId(1),
+            length: Work::from_us(*us),
+            mode: Mode::Shared,
+            inside: None,
+        };
+        task.uses = lengths.iter().map(section).collect();
+        task
+    }
+
+    /// cpu over 0 over 1; cpu over 2.
+    fn system(tasks: Vec<Task>) -> System {
+        let cpu = Cpu {
+            name: "0".to_string(),
+            host: None,
+            policy: PolicyKind::EarliestDeadlineFirst,
+        };
+        let resource = Resource {
+            name: "r".to_string(),
+            protocol: Protocol::ImmediateCeiling,
+            at_budget_end: AtBudgetEnd::CheckFirst,
+        };
+        System {
+            cpus: vec![cpu],
+            schedulers: vec![
+                scheduler(None, 3),
+                scheduler(Some(0), 5),
+                scheduler(None, 4),
+            ],
+            resources: vec![resource.clone(), resource],
+            tasks,
+            ..System::default()
+        }
+    }
+
+    fn planned(tasks: Vec<Task>) -> CpuPlan {
+        let mut plan = Plan::new(&system(tasks), Frequency::NANOSECONDS);
+        plan.cpus.remove(0)
+    }
+
+    #[test]
+    fn ceiling_and_floor_are_those_of_the_users_with_deadlines() {
+        let mut background = user(None, 9, 1, &[1]);
+        background.class = Class::Aperiodic;
+        let mut jittery = user(None, 2, 60, &[1]);
+        jittery.jitter = Span::from_us(15);
+        let other = user(None, 8, 10, &[]);
+        let plan = planned(vec![background, user(None, 4, 50, &[1]), jittery, other]);
+        let [resource] = plan.resources[..] else {
+            panic!("only what is used: {:?}", plan.resources);
+        };
+        assert_eq!(resource.resource, ResourceId(1));
+        assert_eq!(resource.ceiling, Priority::new(4));
+        assert_eq!(resource.floor, Span::from_us(45));
+        assert!(resource.real_time && !resource.spans_schedulers);
+        assert_eq!(resource.urgency, Urgency::Deadline);
+        assert_eq!(resource.common, NodeId::ROOT);
+    }
+
+    #[test]
+    fn several_sections_of_a_task_are_declared_as_the_longest_of_them() {
+        let mut task = user(None, 1, 50, &[2, 7, 3]);
+        task.uses[2].mode = Mode::Exclusive;
+        let plan = planned(vec![task]);
+        let [(0, declared)] = plan.uses[..] else {
+            panic!("one use: {:?}", plan.uses);
+        };
+        let longest = (declared.length, declared.mode);
+        assert_eq!(longest, (Work::from_us(7), Mode::Exclusive));
+    }
+
+    #[test]
+    fn users_of_several_schedulers_meet_at_the_closest_common_one() {
+        let inner = user(Some(1), 7, 50, &[1]);
+        let outer = user(Some(0), 6, 50, &[1]);
+        let far = user(Some(2), 9, 50, &[1]);
+        let plan = planned(vec![inner.clone(), outer.clone()]);
+        let found = plan.resources[0];
+        assert_eq!(found.common, NodeId::new(1, 0), "the place of scheduler 0");
+        assert_eq!(found.ceiling, Priority::new(6), "5 stands for the inner");
+        assert!(found.spans_schedulers && found.urgency == Urgency::Priority);
+        let plan = planned(vec![inner.clone(), outer, far]);
+        let found = plan.resources[0];
+        assert_eq!(found.common, NodeId::ROOT);
+        assert_eq!(found.ceiling, Priority::new(4), "of schedulers 3 and 4");
+        let priorities: Vec<u32> = plan.uses.iter().map(|u| u.1.priority.number()).collect();
+        assert_eq!(priorities, [3, 3, 4]);
+        let alone = planned(vec![inner.clone(), inner]).resources[0];
+        assert!(!alone.spans_schedulers);
+        assert_eq!(alone.ceiling, Priority::new(7));
+    }
+}

@@ -114,6 +114,8 @@ pub enum SimError {
     TooManyCpus(usize),
     /// Not one input per CPU of the plan.
     InputsDoNotMatch,
+    /// A resource of this name whose users stand on several CPUs: nothing would keep them apart.
+    AcrossCpus(String),
     /// The core refused the plan.
     Config(ConfigError),
 }
@@ -127,6 +129,11 @@ impl fmt::Display for SimError {
             SimError::InputsDoNotMatch => {
                 write!(f, "one hierarchy and one recorder per CPU needed")
             }
+            SimError::AcrossCpus(name) => write!(
+                f,
+                "resource `{name}` is shared across CPUs, where waiting is not bounded: place its \
+                 users on one CPU"
+            ),
             SimError::Config(error) => write!(f, "{error}"),
         }
     }
@@ -155,7 +162,7 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 /// Cost: O(events · (log threads + CPUs that exchange messages)).
 ///
 /// # Errors
-/// Too many CPUs, inputs that do not match, or a plan that the core refuses.
+/// Too many CPUs, inputs that do not match, a resource across CPUs, or a plan that the core refuses.
 pub fn run<H: Hierarchy, S: Sink>(
     system: &System,
     plan: &Plan,
@@ -184,6 +191,9 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
     }
     if inputs.len() != plan.cpus.len() {
         return Err(SimError::InputsDoNotMatch);
+    }
+    if let Some(name) = shared_across_cpus(system) {
+        return Err(SimError::AcrossCpus(name.into()));
     }
     let mut cpus: Vec<Option<Cpu<'_, H, S>>> = Vec::new();
     let children = children
@@ -241,6 +251,20 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
         end,
         stopped,
     })
+}
+
+/// The first resource whose users stand on several CPUs.
+fn shared_across_cpus(system: &System) -> Option<&str> {
+    let mut cpu_of = vec![None; system.resources.len()];
+    for task in &system.tasks {
+        for one in &task.uses {
+            let cpu = cpu_of.get_mut(one.resource.index())?;
+            if *cpu.get_or_insert(task.cpu) != task.cpu {
+                return Some(&system.resources[one.resource.index()].name);
+            }
+        }
+    }
+    None
 }
 
 fn longest_deadline(system: &System) -> Span {

@@ -1,12 +1,13 @@
 //! Jobs that lock: schedules known by hand, from the literature, and one system per protocol.
 
 use crate::common::{Tape, in_order_of_urgency, periodic, simulate, system};
-use punctual_kern::TraceEvent;
+use punctual_kern::{Plan, TraceEvent};
 use punctual_model::{
-    AtBudgetEnd, Mode, PolicyKind, Priority, Protocol, Resource, ResourceId, Span, System, Task,
-    TaskId, Use, Work,
+    AtBudgetEnd, CpuId, Frequency, Mode, PolicyKind, Priority, Protocol, Resource, ResourceId,
+    Span, System, Task, TaskId, Use, Work,
 };
-use punctual_sim::{Crash, Faults};
+use punctual_policy::AnyHierarchy;
+use punctual_sim::{CpuInput, Crash, Faults, Options, SimError, run};
 
 const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
 const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
@@ -218,6 +219,30 @@ fn without_preemption_a_lock_is_no_point_to_be_preempted_at() {
             assert_eq!(tape.count(preempted), 0, "{policy:?} {protocol:?}");
         }
     }
+}
+
+#[test]
+fn a_resource_across_cpus_is_refused_by_its_name() {
+    let mut s = system(2, FIXED);
+    resources(&mut s, &[Protocol::Spin]);
+    s.tasks = vec![
+        using(vec![section(0, 1)], periodic("a", 2, 100, 100)),
+        using(vec![section(0, 1)], periodic("b", 2, 100, 100)),
+    ];
+    s.tasks[1].cpu = CpuId(1);
+    let plan = Plan::new(&s, Frequency::NANOSECONDS);
+    let input = |cpu| CpuInput {
+        hierarchy: AnyHierarchy::new(cpu),
+        sink: Tape::default(),
+    };
+    let inputs = plan.cpus.iter().map(input).collect();
+    let options = Options {
+        duration: Span::from_ticks(100),
+        seed: 0,
+        faults: Faults::default(),
+    };
+    let refused = run(&s, &plan, inputs, &options, &mut ()).map(|_| ());
+    assert_eq!(refused, Err(SimError::AcrossCpus("r".into())));
 }
 
 #[test]
