@@ -16,7 +16,7 @@ use crate::{certify, input, output, second_opinion, suggest, verdict_text};
 /// `run` adds this machine's measured terms.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 admitted; 1 refused; 2 the file has mistakes.\n\n\
+    after_help = "Exit codes: 0 admitted; 1 refused; 2 the file has mistakes; 3 no certificate could be written.\n\n\
     Examples:\n  \
     punctual check examples/two-tasks.toml\n  \
     punctual check plant.toml --json | jq '.tasks[] | {name, response_bound_ns}'\n  \
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
     /// Look for parameters with which it is admitted, and print what has to change
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["simulate", "certificate"])]
     suggest: Option<suggest::Wanted>,
     /// Simulate every job until all repeats, where arrivals are known, beside the bounds
     #[arg(long)]

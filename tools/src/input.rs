@@ -1,5 +1,7 @@
 //! From a path on the command line to a system, and from a system to its verdict.
 
+use std::io::Error;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use punctual_analysis::{AnalysisError, Verdict};
@@ -11,6 +13,19 @@ use crate::ending::Failure;
 /// Reads a system file.
 pub(crate) fn load(path: &Path) -> Result<Description, Failure> {
     punctual_spec::load(path).map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))
+}
+
+/// The text of a file or a pipe. A device is refused: some of them never end.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::input(format!("cannot read {}: {why}", path.display()))
+    };
+    let io = |error: Error| cannot(&error);
+    let kind = std::fs::metadata(path).map_err(io)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(cannot(&"it is a device"));
+    }
+    std::fs::read_to_string(path).map_err(io)
 }
 
 /// Asks the analysis. No verdict is a property of the input: its numbers are too large or too

@@ -40,12 +40,7 @@ struct Finding {
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let text = std::fs::read_to_string(&args.certificate).map_err(|error| {
-        Failure::input(format!(
-            "cannot read {}: {error}",
-            args.certificate.display()
-        ))
-    })?;
+    let text = input::text(&args.certificate)?;
     let certificate = punctual_certificate::read(&text)
         .map_err(|wrong| Failure::input(format!("{}: {wrong}", args.certificate.display())))?;
     let wrong = match &args.file {

@@ -51,18 +51,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "EXPRESSION", requires = "policy")]
     make: Option<String>,
     /// Check a shipped policy
-    #[arg(
-        long,
-        value_name = "NAME",
-        conflicts_with = "krate",
-        required_unless_present = "krate"
-    )]
+    #[arg(long, value_name = "NAME", conflicts_with = "krate")]
     builtin: Option<Builtin>,
     /// What the policy claims; a shipped one claims what its documentation says
     #[arg(long, value_name = "WORDS|PATH")]
     claims: Option<String>,
     /// Histories of calls, as many of events, and a tenth of that of a tree
-    #[arg(long, default_value_t = Options::default().histories)]
+    #[arg(
+        long,
+        default_value_t = Options::default().histories,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     histories: u64,
     /// Steps of each history
     #[arg(long, default_value_t = Options::default().steps)]

@@ -10,7 +10,7 @@ mod results;
 mod study;
 mod units;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -244,9 +244,4 @@ fn bar(total: usize, done: usize, quiet: bool) -> ProgressBar {
     bar.reset_eta();
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
-}
-
-/// A file that cannot be read.
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::input(format!("cannot read {}: {error}", path.display()))
 }

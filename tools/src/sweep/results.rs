@@ -63,7 +63,12 @@ impl Log {
         let mut file = options
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let text = std::fs::read_to_string(path).map_err(|e| super::unreadable(path, &e))?;
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            let what = format!("cannot append to {}: it is no file", path.display());
+            return Err(Failure::input(what)
+                .with_help("--out names a file: what it holds is read, and completed"));
+        }
+        let text = crate::input::text(path)?;
         let mut lines = Vec::new();
         let mut kept = header.len();
         if !text.is_empty() && !header.starts_with(&text) {
@@ -204,7 +209,7 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
     let mut study: Option<Study> = None;
     let mut found: BTreeMap<usize, Line> = BTreeMap::new();
     for path in parts {
-        let text = std::fs::read_to_string(path).map_err(|e| super::unreadable(path, &e))?;
+        let text = crate::input::text(path)?;
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
         let header = serde_json::from_str::<Header>(first).map_err(|_| another(path, &text))?;

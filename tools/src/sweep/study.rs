@@ -247,7 +247,7 @@ impl Study {
 }
 
 fn read(path: &Path) -> Result<Flags, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| super::unreadable(path, &error))?;
+    let text = crate::input::text(path)?;
     toml::from_str(&text).map_err(|error| {
         Failure::input(format!("{}: {}", path.display(), error.to_string().trim()))
     })
