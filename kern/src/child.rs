@@ -66,7 +66,12 @@ impl ChildScheduler {
         self.epoch = shard.epoch(self.node).unwrap_or(self.epoch);
         self.seen.clear();
         let room = self.known.len();
-        for (thread, attributes) in shard.ready_in(self.node).take(room) {
+        let guaranteed = |thread| shard.is_above_background(thread);
+        // Background work is there for the rest of the supply.
+        let any = shard.ready_in(self.node).any(|(t, _)| guaranteed(t));
+        let offered = shard.ready_in(self.node);
+        let offered = offered.filter(|(thread, _)| !any || guaranteed(*thread));
+        for (thread, attributes) in offered.take(room) {
             let job = shard.job(thread);
             self.seen.push(Seen {
                 thread,

@@ -4,7 +4,7 @@ use punctual_model::{Instant, ThreadId};
 
 use super::Shard;
 use crate::event::Refusal;
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{Band, Hierarchy};
 use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 use crate::policy::Attributes;
@@ -176,5 +176,11 @@ impl<H: Hierarchy> Shard<H> {
             let ready = t.queued && self.hierarchy.is_ready_in(id, child);
             ready.then(|| (id, t.standing().attributes))
         })
+    }
+
+    /// Whether a thread stands above the background level of its scheduler now.
+    pub(crate) fn is_above_background(&self, thread: ThreadId) -> bool {
+        let place = self.threads.get(thread.index());
+        place.is_some_and(|t| t.standing().band == Band::RealTime)
     }
 }
