@@ -104,14 +104,7 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
         return Ok(vec![None; case.contenders.len()]);
     }
     let mut meter = Meter::new(SPURI_STEPS);
-    // Every instant would be an offset to try.
-    let fluid = case.contenders.iter().any(|c| c.flow.is_fluid);
-    let window = if fluid {
-        Ok(None)
-    } else {
-        spuri::window(case, &mut meter)
-    };
-    let window = match window {
+    let window = match spuri::window(case, &mut meter) {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
@@ -120,8 +113,11 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
     let mut bounds = Vec::with_capacity(case.contenders.len());
     for (place, contender) in case.contenders.iter().enumerate() {
         let found = match window {
-            Some(window) => spuri::bound_response_time(case, place, window, &mut meter),
-            None => Err(AnalysisError::TooLong {
+            // A constant-bandwidth server is only known to keep its deadlines.
+            Some(window) if !contender.flow.is_fluid => {
+                spuri::bound_response_time(case, place, window, &mut meter)
+            }
+            _ => Err(AnalysisError::TooLong {
                 what: "busy window",
             }),
         };

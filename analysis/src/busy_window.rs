@@ -33,6 +33,8 @@ use crate::supply::Supply;
 use crate::utilization::Ratio;
 
 const WHAT: &str = "busy window";
+/// Into how many parts a period is cut where work grows with every tick of the offset.
+const GRID: u64 = 16;
 
 /// Which jobs of a rival go before a job that is released at offset A.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,8 +129,10 @@ impl Rival<'_> {
         let Urgent::Deadline { shift } = self.urgent else {
             return Ok(released);
         };
-        // A server's relative deadline is its period.
-        let due = i128::from(offset) + shift + i128::from(self.contender.deadline);
+        // A server's relative deadline is its period. Offsets up to the next one asked about are
+        // answered by this one.
+        let ahead = i128::from(self.grid() - 1);
+        let due = i128::from(offset) + ahead + shift + i128::from(self.contender.deadline);
         let due = u64::try_from(due.max(0)).map_or(Ok(u64::MAX), |due| flow.share_of(due))?;
         Ok(released.min(due))
     }
@@ -156,9 +160,17 @@ impl Rival<'_> {
         })
     }
 
+    /// Distance of the offsets that are asked about, where the demand grows at each.
+    fn grid(&self) -> u64 {
+        (self.contender.flow.separation.unwrap_or(1) / GRID).max(1)
+    }
+
     /// The next offset after `offset` at which one more job becomes urgent enough.
     fn next_step(&self, offset: u64) -> Option<u64> {
         let flow = &self.contender.flow;
+        if flow.is_fluid && self.urgent != Urgent::Always {
+            return offset.checked_add(self.grid());
+        }
         // The k-th job counts from offset k·T + origin on.
         let origin = match self.urgent {
             Urgent::Always => return None,
@@ -222,7 +234,20 @@ impl Question<'_> {
         let own = self.own.flow.separation;
         let own = own.and_then(|t| (offset / t).checked_add(1)?.checked_mul(t));
         let rivals = self.rivals.iter().filter_map(|r| r.next_step(offset));
-        rivals.chain(own).min()
+        rivals.chain(own).chain(self.next_ceiling(offset)).min()
+    }
+
+    /// The next offset at which one more resource may block, because it is used by then.
+    fn next_ceiling(&self, offset: u64) -> Option<u64> {
+        let Urgency::Deadline(lead) = self.urgency else {
+            return None;
+        };
+        if !self.case.has_locks() {
+            return None;
+        }
+        let offsets = self.case.locks.deadlines().map(|at| i128::from(at) - lead);
+        let later = offsets.filter(|&at| at > i128::from(offset)).min()?;
+        u64::try_from(later).ok()
     }
 
     /// Work before the window is over for a job at `offset`: `fixed`, and what comes in `window`.
