@@ -100,8 +100,11 @@ fn as_text(system: &System, verdict: &Verdict, simulation: &Simulation) -> Strin
         count(simulation.jobs.len(), "job"),
         count(simulated.len(), "task")
     );
-    let mut text =
-        format!("\nSimulated until all repeats: {size}, each with its whole wcet\n{table}");
+    let mut text = if simulated.is_empty() {
+        format!("\nNothing could be simulated until all repeats\n{table}")
+    } else {
+        format!("\nSimulated until all repeats: {size}, each with its whole wcet\n{table}")
+    };
     if simulation.anomalies {
         text += "\nwhere jobs wait for others or are not preempted, shorter ones may be later";
     }

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use punctual_kern::{MissingCause, Outcome};
-use punctual_model::{Instant, Priority, readable};
+use punctual_model::{Instant, Priority, Readable, readable};
 use serde::Serialize;
 
 use super::{MAX_LISTED_MISSES, Miss};
@@ -380,12 +380,7 @@ impl<'a> Inquiry<'a> {
     ) -> String {
         let ns = |ticks: u64| readable(self.log.ns(ticks));
         let mut text = String::new();
-        let what = match job.outcome {
-            Some(Outcome::Aborted) => "its thread ended before it was done".into(),
-            Some(Outcome::Short) => format!("{} short of its slice", ns(late)),
-            Some(_) => format!("{} late", ns(late)),
-            None => format!("{} late and not complete when the run ended", ns(late)),
-        };
+        let what = ill(job.outcome, ns(late));
         let missing = delays.missing;
         let _ = write!(
             text,
@@ -457,5 +452,15 @@ impl<'a> Inquiry<'a> {
     fn signed_ns(&self, ticks: i64) -> i64 {
         let ns = i64::try_from(self.log.ns(ticks.unsigned_abs())).unwrap_or(i64::MAX);
         if ticks < 0 { -ns } else { ns }
+    }
+}
+
+/// What is wrong with a job that ended so.
+fn ill(outcome: Option<Outcome>, late: Readable) -> String {
+    match outcome {
+        Some(Outcome::Aborted) => "its thread ended before it was done".into(),
+        Some(Outcome::Short) => format!("{late} short of its slice"),
+        Some(_) => format!("{late} late"),
+        None => format!("{late} late and not complete when the run ended"),
     }
 }
