@@ -5,6 +5,7 @@
 //! the page stays well below a megabyte however long the log; what is left out is said.
 
 mod distribution;
+mod supply;
 mod svg;
 mod tables;
 mod timeline;
@@ -90,6 +91,24 @@ fn write_page(
     )?;
     tables::cpus(out, report)?;
     out.push_str("</section>\n");
+    if !report.schedulers.is_empty() {
+        section(
+            out,
+            "Schedulers",
+            "What each was granted and used, and how often its budget was used up.",
+        )?;
+        tables::schedulers(out, report)?;
+        out.push_str("</section>\n");
+    }
+    if !report.resources.is_empty() {
+        section(
+            out,
+            "Resources",
+            "Locks, and how long they were waited for.",
+        )?;
+        tables::resources(out, report)?;
+        out.push_str("</section>\n");
+    }
     if !report.machine.is_empty() {
         section(out, "Machine", "")?;
         tables::machine(out, report)?;

@@ -27,6 +27,7 @@ mod record;
 mod recorder;
 mod replay;
 mod short;
+mod slots;
 mod summary;
 pub mod text;
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FIXED, missing, periodic, rich, simulate, two_tasks};
+use common::{FIXED, composed, missing, periodic, rich, simulate, two_tasks};
 use punctual_model::System;
 use punctual_trace::{Log, Mode, html};
 
@@ -108,4 +108,30 @@ fn a_log_without_jobs_has_a_page_too() {
     assert_well_formed(&html::page(&log));
     log.cpus.clear();
     assert_well_formed(&html::page(&log));
+}
+
+#[test]
+fn slots_budgets_and_locks_are_drawn_and_counted() {
+    let mut log = simulate(&composed(), 400, 1, missing(100, 37));
+    let page = html::page(&log);
+    assert_well_formed(&page);
+    for what in [
+        "class=\"slot\"",
+        "class=\"starved\"",
+        "class=\"hold\"",
+        "class=\"waits\"",
+        "holds bus",
+        "rationed has no budget",
+        "hungry on rationed",
+        "deferrable 1.5ms in 10ms",
+        "<h2>Schedulers</h2>",
+        "<h2>Resources</h2>",
+    ] {
+        assert!(page.contains(what), "{what}");
+    }
+    log.schedulers[2] = "</title><script>".into();
+    log.resources[0] = "</title><script>".into();
+    let page = html::page(&log);
+    assert!(!page.contains("<script"));
+    assert_well_formed(&page);
 }

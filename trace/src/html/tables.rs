@@ -26,7 +26,7 @@ fn more(out: &mut String, hidden: u64, what: &str) -> fmt::Result {
 /// Tasks, each with a bar of its observations against its bound.
 pub(super) fn tasks(out: &mut String, report: &RunReport) -> fmt::Result {
     out.push_str(
-        "<div class=\"wide\"><table><thead><tr><th>task</th><th>CPU</th><th class=\"n\">N</th>\
+        "<div class=\"wide\"><table><thead><tr><th>task</th><th>on</th><th class=\"n\">N</th>\
          <th class=\"n\">missed</th><th class=\"n\">p50</th><th class=\"n\">p99</th>\
          <th class=\"n\">max</th><th class=\"n\">bound</th><th class=\"n\">machine bound</th>\
          <th>p50, p99, max against the bound</th><th></th></tr></thead><tbody>\n",
@@ -44,7 +44,7 @@ pub(super) fn tasks(out: &mut String, report: &RunReport) -> fmt::Result {
              <td class=\"n miss\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
             Escaped(&clip(&t.name, 60)),
-            Escaped(&clip(&t.cpu, 30)),
+            Escaped(&clip(t.scheduler.as_deref().unwrap_or(&t.cpu), 30)),
             Count(t.jobs),
             Count(t.misses),
             maybe(q.p50),
@@ -252,4 +252,74 @@ pub(super) fn machine(out: &mut String, report: &RunReport) -> fmt::Result {
     }
     out.push_str("</dl>\n");
     Ok(())
+}
+
+/// Schedulers below CPUs.
+pub(super) fn schedulers(out: &mut String, report: &RunReport) -> fmt::Result {
+    out.push_str(
+        "<div class=\"wide\"><table><thead><tr><th>scheduler</th><th>on</th><th>policy</th>\
+         <th>supply</th><th class=\"n\">granted</th><th class=\"n\">executed</th>\
+         <th class=\"n\">exhausted</th><th class=\"n\">without budget</th>\
+         <th class=\"n\">decisions of its own</th><th class=\"n\">deciding</th></tr></thead><tbody>\n",
+    );
+    for s in report.schedulers.iter().take(MAX_LINES) {
+        let supply = match (s.budget_ns, s.period_ns) {
+            (Some(budget), Some(period)) => {
+                format!("{} {} in {}", s.supply, Short(budget), Short(period))
+            }
+            _ => s.supply.into(),
+        };
+        let decisions = match (s.trust, s.refused) {
+            ("own-time", 0) => Count(s.decisions).to_string(),
+            ("own-time", refused) => {
+                format!("{} ({} refused)", Count(s.decisions), Count(refused))
+            }
+            _ => "–".into(),
+        };
+        writeln!(
+            out,
+            "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{supply}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{decisions}</td><td class=\"n\">{}</td></tr>",
+            Escaped(&clip(&s.name, 60)),
+            Escaped(&clip(&s.on, 60)),
+            s.policy,
+            maybe(s.granted_ns),
+            Short(s.executed_ns),
+            Count(s.exhausted),
+            Short(s.starved_ns),
+            Short(s.deciding_ns)
+        )?;
+    }
+    out.push_str("</tbody></table></div>\n");
+    let hidden = report.schedulers.len().saturating_sub(MAX_LINES) as u64;
+    more(out, hidden, "schedulers")
+}
+
+/// Resources.
+pub(super) fn resources(out: &mut String, report: &RunReport) -> fmt::Result {
+    out.push_str(
+        "<div class=\"wide\"><table><thead><tr><th>resource</th><th>CPU</th><th>protocol</th>\
+         <th class=\"n\">locked</th><th class=\"n\">held at most</th><th class=\"n\">waited for</th>\
+         <th class=\"n\">longest wait</th><th class=\"n\">longer than declared</th></tr></thead><tbody>\n",
+    );
+    for r in report.resources.iter().take(MAX_LINES) {
+        writeln!(
+            out,
+            "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td></tr>",
+            Escaped(&clip(&r.name, 60)),
+            Escaped(&clip(&r.cpu, 30)),
+            r.protocol,
+            Count(r.locks),
+            Short(r.held_max_ns),
+            Count(r.waits),
+            Short(r.wait_max_ns),
+            Count(r.overran)
+        )?;
+    }
+    out.push_str("</tbody></table></div>\n");
+    let hidden = report.resources.len().saturating_sub(MAX_LINES) as u64;
+    more(out, hidden, "resources")
 }

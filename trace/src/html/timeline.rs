@@ -21,7 +21,7 @@ use crate::summary::Miss;
 /// Size of the drawing, in units of its view box.
 const WIDTH: f64 = 1_100.0;
 const LABELS: f64 = 150.0;
-const ROW: f64 = 26.0;
+pub(super) const ROW: f64 = 26.0;
 const BAND: f64 = 28.0;
 /// Most rows, and most shapes in one drawing.
 const MAX_ROWS: usize = 48;
@@ -39,6 +39,13 @@ pub(super) fn write(
         return Ok(());
     }
     write!(out, "<section><h2>Timeline</h2>{LEGEND}")?;
+    let plans = &log.plan.cpus;
+    if plans
+        .iter()
+        .any(|cpu| !cpu.nodes.is_empty() || !cpu.resources.is_empty())
+    {
+        out.push_str(TREE_LEGEND);
+    }
     for window in windows(log, behaviors, misses, end) {
         draw(out, log, behaviors, &window)?;
     }
@@ -100,16 +107,23 @@ const LEGEND: &str = "<p class=\"legend\">\
     </svg> late job <svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> \
     missing time <svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</p>\n";
 
-struct Drawing<'a> {
-    log: &'a Log,
-    window: &'a Window,
+const TREE_LEGEND: &str = "<p class=\"legend\">\
+    <svg width=\"22\" height=\"14\"><rect class=\"slot\" width=\"22\" height=\"14\"/></svg> its slots \
+    <svg width=\"22\" height=\"14\"><rect class=\"starved\" width=\"22\" height=\"14\"/></svg> its server \
+    has no budget <svg width=\"22\" height=\"14\"><rect class=\"hold\" y=\"9\" width=\"22\" height=\"3\"/>\
+    </svg> holds a resource <svg width=\"22\" height=\"14\"><rect class=\"waits\" y=\"5\" width=\"22\" \
+    height=\"4\"/></svg> waits for one</p>\n";
+
+pub(super) struct Drawing<'a> {
+    pub(super) log: &'a Log,
+    pub(super) window: &'a Window,
     scale: Scale,
     shapes: usize,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Drawing<'_> {
-    fn x(&self, at: Instant) -> f64 {
+    pub(super) fn x(&self, at: Instant) -> f64 {
         let since = at.since(self.window.start);
         self.scale.place(self.log.ns(since.ticks()))
     }
@@ -149,6 +163,11 @@ impl Drawing<'_> {
         )?;
         for thread in 0..rows {
             let task = self.log.task_name(cpu, thread);
+            let home = self.log.plan.cpus[cpu].homes.get(thread).copied();
+            let on = match home.map(usize::from).filter(|home| *home > 0) {
+                Some(home) => format!("{task} on {}", self.log.node_name(cpu, home)),
+                None => task.into(),
+            };
             let y = row(thread) + ROW - 4.0;
             write!(
                 self.body,
@@ -156,9 +175,12 @@ impl Drawing<'_> {
                  <text class=\"task\" x=\"{:.1}\" y=\"{:.1}\"><title>{}</title>{}</text>",
                 LABELS - 8.0,
                 y - 4.0,
-                Escaped(task),
+                Escaped(&on),
                 Escaped(&clip(task, 20))
             )?;
+        }
+        for thread in 0..rows {
+            self.supply(cpu, b, (thread, row(thread)))?;
         }
         self.gaps(b, (top, row(rows)))?;
         let shown = |j: &&JobRecord| {
@@ -182,10 +204,10 @@ impl Drawing<'_> {
                 self.run((segment.start, segment.end), row(thread), late, job)?;
             }
         }
-        Ok(())
+        self.locks(cpu, b, (top, rows))
     }
 
-    fn counted(&mut self) -> bool {
+    pub(super) fn counted(&mut self) -> bool {
         self.shapes += 1;
         self.shapes <= MAX_SHAPES
     }

@@ -1,11 +1,12 @@
 //! Schedulers below CPUs and resources: what was granted, used, waited for.
 
 use punctual_kern::{CpuPlan, Grant, NodePlan};
-use punctual_model::{PolicyKind, Span};
+use punctual_model::Span;
 use serde::Serialize;
 
 use crate::behavior::{Behavior, WaitReason};
 use crate::log::Log;
+use crate::slots;
 
 /// One scheduler below a CPU.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -87,7 +88,7 @@ fn scheduler(
     let record = behavior.nodes.get(at).copied().unwrap_or_default();
     let (supply, budget, period) = match node.terms.supply {
         Grant::Shared => ("shared", None, None),
-        Grant::Slots => ("slots", None, frame_above(plan, node)),
+        Grant::Slots => ("slots", None, slots::frame(plan, node.parent)),
         Grant::Server(server) => {
             let budget = Some(server.budget.ticks());
             (server.kind.name(), budget, Some(server.period))
@@ -122,18 +123,6 @@ fn scheduler(
         exhausted: record.exhausted,
         starved_ns: log.ns(starved),
         lent_ns: log.ns(record.lent.ticks()),
-    }
-}
-
-/// The frame that a node's slots lie in.
-fn frame_above(plan: &CpuPlan, node: &NodePlan) -> Option<Span> {
-    let above = match usize::from(node.parent).checked_sub(1) {
-        None => plan.policy,
-        Some(at) => plan.nodes.get(at)?.policy,
-    };
-    match above {
-        PolicyKind::Tdm { frame, .. } => Some(frame),
-        _ => None,
     }
 }
 

@@ -4,8 +4,9 @@
 
 use punctual_kern::Plan;
 use punctual_model::{
-    Arrivals, Class, Cpu, CpuId, Frequency, Instant, OnOverrun, PolicyKind, Priority, Span, System,
-    Task, TaskId, Work,
+    Arrivals, AtBudgetEnd, Class, Cpu, CpuId, Frequency, Instant, Mode as LockMode, OnOverrun,
+    PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
+    ServerKind, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
@@ -190,4 +191,69 @@ pub(crate) fn missing(length_us: u64, every_ms: u64) -> Faults {
 
 pub(crate) fn at_ms(ms: u64) -> Instant {
     Instant::from_ms(ms)
+}
+
+/// One application in slots, one on a server, a resource that two tasks of the latter share.
+pub(crate) fn composed() -> System {
+    let slot = |at_ms, length_ms| Slot {
+        at: Span::from_ms(at_ms),
+        length: Span::from_ms(length_ms),
+    };
+    let scheduler = |name: &str, parent, supply| Scheduler {
+        name: name.into(),
+        cpu: CpuId(0),
+        parent,
+        policy: FIXED,
+        priority: Priority::new(1),
+        supply,
+        trust: Trust::Inline,
+        quota: None,
+    };
+    let server = Server {
+        kind: ServerKind::Deferrable,
+        budget: Work::from_us(1_500),
+        period: Span::from_ms(10),
+    };
+    let frame = PolicyKind::Tdm {
+        frame: Span::from_ms(10),
+        scheduling: Span::from_us(100),
+    };
+    let sharing = |mut task: Task, length_us| {
+        task.uses = vec![Use {
+            resource: ResourceId(0),
+            length: Work::from_us(length_us),
+            mode: LockMode::Exclusive,
+            inside: None,
+        }];
+        task
+    };
+    let on = |scheduler, mut task: Task| {
+        task.scheduler = Some(SchedulerId(scheduler));
+        task
+    };
+    let slots = |slots: &[Slot]| Supply::Slots(slots.to_vec());
+    let late = |mut task: Task| {
+        task.phase = Span::from_us(5_300);
+        task
+    };
+    System {
+        cpus: vec![cpu("0", frame)],
+        schedulers: vec![
+            scheduler("still", None, slots(&[slot(0, 4)])),
+            scheduler("lively", None, slots(&[slot(5, 4)])),
+            scheduler("rationed", Some(SchedulerId(1)), Supply::Server(server)),
+        ],
+        resources: vec![Resource {
+            name: "bus".into(),
+            protocol: Protocol::Inheritance,
+            at_budget_end: AtBudgetEnd::Overrun,
+        }],
+        tasks: vec![
+            on(0, periodic("calm", 0, 10, 1_000, 1)),
+            on(1, late(sharing(periodic("first", 0, 20, 600, 4), 300))),
+            on(1, sharing(periodic("last", 0, 20, 1_500, 2), 1_200)),
+            on(2, periodic("hungry", 0, 20, 2_500, 1)),
+        ],
+        ..System::default()
+    }
 }

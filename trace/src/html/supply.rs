@@ -1,0 +1,99 @@
+//! Supply and locks in the timeline: slots, budgets that are used up, resources held and waited for.
+
+use std::fmt::{self, Write};
+
+use punctual_model::Instant;
+
+use super::svg::{Escaped, float};
+use super::timeline::{Drawing, ROW};
+use crate::behavior::{Behavior, WaitReason};
+use crate::short::Short;
+use crate::slots;
+
+impl Drawing<'_> {
+    /// Behind a row: when its slots are, and when a server above it has no budget.
+    pub(super) fn supply(
+        &mut self,
+        cpu: usize,
+        b: &Behavior,
+        (thread, y): (usize, f64),
+    ) -> fmt::Result {
+        let (from, to) = (self.window.start, self.window.end);
+        let plan = &self.log.plan.cpus[cpu];
+        let own = slots::of_thread(plan, thread, from, to).unwrap_or_default();
+        for slot in own {
+            self.stretch("slot", slot, (y, ROW - 4.0), "its slot")?;
+        }
+        let home = plan.homes.get(thread).copied().map_or(0, usize::from);
+        let up = |at: &usize| b.nodes.get(*at)?.parent;
+        let above: Vec<usize> = std::iter::successors(Some(home), up)
+            .take(b.nodes.len())
+            .collect();
+        let starved = b.starved.iter();
+        let near = starved.filter(|s| s.end > from && s.start < to && above.contains(&s.node));
+        for starved in near {
+            let name = self.log.node_name(cpu, starved.node).to_string();
+            let what = format!("{name} has no budget");
+            let stretch = (starved.start.max(from), starved.end.min(to));
+            self.stretch("starved", stretch, (y, ROW - 4.0), &what)?;
+        }
+        Ok(())
+    }
+
+    /// Over the rows: resources that are held and waited for.
+    pub(super) fn locks(
+        &mut self,
+        cpu: usize,
+        b: &Behavior,
+        (top, rows): (f64, usize),
+    ) -> fmt::Result {
+        let (from, to) = (self.window.start, self.window.end);
+        let row = |thread: usize| top + ROW * float(thread as u64);
+        let near = b.holds.iter().filter(|h| h.end > from && h.start < to);
+        for hold in near.filter(|h| h.thread.index() < rows) {
+            let name = self.log.resource_name(cpu, hold.resource);
+            let what = format!("holds {name}");
+            let y = row(hold.thread.index()) + ROW - 7.0;
+            let stretch = (hold.start.max(from), hold.end.min(to));
+            self.stretch("hold", stretch, (y, 3.0), &what)?;
+        }
+        let near = b.waits.iter().filter(|w| w.end > from && w.start < to);
+        for wait in near {
+            let what = match wait.reason {
+                WaitReason::Resource(resource) => {
+                    format!("waits for {}", self.log.resource_name(cpu, resource))
+                }
+                WaitReason::Supply => "waits for a budget that its section fits into".into(),
+                _ => continue,
+            };
+            let thread = b.jobs.get(wait.job).map_or(rows, |job| job.thread.index());
+            if thread < rows {
+                let y = row(thread) + ROW - 12.0;
+                let stretch = (wait.start.max(from), wait.end.min(to));
+                self.stretch("waits", stretch, (y, 4.0), &what)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stretch(
+        &mut self,
+        class: &str,
+        (from, to): (Instant, Instant),
+        (y, height): (f64, f64),
+        what: &str,
+    ) -> fmt::Result {
+        if !self.counted() {
+            return Ok(());
+        }
+        let (x, end) = (self.x(from), self.x(to));
+        let length = Short(self.log.ns(to.since(from).ticks()));
+        write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
+             <title>{}: {length}</title></rect>",
+            (end - x).max(0.8),
+            Escaped(what)
+        )
+    }
+}

@@ -1,0 +1,90 @@
+//! When the slots of a thread or a scheduler lie, in a stretch of a run.
+
+use punctual_kern::CpuPlan;
+use punctual_model::{Instant, PolicyKind, Span};
+
+/// Most slots told of in one stretch.
+const MAX_SLOTS: usize = 2_000;
+
+/// The slots of node `at` (0 has none) that overlap [`from`, `to`), in order of frames.
+pub(crate) fn of_node(
+    plan: &CpuPlan,
+    at: u16,
+    from: Instant,
+    to: Instant,
+) -> Vec<(Instant, Instant)> {
+    match usize::from(at)
+        .checked_sub(1)
+        .and_then(|at| plan.nodes.get(at))
+    {
+        Some(node) => owned(plan, (node.parent, plan.capacity.entity_of(at)), from, to),
+        None => Vec::new(),
+    }
+}
+
+/// The slots in which a thread may run: its own, or those of the closest scheduler above it that
+/// has some. `None`: it does not run in slots.
+pub(crate) fn of_thread(
+    plan: &CpuPlan,
+    thread: usize,
+    from: Instant,
+    to: Instant,
+) -> Option<Vec<(Instant, Instant)>> {
+    let mut at = plan.homes.get(thread).copied().unwrap_or(0);
+    let entity = u32::try_from(thread).ok()?;
+    if frame(plan, at).is_some() {
+        return Some(owned(plan, (at, entity), from, to));
+    }
+    // Parents come before their children, so this ends.
+    while let Some(node) = usize::from(at)
+        .checked_sub(1)
+        .and_then(|at| plan.nodes.get(at))
+    {
+        if frame(plan, node.parent).is_some() {
+            return Some(of_node(plan, at, from, to));
+        }
+        at = node.parent.min(at - 1);
+    }
+    None
+}
+
+/// The frame of a node that divides time.
+pub(crate) fn frame(plan: &CpuPlan, at: u16) -> Option<Span> {
+    let policy = match usize::from(at).checked_sub(1) {
+        None => plan.policy,
+        Some(at) => plan.nodes.get(at)?.policy,
+    };
+    match policy {
+        PolicyKind::Tdm { frame, .. } => Some(frame),
+        _ => None,
+    }
+}
+
+fn owned(
+    plan: &CpuPlan,
+    (node, entity): (u16, u32),
+    from: Instant,
+    to: Instant,
+) -> Vec<(Instant, Instant)> {
+    let Some(frame) = frame(plan, node) else {
+        return Vec::new();
+    };
+    let own = || {
+        let slots = plan.slots.iter();
+        slots.filter(move |slot| (slot.node, slot.entity) == (node, entity))
+    };
+    let mut all = Vec::new();
+    let length = frame.ticks().max(1);
+    let mut start = from.ticks() / length * length;
+    while start < to.ticks() && all.len() < MAX_SLOTS && own().next().is_some() {
+        for slot in own() {
+            let begin = Instant::from_ticks(start).saturating_add(slot.at);
+            let end = begin.saturating_add(slot.length);
+            if begin < to && end > from {
+                all.push((begin.max(from), end.min(to)));
+            }
+        }
+        start = start.saturating_add(length);
+    }
+    all
+}
