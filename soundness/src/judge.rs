@@ -300,6 +300,9 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
             FixTarget::Deadline(_) => "deadline",
             FixTarget::Period(_) => "period",
             FixTarget::Within(_) => "within",
+            FixTarget::ServerBudget(_) => "server budget",
+            FixTarget::ServerPeriod(_) => "server period",
+            FixTarget::SlotLength(..) => "slot length",
         });
         tally.branch(format!("fix: {fix}"));
     }
