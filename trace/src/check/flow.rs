@@ -31,9 +31,13 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A ready thread goes on on another allotment; a section ends with the old one.
+    /// A ready thread goes on on another allotment: its section ends with the old one, and without
+    /// preemption it lets others in.
     pub(super) fn requeue(&mut self, thread: usize) {
-        self.threads[thread].in_section = false;
+        let t = &mut self.threads[thread];
+        t.in_section = false;
+        let (entity, at) = (Entity::Thread(t.id), t.queue);
+        self.nodes[at].order.let_in(entity);
         if !self.locks.shields(thread) {
             self.unprotect(thread);
         }
@@ -161,8 +165,7 @@ impl CpuCheck<'_> {
     /// Brings the ready set of the parent in line with whether a node may run.
     pub(super) fn offer(&mut self, at: usize, since: Instant) {
         let now = self.now;
-        let node = &mut self.nodes[at];
-        node.deadline = node.budget.as_ref().map_or(Instant::MAX, Budget::deadline);
+        self.move_deadline(at);
         let funded = self.nodes[at].is_funded() || self.overdrawer(at).is_some();
         let node = &mut self.nodes[at];
         let may_run = node.ready > 0 && funded && node.resting.is_none();
@@ -204,6 +207,17 @@ impl CpuCheck<'_> {
             };
             self.nodes[at].resting = Some(until);
             self.offer(at, self.now);
+        }
+    }
+
+    /// A scheduler on a new budget lets others in, also where nothing is preempted.
+    fn move_deadline(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let deadline = node.budget.as_ref().map_or(Instant::MAX, Budget::deadline);
+        let moved = std::mem::replace(&mut node.deadline, deadline) != deadline;
+        let shown = node.shown.is_some();
+        if let Some(parent) = node.parent.filter(|_| moved && shown) {
+            self.nodes[parent].order.let_in(Entity::Node(at));
         }
     }
 
@@ -269,9 +283,10 @@ impl CpuCheck<'_> {
         for at in 0..self.nodes.len() {
             let fell = self.nodes[at].fell.is_some();
             let mut budget = self.nodes[at].budget.as_mut();
-            // The end of a loan wakes a server up in passing.
-            let ended = budget.as_mut().is_some_and(|budget| budget.end_loan(until));
-            let turns = |budget: &&mut Budget| !fell && (budget.is_awake() || ended);
+            if let Some(budget) = &mut budget {
+                budget.end_loan(until);
+            }
+            let turns = |budget: &&mut Budget| !fell && budget.is_awake();
             if let Some(budget) = budget.filter(turns) {
                 let due = budget.next().unwrap_or(until);
                 budget.pass(until);

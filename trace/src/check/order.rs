@@ -112,6 +112,13 @@ impl Order {
         }
     }
 
+    /// Whoever executes lets others in that are more urgent.
+    pub(super) fn let_in(&mut self, entity: Entity) {
+        if self.holder == Some(entity) {
+            self.holder = None;
+        }
+    }
+
     pub(super) fn give_way(&mut self, entity: Entity) {
         if self.turns.front() == Some(&entity) {
             self.rotate();

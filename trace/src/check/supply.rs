@@ -278,8 +278,10 @@ impl Budget {
     }
 
     /// What is borrowed ends, also while the server sleeps.
-    pub(super) fn end_loan(&mut self, now: Instant) -> bool {
-        self.loan.pass(now)
+    pub(super) fn end_loan(&mut self, now: Instant) {
+        if self.loan.pass(now) {
+            self.told = self.told.min(self.left());
+        }
     }
 
     fn execute(&mut self, now: Instant, work: u64) -> u64 {
