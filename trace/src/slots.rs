@@ -1,23 +1,25 @@
 //! When the slots of a thread or a scheduler lie, in a stretch of a run.
 
-use punctual_kern::CpuPlan;
+use punctual_kern::{CpuPlan, SlotPlan};
 use punctual_model::{Instant, PolicyKind, Span};
 
-/// Most slots told of in one stretch.
-const MAX_SLOTS: usize = 2_000;
-
-/// The slots of node `at` (0 has none) that overlap [`from`, `to`), in order of frames.
+/// The slots of node `at` (0 has none) that overlap a stretch, in order of time, about `most`.
 pub(crate) fn of_node(
     plan: &CpuPlan,
     at: u16,
-    from: Instant,
-    to: Instant,
+    stretch: (Instant, Instant),
+    most: usize,
 ) -> Vec<(Instant, Instant)> {
     match usize::from(at)
         .checked_sub(1)
         .and_then(|at| plan.nodes.get(at))
     {
-        Some(node) => owned(plan, (node.parent, plan.capacity.entity_of(at)), from, to),
+        Some(node) => owned(
+            plan,
+            (node.parent, plan.capacity.entity_of(at)),
+            stretch,
+            most,
+        ),
         None => Vec::new(),
     }
 }
@@ -27,13 +29,13 @@ pub(crate) fn of_node(
 pub(crate) fn of_thread(
     plan: &CpuPlan,
     thread: usize,
-    from: Instant,
-    to: Instant,
+    stretch: (Instant, Instant),
+    most: usize,
 ) -> Option<Vec<(Instant, Instant)>> {
     let mut at = plan.homes.get(thread).copied().unwrap_or(0);
     let entity = u32::try_from(thread).ok()?;
     if frame(plan, at).is_some() {
-        return Some(owned(plan, (at, entity), from, to));
+        return Some(owned(plan, (at, entity), stretch, most));
     }
     // Parents come before their children, so this ends.
     while let Some(node) = usize::from(at)
@@ -41,7 +43,7 @@ pub(crate) fn of_thread(
         .and_then(|at| plan.nodes.get(at))
     {
         if frame(plan, node.parent).is_some() {
-            return Some(of_node(plan, at, from, to));
+            return Some(of_node(plan, at, stretch, most));
         }
         at = node.parent.min(at - 1);
     }
@@ -63,21 +65,20 @@ pub(crate) fn frame(plan: &CpuPlan, at: u16) -> Option<Span> {
 fn owned(
     plan: &CpuPlan,
     (node, entity): (u16, u32),
-    from: Instant,
-    to: Instant,
+    (from, to): (Instant, Instant),
+    most: usize,
 ) -> Vec<(Instant, Instant)> {
     let Some(frame) = frame(plan, node) else {
         return Vec::new();
     };
-    let own = || {
-        let slots = plan.slots.iter();
-        slots.filter(move |slot| (slot.node, slot.entity) == (node, entity))
-    };
+    let own = |slot: &&SlotPlan| (slot.node, slot.entity) == (node, entity);
+    let mut own: Vec<&SlotPlan> = plan.slots.iter().filter(own).collect();
+    own.sort_by_key(|slot| slot.at);
     let mut all = Vec::new();
     let length = frame.ticks().max(1);
     let mut start = from.ticks() / length * length;
-    while start < to.ticks() && all.len() < MAX_SLOTS && own().next().is_some() {
-        for slot in own() {
+    while start < to.ticks() && all.len() < most && !own.is_empty() {
+        for slot in &own {
             let begin = Instant::from_ticks(start).saturating_add(slot.at);
             let end = begin.saturating_add(slot.length);
             if begin < to && end > from {

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 
-use common::{FIXED, missing, rich, simulate, two_tasks};
+use common::{FIXED, composed, missing, rich, simulate, two_tasks};
 use punctual_sim::Faults;
 use punctual_trace::{Behavior, RunReport, export};
 
@@ -166,4 +166,53 @@ fn a_queued_job_begins_its_slice_at_its_turn() {
     let slow = begins.iter().map(|(track, _)| *track).max().unwrap();
     let at: Vec<u64> = begins.iter().filter(|b| b.0 == slow).map(|b| b.1).collect();
     assert_eq!(at[..3], [0, 13_000_000, 24_000_000]);
+}
+
+#[test]
+fn schedulers_and_resources_have_tracks_whose_slices_open_and_close() {
+    let log = simulate(&composed(), 200, 1, missing(100, 37));
+    let mut bytes = Vec::new();
+    export::perfetto::write(&log, &mut bytes).unwrap();
+    let mut names: HashMap<u64, String> = HashMap::new();
+    let mut open: HashMap<u64, (i64, u64)> = HashMap::new();
+    for (_, packet) in fields(&bytes) {
+        let Value::Bytes(packet) = packet else {
+            continue;
+        };
+        for (number, value) in fields(packet) {
+            let Value::Bytes(value) = value else { continue };
+            let number_of = |wanted: u64| {
+                fields(value).into_iter().find_map(|(n, v)| match v {
+                    Value::Number(v) if n == wanted => Some(v),
+                    _ => None,
+                })
+            };
+            if number == 60 {
+                let name = fields(value).into_iter().find_map(|(n, v)| match v {
+                    Value::Bytes(v) if n == 2 => Some(String::from_utf8(v.to_vec()).unwrap()),
+                    _ => None,
+                });
+                if let (Some(uuid), Some(name)) = (number_of(1), name) {
+                    names.insert(uuid, name);
+                }
+            } else if number == 11 {
+                let entry = open.entry(number_of(11).unwrap()).or_default();
+                match number_of(9).unwrap() {
+                    1 => *entry = (entry.0 + 1, entry.1 + 1),
+                    2 => entry.0 -= 1,
+                    _ => {}
+                }
+                assert!((0..=1).contains(&entry.0), "slices of one track overlap");
+            }
+        }
+    }
+    let slices = |wanted: &str| {
+        let track = names.iter().find(|(_, name)| name.as_str() == wanted);
+        let track = track.unwrap_or_else(|| panic!("no track `{wanted}`")).0;
+        open.get(track).map_or(0, |entry| entry.1)
+    };
+    assert!(slices("scheduler still (CPU 0): slots") >= 19);
+    assert!(slices("scheduler rationed (CPU 0): no budget") >= 10);
+    assert!(slices("resource bus (CPU 0)") >= 18);
+    assert!(open.values().all(|(open, _)| *open == 0));
 }

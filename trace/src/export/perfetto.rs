@@ -4,6 +4,8 @@
 //!   sched_switch, sched_waking  (ftrace bundles)   one lane per CPU, thread states
 //!   track per task              (track events)     a slice per job, deadlines and misses on it
 //!   track per CPU               (track events)     missing time, time given back
+//!   track per scheduler         (track events)     slots, no budget, deciding
+//!   track per resource          (track events)     who holds it
 //! ```
 //!
 //! The trace viewer knows what to do with scheduling events of a kernel, so the switches of our own
@@ -19,6 +21,7 @@ use super::protobuf::Message;
 use crate::behavior::Behavior;
 use crate::log::Log;
 use crate::record::Record;
+use crate::slots;
 
 /// Events of one bundle.
 const BUNDLE: usize = 512;
@@ -27,6 +30,10 @@ const PROCESS: u64 = 1;
 /// First track of tasks, and first of CPUs; in between there is room for every thread.
 const TASK_TRACKS: u64 = 1 << 32;
 const CPU_TRACKS: u64 = 1 << 48;
+const SCHEDULER_TRACKS: u64 = 1 << 49;
+const RESOURCE_TRACKS: u64 = 1 << 50;
+/// Most slots drawn per scheduler.
+const MAX_SLOTS: usize = 100_000;
 
 /// Kernel's words: still ready, or asleep.
 const RUNNABLE: i64 = 0;
@@ -41,7 +48,10 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     trace.describe()?;
     for cpu in 0..log.cpus.len() {
         trace.lane(cpu)?;
-        trace.jobs(cpu)?;
+        let behavior = Behavior::new(log, cpu);
+        trace.jobs(cpu, &behavior)?;
+        trace.supply(cpu, &behavior)?;
+        trace.locks(cpu, &behavior)?;
     }
     Ok(())
 }
@@ -55,6 +65,14 @@ struct Trace<'a, W> {
 fn tid(cpu: usize, thread: usize) -> u64 {
     // Above the number of the process, and apart for every CPU.
     2 + ((cpu as u64) << 20) + thread as u64
+}
+
+fn scheduler_track(cpu: usize, place: usize, kind: u64) -> u64 {
+    SCHEDULER_TRACKS + ((cpu as u64) << 20) + 4 * place as u64 + kind
+}
+
+fn resource_track(cpu: usize, number: usize) -> u64 {
+    RESOURCE_TRACKS + ((cpu as u64) << 32) + number as u64
 }
 
 impl<W: Write> Trace<'_, W> {
@@ -90,6 +108,19 @@ impl<W: Write> Trace<'_, W> {
             }
             let missing = format!("missing time of CPU {cpu_name}");
             self.child(CPU_TRACKS + cpu as u64, &missing)?;
+            for place in 1..=plan.nodes.len() {
+                let name = format!("scheduler {} (CPU {cpu_name})", log.node_name(cpu, place));
+                for (kind, of) in [(0, "slots"), (1, "no budget"), (2, "deciding")] {
+                    let track = scheduler_track(cpu, place, kind);
+                    self.child(track, &format!("{name}: {of}"))?;
+                }
+            }
+            for number in 0..plan.resources.len() {
+                let resource = u32::try_from(number).unwrap_or(u32::MAX);
+                let name = log.resource_name(cpu, resource);
+                let name = format!("resource {name} (CPU {cpu_name})");
+                self.child(resource_track(cpu, number), &name)?;
+            }
         }
         Ok(())
     }
@@ -174,9 +205,8 @@ impl<W: Write> Trace<'_, W> {
     }
 
     /// A slice per job, its deadline and its miss; then missing time.
-    fn jobs(&mut self, cpu: usize) -> io::Result<()> {
+    fn jobs(&mut self, cpu: usize, behavior: &Behavior) -> io::Result<()> {
         let log = self.log;
-        let behavior = Behavior::new(log, cpu);
         // Slices of one track may not overlap: a job that waits behind another begins at its turn.
         let mut free_from = vec![Instant::ZERO; behavior.threads.len()];
         for job in &behavior.jobs {
@@ -211,6 +241,61 @@ impl<W: Write> Trace<'_, W> {
             };
             self.event(gap.start, (1, track), name, &[])?;
             self.event(gap.end, (2, track), "", &[])?;
+        }
+        Ok(())
+    }
+
+    /// What each scheduler was given: its slots, the time without budget, the time it decided.
+    fn supply(&mut self, cpu: usize, behavior: &Behavior) -> io::Result<()> {
+        let Some(plan) = self.log.plan.cpus.get(cpu) else {
+            return Ok(());
+        };
+        for place in 1..=plan.nodes.len() {
+            let at = u16::try_from(place).unwrap_or(u16::MAX);
+            let slots = slots::of_node(plan, at, (Instant::ZERO, behavior.end), MAX_SLOTS);
+            self.slices(scheduler_track(cpu, place, 0), "slot", slots)?;
+            let starved = behavior.starved.iter().filter(|s| s.node == place);
+            let starved = starved.map(|s| (s.start, s.end));
+            self.slices(scheduler_track(cpu, place, 1), "no budget", starved)?;
+            let deciding = behavior.deciding.iter().filter(|d| d.node == place);
+            let deciding = deciding.map(|d| (d.start, d.end));
+            self.slices(scheduler_track(cpu, place, 2), "decides", deciding)?;
+        }
+        Ok(())
+    }
+
+    /// Who holds each resource. Readers overlap: the first of them stands for all.
+    fn locks(&mut self, cpu: usize, behavior: &Behavior) -> io::Result<()> {
+        let log = self.log;
+        let mut holds = behavior.holds.clone();
+        holds.sort_by_key(|hold| (hold.resource, hold.start));
+        let mut last = (u32::MAX, Instant::ZERO);
+        for hold in holds {
+            let free_from = if last.0 == hold.resource {
+                last.1
+            } else {
+                Instant::ZERO
+            };
+            let start = hold.start.max(free_from);
+            if start < hold.end {
+                let track = resource_track(cpu, hold.resource as usize);
+                let holder = log.task_name(cpu, hold.thread.index());
+                self.slices(track, holder, [(start, hold.end)])?;
+                last = (hold.resource, hold.end);
+            }
+        }
+        Ok(())
+    }
+
+    fn slices(
+        &mut self,
+        track: u64,
+        name: &str,
+        stretches: impl IntoIterator<Item = (Instant, Instant)>,
+    ) -> io::Result<()> {
+        for (start, end) in stretches {
+            self.event(start, (1, track), name, &[])?;
+            self.event(end, (2, track), "", &[])?;
         }
         Ok(())
     }

@@ -10,6 +10,9 @@ use crate::behavior::{Behavior, WaitReason};
 use crate::short::Short;
 use crate::slots;
 
+/// Most slots drawn in one row.
+const MAX_SLOTS: usize = 2_000;
+
 impl Drawing<'_> {
     /// Behind a row: when its slots are, and when a server above it has no budget.
     pub(super) fn supply(
@@ -20,7 +23,7 @@ impl Drawing<'_> {
     ) -> fmt::Result {
         let (from, to) = (self.window.start, self.window.end);
         let plan = &self.log.plan.cpus[cpu];
-        let own = slots::of_thread(plan, thread, from, to).unwrap_or_default();
+        let own = slots::of_thread(plan, thread, (from, to), MAX_SLOTS).unwrap_or_default();
         for slot in own {
             self.stretch("slot", slot, (y, ROW - 4.0), "its slot")?;
         }
