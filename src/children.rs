@@ -1,18 +1,84 @@
-//! The code of schedulers that decide on their own supply: the policy that their file names.
+//! The code of schedulers that decide on their own supply: a program's own, or what the file names.
 
-use punctual_kern::{ChildScheduler, CpuPlan, NodeId};
-use punctual_model::Trust;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use punctual_kern::{ChildScheduler, CpuPlan, NodeId, NodePlan, Policy};
+use punctual_model::{System, Trust};
 use punctual_policy::AnyPolicy;
 
-/// The code of all such schedulers of one CPU.
-pub(crate) fn child_schedulers(plan: &CpuPlan) -> Vec<ChildScheduler> {
-    let nodes = (1_u16..).zip(&plan.nodes);
-    let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
-    let code = |(place, node): (u16, &punctual_kern::NodePlan)| {
-        let slots = plan.slots.iter().filter(|slot| slot.node == place);
-        let policy = AnyPolicy::new(node.policy, plan.capacity.entities(), slots.copied());
-        let threads = plan.capacity.threads;
-        ChildScheduler::new(NodeId::new(place, 0), threads, Box::new(policy))
-    };
-    own_time.map(code).collect()
+use crate::Error;
+
+type Make = Arc<dyn Fn(usize) -> Box<dyn Policy + Send> + Send + Sync>;
+
+/// Policies of a program for schedulers that decide on their own supply (`trust = "own-time"`), by
+/// the name of the scheduler. One without an entry here uses the policy that its file names.
+///
+/// Such a policy runs on the supply of its scheduler, in virtual time and for real: it may be slow,
+/// wrong or endless and costs nobody else. (One that a whole CPU relies on is another matter:
+/// `punctual conform` says what is wrong with it.)
+#[derive(Clone, Default)]
+pub struct ChildPolicies {
+    by_name: BTreeMap<String, Make>,
+}
+
+impl ChildPolicies {
+    /// None.
+    pub fn new() -> ChildPolicies {
+        ChildPolicies::default()
+    }
+
+    /// The scheduler `name` orders its threads by what `make` returns, which is called once per run
+    /// with a number that all indices of threads are below.
+    #[must_use]
+    pub fn with<P: Policy + Send + 'static>(
+        mut self,
+        name: &str,
+        make: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> ChildPolicies {
+        let make: Make = Arc::new(move |threads| Box::new(make(threads)));
+        let _ = self.by_name.insert(name.to_string(), make);
+        self
+    }
+
+    /// Whether every entry has a scheduler that decides on its own supply.
+    pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
+        let decides = |name: &&String| {
+            let mut schedulers = system.schedulers.iter();
+            schedulers.any(|s| s.name == **name && s.trust == Trust::OwnTime)
+        };
+        match self.by_name.keys().find(|name| !decides(name)) {
+            Some(name) => Err(Error::NotOwnTime(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The code of all such schedulers of one CPU, each with its name.
+    pub(crate) fn of(&self, system: &System, plan: &CpuPlan) -> Vec<(String, ChildScheduler)> {
+        let nodes = (1_u16..).zip(&plan.nodes);
+        let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
+        let code = |(place, node): (u16, &NodePlan)| {
+            let scheduler = system.schedulers.get(node.scheduler.index());
+            let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
+            let threads = plan.capacity.threads;
+            let policy = match self.by_name.get(&name) {
+                Some(make) => make(threads),
+                None => {
+                    let slots = plan.slots.iter().filter(|slot| slot.node == place);
+                    let entities = plan.capacity.entities();
+                    Box::new(AnyPolicy::new(node.policy, entities, slots.copied()))
+                }
+            };
+            let code = ChildScheduler::new(NodeId::new(place, 0), threads, policy);
+            (name, code)
+        };
+        own_time.map(code).collect()
+    }
+}
+
+impl fmt::Debug for ChildPolicies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_name.keys()).finish()
+    }
 }

@@ -19,6 +19,9 @@ pub enum Error {
     Refused(Box<Verdict>),
     /// A file names a function that nobody registered (mend either).
     UnknownFunction(UnknownFunction),
+    /// A policy was given for a scheduler that does not decide on its own supply, or is not there
+    /// (mend the program or the system).
+    NotOwnTime(String),
     /// Neither the file nor the caller says how long to run.
     NoDuration,
     /// A CPU without a host can only be simulated (mend the file).
@@ -59,6 +62,10 @@ impl fmt::Display for Error {
                 write!(f, "not admitted: {}", names.join(", "))
             }
             Error::UnknownFunction(error) => write!(f, "{error}"),
+            Error::NotOwnTime(name) => write!(
+                f,
+                "no scheduler `{name}` decides on its own supply: give it `trust = \"own-time\"`"
+            ),
             Error::NoDuration => {
                 write!(
                     f,

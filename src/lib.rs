@@ -15,6 +15,7 @@ mod live;
 mod program;
 mod simulate;
 
+pub use children::ChildPolicies;
 pub use error::Error;
 pub use live::{Admitted, LiveOptions, admit_here, run};
 pub use program::{Periodic, Program};

@@ -18,7 +18,7 @@ use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
 use crate::bodies::body_of;
-use crate::children::child_schedulers;
+use crate::children::ChildPolicies;
 use crate::{Error, Progress, admit};
 
 /// How to run for real.
@@ -36,6 +36,8 @@ pub struct LiveOptions {
     pub source: String,
     /// Where relative paths of shared objects begin.
     pub base: PathBuf,
+    /// The program's own policies for schedulers that decide on their own supply.
+    pub policies: ChildPolicies,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
 }
@@ -94,6 +96,7 @@ pub fn run(
         .duration
         .or(system.run.duration)
         .ok_or(Error::NoDuration)?;
+    options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
     let admitted = admit_here(system)?;
     if !admitted.machine.admitted && !options.force {
@@ -215,7 +218,7 @@ fn platform_plans(
             shard: cpu.build(AnyHierarchy::new(cpu)).map_err(Error::Config)?,
             sink: recorder(cpu, frequency, duration)?,
             threads,
-            children: children(system, cpu),
+            children: children(system, cpu, &options.policies),
             resources: names_of_resources(system, cpu),
             arrivals: arrivals(system, cpu, frequency, seed),
         });
@@ -224,15 +227,9 @@ fn platform_plans(
 }
 
 /// The schedulers of a CPU that decide on their own supply.
-fn children(system: &System, cpu: &CpuPlan) -> Vec<ChildPlan> {
-    let codes = child_schedulers(cpu).into_iter();
-    let named = codes.map(|code| {
-        let plan = cpu.nodes.get(code.node().index().wrapping_sub(1));
-        let scheduler = plan.and_then(|plan| system.schedulers.get(plan.scheduler.index()));
-        let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
-        ChildPlan { name, code }
-    });
-    named.collect()
+fn children(system: &System, cpu: &CpuPlan, policies: &ChildPolicies) -> Vec<ChildPlan> {
+    let codes = policies.of(system, cpu).into_iter();
+    codes.map(|(name, code)| ChildPlan { name, code }).collect()
 }
 
 /// The resources of a CPU by their number there.

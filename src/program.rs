@@ -1,12 +1,13 @@
 //! Systems written in Rust: tasks with closures, admitted and run like those of a file.
 
+use punctual_kern::Policy;
 use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
 };
 use punctual_thread::{JobContext, Workloads};
 use punctual_trace::RunReport;
 
-use crate::{Error, LiveOptions, run};
+use crate::{ChildPolicies, Error, LiveOptions, run};
 
 /// A system in the making, with the closures that its tasks execute.
 ///
@@ -25,6 +26,7 @@ use crate::{Error, LiveOptions, run};
 pub struct Program {
     system: System,
     workloads: Workloads,
+    policies: ChildPolicies,
 }
 
 /// The timing of a periodic thread; see [`punctual_model::Class::Periodic`].
@@ -117,6 +119,17 @@ impl Program {
         self
     }
 
+    /// The scheduler `name`, which is to decide on its own supply, orders its threads by this
+    /// policy; see [`ChildPolicies::with`].
+    pub fn child_policy<P: Policy + Send + 'static>(
+        &mut self,
+        name: &str,
+        make: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> &mut Program {
+        self.policies = std::mem::take(&mut self.policies).with(name, make);
+        self
+    }
+
     /// The system so far, to be refined or asked about with [`crate::admit`].
     pub fn system_mut(&mut self) -> &mut System {
         &mut self.system
@@ -133,6 +146,7 @@ impl Program {
         };
         let options = LiveOptions {
             source: program_name(),
+            policies: self.policies,
             ..LiveOptions::default()
         };
         let log = run(&self.system, &options, &mut self.workloads, &mut |_| true)?;

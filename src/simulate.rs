@@ -10,7 +10,7 @@ use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
-use crate::children::child_schedulers;
+use crate::children::ChildPolicies;
 use crate::{Error, Progress, Verdict, admit};
 
 /// How to simulate.
@@ -24,6 +24,8 @@ pub struct SimOptions {
     pub faults: Faults,
     /// Name of the file or program, for the log.
     pub source: String,
+    /// The program's own policies for schedulers that decide on their own supply.
+    pub policies: ChildPolicies,
 }
 
 /// Runs a system in virtual time. Functions are executed, in the order in which their jobs
@@ -70,6 +72,7 @@ fn run_virtually(
         .duration
         .or(system.run.duration)
         .ok_or(Error::NoDuration)?;
+    options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
@@ -92,7 +95,14 @@ fn run_virtually(
         seed,
         faults: options.faults.clone(),
     };
-    let children = plan.cpus.iter().map(child_schedulers).collect();
+    let codes = |cpu| {
+        options
+            .policies
+            .of(system, cpu)
+            .into_iter()
+            .map(|(_, code)| code)
+    };
+    let children = plan.cpus.iter().map(|cpu| codes(cpu).collect()).collect();
     let outcome = punctual_sim::run_with_children(
         system,
         &plan,

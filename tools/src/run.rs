@@ -72,6 +72,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             .into_iter()
             .map(|f| (f.name.into(), f.value))
             .collect(),
+        ..LiveOptions::default()
     };
     let bar = Bar::new("run", flags.quiet);
     let log = punctual::run(

@@ -46,6 +46,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         seed: flags.seed,
         faults: faults::resolve(&args.faults, &description.system)?,
         source: description.origin().into(),
+        ..SimOptions::default()
     };
     let interrupt = Interrupt::listen()?;
     let promised = flags.promise(&args.file)?;

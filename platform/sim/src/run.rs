@@ -162,7 +162,8 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 /// Cost: O(events · (log threads + CPUs that exchange messages)).
 ///
 /// # Errors
-/// Too many CPUs, inputs that do not match, a resource across CPUs, or a plan that the core refuses.
+/// Too many CPUs, inputs that do not match, a resource across CPUs, or a plan that the core
+/// refuses.
 pub fn run<H: Hierarchy, S: Sink>(
     system: &System,
     plan: &Plan,
