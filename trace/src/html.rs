@@ -91,6 +91,21 @@ fn write_page(
     )?;
     tables::cpus(out, report)?;
     out.push_str("</section>\n");
+    composition(out, report)?;
+    if !report.machine.is_empty() {
+        section(out, "Machine", "")?;
+        tables::machine(out, report)?;
+        out.push_str("</section>\n");
+    }
+    writeln!(
+        out,
+        "<footer>{}</footer></main></body></html>",
+        Escaped(&clip(&report.tool, 120))
+    )
+}
+
+/// Schedulers below CPUs, and resources.
+fn composition(out: &mut String, report: &RunReport) -> std::fmt::Result {
     if !report.schedulers.is_empty() {
         section(
             out,
@@ -109,16 +124,7 @@ fn write_page(
         tables::resources(out, report)?;
         out.push_str("</section>\n");
     }
-    if !report.machine.is_empty() {
-        section(out, "Machine", "")?;
-        tables::machine(out, report)?;
-        out.push_str("</section>\n");
-    }
-    writeln!(
-        out,
-        "<footer>{}</footer></main></body></html>",
-        Escaped(&clip(&report.tool, 120))
-    )
+    Ok(())
 }
 
 fn section(out: &mut String, title: &str, remark: &str) -> std::fmt::Result {

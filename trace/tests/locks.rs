@@ -9,7 +9,8 @@ use punctual_model::{
     Scheduler, SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Use,
     Work,
 };
-use punctual_trace::{Cause, Log, Record, Records, Rule, RunReport, check};
+use punctual_policy::AnyHierarchy;
+use punctual_trace::{Cause, Log, Record, Records, Rule, RunReport, check, replay, text};
 
 const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
 
@@ -365,4 +366,19 @@ fn a_miss_names_the_lock_and_its_holder_or_the_supply_that_lacked() {
             .to_string()
             .contains("scheduler first on 0: fixed-priority, deferrable 2ms in 8ms")
     );
+}
+
+#[test]
+fn a_run_with_locks_is_written_read_and_run_again() {
+    for log in [
+        assert_lawful(&sharing(EDF, Protocol::StackResource), 3),
+        assert_lawful(&across(ServerKind::Sporadic, AtBudgetEnd::CheckFirst), 2),
+    ] {
+        let mut bytes = Vec::new();
+        text::write(&log, &mut bytes).expect("memory takes it");
+        let again = text::read(&mut bytes.as_slice()).expect("what was written");
+        assert_eq!(again, log);
+        let stats = replay(&again, AnyHierarchy::new).expect("the same again");
+        assert!(stats.decisions > 300, "{stats:?}");
+    }
 }

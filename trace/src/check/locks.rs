@@ -77,6 +77,10 @@ impl Locks {
         let mut claims: Vec<Claim> = Vec::new();
         for (thread, declared) in &plan.uses {
             let thread = *thread as usize;
+            let known = declared.resource as usize;
+            if thread >= plan.threads.len() || known >= plan.resources.len() {
+                continue;
+            }
             let known = |c: &&mut Claim| c.thread == thread && c.plan.resource == declared.resource;
             match claims.iter_mut().find(known) {
                 // A second declaration widens the first.
