@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FIXED, missing, overrunning, rich, simulate, two_tasks};
+use common::{FIXED, composed, missing, overrunning, rich, simulate, two_tasks};
 use punctual_kern::{ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, MissingCause, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
@@ -372,35 +372,49 @@ fn a_log_read_again_is_the_log_that_was_written() {
     assert_eq!(written(&again), bytes);
 }
 
-#[test]
-fn no_damage_to_a_log_makes_the_reader_panic() {
-    let bytes = written(&simulate(&two_tasks(), 40, 1, missing(500, 7)));
-    let mut random = Random(3);
-    let mut refused = 0;
-    for _ in 0..4_000 {
-        let mut damaged = bytes.clone();
-        for _ in 0..=random.below(3) {
-            let at = random.below(damaged.len());
-            match random.below(4) {
-                0 => damaged[at] = u8::try_from(random.below(256)).unwrap(),
-                1 => damaged.truncate(at.max(1)),
-                2 => drop(damaged.drain(at..(at + random.below(30)).min(damaged.len()))),
-                _ => damaged.insert(at, random.pick(b"0129- \n:@+=x")),
-            }
-            if damaged.is_empty() {
-                damaged.push(b'x');
-            }
+/// Reads `bytes` with a few random changes; what can be read is used in every way that this crate
+/// has.
+fn damage(bytes: &[u8], random: &mut Random) -> bool {
+    let mut damaged = bytes.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(damaged.len());
+        match random.below(4) {
+            0 => damaged[at] = u8::try_from(random.below(256)).unwrap(),
+            1 => damaged.truncate(at.max(1)),
+            2 => drop(damaged.drain(at..(at + random.below(30)).min(damaged.len()))),
+            _ => damaged.insert(at, random.pick(b"0129- \n:@+=x")),
         }
-        match text::read(&mut damaged.as_slice()) {
-            Err(error) => {
-                refused += 1;
-                assert!(error.line >= 1 && !error.message.is_empty());
-            }
-            // Damage can make another meaningful log; using it must not panic either.
-            Ok(log) => drop(punctual_trace::RunReport::new(&log).to_string()),
+        if damaged.is_empty() {
+            damaged.push(b'x');
         }
     }
-    assert!(refused > 1_000, "only {refused} damaged logs were refused");
+    match text::read(&mut damaged.as_slice()) {
+        Err(error) => {
+            assert!(error.line >= 1 && !error.message.is_empty());
+            true
+        }
+        // Damage can make another meaningful log; using it must not panic either.
+        Ok(log) => {
+            drop(punctual_trace::RunReport::new(&log).to_string());
+            drop(punctual_trace::check(&log));
+            drop(punctual_trace::html::page(&log));
+            false
+        }
+    }
+}
+
+#[test]
+fn no_damage_to_a_log_makes_the_reader_panic() {
+    let logs = [
+        simulate(&two_tasks(), 40, 1, missing(500, 7)),
+        simulate(&composed(), 60, 1, missing(500, 7)),
+    ];
+    let mut random = Random(3);
+    for log in &logs {
+        let bytes = written(log);
+        let refused = (0..4_000).filter(|_| damage(&bytes, &mut random)).count();
+        assert!(refused > 1_000, "only {refused} damaged logs were refused");
+    }
 }
 
 #[test]
