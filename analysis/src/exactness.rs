@@ -213,14 +213,30 @@ impl<'a> Doubts<'a> {
         while let Some(scheduler) = at.filter(|s| s.supply == punctual_model::Supply::Shared) {
             let siblings = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
             let mut siblings = siblings.filter(|t| t.scheduler == scheduler.parent);
-            if let Some(task) = siblings.find(|t| t.priority == scheduler.priority) {
+            let task = siblings.find(|t| t.priority == scheduler.priority);
+            let other = all.iter().find(|s| {
+                let beside = (s.cpu, s.parent) == (scheduler.cpu, scheduler.parent);
+                beside && s.name != scheduler.name && s.priority == scheduler.priority
+            });
+            if let Some(name) = task.map(|t| &t.name).or(other.map(|s| &s.name)) {
                 doubts.push(format!(
-                    "{} has the same priority as the scheduler {} beside it, and is taken to go \
-                     first",
-                    task.name, scheduler.name
+                    "{name} has the same priority as the scheduler {} beside it, and is taken to \
+                     go first",
+                    scheduler.name
                 ));
             }
             at = scheduler.parent.and_then(|id| all.get(id.index()));
+        }
+        let mut here = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
+        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        if let Some(task) =
+            here.find(|t| !t.uses.is_empty() && (edf || !t.non_preemptive.is_zero()))
+        {
+            doubts.push(format!(
+                "a section of {} is taken to begin at the very instant of a release, and to follow \
+                 another at once",
+                task.name
+            ));
         }
         let from_work = |t: &Taking| matches!(t.source, Source::Work(_));
         let elsewhere = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);

@@ -14,6 +14,9 @@ pub(crate) struct Blocker {
     pub(crate) lead: u64,
     /// How long the section is.
     pub(crate) length: u64,
+    /// How much before the others are released it begins: a tick for a section that opens its job,
+    /// for at the same instant the others are dispatched; nothing for a lock, which is taken first.
+    pub(crate) ahead: u64,
 }
 
 /// How far a release may lie behind its arrival when the platform feeds it.
@@ -46,7 +49,7 @@ pub(crate) fn common_instant(system: &System, blocker: Option<Blocker>) -> u64 {
     let latest = |all: &mut dyn Iterator<Item = u64>| all.max().unwrap_or(0);
     let jitter = latest(&mut system.tasks.iter().map(fed_jitter));
     let phase = latest(&mut system.tasks.iter().map(|t| t.phase.ticks()));
-    jitter + phase + blocker.map_or(0, |b| b.lead + 1)
+    jitter + phase + blocker.map_or(0, |b| b.lead + b.ahead)
 }
 
 /// Who is to be released when; of each group one task, which takes the others along.
@@ -54,7 +57,7 @@ pub(crate) fn common_instant(system: &System, blocker: Option<Blocker>) -> u64 {
 pub(crate) struct Alignment {
     /// The common instant, at least [`common_instant`].
     pub(crate) at: u64,
-    /// Whose section has begun one tick before.
+    /// Whose section has begun.
     pub(crate) blocker: Option<Blocker>,
     /// The task that it is all about, and how much later than the others it is released.
     pub(crate) own: Option<(usize, u64)>,
@@ -75,10 +78,14 @@ impl Alignment {
 
     fn apply_to_groups(self, system: &mut System, groups: &[usize]) {
         let count = system.tasks.len();
-        let chosen = self.own.map(|own| own.0);
-        let chosen = [chosen, self.blocker.map(|b| b.task)].into_iter().flatten();
+        let own = self.own.map(|own| own.0);
+        let chosen = [own, self.blocker.map(|b| b.task)].into_iter().flatten();
+        // Of a group across CPUs, those count that contend with the task in question.
+        let cpu = own.map(|own| system.tasks[own].cpu);
+        let (near, far): (Vec<_>, Vec<_>) =
+            (0..count).partition(|&t| Some(system.tasks[t].cpu) == cpu);
         let mut moved = vec![false; count];
-        for anchor in chosen.chain(0..count) {
+        for anchor in chosen.chain(near).chain(far) {
             if moved[anchor] {
                 continue;
             }
@@ -96,7 +103,7 @@ impl Alignment {
 
     fn release(self, task: usize) -> u64 {
         match (self.blocker, self.own) {
-            (Some(blocker), _) if blocker.task == task => self.at.saturating_sub(1 + blocker.lead),
+            (Some(b), _) if b.task == task => self.at.saturating_sub(b.ahead + b.lead),
             (_, Some((own, offset))) if own == task => self.at + offset,
             _ => self.at,
         }
@@ -130,22 +137,24 @@ pub(crate) fn blockers(system: &System, own: usize) -> Vec<Blocker> {
         }
         let whole = matches!(policy, PolicyKind::FixedPriority { preemptive: false });
         let wcet = task.class.budget().map_or(0, |w| w.ticks());
+        let protected = task.non_preemptive.ticks();
         let section = if whole {
-            wcet
+            wcet.max(protected)
         } else {
-            task.non_preemptive.ticks()
+            protected
         };
         if section > 1 {
             found.push(Blocker {
                 task: index,
                 lead: 0,
                 length: section,
+                ahead: 1,
             });
         }
         found.extend(locked(task, index));
     }
     found.sort_by_key(|b| std::cmp::Reverse(b.length));
-    found.truncate(3);
+    found.truncate(6);
     found
 }
 
@@ -165,11 +174,14 @@ fn locked(task: &Task, index: usize) -> Vec<Blocker> {
     let mut found = Vec::new();
     for length in outer {
         before += part;
-        found.push(Blocker {
-            task: index,
-            lead: before,
-            length,
-        });
+        for ahead in [1, 0] {
+            found.push(Blocker {
+                task: index,
+                lead: before,
+                length,
+                ahead,
+            });
+        }
         before += length;
     }
     found

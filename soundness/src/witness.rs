@@ -136,7 +136,7 @@ fn candidates(system: &System) -> Vec<Option<Blocker>> {
     let mut all: Vec<Blocker> = (0..system.tasks.len())
         .flat_map(|own| blockers(system, own))
         .collect();
-    all.sort_by_key(|b| (b.task, b.lead));
+    all.sort_by_key(|b| (b.task, b.lead, b.ahead));
     all.dedup();
     all.into_iter().map(Some).collect()
 }
