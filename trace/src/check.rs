@@ -50,7 +50,8 @@ pub enum Rule {
     SupplyRespected,
     /// In a slot runs its owner alone, and nobody between slots.
     SlotRespected,
-    /// A resource has one exclusive holder, or readers, or nobody; locked by who declared and asked.
+    /// A resource has one exclusive holder, or readers, or nobody; locked by who declared and
+    /// asked.
     LocksExclude,
     /// Nobody waits for what is free, nor for supply that is there.
     LocksPassOn,

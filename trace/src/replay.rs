@@ -82,8 +82,9 @@ impl fmt::Display for Divergence {
 
 impl std::error::Error for Divergence {}
 
-/// Feeds the events of every CPU to a shard built from the plan, with the hierarchy that `make_hierarchy`
-/// gives, and compares. A log that was cut is compared as far as it goes. O(records · log threads).
+/// Feeds the events of every CPU to a shard built from the plan, with the hierarchy that
+/// `make_hierarchy` gives, and compares. A log that was cut is compared as far as it goes.
+/// O(records · log threads).
 ///
 /// # Errors
 /// The first difference.

@@ -1,7 +1,7 @@
 //! What the changes of a thread do to what is known of it.
 
 use punctual_kern::{Event, Outcome, TraceEvent, WakeCause};
-use punctual_model::{Class, Work};
+use punctual_model::{Class, Span, Work};
 
 use super::Rule;
 use super::cpu::CpuCheck;
@@ -68,7 +68,8 @@ impl CpuCheck<'_> {
             T::Completed { .. } => self.completed(thread, change),
             T::Moved { home, .. } => self.moved(thread, home),
             T::Replenished { budget, .. } => {
-                let since = self.threads[thread].granted_at(self.now, self.entered);
+                let armed = self.now.saturating_sub(Span::from_ticks(self.lateness()));
+                let since = self.threads[thread].granted_at((armed, self.now), self.entered);
                 self.replenished(thread, budget.ticks());
                 if self.threads[thread].ready {
                     self.requeue(thread);

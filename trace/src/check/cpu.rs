@@ -184,7 +184,11 @@ impl<'a> CpuCheck<'a> {
                         self.forget_answer(queue);
                         self.stir(queue);
                     } else if self.threads[thread].is_budgeted() {
-                        self.nodes[queue].order.give_way(Entity::Thread(id));
+                        let late = self.lateness() > 0;
+                        let order = &mut self.nodes[queue].order;
+                        order.give_way(Entity::Thread(id));
+                        // Whether before or after what was due before it, no record shows.
+                        order.unsure |= late && order.turns.len() > 1;
                     }
                 }
             }

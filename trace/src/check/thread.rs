@@ -55,8 +55,8 @@ pub(super) struct Thread {
     pub(super) blocker: Option<usize>,
     /// Below all real-time work.
     pub(super) background: bool,
-    /// It counts below all real-time work, by its own or by lent urgency, which was this when it was
-    /// queued.
+    /// It counts below all real-time work, by its own or by lent urgency, which was this when it
+    /// was queued.
     pub(super) low: bool,
     pub(super) standing: Option<Standing>,
     /// The lock that it asked for and has not got.
@@ -165,8 +165,8 @@ impl Thread {
         }
     }
 
-    /// Since when the job that starts in an entry of this event has wanted to run: since its arrival
-    /// if the clock has just released it, however late.
+    /// Since when the job that starts in an entry of this event has wanted to run: since its
+    /// arrival if the clock has just released it, however late.
     pub(super) fn since(&self, now: Instant, event: Option<Event>) -> Instant {
         let arrived = matches!(event, Some(Event::Arrive { thread, .. }) if thread == self.id);
         let current = self.current.as_ref().map(|current| current.job);
@@ -191,7 +191,12 @@ impl Thread {
 
     /// The instant of the release that grants a budget at `now`: by the clock the first after the
     /// entry before, else the one that was waited for.
-    pub(super) fn granted_at(&mut self, now: Instant, entered: Instant) -> Instant {
+    /// It was due between `armed` and `now`.
+    pub(super) fn granted_at(
+        &mut self,
+        (armed, now): (Instant, Instant),
+        entered: Instant,
+    ) -> Instant {
         if !self.throttled {
             // It takes what releases granted before.
             return now;
@@ -201,7 +206,7 @@ impl Thread {
             if self.open.back().is_some_and(|job| job.released == now) {
                 return now;
             }
-            let at = awaited.unwrap_or(now).min(now);
+            let at = awaited.unwrap_or(now).clamp(armed, now);
             self.take_place(at);
             self.last_seen = (at, at);
             return at;
@@ -216,7 +221,7 @@ impl Thread {
             _ => 0,
         };
         let at = first.saturating_add(Span::from_ticks(passed.saturating_mul(period)));
-        let at = at.min(now);
+        let at = at.clamp(armed, now);
         // Also where no release comes any more.
         if at > self.last_seen.1 {
             self.last_seen = (at, at);

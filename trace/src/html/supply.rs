@@ -1,4 +1,4 @@
-//! Supply and locks in the timeline: slots, budgets that are used up, resources held and waited for.
+//! Supply and locks in the timeline: slots, budgets used up, resources held.
 
 use std::fmt::{self, Write};
 
