@@ -1,5 +1,4 @@
-//! Random histories of random trees: whatever is asked, the checker finds nothing wrong with what
-//! the core does, and the log runs again.
+//! Random histories of random trees: the checker accuses nobody, and the log runs again.
 
 mod common;
 

@@ -161,11 +161,11 @@ impl Budget {
         let ticks = passed.saturating_mul(self.period().ticks());
         self.start = self.start.saturating_add(Span::from_ticks(ticks));
         self.debt = self.debt.saturating_sub(self.full().saturating_mul(unseen));
-        self.refill();
+        self.grant();
         true
     }
 
-    fn refill(&mut self) {
+    fn grant(&mut self) {
         self.left = self.full().saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.full());
         self.used = 0;
@@ -178,7 +178,7 @@ impl Budget {
         let later = Span::from_ticks(whole.saturating_mul(self.period().ticks()));
         self.deadline = deadline.saturating_add(later);
         self.debt -= whole * self.full();
-        self.refill();
+        self.grant();
     }
 
     fn lose(&mut self) {
