@@ -267,8 +267,8 @@ fn horizon(case: &Case) -> Checked<Option<u64>> {
     })
 }
 
-/// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ + Jᵢ − Dᵢ) + takings + blocking)
-/// / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
+/// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ +
+/// Jᵢ − Dᵢ) + takings + blocking) / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
 fn linear_horizon(case: &Case) -> Option<u64> {
     const ONE: u128 = 1 << 40;
     let mut utilization = 0_u128;

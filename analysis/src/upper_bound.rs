@@ -14,8 +14,8 @@
 //! 1. Those of the response-time analysis (`fixed_priority`), on a dedicated processor.
 //! 2. Shares are rounded up to 2⁻⁴⁰, so nothing is in time by rounding.
 //!
-//! Source: Bini, Nguyen, Richard and Baruah, IEEE Transactions on Computers 2009, Theorem 1, without
-//! its refinement of C to C·(1 − U), and with jitter and blocking.
+//! Source: Bini, Nguyen, Richard and Baruah, IEEE Transactions on Computers 2009, Theorem 1,
+//! without its refinement of C to C·(1 − U), and with jitter and blocking.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -3,18 +3,19 @@
 //! Two ways to make a system:
 //!
 //! * [`SetPlan::draw`]: a *task set* for acceptance studies. How many tasks, which utilization, and
-//!   by which published generator: UUniFast-discard, random fixed sum, or the WATERS 2015 statistics
-//!   of a real engine control unit.
+//!   by which published generator: UUniFast-discard, random fixed sum, or the WATERS 2015
+//!   statistics of a real engine control unit.
 //! * [`Mix::draw`]: a *whole system* for soundness runs. Every feature of the model with a
-//!   probability of its own; what it draws is a system that means something, mostly not an easy one.
+//!   probability of its own; what it draws is a system that means something, mostly not an easy
+//!   one.
 //!
-//! What this crate decides: shapes and numbers. What it does not know: whether a system is feasible,
-//! how it is analysed, and who runs it.
+//! What this crate decides: shapes and numbers. What it does not know: whether a system is
+//! feasible, how it is analysed, and who runs it.
 //!
 //! **The same seed makes the same system on every machine.** The random numbers are counted, not
 //! kept ([`Random`]), and powers and logarithms come from a library in Rust (`libm`), because those
-//! of C libraries differ in their last bit. A study can therefore be cut into shards that never talk
-//! to each other, and a failure is a seed and a commit.
+//! of C libraries differ in their last bit. A study can therefore be cut into shards that never
+//! talk to each other, and a failure is a seed and a commit.
 //!
 //! # Examples
 //!

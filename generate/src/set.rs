@@ -154,9 +154,9 @@ impl SetPlan {
     }
 }
 
-/// The set on one CPU under `policy`: periodic tasks `t0`, `t1`, ... released together, the one with
-/// the shorter deadline at the higher priority (deadline-monotonic; equal ones share a priority, and
-/// the order in the set decides). O(n log n).
+/// The set on one CPU under `policy`: periodic tasks `t0`, `t1`, ... released together, the one
+/// with the shorter deadline at the higher priority (deadline-monotonic; equal ones share a
+/// priority, and the order in the set decides). O(n log n).
 pub fn one_cpu(rows: &[Row], policy: PolicyKind) -> System {
     let mut deadlines: Vec<Span> = rows.iter().map(|row| row.relative_deadline).collect();
     deadlines.sort_unstable();

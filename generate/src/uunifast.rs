@@ -1,9 +1,10 @@
 //! UUniFast and UUniFast-discard: shares that sum up to a total, none favoured.
 //!
 //! Sources: E. Bini and G. Buttazzo, "Measuring the performance of schedulability tests", Real-Time
-//! Systems 30 (2005), §3 (UUniFast); R. Davis and A. Burns, "Improved priority assignment for global
-//! fixed priority pre-emptive scheduling in multiprocessor real-time systems", Real-Time Systems 47
-//! (2011), §5.2 (discard sets with a share above the limit, so that totals above one stay uniform).
+//! Systems 30 (2005), §3 (UUniFast); R. Davis and A. Burns, "Improved priority assignment for
+//! global fixed priority pre-emptive scheduling in multiprocessor real-time systems", Real-Time
+//! Systems 47 (2011), §5.2 (discard sets with a share above the limit, so that totals above one
+//! stay uniform).
 
 use crate::error::GenerateError;
 use crate::random::Random;

@@ -183,8 +183,8 @@ fn runnables_have_the_published_shares_means_and_ranges() {
                 .all(|us| (least - 0.001..=most + 0.001).contains(us))
         );
         let found = mean(of_row.iter().copied());
-        let variance = mean(of_row.iter().map(|us| (us - found).powi(2)));
-        let tolerance = 5.0 * (variance / count).sqrt() + 0.001;
+        let spread = mean(of_row.iter().map(|us| (us - found).powi(2)));
+        let tolerance = 5.0 * (spread / count).sqrt() + 0.001;
         assert!(
             (found - average).abs() < tolerance,
             "{} ms: mean {found} us where {average} is published",

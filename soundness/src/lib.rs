@@ -8,10 +8,10 @@
 //! ```
 //!
 //! For every system drawn, [`Judge`] asks the analysis and then tries to prove it wrong: it
-//! simulates the system from the critical situation of each task, from a common release, from random
-//! phases, with worst-case and with shorter execution; small systems from every combination of
-//! phases. A deadline missed or a bound exceeded is a [`Violation`]; so is an exact refusal whose
-//! witness misses nothing.
+//! simulates the system from the critical situation of each task, from a common release, from
+//! random phases, with worst-case and with shorter execution; small systems from every combination
+//! of phases. A deadline missed or a bound exceeded is a [`Violation`]; so is an exact refusal
+//! whose witness misses nothing.
 //!
 //! What it shares with what it judges: the words of the model, and nothing else. The schedules are
 //! those that `kern` really makes, read from the log of a run. That a wrong analysis would be found

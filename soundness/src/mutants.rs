@@ -1,7 +1,7 @@
 //! Analyses that are wrong on purpose: a soundness run that does not find them proves nothing.
 //!
-//! Each makes one of the classic mistakes. Most change the system before they ask the real analysis,
-//! so that nothing in the analysis knows of them.
+//! Each makes one of the classic mistakes. Most change the system before they ask the real
+//! analysis, so that nothing in the analysis knows of them.
 
 use punctual_analysis::AnalysisError;
 use punctual_generate::Feature;

@@ -12,8 +12,9 @@ use punctual_spec::fuzz;
 /// Rounds between two looks at the clock.
 const BATCH: u64 = 256;
 
-/// Folders of files to mutate. Most mutations break a file, and there are many files that are broken
-/// already: the valid ones count several times, so that what follows reading is reached, too.
+/// Folders of files to mutate. Most mutations break a file, and there are many files that are
+/// broken already: the valid ones count several times, so that what follows reading is reached,
+/// too.
 const CORPUS: [(&str, usize); 3] = [
     ("../examples", 8),
     ("tests/valid", 16),
@@ -36,9 +37,9 @@ fn main() -> ExitCode {
     };
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut texts = Vec::new();
-    for (folder, weight) in CORPUS {
+    for (folder, times) in CORPUS {
         let files = files(&workspace.join(folder));
-        texts.extend(std::iter::repeat_n(files, weight).flatten());
+        texts.extend(std::iter::repeat_n(files, times).flatten());
     }
     let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
     if options.show {

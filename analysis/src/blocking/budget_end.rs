@@ -1,12 +1,12 @@
 //! Sections and budgets: what a holder does when its server's budget ends, and what that costs
 //!
-//! * *Overrun* with payback (Davis and Burns 2006, §4.2): a holder goes on to the end of its section,
-//!   at most its declared length beyond the budget; the next budget is so much shorter. Beside the
-//!   server, that is one more section once in a busy window; below it, so much of the supply was
-//!   used up before the window began.
+//! * *Overrun* with payback (Davis and Burns 2006, §4.2): a holder goes on to the end of its
+//!   section, at most its declared length beyond the budget; the next budget is so much shorter.
+//!   Beside the server, that is one more section once in a busy window; below it, so much of the
+//!   supply was used up before the window began.
 //! * *Check first* (after SIRAP: Behnam, Shin, Nolte and Nolin 2007): a section that does not fit
-//!   waits for the next budget with its task. Others may use that one first, so that it does not fit
-//!   again: in every period as much as the longest section, less one tick, may be of no use.
+//!   waits for the next budget with its task. Others may use that one first, so that it does not
+//!   fit again: in every period as much as the longest section, less one tick, may be of no use.
 //!
 //! # Assumptions
 //! 1. When a budget ends, every task below may be in one section, and each goes on to its end; only

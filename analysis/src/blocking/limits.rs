@@ -17,7 +17,8 @@ use crate::verdict::{Refusal, Subject};
 
 type Node = (CpuId, Option<SchedulerId>);
 
-/// A refusal for the first user of every resource that nothing bounds. O(resources · tasks · depth).
+/// A refusal for the first user of every resource that nothing bounds. O(resources · tasks ·
+/// depth).
 pub(crate) fn refusals(system: &System) -> Vec<Refusal> {
     let ids = (0_u16..).map(ResourceId);
     let found = ids.zip(&system.resources).filter_map(|(id, resource)| {

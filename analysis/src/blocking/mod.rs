@@ -133,7 +133,8 @@ impl Locks {
         })
     }
 
-    /// The sections of one node of the tree. O(tasks · sections · depth), nothing without resources.
+    /// The sections of one node of the tree. O(tasks · sections · depth), nothing without
+    /// resources.
     pub(crate) fn of_node(
         system: &System,
         (cpu, node): (CpuId, Option<SchedulerId>),

@@ -26,8 +26,8 @@
 //!   back T after it was there; T where the bounded list may have to merge: while there is work it
 //!   merges at most once, at the beginning, and nothing moves past T after the last use before.
 //!
-//! Where a holder of a lock may overrun a budget and pay back from the next (`blocking`), so much of
-//! the supply was used before the window began.
+//! Where a holder of a lock may overrun a budget and pay back from the next (`blocking`), so much
+//! of the supply was used before the window began.
 //!
 //! # Assumptions
 //! 1. R ≤ T: shown at the parent, else there is no such supply.

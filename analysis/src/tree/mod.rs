@@ -18,8 +18,8 @@
 //!    Where holders may overrun its budget, they do so once in a window (`blocking`).
 //! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of
 //!    slots exactly; from a budget, the time between the slots is taken like any other taking.
-//! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to wait
-//!    for everything else of its parent.
+//! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to
+//!    wait for everything else of its parent.
 
 mod server;
 mod slots;

@@ -145,8 +145,8 @@ impl Walk<'_> {
 }
 
 /// How late the first parts of a budget come: under preemptive priorities their own responses
-/// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late as
-/// its last unit; where the lateness has too many steps, some are counted as late as the next.
+/// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late
+/// as its last unit; where the lateness has too many steps, some are counted as late as the next.
 fn steps(case: &Case, place: usize, usable: u64) -> Checked<Vec<Lateness>> {
     let mut steps = Vec::new();
     if case.policy != PREEMPTIVE || usable <= 1 {

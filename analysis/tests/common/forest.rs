@@ -2,11 +2,15 @@
 //!
 //! One CPU. It shares no code with the analysis nor with the scheduler.
 
+mod budget;
+
 use std::collections::BTreeMap;
 
 use punctual_model::{
     AtBudgetEnd, Mode, PolicyKind, Protocol, SchedulerId, ServerKind, Supply, System,
 };
+
+use budget::Budget;
 
 /// A section of a job: from so much execution to so much, and which of its task's uses it is.
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +53,6 @@ struct Job {
     parked: bool,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Budget {
-    left: i64,
-    deadline: u64,
-    pieces: Vec<(u64, i64)>,
-    awake: bool,
-}
-
 pub(crate) struct Forest<'a> {
     system: &'a System,
     feed: &'a Feed,
@@ -64,8 +60,6 @@ pub(crate) struct Forest<'a> {
     budgets: Vec<Budget>,
     now: u64,
 }
-
-const MOST_PIECES: usize = 8;
 
 /// The longest response of each task among the jobs that complete.
 pub(crate) fn longest_responses(system: &System, feed: &Feed) -> Vec<u64> {
@@ -583,38 +577,6 @@ impl Forest<'_> {
             for other in &mut self.jobs {
                 other.waits = false;
             }
-        }
-    }
-}
-
-impl Budget {
-    /// Activation: what may be used is used from now on.
-    fn ripen(&mut self, now: u64, work: bool) {
-        if work && !self.awake {
-            let ripe: i64 = self.pieces.iter().filter(|p| p.0 <= now).map(|p| p.1).sum();
-            self.pieces.retain(|p| p.0 > now);
-            if ripe > 0 {
-                self.pieces.insert(0, (now, ripe));
-            }
-        }
-        self.left = self.pieces.iter().filter(|p| p.0 <= now).map(|p| p.1).sum();
-    }
-
-    fn take(&mut self, period: u64) {
-        let at = self.pieces[0].0 + period;
-        self.pieces[0].1 -= 1;
-        match self.pieces.iter_mut().skip(1).find(|p| p.0 == at) {
-            Some(piece) => piece.1 += 1,
-            None => self.pieces.push((at, 1)),
-        }
-        if self.pieces[0].1 == 0 {
-            self.pieces.remove(0);
-        }
-        self.pieces.sort_unstable();
-        if self.pieces.len() > MOST_PIECES {
-            let last = self.pieces.len() - 1;
-            let amount = self.pieces.remove(last - 1).1;
-            self.pieces[last - 1].1 += amount;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Whole random systems: every feature of the model with a probability of its own.
 //!
 //! A system begins as independent periodic tasks on one CPU. Then each feature is drawn, and the
-//! drawn ones are applied one after the other in the order of [`Feature::ALL`]; each is one function
-//! that changes some of the tasks. What comes out means something (`System::validate` accepts it)
-//! and is seldom easy.
+//! drawn ones are applied one after the other in the order of [`Feature::ALL`]; each is one
+//! function that changes some of the tasks. What comes out means something (`System::validate`
+//! accepts it) and is seldom easy.
 
 mod base;
 mod feature;

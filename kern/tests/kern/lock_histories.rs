@@ -1,5 +1,6 @@
-//! Random histories with locks: invariants at every exit, and who runs against an oracle that
-//! follows the chains of waiters by itself.
+//! Random histories with locks, with invariants at every exit.
+//!
+//! Who runs is held against an oracle that follows the chains of waiters by itself.
 
 use punctual_kern::{Event, Next, Refusal, ResourcePlan, State, TraceEvent, UsePlan};
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Span, ThreadId, Work};

@@ -2,8 +2,8 @@
 //!
 //! The rival is the `response-time-analysis` crate (Brandenburg), whose tests Prosa proves. Both
 //! answer the same question of the same set in the same process: is every response within its
-//! deadline? Where the rival takes too long for a whole set it is asked about some of its tasks, and
-//! its time is scaled up; the table says so. Sets on which the answers differ are a failure.
+//! deadline? Where the rival takes too long for a whole set it is asked about some of its tasks,
+//! and its time is scaled up; the table says so. Sets on which the answers differ are a failure.
 #![forbid(unsafe_code)]
 
 use std::io::Write;

@@ -1,4 +1,6 @@
-//! The shares over the utilization, as a drawing: a panel per generator and size, a line per policy.
+//! The shares over the utilization, as a drawing.
+//!
+//! A panel per generator and size, a line per policy.
 
 use std::fmt::Write;
 use std::path::Path;
