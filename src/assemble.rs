@@ -2,26 +2,55 @@
 
 use crate::Error;
 use punctual_analysis::Verdict;
-use punctual_kern::{CpuPlan, Plan};
-use punctual_model::{Frequency, Instant, Span, System};
+use punctual_kern::{CpuPlan, Grant, Plan};
+use punctual_model::{Frequency, Instant, PolicyKind, Span, System};
 use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, Recorder, TaskInfo};
 
 /// Records of one CPU never take more memory than this; a longer run is recorded up to there, and
 /// says so.
 const MAX_RECORDER_BYTES: u64 = 1 << 30;
 
-/// Room for the records of a run: what its jobs make, half as much again, and a floor.
+/// Bytes that an entry with a change or two takes.
+const BYTES_PER_ENTRY: u64 = 128;
+
+/// Most that is reserved for what supply makes: much of it is never written, since slots that
+/// nobody wants and budgets that nobody uses make no entries.
+const MAX_SUPPLY_BYTES: u64 = 1 << 27;
+
+/// Entries that slots and budgets can make, whatever the jobs do.
+fn supply_entries(cpu: &CpuPlan, ticks: u64) -> u64 {
+    let times = |period: Span, each: u64| (ticks / period.ticks().max(1) + 1).saturating_mul(each);
+    let policies = cpu.nodes.iter().map(|node| node.policy).chain([cpu.policy]);
+    let slots = policies.map(|policy| match policy {
+        // Each slot begins and ends, whoever is ready.
+        PolicyKind::Tdm { frame, .. } => times(frame, 2 * cpu.slots.len() as u64),
+        _ => 0,
+    });
+    let budgets = cpu.nodes.iter().map(|node| match node.terms.supply {
+        Grant::Server(server) => times(server.period, 4),
+        Grant::Shared | Grant::Slots => 0,
+    });
+    slots.chain(budgets).fold(0, u64::saturating_add)
+}
+
+/// Room for the records of a run: what its jobs and its supply make, half as much again, and a
+/// floor.
 fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize {
     let ticks = frequency.ticks_up(duration.ticks());
-    let jobs = cpu.threads.iter().map(|(_, constraint)| {
-        let separation = constraint.class.min_separation();
-        separation.map_or(1, |s| ticks / s.ticks().max(1) + 1)
-    });
+    let jobs = (0_u32..)
+        .zip(&cpu.threads)
+        .map(|(thread, (_, constraint))| {
+            let separation = constraint.class.min_separation();
+            let jobs = separation.map_or(1, |s| ticks / s.ticks().max(1) + 1);
+            let uses = cpu.uses.iter().filter(|(of, _)| *of == thread).count() as u64;
+            let typical = Recorder::TYPICAL_BYTES_PER_JOB as u64;
+            // A section is locked, perhaps waited for, and unlocked.
+            jobs.saturating_mul(typical + 3 * uses * BYTES_PER_ENTRY)
+        });
     let jobs = jobs.fold(0_u64, u64::saturating_add);
-    let bytes = jobs
-        .saturating_mul(Recorder::TYPICAL_BYTES_PER_JOB as u64)
-        .saturating_mul(3)
-        / 2;
+    let supply = supply_entries(cpu, ticks).saturating_mul(BYTES_PER_ENTRY);
+    let supply = supply.min(MAX_SUPPLY_BYTES);
+    let bytes = jobs.saturating_add(supply).saturating_mul(3) / 2;
     usize::try_from(bytes.saturating_add(1 << 20).min(MAX_RECORDER_BYTES)).unwrap_or(usize::MAX)
 }
 
