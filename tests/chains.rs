@@ -179,7 +179,7 @@ fn no_effect_takes_longer_along_a_chain_than_its_bound() {
                 jitter: true,
                 ..Faults::default()
             },
-            source: String::new(),
+            ..SimOptions::default()
         };
         let log = simulate(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
         let seen = longest(&jobs(&log, system.tasks.len()), &chain);

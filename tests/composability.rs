@@ -16,6 +16,8 @@ use punctual_trace::{Log, Record};
 
 const FRAME_US: u64 = 1_000;
 const RUN: Span = Span::from_ms(200);
+/// Applications drawn; without optimization a tenth of the time must do.
+const SEEDS: u64 = if cfg!(debug_assertions) { 12 } else { 60 };
 
 struct Dice(u64);
 
@@ -217,7 +219,7 @@ fn observed(system: &System, faults: Faults, tasks: usize) -> String {
 }
 
 fn neighbours_are_not_seen(cache_delay: Work) {
-    for seed in 0..60 {
+    for seed in 0..SEEDS {
         let system = application(&mut Dice(seed));
         let tasks = system.tasks.len();
         let mut alone = None;

@@ -142,7 +142,7 @@ fn observe(system: &System, seed: u64) -> (HashMap<u32, u64>, bool) {
             jitter: true,
             ..Faults::default()
         },
-        source: String::new(),
+        ..SimOptions::default()
     };
     let log = simulate(system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
     responses(&log)

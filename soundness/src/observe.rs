@@ -43,7 +43,7 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
         duration: Some(look.duration),
         seed: Some(look.seed),
         faults: look.faults.clone(),
-        source: String::new(),
+        ..SimOptions::default()
     };
     let log = simulate_unjudged(system, &options, &mut Workloads::new(), &mut |_| true)
         .map_err(|error| format!("the simulation does not start: {error}"))?;
