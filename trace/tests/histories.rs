@@ -5,7 +5,7 @@ mod common;
 use common::{cpu, periodic};
 use punctual_kern::{
     ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms, Plan,
-    Request, Shard,
+    Refusal, Request, Shard, TraceEvent,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
@@ -13,7 +13,8 @@ use punctual_model::{
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{
-    Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo, check, replay, text,
+    Counters, CpuLog, Header, Log, Mode, Record, Recorder, Records, Rule, TaskInfo, check, replay,
+    text,
 };
 
 /// Steele, Lea and Flood's SplitMix64.
@@ -393,4 +394,124 @@ fn every_history_is_written_read_and_run_again() {
             replay(&again, AnyHierarchy::new).unwrap_or_else(|d| panic!("seed {seed}: {d}"));
         assert!(stats.decisions > 300, "seed {seed}: {stats:?}");
     }
+}
+
+fn records(log: &Log) -> Vec<Record> {
+    log.cpus[0].records.iter().map(|(_, r)| r).collect()
+}
+
+/// Applies `change` to histories until it has changed ten; each must be rejected under `rule`.
+/// `change` gets the event before each record, and says whether it has changed something.
+fn rejected(rule: Rule, change: impl Fn(&Event, &mut Vec<Record>, usize) -> bool) {
+    let mut changed = 0;
+    for seed in 0..200 {
+        let mut log = history(seed, 0);
+        let mut all = records(&log);
+        let mut event = Event::Tick;
+        for at in 0..all.len() {
+            if let Record::Event { event: next, .. } = all[at] {
+                event = next;
+            }
+            if change(&event, &mut all, at) {
+                log.cpus[0].records = Records::from_iter(all);
+                let found = check(&log);
+                let first = found
+                    .first()
+                    .unwrap_or_else(|| panic!("seed {seed}: not noticed"));
+                assert_eq!(first.rule, rule, "seed {seed}: {first}");
+                changed += 1;
+                break;
+            }
+        }
+        if changed == 10 {
+            return;
+        }
+    }
+    panic!("only {changed} histories could be changed");
+}
+
+#[test]
+fn an_unlawful_answer_that_is_believed_or_a_lawful_one_that_is_not() {
+    rejected(Rule::ChildAnswersChecked, |event, all, at| {
+        let Record::Decision(decision) = &mut all[at] else {
+            return false;
+        };
+        let unlawful = matches!(
+            decision.refused,
+            Some(Refusal::NotItsOwn(_) | Refusal::NotReady(_) | Refusal::NotDeciding(_))
+        );
+        let believed = matches!(event, Event::ChildPicked(_)) && unlawful;
+        if believed {
+            decision.refused = None;
+        }
+        believed
+    });
+    rejected(Rule::ChildAnswersChecked, |event, all, at| {
+        let (Event::ChildPicked(pick), Record::Decision(decision)) = (event, &mut all[at]) else {
+            return false;
+        };
+        let (Some(thread), None) = (pick.thread, decision.refused) else {
+            return false;
+        };
+        decision.refused = Some(Refusal::NotItsOwn(thread));
+        true
+    });
+}
+
+#[test]
+fn a_child_that_is_not_charged_for_deciding() {
+    let charged =
+        |record: &Record| matches!(record, Record::Trace(TraceEvent::ChildCharged { .. }));
+    rejected(Rule::SupplyRespected, |_, all, at| {
+        let found = charged(&all[at]);
+        if found {
+            let _ = all.remove(at);
+        }
+        found
+    });
+    rejected(Rule::SupplyRespected, |_, all, at| {
+        if let Record::Trace(TraceEvent::ChildCharged { work, .. }) = &mut all[at] {
+            *work = Work::from_ticks(work.ticks() + 1);
+            return true;
+        }
+        false
+    });
+}
+
+#[test]
+fn power_over_what_is_not_ones_own() {
+    rejected(Rule::PowerRespected, |event, all, at| {
+        let Record::Decision(decision) = &mut all[at] else {
+            return false;
+        };
+        let unlawful = matches!(
+            decision.refused,
+            Some(
+                Refusal::NotItsOwn(_)
+                    | Refusal::NotItsChild(_)
+                    | Refusal::OnlyRootCreates(_)
+                    | Refusal::BlockedByTrusted(_)
+            )
+        );
+        let done = matches!(event, Event::Manage { .. }) && unlawful;
+        if done {
+            decision.refused = None;
+        }
+        done
+    });
+    // A thread changes hands though nobody asked for it.
+    rejected(Rule::PowerRespected, |event, all, at| {
+        let Record::Trace(TraceEvent::Switched {
+            to: Some(thread), ..
+        }) = all[at]
+        else {
+            return false;
+        };
+        let quiet = matches!(event, Event::Tick | Event::Complete);
+        if quiet {
+            let home = NodeId::ROOT;
+            all.insert(at, Record::Trace(TraceEvent::Moved { thread, home }));
+        }
+        quiet
+    });
 }
