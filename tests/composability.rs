@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 
 use punctual::{
-    Class, Cpu, CpuId, Crash, Faults, Overrun, PolicyKind, Priority, SimOptions, Span, System,
-    Task, TaskId, Work, Workloads, simulate_unjudged,
+    Class, Cpu, CpuId, Crash, Faults, Misconduct, Overrun, PolicyKind, Priority, SimOptions, Span,
+    System, Task, TaskId, Work, Workloads, simulate_unjudged,
 };
 use punctual_kern::TraceEvent;
 use punctual_model::{Arrivals, Scheduler, SchedulerId, Slot, Supply, Trust};
@@ -93,6 +93,9 @@ fn application(dice: &mut Dice) -> System {
     system
         .schedulers
         .push(scheduler("observed", policy(dice), &slots));
+    if dice.below(3) == 0 {
+        system.schedulers[0].trust = Trust::OwnTime;
+    }
     for index in 0..1 + dice.below(4) {
         system.tasks.push(periodic(dice, format!("t{index}"), 0));
     }
@@ -113,9 +116,12 @@ enum Neighbour {
     Endless,
     Flooding,
     Overrunning,
+    OwnTime,
+    NeverDeciding,
+    Lying,
 }
 
-const NEIGHBOURS: [Neighbour; 7] = [
+const NEIGHBOURS: [Neighbour; 10] = [
     Neighbour::Absent,
     Neighbour::Quiet,
     Neighbour::OtherPolicy,
@@ -123,6 +129,9 @@ const NEIGHBOURS: [Neighbour; 7] = [
     Neighbour::Endless,
     Neighbour::Flooding,
     Neighbour::Overrunning,
+    Neighbour::OwnTime,
+    Neighbour::NeverDeciding,
+    Neighbour::Lying,
 ];
 
 fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Faults) {
@@ -142,6 +151,16 @@ fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Fa
     system
         .schedulers
         .push(scheduler("neighbour", chosen, &slots));
+    let misconduct = match kind {
+        Neighbour::NeverDeciding => Some(Misconduct::Loops),
+        Neighbour::Lying => Some(Misconduct::Lies),
+        _ => None,
+    };
+    if misconduct.is_some() || kind == Neighbour::OwnTime {
+        system.schedulers[1].trust = Trust::OwnTime;
+    }
+    let id = SchedulerId(1);
+    faults.children.extend(misconduct.map(|how| (id, how)));
     for index in 0..3 {
         let id = TaskId(u32::try_from(system.tasks.len()).unwrap());
         let mut task = periodic(&mut dice, format!("n{index}"), 1);
@@ -153,11 +172,11 @@ fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Fa
             }),
             Neighbour::Flooding => {
                 task.class = Class::Sporadic {
-                    min_separation: Span::from_us(3),
+                    min_separation: Span::from_us(7),
                     wcet: Work::from_us(1),
-                    relative_deadline: Span::from_us(3),
+                    relative_deadline: Span::from_us(7),
                 };
-                task.arrivals = Arrivals::Every(Span::from_us(3));
+                task.arrivals = Arrivals::Every(Span::from_us(7));
                 (task.max_suspension, task.suspensions) = (Span::ZERO, 0);
             }
             Neighbour::Endless => task.class = Class::Aperiodic,
@@ -226,6 +245,8 @@ fn neighbours_are_not_seen(cache_delay: Work) {
         for kind in NEIGHBOURS {
             let (composed, mut faults) = with_neighbour(system.clone(), kind, seed ^ 0x5EED);
             faults.cache_delay = cache_delay;
+            // A liar that is refused every few microseconds fills the recorder before the run ends.
+            faults.decision_cost = Work::from_us(25);
             let seen = observed(&composed, faults, tasks);
             assert!(seen.lines().count() > 400, "seed {seed}: too little to see");
             let alone = alone.get_or_insert_with(|| seen.clone());
