@@ -5,8 +5,8 @@
 //! nothing is allocated after setup, and who holds or waits is found by looking at the users of the
 //! resource: O(users of that resource). Rules, whatever the protocol:
 //! * INV-RES: a resource has one exclusive holder, or readers, or no holder.
-//! * What comes free is handed at once to the most urgent waiter; several readers share; a reader
-//!   waits behind a more urgent writer.
+//! * What comes free goes to the most urgent of those that want it when they have the processor;
+//!   several readers share; a reader waits behind a more urgent writer.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -212,11 +212,19 @@ impl Resources {
         core::iter::successors(self.first_use(thread), |&at| self.next_use(at))
     }
 
+    /// The first of everybody's uses of a resource.
+    pub(crate) fn first_user(&self, resource: u32) -> Option<u32> {
+        Some(self.entries[resource as usize].first_user).filter(|&at| at != END)
+    }
+
+    /// The use after this one, of the same resource.
+    pub(crate) fn next_user(&self, at: u32) -> Option<u32> {
+        Some(self.get(at).next_of_resource).filter(|&at| at != END)
+    }
+
     /// Everybody's uses of a resource.
     pub(crate) fn users(&self, resource: u32) -> impl Iterator<Item = u32> + '_ {
-        let found = |at: u32| Some(at).filter(|&at| at != END);
-        let first = found(self.entries[resource as usize].first_user);
-        core::iter::successors(first, move |&at| found(self.get(at).next_of_resource))
+        core::iter::successors(self.first_user(resource), |&at| self.next_user(at))
     }
 
     /// Whether the holders leave room for one more in this mode.

@@ -276,7 +276,7 @@ pub enum WakeCause {
     Timeout,
     /// Its predecessors are done.
     Predecessors,
-    /// It has the resource that it waited for.
+    /// The resource that it waited for is free, or its own already.
     Lock,
     /// Its scheduler may have the supply that its section needs.
     Supply,

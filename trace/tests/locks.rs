@@ -231,7 +231,7 @@ fn a_lock_that_somebody_holds_or_nobody_asked_for() {
 #[test]
 fn whoever_waits_for_what_is_free_is_noticed() {
     let log = assert_lawful(&sharing(FIXED, Protocol::Inheritance), 1);
-    // The waiter is not told that it holds the resource.
+    // The waiter is not told that the resource has come free.
     rejected(&log, Rule::LocksPassOn, |all| {
         let woken = |t: &TraceEvent| {
             matches!(
@@ -246,11 +246,11 @@ fn whoever_waits_for_what_is_free_is_noticed() {
         let Record::Trace(TraceEvent::Woken { thread, .. }) = all[at] else {
             return;
         };
-        let locked = (0..at).rev().find(|&at| {
+        let locked = (at..all.len()).find(|&at| {
             matches!(all[at], Record::Trace(TraceEvent::Locked { thread: t, .. }) if t == thread)
         });
+        let _ = all.remove(locked.expect("it asked again"));
         let _ = all.remove(at);
-        let _ = all.remove(locked.expect("it was handed over"));
     });
     rejected(&log, Rule::LocksPassOn, |all| {
         let at = change_at(all, 2, |t| matches!(t, TraceEvent::Locked { .. }));

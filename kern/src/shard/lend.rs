@@ -197,14 +197,16 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Who gets a resource next, and how; equals in the order of their asking.
-    pub(super) fn most_urgent_waiter(&self, resource: u32) -> Option<(u32, Mode)> {
+    pub(super) fn most_urgent_waiter(&self, resource: u32) -> Option<(u32, Mode, Option<Instant>)> {
         let waiter = |of: u32| match self.resources.get(of).state {
-            UseState::Waits { mode, turn, .. } => Some((self.rank(of), turn, of, mode)),
+            UseState::Waits { mode, until, turn } => {
+                Some(((self.rank(of), turn), (of, mode, until)))
+            }
             _ => None,
         };
         let waiters = self.resources.users(resource).filter_map(waiter);
-        let (.., of, mode) = waiters.min_by_key(|&(rank, turn, ..)| (rank, turn))?;
-        Some((of, mode))
+        let (_, found) = waiters.min_by_key(|waiter| waiter.0)?;
+        Some(found)
     }
 
     /// Checks I5 to I7.

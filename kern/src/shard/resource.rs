@@ -15,6 +15,7 @@ use crate::resource::{MAX_NESTING, UseState};
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
+use crate::urgency::Urgency;
 
 impl<H: Hierarchy> Shard<H> {
     /// Whether a thread holds a resource.
@@ -251,21 +252,55 @@ impl<H: Hierarchy> Shard<H> {
         self.tell_hierarchy(now, of);
     }
 
-    /// Gives a resource to the waiters whose turn it is.
+    /// A resource has come free, or who kept others out waits no more.
+    ///
+    /// Whoever may have it now is ready again and asks again when it is chosen. So it goes to the
+    /// most urgent of those that want it then, waiters or not: given at once to a waiter, it could
+    /// keep a more urgent job waiting that has begun meanwhile, a second time for one resource. Only
+    /// where threads take turns, the first waiter has it at once, or it might never be its turn.
     fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
-        while let Some((of, mode)) = self.most_urgent_waiter(resource) {
+        if self.resources.plan(resource).urgency == Urgency::Turn {
+            return self.hand_to_the_first(now, resource, sink);
+        }
+        for mode in [Mode::Exclusive, Mode::Shared] {
+            let mut next = self.resources.first_user(resource);
+            while let Some(of) = next {
+                next = self.resources.next_user(of);
+                let user = self.resources.get(of);
+                let waits = match user.state {
+                    UseState::Waits { mode, until, .. } => Some((mode, until)),
+                    _ => None,
+                };
+                let Some((_, until)) = waits.filter(|waits| waits.0 == mode) else {
+                    continue;
+                };
+                if self.is_grantable(of, mode) {
+                    let thread = self.stop_use(of);
+                    self.threads[thread].request = Some(LockRequest { of, mode, until });
+                    self.resume(now, thread, WakeCause::Lock, sink);
+                }
+            }
+        }
+        self.lend_to_holders(resource);
+    }
+
+    /// A use is not waited for any more; whose it is.
+    fn stop_use(&mut self, of: u32) -> usize {
+        let user = self.resources.get_mut(of);
+        user.state = UseState::Free;
+        let thread = user.thread as usize;
+        self.threads[thread].waits = None;
+        thread
+    }
+
+    fn hand_to_the_first<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
+        while let Some((of, mode, until)) = self.most_urgent_waiter(resource) {
             if !self.resources.has_room(resource, mode) {
                 return;
             }
-            let thread = self.resources.get(of).thread as usize;
-            self.threads[thread].waits = None;
+            let thread = self.stop_use(of);
             if self.lacks_supply(of) {
-                let user = self.resources.get_mut(of);
-                let state = core::mem::replace(&mut user.state, UseState::Free);
-                if let UseState::Waits { mode, until, .. } = state {
-                    let request = LockRequest { of, mode, until };
-                    self.postpone(now, request, sink);
-                }
+                self.postpone(now, LockRequest { of, mode, until }, sink);
                 self.lend_to_holders(resource);
                 continue;
             }
@@ -277,13 +312,12 @@ impl<H: Hierarchy> Shard<H> {
 
     /// A thread that waits for a resource waits no longer: it has ended, or its time is over.
     pub(super) fn stop_waiting<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        let Some(of) = self.threads[thread].waits.take() else {
+        let Some(of) = self.threads[thread].waits else {
             return;
         };
         self.timeline.cancel(thread, Timer::Timeout);
-        let user = self.resources.get_mut(of);
-        user.state = UseState::Free;
-        let resource = user.plan.resource;
+        let resource = self.resources.get(of).plan.resource;
+        let _ = self.stop_use(of);
         self.lend_to_holders(resource);
         // A writer that leaves may have kept readers out.
         self.hand_over(now, resource, sink);

@@ -224,7 +224,35 @@ fn a_writer_that_gives_up_lets_the_readers_in() {
     let _ = d.at(3, Event::Block { until: None });
     assert_eq!(d.runs(4, read(0)), None, "behind the writer");
     assert_eq!(d.runs(9, Event::Tick), Some(2));
-    assert!(d.shard.holds(id(1), 0), "nobody is ahead of it any more");
+    assert_eq!(
+        d.shard.state(id(1)),
+        State::Ready,
+        "nobody is ahead any more"
+    );
+    assert_eq!(d.runs(10, Event::Complete), Some(1));
+    assert!(d.shard.holds(id(1), 0));
+}
+
+#[test]
+fn a_waiter_that_has_not_run_since_keeps_nobody_more_urgent_waiting() {
+    // For one resource a job waits for one less urgent section at most (Sha, Rajkumar and
+    // Lehoczky 1990, Theorem 2): that of low here, and not that of middle on top.
+    let upper = at(3, periodic(100, 1_000, 7));
+    let [low, middle, high] = three();
+    let mut d = sharing(INHERITANCE, &[low, middle, at(3, high), upper]);
+    let _ = d.at(0, Event::Tick);
+    let _ = d.at(0, lock(0));
+    assert_eq!(d.runs(1, Event::Tick), Some(1));
+    assert_eq!(d.runs(2, lock(0)), Some(0), "middle waits");
+    assert_eq!(d.runs(3, Event::Tick), Some(2));
+    assert_eq!(d.runs(3, lock(0)), Some(0), "high waits; upper is ready");
+    assert_eq!(d.runs(4, unlock(0)), Some(2));
+    assert_eq!(d.runs(5, unlock(0)), Some(2));
+    assert_eq!(d.runs(6, Event::Complete), Some(3));
+    assert_eq!(d.runs(7, lock(0)), Some(3), "at once");
+    assert_eq!(d.runs(8, unlock(0)), Some(3));
+    assert_eq!(d.runs(9, Event::Complete), Some(1));
+    assert!(d.shard.holds(id(1), 0));
 }
 
 #[test]

@@ -153,6 +153,8 @@ impl CpuCheck<'_> {
     fn woken(&mut self, thread: usize, cause: WakeCause) {
         if matches!(cause, WakeCause::Timeout | WakeCause::Supply) {
             self.wait_is_over(thread);
+        } else if cause == WakeCause::Lock {
+            self.asks_again(thread);
         }
         let goes_on = !matches!(cause, WakeCause::EarlyWake | WakeCause::Predecessors);
         if !goes_on || !std::mem::take(&mut self.threads[thread].blocked) {

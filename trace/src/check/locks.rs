@@ -388,6 +388,22 @@ impl CpuCheck<'_> {
         }
     }
 
+    /// What a thread waits for has come free: it asks again when it is chosen, unless it has been
+    /// given it at once.
+    pub(super) fn asks_again(&mut self, thread: usize) {
+        let mut of = self.locks.claims.iter_mut().filter(|c| c.thread == thread);
+        let asked = of.find_map(|claim| match claim.state {
+            State::Waits(mode) => {
+                claim.state = State::Free;
+                Some((claim.plan.resource, mode))
+            }
+            _ => None,
+        });
+        if asked.is_some() {
+            self.threads[thread].request = asked;
+        }
+    }
+
     /// A thread has ended.
     pub(super) fn forget_locks(&mut self, thread: usize) {
         self.wait_is_over(thread);
