@@ -8,8 +8,9 @@ use punctual_kern::{
     Refusal, Request, Shard, TraceEvent,
 };
 use punctual_model::{
-    Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
-    SchedulerId, Server, ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Work,
+    AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, OnOverrun, PolicyKind,
+    Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server, ServerKind, Slot,
+    Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{
@@ -108,6 +109,38 @@ fn task(dice: &mut Dice, index: u64) -> Task {
     task
 }
 
+/// Two resources of any protocol.
+fn resources(dice: &mut Dice) -> Vec<Resource> {
+    let protocols = [
+        Protocol::Inheritance,
+        Protocol::ImmediateCeiling,
+        Protocol::StackResource,
+        Protocol::NonPreemptive,
+    ];
+    let one = |name: &str| Resource {
+        name: name.into(),
+        protocol: dice.of(&protocols),
+        at_budget_end: dice.of(&[AtBudgetEnd::Overrun, AtBudgetEnd::CheckFirst]),
+    };
+    ["bus", "map"].map(one).into()
+}
+
+/// What a task may lock.
+fn uses(dice: &mut Dice) -> Vec<Use> {
+    let mut uses = Vec::new();
+    for resource in 0..2 {
+        if dice.one_in(2) {
+            uses.push(Use {
+                resource: ResourceId(resource),
+                length: Work::from_ticks(1 + dice.below(4)),
+                mode: dice.of(&[LockMode::Exclusive, LockMode::Shared]),
+                inside: None,
+            });
+        }
+    }
+    uses
+}
+
 /// A tree of up to four schedulers with up to seven tasks, and room for more of both.
 fn system(dice: &mut Dice) -> System {
     let divided = dice.one_in(4);
@@ -148,6 +181,9 @@ fn system(dice: &mut Dice) -> System {
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
         });
     }
+    if !divided {
+        system.resources = resources(dice);
+    }
     for index in 0..THREADS {
         let mut task = task(dice, index);
         let mut home = dice.below(nodes + 1);
@@ -162,6 +198,9 @@ fn system(dice: &mut Dice) -> System {
                 at: ticks(16),
                 length: ticks(3),
             }];
+        }
+        if task.class.runs_per_job() && !divided {
+            task.uses = uses(dice);
         }
         system.tasks.push(task);
     }
@@ -230,7 +269,16 @@ fn event(dice: &mut Dice, shard: &Machine, last: &Decision) -> Event {
     }
     let (thread, node) = (any_thread(dice), any_node(dice));
     let by = if dice.one_in(3) { NodeId::ROOT } else { node };
-    match dice.below(26) {
+    let resource = dice.small(2);
+    match dice.below(32) {
+        26..=28 => Event::Lock {
+            resource,
+            mode: dice.of(&[LockMode::Exclusive, LockMode::Shared]),
+            until: dice
+                .one_in(3)
+                .then(|| now.saturating_add(ticks(dice.below(9)))),
+        },
+        29..=31 => Event::Unlock { resource },
         0..=6 => Event::Tick,
         7..=10 => Event::Complete,
         11 => Event::Block { until: None },
@@ -351,7 +399,7 @@ fn log(system: System, plan: Plan, recorder: Recorder, end: Instant, seed: u64) 
         plan,
         tasks: system.tasks.iter().map(info).collect(),
         schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-        resources: Vec::new(),
+        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
         cpus: vec![CpuLog {
             name: "0".into(),
             host: None,

@@ -24,13 +24,16 @@ impl CpuCheck<'_> {
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
         }
+        if !t.low {
+            self.nodes[queue].order.charge(Entity::Thread(id), executed);
+        }
+        let t = &mut self.threads[thread];
         if !t.is_budgeted() {
             return;
         }
         let beyond = executed.saturating_sub(t.budget);
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
-        self.nodes[queue].order.charge(Entity::Thread(id), executed);
         if beyond > late {
             let name = self.name(thread);
             let what =
@@ -69,7 +72,8 @@ impl CpuCheck<'_> {
         t.granted = t.granted.max(t.taken);
         let left = std::mem::replace(&mut t.budget, budget);
         t.postpone();
-        if budget != expected || left > 0 {
+        // What is too little for a section is forgone for it.
+        if budget != expected || (left > 0 && t.request.is_none()) {
             let name = self.name(thread);
             let what = format!("{name} is replenished to {budget}, should be {expected}");
             self.violation(Rule::BudgetRespected, what);

@@ -250,7 +250,6 @@ impl CpuCheck<'_> {
             return self.violation(Rule::JobsEndOnce, what);
         };
         current.settled = true;
-        t.request = None;
         let fits = (arrival, deadline) == (current.job.arrival, current.job.deadline);
         let (got, unstarted) = (current.received, !current.started);
         let goes_on = matches!(
@@ -261,6 +260,7 @@ impl CpuCheck<'_> {
             t.background |= matches!(t.constraint.class, Class::Once { .. });
         } else {
             t.current = None;
+            t.request = None;
         }
         if !goes_on {
             self.leave(thread);

@@ -136,8 +136,9 @@ impl CpuCheck<'_> {
         }
         let now = self.now;
         let node = &mut self.nodes[at];
-        let paused = node.fell.take().is_none();
-        if let Some(budget) = node.budget.as_mut().filter(|_| paused) {
+        node.fell = None;
+        // A section that waits for it has kept it awake.
+        if let Some(budget) = node.budget.as_mut().filter(|b| !b.is_awake()) {
             budget.wake(now, since);
         }
         self.offer(at, since);

@@ -168,7 +168,8 @@ impl Thread {
     /// Since when the job that starts in an entry of this event has wanted to run: since its
     /// arrival if the clock has just released it, however late.
     pub(super) fn since(&self, now: Instant, event: Option<Event>) -> Instant {
-        let arrived = matches!(event, Some(Event::Arrive { thread, .. }) if thread == self.id);
+        let fed = matches!(event, Some(Event::Arrive { thread, .. }) if thread == self.id);
+        let arrived = fed && !self.is_clocked();
         let current = self.current.as_ref().map(|current| current.job);
         match current.filter(|current| current.released == now && !arrived) {
             Some(job) => job.arrival.min(now),
