@@ -5,7 +5,7 @@
 //! recomputed whenever a lock, an unlock, a wait or its end may have changed it, from the thread at
 //! which that happened down the chain of those that it waits for: O(users of the resources there).
 
-use punctual_model::{Instant, Mode, Priority, Protocol};
+use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use super::Shard;
 use crate::hierarchy::{Band, Hierarchy};
@@ -92,7 +92,11 @@ impl<H: Hierarchy> Shard<H> {
                 if other.waits() {
                     let mut standing = self.threads[other.thread as usize].standing();
                     if mode == Mode::Shared {
-                        // Several readers inherit from one writer: they must not tie.
+                        // Several readers inherit from one writer: they must not tie, and nobody
+                        // who does not go before the writer may go before them.
+                        let release = standing.attributes.release;
+                        let tick = Span::from_ticks(1);
+                        standing.attributes.release = release.saturating_sub(tick);
                         standing.attributes.order = t.constraint.order;
                     }
                     let by = plan.urgency;
