@@ -317,6 +317,7 @@ mod tests {
     #[test]
     fn what_no_generator_can_draw_is_told_before_the_work() {
         let flags = Flags {
+            utilization: Some("60%".into()),
             largest_share: Some("5%".into()),
             ..Flags::default()
         };
