@@ -256,8 +256,9 @@ impl<H: Hierarchy> Shard<H> {
     ///
     /// Whoever may have it now is ready again and asks again when it is chosen. So it goes to the
     /// most urgent of those that want it then, waiters or not: given at once to a waiter, it could
-    /// keep a more urgent job waiting that has begun meanwhile, a second time for one resource. Only
-    /// where threads take turns, the first waiter has it at once, or it might never be its turn.
+    /// keep a more urgent job waiting that has begun meanwhile, a second time for one resource.
+    /// Only where threads take turns, the first waiter has it at once, or it might never be its
+    /// turn.
     fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
         if self.resources.plan(resource).urgency == Urgency::Turn {
             return self.hand_to_the_first(now, resource, sink);
