@@ -23,7 +23,7 @@
 //! one table of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
 //! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
 //! `places` leads from there back to a line. [`schema`] is made from the same table of keys, and
-//! [`write`] goes the way back.
+//! [`write()`] goes the way back.
 //!
 //! What this crate decides: the notation. What it does not know: whether deadlines hold, and what a
 //! library or function named in a file is.
