@@ -19,6 +19,9 @@ use crate::workspace::Workspace;
 /// Folders of the packages with tests that schedule for real; the empty one is the facade's.
 const LIVE_FOLDERS: [&str; 4] = ["platform/linux", "runtime/thread", "tools", ""];
 
+/// Tests that build crates. They need a cargo and a place to build, not privileges.
+const BUILDING_TESTS: &str = "conform::built";
+
 /// User and group of `nobody` on Linux (the kernel's overflow ids).
 const NOBODY: &str = "65534";
 
@@ -41,6 +44,7 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
         Err(output) => Outcome::Failed(output),
     });
     let home = std::env::temp_dir().join(format!("punctual-nobody-{}", std::process::id()));
+    let builds = prepare(workspace, &home).is_ok_and(|switch| can_build(workspace, switch));
     for binary in &binaries {
         let stem = binary
             .path
@@ -51,7 +55,10 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
         tally.run(&format!("as nobody: {stem}"), |tests| {
             match prepare(workspace, &home) {
                 Ok(switch) => {
-                    let command = as_nobody(switch, binary, &home);
+                    let mut command = as_nobody(switch, binary, &home);
+                    if !builds {
+                        command.args(["--skip", BUILDING_TESTS]);
+                    }
                     run_logged(
                         log_folder(workspace),
                         &format!("nobody-{stem}"),
@@ -61,6 +68,11 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
                 }
                 Err(reason) => Outcome::Skipped(reason),
             }
+        });
+    }
+    if !builds {
+        tally.run(&format!("as nobody: {BUILDING_TESTS}"), |_| {
+            Outcome::Skipped("`nobody` cannot start this cargo or write its target folder".into())
         });
     }
     // Left-overs in a temporary folder harm nobody; the tests' verdict stands.
@@ -143,6 +155,19 @@ fn prepare(workspace: &Workspace, home: &Path) -> Result<&'static [&'static str]
         }
     }
     Err("`nobody` cannot read this folder, and setpriv cannot lend it the right".to_string())
+}
+
+/// Whether `nobody` can start cargo and write to its target folder.
+fn can_build(workspace: &Workspace, switch: &[&str]) -> bool {
+    let cargo = workspace.cargo();
+    let mut version = setpriv(switch);
+    version.arg(cargo.get_program()).arg("--version");
+    let mut writes = setpriv(switch);
+    writes.args(["test", "-w"]).arg(&workspace.target);
+    [version, writes].iter_mut().all(|probe| {
+        let output = probe.output();
+        output.is_ok_and(|output| output.status.success())
+    })
 }
 
 fn setpriv(switch: &[&str]) -> Command {

@@ -140,101 +140,6 @@ fn words_that_claim_nothing_and_names_of_nothing_are_bad_input() {
 }
 
 #[test]
-fn policies_of_a_crate_are_built_and_checked() {
-    let folder = Folder::new("conform-crate");
-    krate(&folder, QUEUE);
-    let right = check(&folder, &["--policy", "some_policies::Right", "--json"]);
-    assert_eq!(code(&right), 0, "{}", said(&right));
-    let finding = json(&right);
-    assert_obeys(&finding, "conform");
-    assert_eq!(finding["policy"], "some_policies::Right");
-
-    let wrong = check(&folder, &["--policy", "some_policies::Wrong"]);
-    assert_eq!(code(&wrong), 1, "{}", said(&wrong));
-    let text = stdout(&wrong);
-    assert!(
-        text.starts_with("some_policies::Wrong broken: lost-thread"),
-        "{text}"
-    );
-    assert!(text.contains("block `"), "{text}");
-
-    let make = "some_policies::Sized::with_room(capacity, 3)";
-    let made = check(
-        &folder,
-        &["--policy", "some_policies::Sized", "--make", make],
-    );
-    assert_eq!(code(&made), 0, "{}", said(&made));
-
-    // Whoever builds holds the lock.
-    let ground = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("punctual-conform");
-    let lock = std::fs::File::open(ground.join("lock")).expect("somebody has built");
-    lock.lock().expect("a lock");
-    assert!(!ground.join("package").exists(), "what was made is gone");
-}
-
-#[test]
-fn a_policy_that_does_not_return_is_ended_and_named() {
-    let folder = Folder::new("conform-endless");
-    krate(&folder, QUEUE);
-    let arguments = [
-        "--policy",
-        "some_policies::Endless",
-        "--json",
-        "--patience",
-        "1s",
-    ];
-    let endless = check(&folder, &arguments);
-    assert_eq!(code(&endless), 1, "{}", said(&endless));
-    let finding = json(&endless);
-    assert_obeys(&finding, "conform");
-    assert_eq!(finding["property"], "does-not-return");
-    let history = finding["history"].as_array().expect("lines");
-    let last = history.last().and_then(|line| line.as_str());
-    assert!(
-        last.is_some_and(|line| line.contains("block `")),
-        "{finding:#}"
-    );
-}
-
-#[test]
-fn what_cannot_be_built_is_told_in_words_about_the_crate() {
-    let folder = Folder::new("conform-mistakes");
-    krate(&folder, QUEUE);
-    let mistakes = [
-        ("some_policies::Absent", "a path is not there or not public"),
-        (
-            "some_policies::Sized",
-            "`some_policies::Sized` is not made by `new(capacity: usize)`",
-        ),
-        (
-            "some_policies::NoPolicy",
-            "`some_policies::NoPolicy` is no policy",
-        ),
-    ];
-    for (path, expected) in mistakes {
-        let output = check(&folder, &["--policy", path]);
-        assert_eq!(code(&output), 2, "{path}");
-        assert!(
-            said(&output).contains(expected),
-            "{path}: {}",
-            said(&output)
-        );
-    }
-    folder.write("src/lib.rs", "pub fn broken() -> u8 { \"text\" }\n");
-    let broken = check(&folder, &["--policy", "some_policies::Right"]);
-    assert_eq!(code(&broken), 2);
-    let text = said(&broken);
-    assert!(
-        text.contains("the crate `some-policies` does not build"),
-        "{text}"
-    );
-    assert!(
-        text.contains("mismatched types"),
-        "and what cargo says: {text}"
-    );
-}
-
-#[test]
 fn without_cargo_there_is_no_check_and_the_machine_is_to_blame() {
     let folder = Folder::new("conform-no-cargo");
     krate(&folder, QUEUE);
@@ -257,16 +162,117 @@ fn without_cargo_there_is_no_check_and_the_machine_is_to_blame() {
     );
 }
 
-#[test]
-fn a_check_that_is_not_done_in_its_time_is_a_failure() {
-    let folder = Folder::new("conform-within");
-    krate(&folder, QUEUE);
-    let arguments = ["--policy", "some_policies::Right", "--within", "1ms"];
-    let output = check(&folder, &arguments);
-    assert_eq!(code(&output), 3);
-    assert!(
-        said(&output).contains("not done within"),
-        "{}",
-        said(&output)
-    );
+/// What needs a cargo that starts and a build folder to write to: left out where whoever runs the
+/// tests has neither (`cargo xtask test --unprivileged` says so).
+mod built {
+    use super::*;
+
+    #[test]
+    fn policies_of_a_crate_are_built_and_checked() {
+        let folder = Folder::new("conform-crate");
+        krate(&folder, QUEUE);
+        let right = check(&folder, &["--policy", "some_policies::Right", "--json"]);
+        assert_eq!(code(&right), 0, "{}", said(&right));
+        let finding = json(&right);
+        assert_obeys(&finding, "conform");
+        assert_eq!(finding["policy"], "some_policies::Right");
+
+        let wrong = check(&folder, &["--policy", "some_policies::Wrong"]);
+        assert_eq!(code(&wrong), 1, "{}", said(&wrong));
+        let text = stdout(&wrong);
+        assert!(
+            text.starts_with("some_policies::Wrong broken: lost-thread"),
+            "{text}"
+        );
+        assert!(text.contains("block `"), "{text}");
+
+        let make = "some_policies::Sized::with_room(capacity, 3)";
+        let made = check(
+            &folder,
+            &["--policy", "some_policies::Sized", "--make", make],
+        );
+        assert_eq!(code(&made), 0, "{}", said(&made));
+
+        // Whoever builds holds the lock.
+        let ground = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("punctual-conform");
+        let lock = std::fs::File::open(ground.join("lock")).expect("somebody has built");
+        lock.lock().expect("a lock");
+        assert!(!ground.join("package").exists(), "what was made is gone");
+    }
+
+    #[test]
+    fn a_policy_that_does_not_return_is_ended_and_named() {
+        let folder = Folder::new("conform-endless");
+        krate(&folder, QUEUE);
+        let arguments = [
+            "--policy",
+            "some_policies::Endless",
+            "--json",
+            "--patience",
+            "1s",
+        ];
+        let endless = check(&folder, &arguments);
+        assert_eq!(code(&endless), 1, "{}", said(&endless));
+        let finding = json(&endless);
+        assert_obeys(&finding, "conform");
+        assert_eq!(finding["property"], "does-not-return");
+        let history = finding["history"].as_array().expect("lines");
+        let last = history.last().and_then(|line| line.as_str());
+        assert!(
+            last.is_some_and(|line| line.contains("block `")),
+            "{finding:#}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_told_in_words_about_the_crate() {
+        let folder = Folder::new("conform-mistakes");
+        krate(&folder, QUEUE);
+        let mistakes = [
+            ("some_policies::Absent", "a path is not there or not public"),
+            (
+                "some_policies::Sized",
+                "`some_policies::Sized` is not made by `new(capacity: usize)`",
+            ),
+            (
+                "some_policies::NoPolicy",
+                "`some_policies::NoPolicy` is no policy",
+            ),
+        ];
+        for (path, expected) in mistakes {
+            let output = check(&folder, &["--policy", path]);
+            assert_eq!(code(&output), 2, "{path}");
+            assert!(
+                said(&output).contains(expected),
+                "{path}: {}",
+                said(&output)
+            );
+        }
+        folder.write("src/lib.rs", "pub fn broken() -> u8 { \"text\" }\n");
+        let broken = check(&folder, &["--policy", "some_policies::Right"]);
+        assert_eq!(code(&broken), 2);
+        let text = said(&broken);
+        assert!(
+            text.contains("the crate `some-policies` does not build"),
+            "{text}"
+        );
+        assert!(
+            text.contains("mismatched types"),
+            "and what cargo says: {text}"
+        );
+    }
+
+    #[test]
+    fn a_check_that_is_not_done_in_its_time_is_a_failure() {
+        let folder = Folder::new("conform-within");
+        krate(&folder, QUEUE);
+        let arguments = ["--policy", "some_policies::Right", "--within", "1ms"];
+        let output = check(&folder, &arguments);
+        assert_eq!(code(&output), 3);
+        assert!(
+            said(&output).contains("not done within"),
+            "{}",
+            said(&output)
+        );
+    }
 }
