@@ -66,6 +66,14 @@ fn deciding_ticks(cpu: &CpuOutcome<Log>) -> Vec<u64> {
     cpu.sink.traces.iter().filter_map(charge).collect()
 }
 
+/// Of the twenty jobs of each task all ran, but for periods in which the machine took what is left
+/// of 10 ms beside the child's 4 ms.
+fn assert_all_ran(jobs: &[u64], outcome: &Outcome<Log>) {
+    let stolen = outcome.cpus[0].counters.missing_ns / 6_000_000;
+    let all = jobs.iter().all(|jobs| jobs + stolen >= 20);
+    assert!(all, "{jobs:?}, {stolen} periods stolen");
+}
+
 fn refusals(cpu: &CpuOutcome<Log>) -> usize {
     let decisions = cpu.sink.decisions.iter();
     decisions.filter(|(_, d)| d.refused.is_some()).count()
@@ -75,7 +83,7 @@ fn refusals(cpu: &CpuOutcome<Log>) -> usize {
 fn the_threads_of_a_child_run_by_its_choice_at_its_cost() {
     let _alone = alone();
     let (jobs, outcome) = fly(EarliestDeadlineFirst::new(8));
-    assert!(jobs.iter().all(|&jobs| jobs >= 20), "{jobs:?}");
+    assert_all_ran(&jobs, &outcome);
     let cpu = &outcome.cpus[0];
     assert!(deciding_ticks(cpu).len() >= 20);
     assert_eq!(cpu.abandoned, 0);
@@ -120,7 +128,7 @@ fn a_child_that_never_answers_is_preempted_when_its_budget_ends() {
         }
     }));
     assert_eq!(jobs[..2], [0, 0]);
-    assert!(jobs[2] >= 20, "{jobs:?}");
+    assert_all_ran(&jobs[2..], &outcome);
     assert_eq!(
         outcome.cpus[0].abandoned, 1,
         "the child is left in its loop"
@@ -137,7 +145,7 @@ fn the_answers_of_a_liar_are_refused_and_others_do_not_notice() {
         Pick::run(ThreadId::new(lies % 7 + 2, lies % 3))
     }));
     assert_eq!(jobs[..2], [0, 0]);
-    assert!(jobs[2] >= 20, "{jobs:?}");
+    assert_all_ran(&jobs[2..], &outcome);
     assert!(refusals(&outcome.cpus[0]) >= 20);
 }
 
@@ -151,7 +159,7 @@ fn a_child_whose_policy_panics_is_named_and_others_run_on() {
         order.pick(now)
     }));
     assert!((1..20).contains(&jobs[0]), "{jobs:?}");
-    assert!(jobs[2] >= 20, "{jobs:?}");
+    assert_all_ran(&jobs[2..], &outcome);
     let panics = &outcome.panics;
     assert_eq!(panics.len(), 1);
     assert_eq!(
