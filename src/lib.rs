@@ -13,6 +13,7 @@ mod children;
 mod error;
 mod live;
 mod program;
+mod replay;
 mod simulate;
 
 pub use children::ChildPolicies;
@@ -27,7 +28,8 @@ pub use punctual_model::{
 };
 pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
-pub use punctual_trace::{Log, RunReport};
+pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};
+pub use replay::replay;
 pub use simulate::{SimOptions, simulate, simulate_unjudged};
 
 /// How far a run is.

@@ -1,4 +1,4 @@
-//! The flags that `sim` and `run` share: what to cover, and where to write it down.
+//! The flags that commands about runs share: what to cover, and where to write it down.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::export::{self, Format};
 use crate::input;
 use crate::output::PromisedFile;
 
-/// What to cover, and where to write it down.
+/// What `sim` and `run` cover, and where they write it down.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
     /// Cover the releases of this long, e.g. 10s; overrides the file
@@ -19,13 +19,20 @@ pub(crate) struct Flags {
     /// Seed of everything drawn at random; overrides the file
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+/// Where the report of a run goes, and the run itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Outputs {
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a trace; by ending: .pftrace Perfetto, .csv one line per job, else text
     #[arg(long, value_name = "OUT")]
     trace: Vec<PathBuf>,
-    /// Write the log, for `punctual report`
+    /// Write the log, for `punctual report`, `replay` and `diff`
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
     /// Write the report as one HTML page
@@ -40,7 +47,7 @@ pub(crate) struct Flags {
 #[derive(Debug)]
 pub(crate) struct Promised(Vec<(Format, PromisedFile)>);
 
-impl Flags {
+impl Outputs {
     /// Opens the files, so that a wrong path costs no run. `source` is not overwritten.
     pub(crate) fn promise(&self, source: &Path) -> Result<Promised, Failure> {
         let traces = self

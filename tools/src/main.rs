@@ -15,10 +15,12 @@ mod faults;
 mod flags;
 mod input;
 mod interrupt;
+mod logfile;
 mod machine;
 mod outcome;
 mod output;
 mod progress;
+mod replay;
 mod report;
 mod run;
 mod schema;
@@ -65,6 +67,7 @@ enum Command {
     Sim(sim::Args),
     Run(run::Args),
     Report(report::Args),
+    Replay(replay::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
     Conform(conform::Args),
@@ -80,6 +83,7 @@ impl Command {
             Command::Sim(args) => sim::execute(args),
             Command::Run(args) => run::execute(args),
             Command::Report(args) => report::execute(args),
+            Command::Replay(args) => replay::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => bench::execute(args),
             Command::Conform(args) => conform::execute(args),
@@ -93,9 +97,10 @@ impl Command {
         match self {
             Command::Check(args) => args.json,
             Command::Verify(args) => args.json,
-            Command::Sim(args) => args.flags.json,
-            Command::Run(args) => args.flags.json,
+            Command::Sim(args) => args.flags.outputs.json,
+            Command::Run(args) => args.flags.outputs.json,
             Command::Report(args) => args.json,
+            Command::Replay(args) => args.outputs.json,
             Command::Doctor(args) => args.json,
             Command::Bench(args) => args.json,
             Command::Conform(args) => args.json,

@@ -6,14 +6,14 @@ use punctual_spec::Description;
 use punctual_trace::{Log, RunReport};
 
 use crate::ending::{Ended, Ending, Failure};
-use crate::flags::{Flags, Promised};
+use crate::flags::{Outputs, Promised};
 use crate::output;
 
 /// Prints the report, keeps the promised files.
-pub(crate) fn tell(log: &Log, report: &RunReport, flags: &Flags, promised: Promised) -> Ended {
+pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: Promised) -> Ended {
     // The files first: a reader of standard output that left must not cost them.
     promised.keep(log)?;
-    print(report, flags.json, flags.quiet)?;
+    print(report, outputs.json, outputs.quiet)?;
     Ok(Ending::of_report(report))
 }
 

@@ -1,16 +1,15 @@
 //! `punctual report`: a recorded run, or the verdict on a system, as one page.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 
-use punctual_trace::{Log, RunReport, text};
+use punctual_trace::{Log, RunReport};
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::export::{self, Format};
 use crate::output::PromisedFile;
 use crate::verdict_json::VerdictJson;
-use crate::{input, outcome, output, verdict_page, verdict_text};
+use crate::{input, logfile, outcome, output, verdict_page, verdict_text};
 
 /// Makes one self-contained HTML page of a log, or of the verdict on a system file
 ///
@@ -46,34 +45,15 @@ pub(crate) fn execute(args: &Args) -> Ended {
     for file in args.out.iter().chain(&args.trace) {
         input::refuse_overwriting(file, &args.file)?;
     }
-    match open_log(&args.file)? {
-        Some(mut source) => {
-            let log = text::read(&mut source).map_err(|error| {
-                let place = args.file.display();
-                Failure::input(format!("{place} is not a whole log: {error}"))
-                    .with_help("record the run again with `punctual run FILE --record LOG`")
-            })?;
-            report_log(args, &log)
-        }
+    // What cannot be read is told by the reader of system files, which knows all the ways.
+    match logfile::try_load(&args.file)? {
+        Some(log) => report_log(args, &log),
         None if args.trace.is_some() => {
             let message = format!("{} is not a log", args.file.display());
             Err(Failure::input(message).with_help("a system file has no trace; `sim` makes one"))
         }
         None => report_verdict(args),
     }
-}
-
-/// The file from its beginning, when it is a log.
-fn open_log(path: &Path) -> Result<Option<impl BufRead>, Failure> {
-    // What cannot be read is told by the reader of system files, which knows all the ways.
-    let Ok(file) = File::open(path) else {
-        return Ok(None);
-    };
-    let mut source = BufReader::with_capacity(1 << 16, file);
-    let is_log = source
-        .fill_buf()
-        .is_ok_and(|start| start.starts_with(b"punctual-log"));
-    Ok(is_log.then_some(source))
 }
 
 fn report_log(args: &Args, log: &Log) -> Ended {

@@ -60,7 +60,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         ));
     }
     let interrupt = Interrupt::listen()?;
-    let promised = flags.promise(&args.file)?;
+    let promised = flags.outputs.promise(&args.file)?;
     let options = LiveOptions {
         duration: flags.duration,
         seed: flags.seed,
@@ -74,7 +74,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             .collect(),
         ..LiveOptions::default()
     };
-    let bar = Bar::new("run", flags.quiet);
+    let bar = Bar::new("run", flags.outputs.quiet);
     let log = punctual::run(
         system,
         &options,
@@ -97,23 +97,23 @@ pub(crate) fn execute(args: &Args) -> Ended {
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
     let report = RunReport::new(&log);
-    if !flags.quiet {
+    if !flags.outputs.quiet {
         outcome::remark_requirements(&report, &description.system);
     }
-    outcome::tell(&log, &report, flags, promised)
+    outcome::tell(&log, &report, &flags.outputs, promised)
 }
 
 /// The same explanation as of `check`, and nothing runs.
 fn refuse(system: &System, verdict: &Verdict, flags: &Flags, with: &str) -> Ended {
     let coloured = output::colour_stdout();
-    if flags.json {
+    if flags.outputs.json {
         output::print_json(&VerdictJson::new(system, verdict))?;
-    } else if flags.quiet {
+    } else if flags.outputs.quiet {
         output::print(verdict_text::headline(system, verdict, coloured))?;
     } else {
         output::print(verdict_text::render(system, verdict, coloured))?;
     }
-    if !flags.quiet {
+    if !flags.outputs.quiet {
         output::remark(format!(
             "not run: refused{with}; --force runs it all the same"
         ));

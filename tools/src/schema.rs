@@ -36,6 +36,8 @@ enum Subject {
     Run,
     /// What `report` prints of a log; the same as of `run`
     Report,
+    /// What `replay` prints: the same, and what the replay found
+    Replay,
     /// The findings of `doctor`
     Doctor,
     /// The figures of `bench`
@@ -60,12 +62,28 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Verify => include_str!("../schema/verify.json"),
         Subject::Suggest => include_str!("../schema/suggest.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
+        Subject::Replay => return of_replay(),
         Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Conform => include_str!("../schema/conform.json"),
         Subject::Sweep => include_str!("../schema/sweep.json"),
         Subject::Error => include_str!("../schema/error.json"),
     };
+    parse(text)
+}
+
+/// The report of a run with one property more.
+fn of_replay() -> Result<Value, Failure> {
+    let mut schema = parse(include_str!("../schema/run.json"))?;
+    schema["title"] = Value::from("punctual replay --json");
+    schema["properties"]["replay"] = parse(include_str!("../schema/replay.json"))?;
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.push(Value::from("replay"));
+    }
+    Ok(schema)
+}
+
+fn parse(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text)
         .map_err(|error| Failure::run(format!("this build carries a broken schema: {error}")))
 }

@@ -49,8 +49,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         ..SimOptions::default()
     };
     let interrupt = Interrupt::listen()?;
-    let promised = flags.promise(&args.file)?;
-    let bar = Bar::new("sim", flags.quiet);
+    let promised = flags.outputs.promise(&args.file)?;
+    let bar = Bar::new("sim", flags.outputs.quiet);
     let log = punctual::simulate(
         &description.system,
         &options,
@@ -63,11 +63,11 @@ pub(crate) fn execute(args: &Args) -> Ended {
     bar.clear();
     let log = log.map_err(|error| outcome::failure(&error, &description))?;
     let report = RunReport::new(&log);
-    if !flags.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
+    if !flags.outputs.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }
-    if !flags.quiet {
+    if !flags.outputs.quiet {
         outcome::remark_requirements(&report, &description.system);
     }
-    outcome::tell(&log, &report, flags, promised)
+    outcome::tell(&log, &report, &flags.outputs, promised)
 }

@@ -11,6 +11,7 @@ use punctual_model::Instant;
 
 use crate::log::Log;
 use crate::record::{Iter, Record};
+use crate::text::line;
 
 /// What was compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,6 +37,41 @@ pub struct Divergence {
     pub now: Instant,
     /// What differs.
     pub difference: Difference,
+    /// What was equal before, on all CPUs.
+    pub equal: ReplayStats,
+}
+
+impl Divergence {
+    /// The records of that CPU before the difference, the last `most` of them, oldest first.
+    /// O(records).
+    pub fn context(&self, log: &Log, most: usize) -> Vec<Record> {
+        let Some(cpu) = log.cpus.get(self.cpu) else {
+            return Vec::new();
+        };
+        let before = usize::try_from(self.record).unwrap_or(usize::MAX);
+        let records = cpu.records.iter().map(|(_, record)| record);
+        let skipped = before.saturating_sub(most);
+        records.take(before).skip(skipped).collect()
+    }
+}
+
+impl Difference {
+    /// What the log has there, if it has anything.
+    pub fn recorded(&self) -> Option<Record> {
+        match self {
+            Difference::Record { recorded, .. } => *recorded,
+            Difference::Missing { recorded } => Some(*recorded),
+            Difference::Plan(_) | Difference::Cpus => None,
+        }
+    }
+
+    /// What the replay has there, if it has anything.
+    pub fn replayed(&self) -> Option<Record> {
+        match self {
+            Difference::Record { replayed, .. } => Some(*replayed),
+            _ => None,
+        }
+    }
 }
 
 /// How a replay differs from its log.
@@ -67,12 +103,15 @@ impl fmt::Display for Divergence {
             Difference::Record {
                 replayed,
                 recorded: Some(recorded),
-            } => write!(f, "the log has {recorded:?}, the replay {replayed:?}"),
+            } => {
+                let (recorded, replayed) = (line(recorded), line(replayed));
+                write!(f, "the log has `{recorded}`, the replay `{replayed}`")
+            }
             Difference::Record { replayed, .. } => {
-                write!(f, "the log ends, the replay has {replayed:?}")
+                write!(f, "the log ends, the replay has `{}`", line(replayed))
             }
             Difference::Missing { recorded } => {
-                write!(f, "the log has {recorded:?}, the replay nothing")
+                write!(f, "the log has `{}`, the replay nothing", line(recorded))
             }
             Difference::Plan(error) => write!(f, "the shard cannot be built: {error}"),
             Difference::Cpus => write!(f, "the log does not have the CPUs of its plan"),
@@ -94,12 +133,13 @@ pub fn replay<H: Hierarchy>(
 ) -> Result<ReplayStats, Box<Divergence>> {
     let mut stats = ReplayStats::default();
     if log.cpus.len() != log.plan.cpus.len() {
-        return Err(differs(log, 0, (0, Instant::ZERO), Difference::Cpus));
+        return Err(differs(log, 0, (0, Instant::ZERO), Difference::Cpus, stats));
     }
     for (cpu, plan) in log.plan.cpus.iter().enumerate() {
-        let shard = plan.build(make_hierarchy(plan));
-        let mut shard = shard
-            .map_err(|error| differs(log, cpu, (0, Instant::ZERO), Difference::Plan(error)))?;
+        let start = (0, Instant::ZERO);
+        let mut shard = plan
+            .build(make_hierarchy(plan))
+            .map_err(|error| differs(log, cpu, start, Difference::Plan(error), stats))?;
         let mut comparison = Comparison {
             rest: log.cpus[cpu].records.iter(),
             at: 0,
@@ -110,18 +150,24 @@ pub fn replay<H: Hierarchy>(
             let _ = shard.handle(now, event, &mut comparison);
             // News for other CPUs is in their logs as events; the outbox must not fill up.
             while shard.take_message().is_some() {}
-            if let Some((at, now, difference)) = comparison.difference.take() {
-                return Err(differs(log, cpu, (at, now), difference));
+            if comparison.difference.is_some() {
+                break;
             }
         }
         if let Some((at, now, difference)) = comparison.difference {
-            return Err(differs(log, cpu, (at, now), difference));
+            return Err(differs(log, cpu, (at, now), difference, stats));
         }
     }
     Ok(stats)
 }
 
-fn differs(log: &Log, cpu: usize, at: (u64, Instant), difference: Difference) -> Box<Divergence> {
+fn differs(
+    log: &Log,
+    cpu: usize,
+    at: (u64, Instant),
+    difference: Difference,
+    equal: ReplayStats,
+) -> Box<Divergence> {
     let name = log.cpus.get(cpu).map_or("?", |cpu| cpu.name.as_str());
     Box::new(Divergence {
         cpu,
@@ -129,6 +175,7 @@ fn differs(log: &Log, cpu: usize, at: (u64, Instant), difference: Difference) ->
         record: at.0,
         now: at.1,
         difference,
+        equal,
     })
 }
 
@@ -158,27 +205,30 @@ impl Comparison<'_> {
         }
     }
 
-    fn expect(&mut self, now: Instant, replayed: Record) {
+    /// Whether the next record is the one that was made.
+    fn expect(&mut self, now: Instant, replayed: Record) -> bool {
         if self.difference.is_some() {
-            return;
+            return false;
         }
         let recorded = self.rest.next().map(|(_, record)| record);
-        if recorded != Some(replayed) {
+        let equal = recorded == Some(replayed);
+        if !equal {
             let difference = Difference::Record { replayed, recorded };
             self.difference = Some((self.at, now, difference));
         }
         self.at += 1;
+        equal
     }
 }
 
 impl Sink for Comparison<'_> {
     fn trace(&mut self, now: Instant, event: TraceEvent) {
-        self.expect(now, Record::Trace(event));
-        self.stats.changes += 1;
+        let equal = self.expect(now, Record::Trace(event));
+        self.stats.changes += u64::from(equal);
     }
 
     fn decision(&mut self, now: Instant, decision: &Decision) {
-        self.expect(now, Record::Decision(*decision));
-        self.stats.decisions += 1;
+        let equal = self.expect(now, Record::Decision(*decision));
+        self.stats.decisions += u64::from(equal);
     }
 }

@@ -5,6 +5,7 @@
 //! space, free text last on its line. Writing and reading go through the table of `form`,
 //! so a record that can be written can be read.
 
+mod line;
 mod policy;
 mod read;
 mod read_plan;
@@ -15,6 +16,7 @@ mod write;
 
 use std::fmt;
 
+pub use line::line;
 pub use read::read;
 pub use write::write;
 

@@ -6,6 +6,7 @@ mod common;
 mod conform;
 mod doctor;
 mod help;
+mod replay;
 mod report;
 mod run;
 mod sim;

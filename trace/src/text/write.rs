@@ -171,7 +171,7 @@ fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Re
 }
 
 /// Writes the line of a record from its words.
-fn put(text: &mut String, words: &[u64]) {
+pub(super) fn put(text: &mut String, words: &[u64]) {
     let kind = u8::try_from(words[0] & 0xff).unwrap_or(u8::MAX);
     let Some(form) = form::of_kind(kind) else {
         return;

@@ -1,0 +1,43 @@
+//! Recorded runs, read back.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use punctual_trace::{Log, text};
+
+use crate::ending::Failure;
+
+/// Reads a log; `None`: the file is something else, or cannot be opened.
+pub(crate) fn try_load(path: &Path) -> Result<Option<Log>, Failure> {
+    let Some(mut source) = File::open(path).ok().and_then(open) else {
+        return Ok(None);
+    };
+    let log = text::read(&mut source).map_err(|error| {
+        Failure::input(format!("{} is not a whole log: {error}", path.display()))
+            .with_help("record the run again with `punctual run FILE --record LOG`")
+    })?;
+    Ok(Some(log))
+}
+
+/// Reads a log.
+pub(crate) fn load(path: &Path) -> Result<Log, Failure> {
+    if let Some(log) = try_load(path)? {
+        return Ok(log);
+    }
+    let place = path.display();
+    Err(match File::open(path) {
+        Err(error) => Failure::input(format!("cannot read {place}: {error}")),
+        Ok(_) => Failure::input(format!("{place} is not a log"))
+            .with_help("`punctual run FILE --record LOG` makes one, and so does `sim`"),
+    })
+}
+
+/// The file from its beginning, when it is a log.
+fn open(file: File) -> Option<impl BufRead> {
+    let mut source = BufReader::with_capacity(1 << 16, file);
+    let is_log = source
+        .fill_buf()
+        .is_ok_and(|start| start.starts_with(b"punctual-log"));
+    is_log.then_some(source)
+}

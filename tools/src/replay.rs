@@ -1,0 +1,163 @@
+//! `punctual replay`: a recorded run through the scheduler again, decision by decision.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use punctual_trace::{Divergence, Log, ReplayStats, RunReport, text};
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::flags::Outputs;
+use crate::{logfile, output};
+
+/// Records that are shown before a difference.
+const CONTEXT: usize = 8;
+
+/// Replays a recorded run: are all decisions made again as they were?
+///
+/// The scheduler is deterministic, so the events of a log must give its decisions again, on any
+/// machine. The first difference is shown with what came before it; then the log, or the program,
+/// is not the one of the run. The report is that of the recorded run, each miss with its cause.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 identical (also when the run missed: its verdict is in the \
+    report); 1 different; 2 bad input; 3 identical as far as it was recorded, or a failure.\n\n\
+    Examples:\n  \
+    punctual run examples/rosace.toml --for 10s --record flight.log\n  \
+    punctual replay flight.log\n  \
+    punctual replay flight.log --json --report flight.html"
+)]
+pub(crate) struct Args {
+    /// A log (of `run --record` or `sim --record`)
+    log: PathBuf,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let log = logfile::load(&args.log)?;
+    let promised = args.outputs.promise(&args.log)?;
+    let finding = Finding::new(&log);
+    let report = RunReport::new(&log);
+    promised.keep(&log)?;
+    tell(&finding, &report, &args.outputs)?;
+    Ok(match finding.identical {
+        false => Ending::Bad,
+        true if log.is_cut() => Ending::Broken,
+        true => Ending::Good,
+    })
+}
+
+fn tell(finding: &Finding, report: &RunReport, outputs: &Outputs) -> Result<(), Failure> {
+    if outputs.json {
+        return output::print_json(&ReplayJson {
+            report,
+            replay: finding,
+        });
+    }
+    let mut text = finding.to_text();
+    if !outputs.quiet {
+        let _ = write!(text, "\n{report}");
+    }
+    output::print(text.trim_end())
+}
+
+/// What `replay --json` prints: the report of the run, and what the replay found.
+#[derive(Serialize)]
+struct ReplayJson<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    replay: &'a Finding,
+}
+
+/// Whether a log was replayed as it was recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct Finding {
+    identical: bool,
+    /// Of the records that were equal.
+    events: u64,
+    changes: u64,
+    decisions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<Found>,
+}
+
+/// The first difference.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct Found {
+    cpu: String,
+    record: u64,
+    at_ns: u64,
+    detail: String,
+    recorded: Option<String>,
+    replayed: Option<String>,
+    context: Vec<String>,
+}
+
+impl Finding {
+    fn new(log: &Log) -> Finding {
+        let (equal, difference) = match punctual::replay(log) {
+            Ok(stats) => (stats, None),
+            Err(divergence) => (divergence.equal, Some(Found::new(log, &divergence))),
+        };
+        let ReplayStats {
+            events,
+            changes,
+            decisions,
+        } = equal;
+        Finding {
+            identical: difference.is_none(),
+            events,
+            changes,
+            decisions,
+            difference,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let counts = format!(
+            "{} events, {} changes, {} decisions",
+            self.events, self.changes, self.decisions
+        );
+        match &self.difference {
+            None => format!("identical: {counts}\n"),
+            Some(found) => format!("{}{counts} were equal before\n", found.to_text()),
+        }
+    }
+}
+
+impl Found {
+    fn new(log: &Log, divergence: &Divergence) -> Found {
+        let context = divergence.context(log, CONTEXT);
+        let difference = &divergence.difference;
+        Found {
+            cpu: divergence.name.clone(),
+            record: divergence.record,
+            at_ns: log.ns(divergence.now.ticks()),
+            detail: divergence.to_string(),
+            recorded: difference.recorded().as_ref().map(text::line),
+            replayed: difference.replayed().as_ref().map(text::line),
+            context: context.iter().map(text::line).collect(),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let at = punctual_model::readable(self.at_ns);
+        let mut text = format!(
+            "DIFFERENT: CPU {}, record {}, at {at}\n",
+            self.cpu, self.record
+        );
+        for line in &self.context {
+            let _ = writeln!(text, "             {line}");
+        }
+        if self.recorded.is_none() && self.replayed.is_none() {
+            let _ = writeln!(text, "  {}", self.detail);
+        } else {
+            let nothing = || "nothing".to_string();
+            let recorded = self.recorded.clone().unwrap_or_else(nothing);
+            let replayed = self.replayed.clone().unwrap_or_else(nothing);
+            let _ = writeln!(text, "  recorded   {recorded}\n  replayed   {replayed}");
+        }
+        text
+    }
+}
