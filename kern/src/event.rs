@@ -7,6 +7,7 @@
 use punctual_model::{CpuId, Instant, Mode, Span, ThreadId};
 
 use crate::constraint::Constraint;
+use crate::loan::Ceiling;
 use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 
@@ -30,6 +31,28 @@ pub enum Event {
         /// The timeout.
         until: Option<Instant>,
     },
+    /// The running thread waits, as by [`Event::Block`], for a lock of its runtime that another
+    /// thread holds, and lends that thread its urgency until it goes on.
+    BlockOn {
+        /// Who holds it.
+        holder: ThreadId,
+        /// Which lock it is, by a number of the runtime's.
+        key: u32,
+        /// The timeout.
+        until: Option<Instant>,
+    },
+    /// A lock of a runtime changes hands: who waits for it lends to `to` from now on, which goes on
+    /// as by [`Event::Wake`].
+    HandOver {
+        /// Which lock.
+        key: u32,
+        /// Who held it.
+        from: ThreadId,
+        /// Who holds it.
+        to: ThreadId,
+    },
+    /// The running thread is at least this urgent from now on; `None`: as urgent as by itself.
+    Raise(Option<Ceiling>),
     /// The running thread gives up its turn, under a policy that has turns (round robin, background
     /// work); a reservation gives up the rest of its slice. Under policies that order by urgency
     /// alone the most urgent thread goes on.

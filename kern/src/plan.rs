@@ -24,6 +24,7 @@ use crate::node::NodeId;
 use crate::precedence::{Edge, Source};
 use crate::resource::{ResourcePlan, UsePlan};
 use crate::shard::{Capacity, ConfigError, Shard};
+use crate::urgency::Urgency;
 use nodes::Trees;
 
 pub use nodes::{NodePlan, SlotPlan};
@@ -201,6 +202,7 @@ impl CpuPlan {
             return Err(ConfigError::OtherTree);
         }
         let mut shard = Shard::new(self.capacity, hierarchy);
+        shard.set_urgency(Urgency::of(self.policy));
         for (index, (_, constraint)) in self.threads.iter().enumerate() {
             let home = self.homes.get(index).copied().unwrap_or(0);
             let _ = shard.attach_to(NodeId::new(home, 0), *constraint)?;

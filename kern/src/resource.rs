@@ -269,29 +269,35 @@ impl Resources {
         Some(first as usize)
     }
 
-    /// Whether `thread` is reached by going from the holders of `resource` to what they ask for
-    /// (`asked_by`, a use), to the holders of that, and so on. O(uses).
-    pub(crate) fn leads_to(
+    /// Whether `thread` is reached by going from the holders of `resource`, and those to be looked
+    /// at already, to what they ask for (`asked_by`, a use) or to whom they lend otherwise
+    /// (`lends_to`), to the holders of that, and so on. O(threads + uses).
+    pub(crate) fn leads_on(
         &mut self,
-        resource: u32,
+        resource: Option<u32>,
         thread: usize,
         asked_by: impl Fn(usize) -> Option<u32>,
+        lends_to: impl Fn(usize) -> Option<usize>,
     ) -> bool {
         self.searches += 1;
         let mut found = false;
-        let mut asked = Some(resource);
-        loop {
-            if let Some(resource) = asked {
-                self.look_at_holders(resource);
-            }
-            let Some(holder) = self.next_to_look_at() else {
-                return found;
-            };
+        if let Some(resource) = resource {
+            self.look_at_holders(resource);
+        }
+        while let Some(holder) = self.next_to_look_at() {
             found |= holder == thread;
             let seen = core::mem::replace(&mut self.links[holder].1, self.searches);
-            let next = asked_by(holder).filter(|_| seen != self.searches);
-            asked = next.map(|of| self.get(of).plan.resource);
+            if seen == self.searches {
+                continue;
+            }
+            if let Some(of) = asked_by(holder) {
+                self.look_at_holders(self.get(of).plan.resource);
+            }
+            if let Some(holder) = lends_to(holder) {
+                self.look_at(small(holder));
+            }
         }
+        found
     }
 
     /// Puts the holders of a resource behind those to be looked at.
@@ -406,6 +412,15 @@ mod tests {
         assert!(t.check().is_err(), "INV-RES: a reader beside a writer");
     }
 
+    fn leads(
+        table: &mut Resources,
+        resource: u32,
+        thread: usize,
+        asked: &impl Fn(usize) -> Option<u32>,
+    ) -> bool {
+        table.leads_on(Some(resource), thread, asked, |_| None)
+    }
+
     #[test]
     fn a_search_goes_along_every_chain_and_ends() {
         // 0 holds r0 and asks r1; 1 and 2 read r1; 2 asks r2; 3 holds r2.
@@ -430,10 +445,10 @@ mod tests {
             2 => of_2,
             _ => None,
         };
-        assert!(t.leads_to(0, 3, asked) && t.leads_to(0, 1, asked));
-        assert!(!t.leads_to(0, 4, asked) && !t.leads_to(2, 0, asked));
+        assert!(leads(&mut t, 0, 3, &asked) && leads(&mut t, 0, 1, &asked));
+        assert!(!leads(&mut t, 0, 4, &asked) && !leads(&mut t, 2, 0, &asked));
         let circle = |thread| if thread == 3 { of_3 } else { asked(thread) };
-        assert!(!t.leads_to(0, 4, circle));
+        assert!(!leads(&mut t, 0, 4, &circle));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use punctual_model::{Class, Instant, Mode, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
 use crate::hierarchy::Band;
+use crate::loan::{Ceiling, Loans};
 use crate::pending::List;
 use crate::policy::Attributes;
 use crate::urgency::{Boost, Standing};
@@ -115,8 +116,12 @@ pub(crate) struct Thread {
     /// A lock that it asked for and that is still to be tried. A thread that is blocked with one
     /// waits until its section fits into the supply.
     pub(crate) request: Option<LockRequest>,
-    /// What its resources lend it; [`Thread::standing`] counts it.
+    /// What its resources and its runtime's locks lend it; [`Thread::standing`] counts it.
     pub(crate) boost: Option<Boost>,
+
+    // Locks of a runtime.
+    pub(crate) loans: Loans,
+    pub(crate) ceiling: Option<Ceiling>,
 }
 
 /// A lock that a thread asked for.
@@ -168,6 +173,8 @@ impl Thread {
             waits: None,
             request: None,
             boost: None,
+            loans: Loans::NONE,
+            ceiling: None,
         }
     }
 

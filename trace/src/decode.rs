@@ -3,8 +3,8 @@
 //! Total: words that no encoder wrote give `None`, never a panic.
 
 use punctual_kern::{
-    ChildPick, Constraint, Decision, Event, Message, MissingCause, Next, NodeId, NodeTerms,
-    Outcome, Refusal, Request, TraceEvent, WakeCause,
+    Ceiling, ChildPick, Constraint, Decision, Event, Message, MissingCause, Next, NodeId,
+    NodeTerms, Outcome, Refusal, Request, TraceEvent, WakeCause,
 };
 use punctual_model::{
     Class, CpuId, Instant, Late, Mode, OnOverrun, Priority, Span, ThreadId, Trust, Work,
@@ -177,6 +177,17 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
         },
         form::COMPLETE => Event::Complete,
         form::BLOCK => Event::Block { until: f.instant() },
+        form::BLOCK_ON => Event::BlockOn {
+            holder: f.thread()?,
+            key: f.small()?,
+            until: f.instant(),
+        },
+        form::HAND_OVER => Event::HandOver {
+            key: f.small()?,
+            from: f.thread()?,
+            to: f.thread()?,
+        },
+        form::RAISE => Event::Raise(ceiling(&mut f)),
         form::YIELD => Event::Yield,
         form::EXIT => Event::Exit,
         form::PROTECT => Event::Protect,
@@ -218,6 +229,15 @@ fn decode_event(kind: u8, mut f: Fields<'_>) -> Option<Record> {
         _ => return None,
     };
     Some(Record::Event { now, event })
+}
+
+fn ceiling(f: &mut Fields<'_>) -> Option<Ceiling> {
+    let priority = f.small();
+    let absolute_deadline = f.instant();
+    Some(Ceiling {
+        priority: Priority::new(priority?),
+        absolute_deadline: absolute_deadline?,
+    })
 }
 
 fn decode_request(kind: u8, mut f: Fields<'_>) -> Option<Request> {

@@ -70,6 +70,7 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
         Event::Block { until } => {
             put(&[head(form::BLOCK) | flag(1, until), now, instant_word(until)])
         }
+        Event::BlockOn { .. } | Event::HandOver { .. } | Event::Raise(_) => loan(now, event, put),
         Event::Yield => put(&[head(form::YIELD), now]),
         Event::Exit => put(&[head(form::EXIT), now]),
         Event::Protect => put(&[head(form::PROTECT), now]),
@@ -115,6 +116,36 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
             u64::from(m.slot),
             m.frontier,
         ]),
+    }
+}
+
+/// What locks of a runtime make.
+fn loan(now: u64, event: &Event, put: impl FnOnce(&[u64])) {
+    match *event {
+        Event::BlockOn { holder, key, until } => put(&[
+            head(form::BLOCK_ON) | flag(3, until),
+            now,
+            thread_word(holder),
+            u64::from(key),
+            instant_word(until),
+        ]),
+        Event::HandOver { key, from, to } => put(&[
+            head(form::HAND_OVER),
+            now,
+            u64::from(key),
+            thread_word(from),
+            thread_word(to),
+        ]),
+        Event::Raise(ceiling) => {
+            let deadline = ceiling.map(|c| c.absolute_deadline);
+            put(&[
+                head(form::RAISE) | flag(1, ceiling) | flag(2, deadline),
+                now,
+                ceiling.map_or(0, |c| u64::from(c.priority.number())),
+                instant_word(deadline),
+            ]);
+        }
+        _ => {}
     }
 }
 

@@ -179,6 +179,9 @@ forms! { EVENTS:
     LOCK = 22 "lock" &[INSTANT, NUMBER, must(Field::Word(MODES)), ARM];
     UNLOCK = 23 "unlock" &[INSTANT, NUMBER];
     LEND = 24 "lend" &[INSTANT, NODE, NODE, NUMBER];
+    BLOCK_ON = 25 "block-on" &[INSTANT, THREAD, NUMBER, ARM];
+    HAND_OVER = 26 "hand-over" &[INSTANT, NUMBER, THREAD, THREAD];
+    RAISE = 27 "raise" &[INSTANT, may(Field::Number), ARM];
 }
 
 forms! { TRACES:

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{FIXED, composed, missing, overrunning, rich, simulate, two_tasks};
-use punctual_kern::{ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
+use punctual_kern::{Ceiling, ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, MissingCause, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
 use punctual_model::{CpuId, Instant, Mode, OnOverrun, Span, ThreadId, Work};
@@ -174,6 +174,20 @@ impl Random {
                 until,
             },
             Event::Unlock { resource },
+            Event::BlockOn {
+                holder: thread,
+                key: resource,
+                until,
+            },
+            Event::HandOver {
+                key: resource,
+                from: thread,
+                to: thread,
+            },
+            Event::Raise(until.map(|absolute_deadline| Ceiling {
+                priority: constraint.priority,
+                absolute_deadline,
+            })),
             of_tree,
             of_tree,
             of_tree,

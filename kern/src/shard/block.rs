@@ -84,6 +84,8 @@ impl<H: Hierarchy> Shard<H> {
         if t.state != State::Blocked {
             return;
         }
+        self.stop_lending(thread);
+        let t = &self.threads[thread];
         sink.trace(
             now,
             TraceEvent::Woken {

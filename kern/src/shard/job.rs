@@ -213,6 +213,8 @@ impl<H: Hierarchy> Shard<H> {
         self.precedences.forget(thread);
         self.leave_resources(now, thread, sink);
         self.resources.forget(thread);
+        self.stop_lending(thread);
+        self.release_lenders(thread);
         let t = &mut self.threads[thread];
         for mut list in [t.backlog, t.early] {
             while self.pool.pop(&mut list).is_some() {}

@@ -9,6 +9,7 @@ use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use super::Shard;
 use crate::hierarchy::{Band, Hierarchy};
+use crate::loan::NOBODY;
 use crate::policy::Attributes;
 use crate::resource::{ResourcePlan, UseState};
 use crate::thread::State;
@@ -61,10 +62,19 @@ impl<H: Hierarchy> Shard<H> {
     /// threads do not compare; there the scheduler is raised.)
     fn lent_to(&self, thread: usize) -> Option<Boost> {
         let t = &self.threads[thread];
-        let mut most = None;
-        if t.held == 0 {
-            return None;
+        let most = match t.held {
+            0 => None,
+            _ => self.lent_by_resources(thread),
+        };
+        if t.loans.first == NOBODY && t.ceiling.is_none() {
+            return most;
         }
+        self.lent_by_loans(thread, most)
+    }
+
+    fn lent_by_resources(&self, thread: usize) -> Option<Boost> {
+        let t = &self.threads[thread];
+        let mut most = None;
         for of in self.resources.uses_of(thread) {
             let user = self.resources.get(of);
             let UseState::Holds {
@@ -126,6 +136,9 @@ impl<H: Hierarchy> Shard<H> {
             let resource = self.resources.get(of).plan.resource;
             self.lend_to_holders(resource);
         }
+        if let Some(holder) = self.threads[thread].loans.holder() {
+            self.lend_again(holder);
+        }
     }
 
     /// Follows the changes down the chains. It ends because nobody waits for itself.
@@ -145,6 +158,10 @@ impl<H: Hierarchy> Shard<H> {
             if let Some(of) = self.threads[thread].waits {
                 let resource = self.resources.get(of).plan.resource;
                 self.resources.look_at_holders(resource);
+            }
+            let lends_to = self.threads[thread].loans.to;
+            if lends_to != NOBODY {
+                self.resources.look_at(lends_to);
             }
         }
     }

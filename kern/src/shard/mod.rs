@@ -3,13 +3,15 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `manage`
+//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan` (for locks
+//! of a runtime), `manage`
 //! (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
 mod job;
 mod lend;
+mod loan;
 mod manage;
 mod release;
 mod resource;
@@ -30,6 +32,7 @@ use crate::resource::Resources;
 use crate::thread::{JobView, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
+use crate::urgency::Urgency;
 
 pub use setup::{Capacity, ConfigError};
 
@@ -47,6 +50,7 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 /// * I5: a resource has one exclusive holder, or readers only.
 /// * I6: a thread that waits for a resource waits for something that is held.
 /// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
+/// * I8: who waits for a lock of its runtime lends to its holder, and nobody else does.
 #[derive(Debug)]
 pub struct Shard<H> {
     threads: Box<[Thread]>,
@@ -56,6 +60,8 @@ pub struct Shard<H> {
     precedences: Precedences,
     resources: Resources,
     hierarchy: H,
+    /// By what threads are ordered that lend to each other beside resources.
+    urgency: Urgency,
 
     running: Option<ThreadId>,
     now: Instant,
@@ -180,6 +186,11 @@ impl<H: Hierarchy> Shard<H> {
             Event::Tick | Event::Missing { .. } => {}
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
+            Event::BlockOn { holder, key, until } => {
+                self.block_on(now, running?, (holder, key, until), sink)?;
+            }
+            Event::HandOver { key, from, to } => self.hand_on(now, (from, to, key), sink)?,
+            Event::Raise(ceiling) => self.raise_to(running?, ceiling),
             Event::Yield => self.give_way(running?, sink, now),
             Event::Protect => self.threads[running?].in_section = true,
             Event::Unprotect => self.leave_section(running?),
@@ -434,6 +445,7 @@ impl<H: Hierarchy> Shard<H> {
             return Err("I2: at most one thread runs");
         }
         self.check_resources()?;
+        self.check_loans()?;
         self.hierarchy.check()
     }
 }

@@ -56,7 +56,8 @@ impl<H: Hierarchy> Shard<H> {
                 let t = &threads[holder];
                 t.waits.or(t.request.map(|request| request.of))
             };
-            if resources.leads_to(resource, thread, asked) {
+            let lends = |holder: usize| threads[holder].loans.holder();
+            if resources.leads_on(Some(resource), thread, asked, lends) {
                 return Err(Refusal::Deadlock(resource));
             }
         }

@@ -16,6 +16,7 @@ use crate::resource::{ResourcePlan, Resources, UsePlan};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
+use crate::urgency::Urgency;
 
 /// What a shard reserves at construction; nothing grows later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +98,7 @@ impl<H: Hierarchy> Shard<H> {
             precedences: Precedences::new(n),
             resources: Resources::new(n),
             hierarchy,
+            urgency: Urgency::Priority,
             running: None,
             now: Instant::ZERO,
             uncharged: Span::ZERO,

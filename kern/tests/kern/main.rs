@@ -8,6 +8,7 @@ mod driver;
 mod events;
 mod histories;
 mod lend;
+mod loans;
 mod lock_histories;
 mod lock_trees;
 mod locks;
