@@ -10,7 +10,7 @@ use punctual_model::{Instant, Span};
 use punctual_switch::instructions::pause;
 
 use crate::cpu::{decide, note_sleep};
-use crate::host::{Host, LATE_LIMIT_NS, Reason, switch_to};
+use crate::host::{Host, Reason, switch_to};
 use crate::light::{Light, Phase};
 use crate::post::activity;
 use crate::sys;
@@ -130,7 +130,7 @@ fn note_wake(host: &Host, wake: Instant, due: Instant, now: Instant) {
         (margin - margin / FORGET).max(WAKE_MARGIN_NS)
     });
     let lost = now.since(due).ticks();
-    if lost > host.clock().ticks(LATE_LIMIT_NS) {
+    if lost > host.limits.late {
         // The processor was ours from `due` on, and nothing of ours was executed.
         host.note_missing(lost);
     }

@@ -14,7 +14,7 @@ use punctual_kern::{
 use punctual_model::{Instant, Span, ThreadId};
 
 use crate::child::Child;
-use crate::host::{Host, LATE_LIMIT_NS, Reason, switch_to};
+use crate::host::{Host, Reason, switch_to};
 use crate::light::{Light, NOTHING};
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
@@ -186,7 +186,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// One entry: time, event, what is due, and who runs then (null: the carrier).
     fn step(&mut self, host: &Host, event: Event, given_back: bool) -> *const Light {
         host.shared.post.acknowledge(host.index);
-        let now = host.clock().now();
+        let mut now = host.clock().now();
         note_overdue_timer(host, now, given_back);
         host.end_deferral(now);
         self.charge(host, now, given_back);
@@ -198,16 +198,14 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         }
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
-        while rounds < FOLLOW_UPS
-            && (more || decision.arm.is_some_and(|at| at <= host.clock().now()))
-        {
-            let now = host.clock().now();
+        while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
+            now = host.clock().now();
             self.charge(host, now, false);
             decision = self.handle(host, now, Event::Tick);
             more = self.feed(host, now, &mut decision);
             rounds += 1;
         }
-        self.choose(host, decision, more)
+        self.choose(host, now, decision, more)
     }
 
     /// A child learns that a thread of its own gave up its turn.
@@ -228,39 +226,41 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
         let interval = now.since(last);
         let light = host.current.get();
-        let known = host.known_missing.swap(0, Ordering::Relaxed);
+        let known = host.take_known_missing();
         // A slice that was given back belongs to nobody as a whole.
         let missing = if given_back {
             interval
         } else {
             self.missing
-                .assess(host, last, now, Span::from_ticks(known), !light.is_null())
+                .assess(host, last, now, known, !light.is_null())
         };
         if !missing.is_zero() {
-            let cause = if given_back {
-                MissingCause::GivenBack
-            } else {
-                MissingCause::Stolen
-            };
-            let ns = host.clock().ns(missing.ticks());
-            host.count(|c| c.add_missing(ns, cause));
-            // The answer only repeats the last decision: the event that follows decides.
-            let _ = self.handle(
-                host,
-                now,
-                Event::Missing {
-                    span: missing,
-                    cause,
-                },
-            );
+            self.book_missing(host, now, missing, given_back);
         }
         host.last_entry.store(now.ticks(), Ordering::Relaxed);
-        host.entries.fetch_add(1, Ordering::Relaxed);
+        host.count_entry();
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { light.as_ref() } {
             let executed = interval.saturating_sub(missing).ticks();
-            light.executed.fetch_add(executed, Ordering::Relaxed);
+            let before = light.executed.load(Ordering::Relaxed);
+            // Written with the gate closed only.
+            light
+                .executed
+                .store(before.wrapping_add(executed), Ordering::Relaxed);
         }
+    }
+
+    #[cold]
+    fn book_missing(&mut self, host: &Host, now: Instant, span: Span, given_back: bool) {
+        let cause = if given_back {
+            MissingCause::GivenBack
+        } else {
+            MissingCause::Stolen
+        };
+        let ns = host.clock().ns(span.ticks());
+        host.count(|c| c.add_missing(ns, cause));
+        // The answer only repeats the last decision: the event that follows decides.
+        let _ = self.handle(host, now, Event::Missing { span, cause });
     }
 
     /// Feeds arrivals and messages that have come; `true`: there are more.
@@ -293,8 +293,13 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     }
 
     /// Turns a decision into a target, and sees to it that the next entry comes in time.
-    fn choose(&mut self, host: &Host, decision: Decision, more: bool) -> *const Light {
-        let now = host.clock().now();
+    fn choose(
+        &mut self,
+        host: &Host,
+        now: Instant,
+        decision: Decision,
+        more: bool,
+    ) -> *const Light {
         let chosen = match decision.next {
             Next::Thread(id) => self.threads.get(id.index()).copied(),
             Next::RunChild(node) => {
@@ -327,10 +332,10 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             return core::ptr::null();
         }
         if light.is_null() {
-            host.reason.set(Reason::Idle(due));
+            host.reason.set(Reason::Idle(Some(due)));
         } else {
-            let look = Instant::from_ticks(now.ticks() + host.clock().ticks(LOOK_NS));
-            host.arm(due.map_or(look, |due| due.min(look)), now);
+            let look = now.saturating_add(host.limits.look);
+            host.arm(due.min(look), now);
         }
         light
     }
@@ -344,33 +349,29 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         })
     }
 
-    fn next_due(
-        &self,
-        host: &Host,
-        now: Instant,
-        arm: Option<Instant>,
-        more: bool,
-    ) -> Option<Instant> {
-        let resend = (!self.unsent.is_empty())
-            .then(|| Instant::from_ticks(now.ticks() + host.clock().ticks(RESEND_NS)));
-        let end = if now < self.end.horizon {
+    /// When the next entry is due, for whatever reason.
+    fn next_due(&self, host: &Host, now: Instant, arm: Option<Instant>, more: bool) -> Instant {
+        if more {
+            return now;
+        }
+        let mut due = if now < self.end.horizon {
             self.end.horizon
         } else {
             self.end.limit
         };
-        let arrival = self.arrivals.get(self.next_arrival).map(|&(at, _)| at);
-        let give_back = self.give_back.map(|g| g.due).filter(|&due| due > now);
-        [
-            arm,
-            arrival,
-            give_back,
-            resend,
-            Some(end),
-            more.then_some(now),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        due = due.min(arm.unwrap_or(Instant::MAX));
+        if let Some(&(arrival, _)) = self.arrivals.get(self.next_arrival) {
+            due = due.min(arrival);
+        }
+        if let Some(give_back) = self.give_back
+            && give_back.due > now
+        {
+            due = due.min(give_back.due);
+        }
+        if !self.unsent.is_empty() {
+            due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
+        }
+        due
     }
 
     fn has_ended(&self, host: &Host, now: Instant) -> bool {
@@ -485,6 +486,13 @@ pub(crate) unsafe fn note_sleep<H: Hierarchy, S: Sink>(
     core.slept(from, to);
 }
 
+/// Whether what a decision is to be followed up by is due already, though it was not at `now`.
+#[inline]
+fn is_overdue(host: &Host, now: Instant, arm: Option<Instant>) -> bool {
+    let near = now.saturating_add(host.limits.near);
+    arm.is_some_and(|at| at <= near && at <= host.clock().now())
+}
+
 /// A timer that is long overdue when a light thread comes in of its own will, or that fired late
 /// while the gate was closed: the processor was away in between, often in the very system call that
 /// armed the timer, where a virtual machine leaves its processor.
@@ -496,7 +504,7 @@ fn note_overdue_timer(host: &Host, now: Instant, given_back: bool) {
     };
     let executing = !host.current.get().is_null();
     let late = armed.map_or(0, |armed| now.since(armed).ticks());
-    if executing && !given_back && late > host.clock().ticks(LATE_LIMIT_NS) {
+    if executing && !given_back && late > host.limits.late {
         host.note_missing(late);
     }
 }

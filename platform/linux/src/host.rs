@@ -12,12 +12,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use punctual_kern::Event;
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 use punctual_switch::{Context, Gate};
 
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
+use crate::cpu::LOOK_NS;
 use crate::light::Light;
+use crate::missing::SUSPICIOUS_NS;
 use crate::outcome::CpuCounters;
 use crate::post::Post;
 use crate::sys;
@@ -32,6 +34,8 @@ pub(crate) const RETRY_NS: u64 = 4_000;
 pub(crate) const DEFERRAL_LIMIT_NS: u64 = 500_000;
 /// A timer later than this while user code runs: the processor did not run us.
 pub(crate) const LATE_LIMIT_NS: u64 = 50_000;
+/// What is due within this may be due before its entry is over: only then is the clock read again.
+const NEAR_NS: u64 = 5_000;
 
 /// Why the carrier has the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +58,31 @@ pub(crate) struct Shared {
     pub(crate) abort: AtomicBool,
 }
 
+/// The limits that every entry compares with, in ticks: a conversion divides 128 bits, which takes
+/// longer than a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// [`LATE_LIMIT_NS`].
+    pub(crate) late: u64,
+    /// [`crate::missing::SUSPICIOUS_NS`].
+    pub(crate) suspicious: u64,
+    /// [`crate::cpu::LOOK_NS`].
+    pub(crate) look: Span,
+    /// [`NEAR_NS`].
+    pub(crate) near: Span,
+}
+
+impl Limits {
+    fn of(clock: &Clock) -> Limits {
+        Limits {
+            late: clock.ticks(LATE_LIMIT_NS),
+            suspicious: clock.ticks(SUSPICIOUS_NS),
+            look: Span::from_ticks(clock.ticks(LOOK_NS)),
+            near: Span::from_ticks(clock.ticks(NEAR_NS)),
+        }
+    }
+}
+
 /// The functions that depend on the policy, called through here by code that does not.
 pub(crate) type EnterFn = unsafe fn(host: *const Host, event: Event);
 pub(crate) type SwitchFn = unsafe extern "C" fn(from: *mut Context, to: *mut Context);
@@ -72,6 +101,8 @@ pub(crate) struct Host {
     // Gate closed.
     /// Replaced once, when all CPUs are ready and the run gets its origin.
     clock: Cell<Clock>,
+    /// What entries compare with; does not change.
+    pub(crate) limits: Limits,
     /// The light thread that has the processor; null: the carrier.
     pub(crate) current: Cell<*const Light>,
     pub(crate) carrier: UnsafeCell<Context>,
@@ -118,6 +149,7 @@ impl Host {
             index,
             enter,
             switch,
+            limits: Limits::of(&clock),
             clock: Cell::new(clock),
             shared,
             text,
@@ -174,13 +206,16 @@ impl Host {
     /// now, and that entry arms again (rule 6 of design note 0004).
     #[inline]
     pub(crate) fn arm(&self, due: Instant, now: Instant) {
-        if self
-            .armed
-            .get()
-            .is_some_and(|armed| armed <= due && armed > now)
-        {
-            return;
+        let armed = self.armed.get();
+        if !armed.is_some_and(|armed| armed <= due && armed > now) {
+            self.set_timer(due);
         }
+    }
+
+    /// The timer counts from the call, so the entry's reading of the clock is too old here.
+    #[cold]
+    fn set_timer(&self, due: Instant) {
+        let now = self.clock().now();
         self.armed.set(Some(due.max(now)));
         self.timer.arm(self.clock().ns(due.since(now).ticks()));
         self.count(|c| c.timer_settings += 1);
@@ -211,6 +246,25 @@ impl Host {
             let ns = self.clock().ns(now.since(since).ticks());
             self.count(|c| c.deferred_max_ns = c.deferred_max_ns.max(ns));
         }
+    }
+
+    /// Counts an entry, or a signal without one. Gate closed: nobody else writes the word, so it
+    /// needs no atomic addition.
+    #[inline]
+    pub(crate) fn count_entry(&self) {
+        let entries = self.entries.load(Ordering::Relaxed);
+        self.entries
+            .store(entries.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Takes what [`Host::note_missing`] noted. Gate closed.
+    #[inline]
+    pub(crate) fn take_known_missing(&self) -> Span {
+        // Reading is cheap, and there hardly ever is any; who notes may be interrupted half-way.
+        if self.known_missing.load(Ordering::Relaxed) == 0 {
+            return Span::ZERO;
+        }
+        Span::from_ticks(self.known_missing.swap(0, Ordering::Relaxed))
     }
 
     /// Notes time that was nobody's since the last entry. Any time.

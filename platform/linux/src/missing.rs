@@ -18,7 +18,7 @@ use crate::outcome::MissingMethod;
 use crate::sys::{self, KernelClock};
 
 /// An interval longer than this is compared with the kernel's account (which costs a system call).
-const SUSPICIOUS_NS: u64 = 100_000;
+pub(crate) const SUSPICIOUS_NS: u64 = 100_000;
 /// Differences up to this are noise of two clocks and of the calls between their readings.
 const NOISE_NS: u64 = 5_000;
 /// Two clocks may differ by this part of the interval.
@@ -51,11 +51,13 @@ impl MissingTime {
     }
 
     /// A sleep has ended: a new stretch starts.
+    #[cold]
     pub(crate) fn rebase(&mut self, now: Instant) {
         *self = MissingTime::starting_at(now);
     }
 
     /// How much of the interval from `last` to `now` was nobody's. `known`: as other witnesses saw.
+    #[inline]
     pub(crate) fn assess(
         &mut self,
         host: &Host,
@@ -66,10 +68,10 @@ impl MissingTime {
     ) -> Span {
         let interval = now.since(last);
         let mut missing = known.min(interval);
-        if executing && interval.ticks() >= host.clock().ticks(SUSPICIOUS_NS) {
+        if executing && interval.ticks() >= host.limits.suspicious {
             missing = missing.max(self.by_account(host, now).min(interval));
             self.rebase(now);
-        } else {
+        } else if !missing.is_zero() {
             // Only what lies in this stretch: a late wake-up lies before it.
             let inside = missing.min(now.since(self.since));
             self.booked = self.booked.saturating_add(inside);
@@ -77,6 +79,7 @@ impl MissingTime {
         missing
     }
 
+    #[cold]
     fn by_account(&self, host: &Host, now: Instant) -> Span {
         let account = sys::read_clock(KernelClock::Thread).saturating_sub(self.account_ns);
         let stretch = now.since(self.since);

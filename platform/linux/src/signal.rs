@@ -11,13 +11,11 @@
 //!     else                                       -> enter the scheduler; it may switch, here
 //! ```
 
-use core::sync::atomic::Ordering;
-
 use punctual_kern::Event;
 use punctual_model::Instant;
 use punctual_switch::{Gate, in_signal_tail};
 
-use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host, LATE_LIMIT_NS};
+use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host};
 use crate::interrupted::Interrupted;
 use crate::local::{current_light, local};
 use crate::sys;
@@ -80,7 +78,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         return Arrival::GateWasClosed;
     }
     host.gate.close();
-    host.entries.fetch_add(1, Ordering::Relaxed);
+    host.count_entry();
     let armed = host.timer_fired();
     // SAFETY: as the caller vouches.
     let found = unsafe { Interrupted::read(context) };
@@ -92,7 +90,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     let now = host.clock().now();
     if let Some(armed) = armed {
         let late = now.since(armed).ticks();
-        if late > host.clock().ticks(LATE_LIMIT_NS) && !found.in_call {
+        if late > host.limits.late && !found.in_call {
             // User code would have been interrupted at once, had the processor executed any.
             host.note_missing(late);
         }
