@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use punctual::{
     Class, LiveOptions, Log, RunReport, SimOptions, Span, Workloads, admit, run, simulate,
 };
-use punctual_model::{Scheduler, ServerKind, Supply};
 use punctual_policy::AnyHierarchy;
 use punctual_rosace::RosaceWorkload;
 use punctual_spec::Description;
@@ -70,19 +69,6 @@ fn obeys_the_rules(name: &str, log: &Log) {
     );
 }
 
-/// Whether timers that are served late leave open what a budget is: where a server whose budget
-/// passes while it idles has both tasks and servers inside, the order in which late ones wake it
-/// counts.
-fn is_settled_with_late_timers(description: &Description) -> bool {
-    let schedulers = &description.system.schedulers;
-    let passing = |scheduler: &Scheduler| match scheduler.supply {
-        Supply::Server(server) => server.kind == ServerKind::PeriodicResource,
-        _ => false,
-    };
-    let mut parents = schedulers.iter().filter_map(|scheduler| scheduler.parent);
-    !parents.any(|parent| passing(&schedulers[parent.index()]))
-}
-
 #[test]
 fn no_job_of_an_admitted_example_exceeds_its_bound_in_virtual_time() {
     let mut admitted = Vec::new();
@@ -140,9 +126,7 @@ fn the_composed_examples_run_for_real_by_the_rules_of_virtual_time() {
         })
         .unwrap();
         is_replayed(name, &log);
-        if is_settled_with_late_timers(&description) {
-            obeys_the_rules(name, &log);
-        }
+        obeys_the_rules(name, &log);
         let virtually = in_virtual_time(&description, 400);
         assert_eq!(
             jobs(&description, &log),

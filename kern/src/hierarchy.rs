@@ -115,6 +115,13 @@ pub trait Hierarchy {
     /// Whether a thread keeps its siblings away.
     fn holds(&self, thread: ThreadId) -> bool;
 
+    /// Serves what was due by itself before `before`, which has passed: a late entry takes releases
+    /// and budgets in the order in which they were due.
+    #[inline]
+    fn catch_up(&mut self, now: Instant, before: Instant) {
+        let _ = (now, before);
+    }
+
     /// Serves what is due by itself (supply that comes again) before `now`, or also at it.
     #[inline]
     fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {

@@ -103,6 +103,7 @@ impl Hierarchy for AnyHierarchy {
         fn yield_now(thread: ThreadId, band: Band) -> ();
         fn hold(thread: ThreadId, band: Band) -> ();
         fn release(thread: ThreadId) -> ();
+        fn catch_up(now: Instant, before: Instant) -> ();
         fn pick(now: Instant) -> Choice;
         fn block_for(thread: ThreadId, by: NodeId) -> ();
         fn lend(now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal>;

@@ -156,6 +156,7 @@ impl<H: Hierarchy> Shard<H> {
                 break;
             }
             quota -= 1;
+            self.hierarchy.catch_up(now, at);
             self.since = at;
             match timer {
                 Timer::Release => self.serve_release(now, thread, at, sink),

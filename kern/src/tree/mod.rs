@@ -238,9 +238,15 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
             .any(|band| self.nodes[usize::from(self.queue_of(thread, band))].held == Some(thread))
     }
 
+    fn catch_up(&mut self, now: Instant, before: Instant) {
+        self.serve_before(now, before);
+    }
+
     fn serve_timers<S: Sink>(&mut self, now: Instant, strictly: bool, sink: &mut S) {
-        self.serve(now, strictly);
-        if !strictly {
+        if strictly {
+            self.serve_before(now, now);
+        } else {
+            self.serve(now, now);
             self.report(now, sink);
         }
     }

@@ -73,17 +73,19 @@ impl<P: Policy, V: Server> Tree<P, V> {
         }
     }
 
-    /// Serves what is due before `now`, or also at it.
-    pub(super) fn serve(&mut self, now: Instant, strictly: bool) {
+    /// Serves what is due before `before`.
+    pub(super) fn serve_before(&mut self, now: Instant, before: Instant) {
+        if before > Instant::ZERO {
+            self.serve(now, before.saturating_sub(Span::from_ticks(1)));
+        }
+    }
+
+    /// Serves what is due by `limit`, at most `now`.
+    pub(super) fn serve(&mut self, now: Instant, limit: Instant) {
         while let Some(((due, _), index)) = self.timers.first() {
-            if due > now || (strictly && due == now) {
+            if due > limit {
                 break;
             }
-            let limit = if strictly {
-                now.saturating_sub(Span::from_ticks(1))
-            } else {
-                now
-            };
             let at = u16::try_from(index).unwrap_or(ROOT);
             let node = &mut self.nodes[usize::from(at)];
             let rested = node.resting.is_some_and(|until| until <= limit);

@@ -400,3 +400,29 @@ fn late_timers_never_give_a_server_more_than_its_rule() {
         assert!((70..=82).contains(&total), "{kind:?}: {total}");
     }
 }
+
+#[test]
+fn a_late_entry_takes_releases_and_budgets_in_the_order_in_which_they_were_due() {
+    // The budget of the outer server passes from 10 on. Two reasons wake it in one late entry: a
+    // new budget inside at 12, and a release.
+    for (release, budget) in [(11, 5), (14, 4)] {
+        let outer = terms(server(ServerKind::PeriodicResource, 6, 10), 2);
+        let inner = terms(server(ServerKind::ConstantBandwidth, 3, 12), 2);
+        let mut grove = Grove::new(
+            FIXED,
+            &[(0, FIXED, outer), (1, FIXED, inner)],
+            &[
+                (2, periodic(5, 100, 1)),
+                (1, at(release, periodic(1, 100, 1))),
+            ],
+        );
+        let _ = grove.at(0, Event::Tick);
+        let _ = grove.at(3, Event::Tick);
+        let _ = grove.at(15, Event::Tick);
+        let now_there = grove.budgets().into_iter().filter(|(now, _)| *now == 15);
+        assert_eq!(
+            now_there.max_by_key(|(_, budget)| *budget),
+            Some((15, budget))
+        );
+    }
+}

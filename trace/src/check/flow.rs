@@ -131,17 +131,34 @@ impl CpuCheck<'_> {
     fn gained(&mut self, at: usize, since: Instant) {
         self.nodes[at].ready += 1;
         self.stir(at);
-        if self.nodes[at].ready > 1 {
-            return;
-        }
+        let first = self.nodes[at].ready == 1;
         let now = self.now;
         let node = &mut self.nodes[at];
-        node.fell = None;
-        // A section that waits for it has kept it awake.
-        if let Some(budget) = node.budget.as_mut().filter(|b| !b.is_awake()) {
+        if first {
+            node.fell = None;
+        }
+        if let Some(budget) = node.budget.as_mut() {
             budget.wake(now, since);
         }
         self.offer(at, since);
+        if !first {
+            self.since_earlier(at, since);
+        }
+    }
+
+    /// Schedulers above may have been woken in this entry for something that was due later.
+    fn since_earlier(&mut self, at: usize, since: Instant) {
+        let mut on = at;
+        while let Some(parent) = self.nodes[on]
+            .parent
+            .filter(|_| self.nodes[on].shown.is_some())
+        {
+            if let Some(budget) = self.nodes[parent].budget.as_mut() {
+                budget.wake(self.now, since);
+            }
+            self.offer(parent, since);
+            on = parent;
+        }
     }
 
     fn lost(&mut self, at: usize) {
@@ -226,6 +243,9 @@ impl CpuCheck<'_> {
     pub(super) fn settle_idle(&mut self) {
         let now = self.now;
         for node in &mut self.nodes {
+            if let Some(budget) = node.budget.as_mut() {
+                budget.settle();
+            }
             if let Some(since) = node.fell.filter(|since| *since < now) {
                 node.fell = None;
                 if let Some(budget) = node.budget.as_mut() {

@@ -12,7 +12,7 @@ use super::loan::Loan;
 const MOST_PIECES: usize = 8;
 
 /// The budget of one server, in ticks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Budget {
     terms: Server,
     /// What may be executed now (a sporadic server's is in `pieces`).
@@ -33,6 +33,8 @@ pub(super) struct Budget {
     idle_since: Instant,
     /// The last instant at which something became ready after a pause.
     pub(super) woken: Instant,
+    /// In the entry that woke it: since when it is ready, and what it was before.
+    asleep: Option<(Instant, Box<Budget>)>,
     /// Budget that the log has told of.
     pub(super) told: u64,
     /// What a sibling has lent, until when.
@@ -55,6 +57,7 @@ impl Budget {
             awake: false,
             idle_since: Instant::ZERO,
             woken: Instant::ZERO,
+            asleep: None,
             told: 0,
             loan: Loan::default(),
         };
@@ -196,8 +199,30 @@ impl Budget {
         }
     }
 
-    /// Something is ready, and has been since `since`.
+    /// Something is ready, and has been since `since`. Of several reasons that a late entry serves,
+    /// the earliest counts, in whatever order they are told.
     pub(super) fn wake(&mut self, now: Instant, since: Instant) {
+        match self.asleep.take() {
+            None if self.awake => return,
+            None => {}
+            Some((before, asleep)) if before <= since => {
+                self.asleep = Some((before, asleep));
+                return;
+            }
+            Some((_, asleep)) => *self = *asleep,
+        }
+        let late = since < now;
+        let asleep = late.then(|| (since, Box::new(self.clone())));
+        self.rise(now, since);
+        self.asleep = asleep;
+    }
+
+    /// The entry that woke it is over.
+    pub(super) fn settle(&mut self) {
+        self.asleep = None;
+    }
+
+    fn rise(&mut self, now: Instant, since: Instant) {
         self.woken = now;
         match self.terms.kind {
             ServerKind::Polling => {
@@ -236,6 +261,7 @@ impl Budget {
     /// Nothing has been ready since `at`.
     pub(super) fn idle(&mut self, at: Instant) {
         self.awake = false;
+        self.asleep = None;
         self.idle_since = at;
         if self.terms.kind == ServerKind::Polling {
             self.lose();
@@ -257,7 +283,7 @@ impl Budget {
         let asleep = !self.awake;
         let woken = self.woken;
         if asleep {
-            self.wake(now, now);
+            self.rise(now, now);
         }
         let until = self.deadline();
         let enough = work > 0 && work <= self.own_left() && until > now;
