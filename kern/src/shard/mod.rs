@@ -3,9 +3,8 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan` (for locks
-//! of a runtime), `manage`
-//! (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
+//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan`
+//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
@@ -131,6 +130,11 @@ impl<H: Hierarchy> Shard<H> {
     /// The thread that the last [`Event::Create`] made.
     pub fn last_created(&self) -> Option<ThreadId> {
         self.last_created
+    }
+
+    /// How many threads there can be at any one time; their indices are smaller.
+    pub fn places(&self) -> usize {
+        self.threads.len()
     }
 
     /// The instant of the last entry.

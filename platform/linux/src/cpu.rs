@@ -166,7 +166,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         self.threads[index] = light;
     }
 
-    fn handle(&mut self, host: &Host, now: Instant, event: Event) -> Decision {
+    pub(crate) fn handle(&mut self, host: &Host, now: Instant, event: Event) -> Decision {
         let mut sink = Counting {
             sink: &mut self.sink,
             tally: &mut self.tally,
@@ -192,6 +192,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         self.charge(host, now, given_back);
         self.note_yield(event);
         let mut decision = self.handle(host, now, event);
+        decision = self.attend(host, now, event, decision);
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { host.current.get().as_ref() } {
             light.refused.set(decision.refused);
@@ -312,9 +313,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { light.as_ref() } {
             let job = self.shard.job(light.id());
-            light
-                .stop
-                .store(job.is_some_and(|job| job.stop), Ordering::Relaxed);
+            let stop = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
+            light.stop.store(stop, Ordering::Relaxed);
             light.job.set(job);
             let asked = light.asked.load(Ordering::Relaxed);
             if asked != NOTHING {
@@ -452,6 +452,21 @@ pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Even
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_to(host, target) };
+}
+
+/// Whether thread `a` goes before `b` on this CPU.
+///
+/// # Safety
+/// As for [`decide`].
+pub(crate) unsafe fn goes_before<H: Hierarchy, S: Sink>(
+    host: *const Host,
+    a: ThreadId,
+    b: ThreadId,
+) -> bool {
+    let cpu = host.cast::<Cpu<H, S>>();
+    // SAFETY: as in `decide`.
+    let core = unsafe { &*(*cpu).core.get() };
+    core.shard.goes_before(a, b)
 }
 
 /// Lets a child see its ready threads; returns who gave up its turn since the last time.

@@ -9,7 +9,7 @@
 
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::Event;
 use punctual_model::{Instant, Span};
@@ -21,6 +21,8 @@ use crate::cpu::LOOK_NS;
 use crate::light::Light;
 use crate::missing::SUSPICIOUS_NS;
 use crate::outcome::CpuCounters;
+use crate::outcome::Panic;
+use crate::pool::Pool;
 use crate::post::Post;
 use crate::sys;
 use crate::text::LibraryText;
@@ -56,6 +58,22 @@ pub(crate) struct Shared {
     pub(crate) stop: Arc<AtomicBool>,
     /// The watchdog wants the run to end.
     pub(crate) abort: AtomicBool,
+    /// Threads of the pool that panicked.
+    pub(crate) panics: Mutex<Vec<Panic>>,
+}
+
+impl Shared {
+    /// Keeps what a thread of the pool said when it panicked.
+    pub(crate) fn note_panic(&self, cpu: usize, light: &Light) {
+        let panic = Panic {
+            cpu,
+            thread: light.id(),
+            name: light.name().to_owned(),
+            message: light.said(),
+        };
+        let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        panics.push(panic);
+    }
 }
 
 /// The limits that every entry compares with, in ticks: a conversion divides 128 bits, which takes
@@ -118,6 +136,9 @@ pub(crate) struct Host {
     /// The names of this CPU's resources, by number; does not change.
     pub(crate) resources: Vec<String>,
 
+    /// Threads that can be created, and what their monitors need.
+    pub(crate) pool: Pool,
+
     // Any time.
     /// Entries so far; also counts signals that interrupted without an entry.
     pub(crate) entries: AtomicU64,
@@ -163,6 +184,7 @@ impl Host {
             counters: Cell::new(CpuCounters::default()),
             lights: UnsafeCell::new(Vec::new()),
             resources,
+            pool: Pool::default(),
             entries: AtomicU64::new(0),
             last_entry: AtomicU64::new(0),
             known_missing: AtomicU64::new(0),

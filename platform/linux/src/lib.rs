@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
-//! threads (`light`, `stack`, `tls`, `local`) and schedulers of their own time (`child`);
+//! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`, `spawn`,
+//! `attend`), what they share ([`Monitor`], `seat`), and schedulers of their own time (`child`);
 //! preemption (`signal`, `interpose`, `wait`, `text`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
 //! [`measure_overheads`]). Every libc call stands in `sys`.
@@ -22,6 +23,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod action;
+mod attend;
 mod carrier;
 mod child;
 mod clock;
@@ -38,13 +40,18 @@ mod local;
 mod lock;
 mod missing;
 mod mode;
+mod monitor;
+mod name;
 mod outcome;
 mod overhead;
+mod pool;
 mod post;
 mod probe;
 mod run;
+mod seat;
 mod setup;
 mod signal;
+mod spawn;
 mod stack;
 mod sys;
 mod text;
@@ -55,7 +62,10 @@ mod watchdog;
 pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use foreign::{ForeignError, foreign_body};
 pub use job::{Body, JobInfo};
+pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};
+pub use pool::SpawnError;
 pub use probe::{Gaps, Probe, Status, probe, scan_gaps};
 pub use run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan, run};
+pub use spawn::{Child, JoinError, block, spawn};

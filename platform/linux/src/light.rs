@@ -23,6 +23,9 @@ use punctual_switch::Context;
 use crate::host::{Host, switch_to};
 use crate::job::{Body, JobInfo, StopJob};
 use crate::local::{current_light, local};
+use crate::name::Name;
+use crate::pool::{Pooled, Stage, serve};
+use crate::seat::Seat;
 use crate::stack::Stack;
 use crate::tls::{Library, Storage};
 
@@ -43,14 +46,20 @@ pub(crate) enum Phase {
 pub(crate) struct Light {
     context: UnsafeCell<Context>,
     host: *const Host,
-    id: ThreadId,
-    name: String,
+    id: Cell<ThreadId>,
+    /// Changed with the gate closed, by those of its own CPU.
+    name: UnsafeCell<Name>,
     stack: Stack,
     // Never read again, but must live as long as the thread.
     _storage: Storage,
     library: Library,
     /// Taken by the thread itself.
     body: UnsafeCell<Option<Body>>,
+
+    /// Where it waits.
+    pub(crate) seat: Seat,
+    /// What it is in the pool.
+    pub(crate) pooled: Pooled,
 
     // Gate closed.
     pub(crate) phase: Cell<Phase>,
@@ -86,8 +95,8 @@ impl Light {
     pub(crate) fn new(
         host: *const Host,
         id: ThreadId,
-        name: String,
-        body: Body,
+        name: &str,
+        body: Option<Body>,
         stack: Stack,
         storage: Storage,
         library: Library,
@@ -97,12 +106,17 @@ impl Light {
         let mut light = Box::new(Light {
             context: UnsafeCell::new(Context::running(thread_pointer)),
             host,
-            id,
-            name,
+            id: Cell::new(id),
+            name: UnsafeCell::new(Name::new(name)),
             stack,
             _storage: storage,
             library,
-            body: UnsafeCell::new(Some(body)),
+            seat: Seat::new(),
+            pooled: Pooled::new(match body {
+                Some(_) => Stage::Planned,
+                None => Stage::Free,
+            }),
+            body: UnsafeCell::new(body),
             phase: Cell::new(Phase::New),
             job: Cell::new(None),
             quit: Cell::new(false),
@@ -128,11 +142,28 @@ impl Light {
     }
 
     pub(crate) fn id(&self) -> ThreadId {
-        self.id
+        self.id.get()
+    }
+
+    /// Whether it is of the pool and waits for something to do.
+    pub(crate) fn is_free(&self) -> bool {
+        self.pooled.stage.get() == Stage::Free
+    }
+
+    /// It is another thread from now on. Gate closed.
+    pub(crate) fn set_id(&self, id: ThreadId) {
+        self.id.set(id);
+    }
+
+    /// Gate closed, while nobody else can run on this record.
+    pub(crate) fn set_name(&self, name: &str) {
+        // SAFETY: one kernel thread with its gate closed: nobody reads it meanwhile.
+        unsafe { *self.name.get() = Name::new(name) };
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        // SAFETY: it changes only while no thread runs on this record.
+        unsafe { (*self.name.get()).as_str() }
     }
 
     pub(crate) fn host(&self) -> *const Host {
@@ -145,9 +176,14 @@ impl Light {
 
     /// What its panic said; only after the thread has finished.
     pub(crate) fn take_panic(&self) -> Option<String> {
-        debug_assert_eq!(self.phase.get(), Phase::Finished);
-        // SAFETY: the thread has finished, so nobody else looks at it.
+        // SAFETY: the thread has finished or is over, so nobody else looks at it.
         unsafe { (*self.panic.get()).take() }
+    }
+
+    /// What its panic said. Called by the thread itself.
+    pub(crate) fn said(&self) -> String {
+        // SAFETY: the thread has not finished, so only it looks here.
+        unsafe { (*self.panic.get()).clone().unwrap_or_default() }
     }
 
     /// Says what a panic that the thread survived said. Called by the thread itself.
@@ -191,6 +227,9 @@ unsafe extern "C" fn main(argument: *mut u8) -> ! {
     light.phase.set(Phase::Between);
     // SAFETY: gate closed; the carrier waits.
     unsafe { switch_to(light.host, core::ptr::null()) };
+    if light.pooled.stage.get() != Stage::Planned {
+        serve(light);
+    }
     // SAFETY: nobody else takes the body.
     let body = unsafe { (*light.body.get()).take() };
     if let Some(mut body) = body.filter(|_| !light.quit.get()) {

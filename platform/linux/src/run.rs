@@ -78,6 +78,9 @@ pub struct RunOptions {
     pub give_back: bool,
     /// Ends the run when it becomes true (Ctrl-C).
     pub stop: Arc<AtomicBool>,
+    /// Threads of each CPU that are prepared to be created while it runs ([`crate::spawn`]). The
+    /// shards need room for them.
+    pub pool: usize,
     /// How long the run may last beyond its duration and grace before the watchdog ends it.
     pub patience_ns: u64,
 }
@@ -92,6 +95,7 @@ impl Default for RunOptions {
             stack_bytes: 256 * 1024,
             give_back: true,
             stop: Arc::new(AtomicBool::new(false)),
+            pool: 0,
             patience_ns: 2_000_000_000,
         }
     }
@@ -206,6 +210,7 @@ where
         post: Post::new(plan.len(), signal.number()),
         stop: Arc::clone(&options.stop),
         abort: AtomicBool::new(false),
+        panics: Mutex::new(Vec::new()),
     });
     let hosts: Vec<u32> = plan.iter().map(|cpu| cpu.host).collect();
     let (results, outcomes) = channel();
@@ -235,7 +240,9 @@ where
         // A carrier that does not come back still needs its signal handler.
         signal.keep();
     }
-    let (cpus, panics) = collected?;
+    let (cpus, mut panics) = collected?;
+    let of_pools = shared.panics.lock();
+    panics.append(&mut of_pools.unwrap_or_else(PoisonError::into_inner));
     for member in crew {
         // It has sent its outcome, so it is about to end.
         let _ = member.handle.join();

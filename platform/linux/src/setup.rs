@@ -1,5 +1,6 @@
 //! What a carrier does before and after it carries: its class, signals, timer, and light threads.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -11,12 +12,13 @@ use punctual_switch::{Context, switch, switch_by_system_call};
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
 use crate::child::{self, Child};
 use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, enter};
+use crate::cpu::{Core, Cpu, End, GiveBack, enter, goes_before};
 use crate::host::{Host, Shared, SwitchFn};
 use crate::light::{Light, Phase};
 use crate::local::local;
 use crate::missing::MissingTime;
 use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
+use crate::pool::{Stage, discard};
 use crate::run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::stack::{AlternateStack, Stack};
 use crate::sys::{self, HostClass};
@@ -113,6 +115,11 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
     for light in lights {
         if light.phase.get() != Phase::Finished {
             Box::leak(light);
+        } else if light.pooled.stage.get() != Stage::Planned {
+            // What it said has been kept; a result that nobody took is dropped here.
+            if light.pooled.stage.get() == Stage::Returned {
+                discard(&light.pooled);
+            }
         } else if let Some(message) = light.take_panic() {
             let (thread, name) = (light.id(), light.name().to_owned());
             panics.push(Panic {
@@ -172,11 +179,18 @@ where
         Context::running(read_thread_pointer()),
         plan.resources,
     );
-    let core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
+    // Runs are numbered, so that what belonged to an earlier one is refused.
+    static RUNS: AtomicU64 = AtomicU64::new(1);
+    let place = index as u64;
+    let home = RUNS.fetch_add(1, Ordering::Relaxed) << 16 | place;
+    host.pool.set_up(home, goes_before::<H, S>);
+    let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
+    core.threads.resize(core.shard.places(), core::ptr::null());
     let (nodes, children) = make_children::<H, S>(plan.children);
     let threads = plan.threads.into_iter().chain(children).collect();
     let cpu = Box::into_raw(Cpu::new(host, core));
-    match make_threads(cpu.cast::<Host>(), threads, options.stack_bytes, library) {
+    let made = make_threads(cpu.cast::<Host>(), threads, &options, library);
+    match made {
         Ok(lights) => {
             let of_children = lights.iter().filter(|light| is_child(light.id()));
             let paired = nodes.iter().zip(of_children);
@@ -185,7 +199,11 @@ where
                 .collect();
             // SAFETY: alive, and nobody else knows it yet.
             let shared_cpu = unsafe { &*cpu };
-            for light in lights.iter().filter(|light| !is_child(light.id())) {
+            for light in lights.iter().rev().filter(|light| light.is_free()) {
+                shared_cpu.host.pool.put(light);
+            }
+            let planned = |light: &&Box<Light>| !is_child(light.id()) && !light.is_free();
+            for light in lights.iter().filter(planned) {
                 // SAFETY: nobody borrows the core before the run.
                 unsafe { (*shared_cpu.core()).set_thread(light) };
             }
@@ -230,17 +248,21 @@ where
 fn make_threads(
     host: *const Host,
     plans: Vec<ThreadPlan>,
-    stack_bytes: usize,
+    options: &RunOptions,
     library: Library,
 ) -> Result<Vec<Box<Light>>, RunError> {
     let refused = |what| move |error| RunError::System { what, error };
-    let mut lights = Vec::with_capacity(plans.len());
-    for ThreadPlan { id, name, body } in plans {
-        let stack = Stack::try_new(stack_bytes).map_err(refused("map a stack"))?;
+    let mut lights = Vec::with_capacity(plans.len() + options.pool);
+    let planned = plans
+        .into_iter()
+        .map(|plan| (plan.id, plan.name, Some(plan.body)));
+    let pooled = (0..options.pool).map(|_| (ThreadId::new(u32::MAX, 0), String::new(), None));
+    for (id, name, body) in planned.chain(pooled) {
+        let stack = Stack::try_new(options.stack_bytes).map_err(refused("map a stack"))?;
         let storage = Storage::try_new(library)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))
             .map_err(refused("allocate thread-local storage"))?;
-        lights.push(Light::new(host, id, name, body, stack, storage, library));
+        lights.push(Light::new(host, id, &name, body, stack, storage, library));
     }
     Ok(lights)
 }

@@ -1,0 +1,423 @@
+//! State that the threads of one CPU share, and the lines in which they wait for it to change.
+//!
+//! ```text
+//!   visit:  close gate -> look at the state, change it, answer waiters -> enter the scheduler if
+//!           somebody is to go on or the caller is to wait -> open gate
+//! ```
+//!
+//! One kernel thread carries a CPU, so with the gate closed nobody else of that CPU executes: a
+//! visit is atomic without any atomic instruction, and without an entry of the scheduler when
+//! nobody has to wait or to go on. A thread of another CPU is refused.
+//!
+//! INV-M1: the state is borrowed only during a visit, with the gate closed, and never across an
+//! entry of the scheduler.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::panic::resume_unwind;
+
+use punctual_kern::{Event, Refusal};
+use punctual_model::Instant;
+
+use crate::host::Host;
+use crate::job::StopJob;
+use crate::light::{Light, Phase, open_gate};
+use crate::local::current_light;
+use crate::seat::Line;
+
+/// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Who {
+    light: *const Light,
+    birth: u64,
+}
+
+// SAFETY: an address that is only followed on the CPU of its thread, after a check that it is there.
+unsafe impl Send for Who {}
+
+impl Who {
+    pub(crate) fn of(light: &Light) -> Who {
+        Who {
+            light,
+            birth: light.pooled.birth.get(),
+        }
+    }
+}
+
+/// The state `S`, with `LINES` lines of waiting threads.
+pub struct Monitor<S, const LINES: usize> {
+    /// Which CPU of which run it belongs to; 0: none yet.
+    home: AtomicU64,
+    state: UnsafeCell<S>,
+    lines: [Line; LINES],
+}
+
+// SAFETY: the state is visited by the threads of one CPU only, one at a time (INV-M1); it may be
+// made on one kernel thread and visited on another.
+unsafe impl<S: Send, const LINES: usize> Sync for Monitor<S, LINES> {}
+// SAFETY: nobody waits in it while it is moved, because who waits borrows it.
+unsafe impl<S: Send, const LINES: usize> Send for Monitor<S, LINES> {}
+
+impl<S, const LINES: usize> fmt::Debug for Monitor<S, LINES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor").finish_non_exhaustive()
+    }
+}
+
+/// How a visit ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step<R> {
+    /// With this result.
+    Done(R),
+    /// The caller waits until somebody answers it.
+    Wait {
+        /// In which line.
+        line: usize,
+        /// What for, in the words of the monitor's maker.
+        ask: u64,
+        /// For whom: that thread is lent the caller's urgency.
+        holder: Option<Who>,
+    },
+}
+
+/// What a visit led to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visit<R> {
+    /// It was [`Step::Done`].
+    Done(R),
+    /// It waited, and this is the answer.
+    Answered(u64),
+}
+
+/// Why a visit failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum VisitError {
+    /// The caller is on no light thread of a run, or inside another visit.
+    NoRun,
+    /// It belongs to another CPU, or to a run that is over.
+    OtherCpu,
+    /// Nobody answered in time.
+    TimedOut,
+    /// To wait would be to wait for oneself, along a chain of holders.
+    Deadlock,
+    /// The run is over.
+    Over,
+}
+
+/// What a visitor may do to those that wait.
+pub struct Desk<'a> {
+    host: &'a Host,
+    me: &'a Light,
+    lines: &'a [Line],
+    also: *const Light,
+    handed: Option<&'a Light>,
+}
+
+impl fmt::Debug for Desk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
+}
+
+impl Desk<'_> {
+    /// The caller.
+    pub fn me(&self) -> Who {
+        Who::of(self.me)
+    }
+
+    /// How many wait in a line. O(them).
+    pub fn count(&self, line: usize) -> usize {
+        self.lines[line].iter().count()
+    }
+
+    /// Whether nobody waits in a line.
+    pub fn is_empty(&self, line: usize) -> bool {
+        self.lines[line].iter().next().is_none()
+    }
+
+    /// The most urgent of a line, the first come among equals, with what it asked. O(waiters).
+    pub fn most_urgent(&self, line: usize) -> Option<(Who, u64)> {
+        let first = self.lines[line].iter().reduce(|first, other| {
+            if self
+                .host
+                .pool
+                .goes_before(self.host, other.id(), first.id())
+            {
+                other
+            } else {
+                first
+            }
+        });
+        first.map(|light| (Who::of(light), light.seat.ask.get()))
+    }
+
+    /// Answers the first of a line for whom `answer` gives one; `false`: there is none.
+    pub fn answer_first(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> bool {
+        let mut waiters = self.lines[line].iter();
+        let found = waiters.find_map(|light| {
+            let answer = answer(light.seat.ask.get())?;
+            Some((core::ptr::from_ref(light), answer))
+        });
+        // SAFETY: a waiting thread of this CPU, whose record outlives the run (INV-L1).
+        let found = found.map(|(light, answer)| (unsafe { &*light }, answer));
+        if let Some((light, answer)) = found {
+            self.go_on(light, answer);
+        }
+        found.is_some()
+    }
+
+    /// Answers one that waits, which goes on when the visit is over.
+    pub fn answer(&mut self, who: Who, answer: u64) {
+        // SAFETY: as in `answer_first`; `Who` comes from `most_urgent` of this visit or is checked
+        // to be waiting by its birth and its line.
+        let light = unsafe { &*who.light };
+        if light.pooled.birth.get() == who.birth {
+            self.go_on(light, answer);
+        }
+    }
+
+    /// As [`Desk::answer`]; it holds from now on what the caller held, and whoever waits for that
+    /// lends to it.
+    pub fn hand_over(&mut self, who: Who, answer: u64) {
+        // SAFETY: as in `answer`.
+        let light = unsafe { &*who.light };
+        if light.pooled.birth.get() == who.birth {
+            light.seat.leave();
+            light.seat.answer.set(Some(answer));
+            self.handed = Some(light);
+        }
+    }
+
+    fn go_on(&mut self, light: &Light, answer: u64) {
+        light.seat.leave();
+        light.seat.answer.set(Some(answer));
+        light.seat.also.set(self.also);
+        self.also = light;
+    }
+}
+
+impl<S, const LINES: usize> Monitor<S, LINES> {
+    /// State that belongs to the CPU of its first visitor.
+    pub const fn new(state: S) -> Self {
+        Monitor {
+            home: AtomicU64::new(0),
+            state: UnsafeCell::new(state),
+            lines: [const { Line::new() }; LINES],
+        }
+    }
+
+    /// The state, of which nobody else knows.
+    pub fn get_mut(&mut self) -> &mut S {
+        self.state.get_mut()
+    }
+
+    /// The state, taken out.
+    pub fn into_inner(self) -> S {
+        self.state.into_inner()
+    }
+
+    /// Looks at the state and changes it, alone; waits if the visitor says so, until `until` at
+    /// most. The visitor must be short, and is not preempted. A scheduling point when somebody goes
+    /// on or waits; none else. O(1) beside the visitor and the scheduler.
+    ///
+    /// # Errors
+    /// See [`VisitError`]. After [`VisitError::TimedOut`] the caller waits no more.
+    #[inline]
+    pub fn visit<R>(
+        &self,
+        until: Option<Instant>,
+        visitor: impl FnOnce(&mut S, &mut Desk<'_>) -> Step<R>,
+    ) -> Result<Visit<R>, VisitError> {
+        let light = current_light().ok_or(VisitError::NoRun)?;
+        // SAFETY: the host outlives its threads; only its cells and atomics are used.
+        let host = unsafe { &*light.host() };
+        if self.home.load(Ordering::Relaxed) != host.pool.home.get() {
+            self.settle(host)?;
+        }
+        if host.gate.is_closed() {
+            return Err(match light.quit.get() {
+                true => VisitError::Over,
+                false => VisitError::NoRun,
+            });
+        }
+        host.gate.close();
+        let mut desk = Desk {
+            host,
+            me: light,
+            lines: &self.lines,
+            also: core::ptr::null(),
+            handed: None,
+        };
+        let step = {
+            let opened = OpenOnPanic(host);
+            // SAFETY: the gate is closed on the CPU that the state belongs to, so nobody else
+            // borrows it (INV-M1); the borrow ends with this call.
+            let step = visitor(unsafe { &mut *self.state.get() }, &mut desk);
+            core::mem::forget(opened);
+            step
+        };
+        let Desk { also, handed, .. } = desk;
+        match step {
+            Step::Done(result) => {
+                if also.is_null() && handed.is_none() {
+                    open_gate(host);
+                } else {
+                    self.let_go(light, also, handed);
+                }
+                Ok(Visit::Done(result))
+            }
+            Step::Wait { line, ask, holder } => {
+                host.pool.waking.set(also);
+                self.wait(light, (line, ask, holder), until)
+            }
+        }
+    }
+
+    /// Gives the monitor its CPU, once.
+    #[cold]
+    fn settle(&self, host: &Host) -> Result<(), VisitError> {
+        let home = host.pool.home.get();
+        let order = Ordering::Relaxed;
+        match self.home.compare_exchange(0, home, order, order) {
+            Ok(_) => Ok(()),
+            Err(other) if other == home => Ok(()),
+            Err(_) => Err(VisitError::OtherCpu),
+        }
+    }
+
+    /// What stands for this monitor in the core: nobody else has it while somebody waits here.
+    fn key(&self) -> u32 {
+        let address = core::ptr::from_ref(self).addr() >> 3;
+        u32::try_from(address & 0xFFFF_FFFF).unwrap_or(0)
+    }
+
+    /// Lets those go on that were answered. Gate: closed on entry, open on return.
+    fn let_go(&self, light: &Light, also: *const Light, handed: Option<&Light>) {
+        let host = light.host();
+        let event = match handed {
+            Some(to) => Event::HandOver {
+                key: self.key(),
+                from: light.id(),
+                to: to.id(),
+            },
+            None => Event::Tick,
+        };
+        // SAFETY: the host outlives its threads.
+        unsafe { (*host).pool.waking.set(also) };
+        enter(light, event);
+        if !light.quit.get() {
+            open_gate(host);
+        }
+    }
+
+    /// Gate: closed on entry, open on return.
+    fn wait<R>(
+        &self,
+        light: &Light,
+        (line, ask, mut holder): (usize, u64, Option<Who>),
+        until: Option<Instant>,
+    ) -> Result<Visit<R>, VisitError> {
+        self.lines[line].join(light, ask);
+        let mut result = Err(VisitError::TimedOut);
+        loop {
+            // SAFETY: the host outlives its threads.
+            let now = unsafe { (*light.host()).clock().now() };
+            if until.is_some_and(|until| until <= now) {
+                break;
+            }
+            let refused = self.block(light, holder, until);
+            if let Some(answer) = light.seat.answer.take() {
+                result = Ok(Visit::Answered(answer));
+                break;
+            }
+            if light.quit.get() {
+                light.seat.leave();
+                return end_or(Err(VisitError::Over));
+            }
+            match refused {
+                Some(Refusal::Deadlock(_)) => {
+                    result = Err(VisitError::Deadlock);
+                    break;
+                }
+                // A holder that has ended cannot be lent anything.
+                Some(_) => holder = None,
+                None => {}
+            }
+            if light.seat.cancelled.get() && !std::thread::panicking() {
+                break;
+            }
+        }
+        light.seat.leave();
+        let ends = light.seat.cancelled.get() && result.is_err();
+        if light.quit.get() {
+            return result;
+        }
+        open_gate(light.host());
+        if ends {
+            return end_or(result);
+        }
+        result
+    }
+
+    /// Blocks until something happens; why the core refused. Gate closed, before and after.
+    fn block(&self, light: &Light, holder: Option<Who>, until: Option<Instant>) -> Option<Refusal> {
+        let event = match holder {
+            // SAFETY: a holder is a thread of this CPU, whose record outlives the run (INV-L1).
+            Some(who) => Event::BlockOn {
+                holder: unsafe { (*who.light).id() },
+                key: self.key(),
+                until,
+            },
+            None => Event::Block { until },
+        };
+        light.phase.set(Phase::Resting);
+        let refused = enter(light, event);
+        light.phase.set(Phase::Inside);
+        light.refused.get().filter(|_| refused)
+    }
+}
+
+/// Ends the calling thread by unwinding, unless it is unwinding already.
+fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> {
+    if std::thread::panicking() {
+        return result;
+    }
+    resume_unwind(Box::new(StopJob));
+}
+
+/// An entry of the running thread. Gate closed, before and after; whether the core refused it.
+pub(crate) fn enter(light: &Light, event: Event) -> bool {
+    let host = light.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let enter = unsafe { (*host).enter };
+    // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
+    unsafe { enter(host, event) };
+    light.refused.get().is_some()
+}
+
+/// Waits once, in a way that ends the thread when it is to end. Gate: closed on entry and, unless
+/// this fails, on return.
+pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), VisitError> {
+    light.phase.set(Phase::Resting);
+    let _ = enter(light, event);
+    light.phase.set(Phase::Inside);
+    if light.quit.get() {
+        return end_or(Err(VisitError::Over));
+    }
+    if light.seat.cancelled.get() && !std::thread::panicking() {
+        open_gate(light.host());
+        return end_or(Err(VisitError::Over));
+    }
+    Ok(())
+}
+
+/// A visitor that panics must not leave the gate closed.
+struct OpenOnPanic<'a>(&'a Host);
+
+impl Drop for OpenOnPanic<'_> {
+    fn drop(&mut self) {
+        open_gate(self.0);
+    }
+}

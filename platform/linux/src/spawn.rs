@@ -1,0 +1,302 @@
+//! Threads of the pool, typed: created with a closure, joined for its result.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use punctual_kern::{Constraint, Event};
+use punctual_model::{Instant, ThreadId};
+
+use crate::light::{Light, open_gate};
+use crate::local::current_light;
+use crate::monitor::{VisitError, Who, enter};
+use crate::pool::{Pooled, Room, SpawnError, Stage, create, discard};
+
+/// A thread of the pool, to be joined for its result, or let go of by being dropped.
+pub struct Child<T> {
+    light: *const Light,
+    birth: u64,
+    home: u64,
+    result: PhantomData<T>,
+}
+
+// SAFETY: the record is looked at on its own CPU only, which is checked at every use; the result
+// goes from one thread of that CPU to another.
+unsafe impl<T: Send> Send for Child<T> {}
+// SAFETY: as above; every use goes through the gate of that CPU.
+unsafe impl<T: Send> Sync for Child<T> {}
+
+impl<T> fmt::Debug for Child<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("birth", &self.birth).finish()
+    }
+}
+
+/// Why a thread has no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// It panicked, and this is what it said.
+    Panicked(String),
+    /// It was ended by a wish, or by its overrun rule.
+    Cancelled,
+    /// It has not ended in time.
+    TimedOut,
+    /// Somebody else waits for it.
+    Taken,
+    /// It waits for itself.
+    Itself,
+    /// The caller is on another CPU, on no light thread, or the run is over.
+    NotHere,
+}
+
+/// Creates a thread that executes `body` under a constraint in nanoseconds, whose phase counts from
+/// now. Nothing is asked of the analysis here. O(log n), without a system call; without allocation
+/// unless `body` or its result takes more than 256 bytes.
+///
+/// # Errors
+/// See [`SpawnError`].
+pub fn spawn<T, F>(name: &str, constraint: Constraint, body: F) -> Result<Child<T>, SpawnError>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let light = current_light().ok_or(SpawnError::NoRun)?;
+    // SAFETY: the host outlives its threads.
+    let (frequency, home) = unsafe {
+        let host = &*light.host();
+        (host.clock().frequency(), host.pool.home.get())
+    };
+    let ticks = |ns| frequency.ticks_up(ns);
+    let constraint = constraint.convert(ticks, ticks);
+    let mut body = Some(body);
+    let put = |pooled: &Pooled| {
+        pooled.call.set(Some(call::<T, F>));
+        pooled.discard.set(Some(drop_in_room::<T>));
+        if let Some(body) = body.take() {
+            // SAFETY: the record has just been taken off the free list: its room is empty.
+            unsafe { pooled.room.put(body) };
+        }
+    };
+    // SAFETY: the closure that was put in, of a thread that will not run.
+    let undo = |pooled: &Pooled| drop(unsafe { pooled.room.take::<F>() });
+    let created = create(light, name, constraint, put, undo);
+    let (light, birth) = created?;
+    Ok(Child {
+        light,
+        birth,
+        home,
+        result: PhantomData,
+    })
+}
+
+/// # Safety
+/// The room holds an `F`.
+unsafe fn call<T, F: FnOnce() -> T>(room: &Room) {
+    // SAFETY: as the caller vouches.
+    let body: F = unsafe { room.take() };
+    let result = body();
+    // SAFETY: the closure has been taken out.
+    unsafe { room.put(result) };
+}
+
+/// # Safety
+/// The room holds a `T`.
+unsafe fn drop_in_room<T>(room: &Room) {
+    // SAFETY: as the caller vouches.
+    drop(unsafe { room.take::<T>() });
+}
+
+impl<T> Child<T> {
+    /// The record, with its gate closed, if the caller may look at it.
+    fn enter(&self) -> Option<(&'static Light, &'static Light)> {
+        let me = current_light()?;
+        // SAFETY: the host outlives its threads.
+        let host = unsafe { &*me.host() };
+        if host.pool.home.get() != self.home || host.gate.is_closed() {
+            return None;
+        }
+        host.gate.close();
+        // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
+        Some((me, unsafe { &*self.light }))
+    }
+
+    /// Its id in the core; `None` on another CPU, or after the run.
+    pub fn id(&self) -> Option<ThreadId> {
+        let (me, light) = self.enter()?;
+        let id = light.id();
+        open_gate(me.host());
+        Some(id)
+    }
+
+    /// Who it is to monitors; `None` as for [`Child::id`].
+    pub fn who(&self) -> Option<Who> {
+        let (me, light) = self.enter()?;
+        let who = Who::of(light);
+        open_gate(me.host());
+        Some(who)
+    }
+
+    /// Whether it has ended. False where that cannot be seen.
+    pub fn is_finished(&self) -> bool {
+        self.enter().is_some_and(|(me, light)| {
+            let over = light.pooled.is_over();
+            open_gate(me.host());
+            over
+        })
+    }
+
+    /// Ends its next wait or the present one ([`crate::block`]); other waits look again and go on
+    /// waiting. `false` when it has ended or cannot be reached.
+    pub fn wake(&self) -> bool {
+        self.poke(|light| light.seat.token.set(true))
+    }
+
+    /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
+    /// `false` when it has ended or cannot be reached.
+    pub fn cancel(&self) -> bool {
+        self.poke(|light| light.seat.cancelled.set(true))
+    }
+
+    fn poke(&self, mark: impl FnOnce(&Light)) -> bool {
+        let Some((me, light)) = self.enter() else {
+            return false;
+        };
+        let alive = light.pooled.stage.get() == Stage::Working;
+        if alive {
+            mark(light);
+            let _ = enter(me, Event::Wake(light.id()));
+        }
+        if !me.quit.get() {
+            open_gate(me.host());
+        }
+        alive
+    }
+
+    /// Asks the core to change its constraint (nanoseconds), from its next zero-lag instant on.
+    /// Nothing is asked of the analysis here.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`SpawnError::NoRun`] where it cannot be reached.
+    pub fn change(&self, constraint: Constraint) -> Result<(), SpawnError> {
+        let (me, light) = self.enter().ok_or(SpawnError::NoRun)?;
+        // SAFETY: the host outlives its threads.
+        let frequency = unsafe { (*me.host()).clock().frequency() };
+        let ticks = |ns| frequency.ticks_up(ns);
+        let event = Event::Change {
+            thread: light.id(),
+            constraint: constraint.convert(ticks, ticks),
+        };
+        let refused = enter(me, event);
+        let reason = me.refused.get().filter(|_| refused);
+        if !me.quit.get() {
+            open_gate(me.host());
+        }
+        reason.map_or(Ok(()), |reason| Err(SpawnError::Refused(reason)))
+    }
+
+    /// Waits for its end, until `until` at most, and takes its result.
+    ///
+    /// # Errors
+    /// See [`JoinError`]; after [`JoinError::TimedOut`] the handle is given back.
+    pub fn join(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Child<T>>)> {
+        let Some((me, light)) = self.enter() else {
+            return Err((JoinError::NotHere, None));
+        };
+        let pooled = &light.pooled;
+        if core::ptr::eq(me, light) || !pooled.joiner.get().is_null() {
+            open_gate(me.host());
+            let why = match core::ptr::eq(me, light) {
+                true => JoinError::Itself,
+                false => JoinError::Taken,
+            };
+            return Err((why, Some(self)));
+        }
+        pooled.joiner.set(me);
+        let waited = wait_for(me, until, || pooled.is_over());
+        pooled.joiner.set(core::ptr::null());
+        if let Err(error) = waited {
+            let why = match error {
+                VisitError::TimedOut => JoinError::TimedOut,
+                _ => JoinError::NotHere,
+            };
+            return Err((why, Some(self)));
+        }
+        let stage = pooled.stage.get();
+        // SAFETY: the thread is over and has left its result, which only this handle takes.
+        let result = (stage == Stage::Returned).then(|| unsafe { pooled.room.take::<T>() });
+        let said = (stage == Stage::Panicked).then(|| light.take_panic().unwrap_or_default());
+        self.give_back(me, light);
+        match (result, said) {
+            (Some(result), _) => Ok(result),
+            (None, Some(said)) => Err((JoinError::Panicked(said), None)),
+            (None, None) => Err((JoinError::Cancelled, None)),
+        }
+    }
+
+    /// The record goes back to the pool. Gate open.
+    fn give_back(self, me: &Light, light: &Light) {
+        // SAFETY: the host outlives its threads.
+        let host = unsafe { &*me.host() };
+        host.gate.close();
+        light.pooled.discard.set(None);
+        host.pool.put(light);
+        core::mem::forget(self);
+        open_gate(host);
+    }
+}
+
+/// Waits until `is_over`, as told by a wake-up. Gate: closed on entry, open on return.
+fn wait_for(
+    me: &Light,
+    until: Option<Instant>,
+    is_over: impl Fn() -> bool,
+) -> Result<(), VisitError> {
+    let mut result = Ok(());
+    while !is_over() {
+        if until.is_some_and(|until| until <= me.now()) {
+            result = Err(VisitError::TimedOut);
+            break;
+        }
+        crate::monitor::rest_closed(me, Event::Block { until })?;
+    }
+    open_gate(me.host());
+    result
+}
+
+impl<T> Drop for Child<T> {
+    /// Lets the thread go on alone; nobody will ask for its result.
+    fn drop(&mut self) {
+        let Some((me, light)) = self.enter() else {
+            return;
+        };
+        let over = light.pooled.is_over();
+        light.pooled.detached.set(true);
+        light.pooled.joiner.set(core::ptr::null());
+        open_gate(me.host());
+        if over {
+            if light.pooled.stage.get() == Stage::Returned {
+                discard(&light.pooled);
+            }
+            // SAFETY: the host outlives its threads.
+            let host = unsafe { &*me.host() };
+            host.gate.close();
+            host.pool.put(light);
+            open_gate(host);
+        }
+    }
+}
+
+/// Waits for [`Child::wake`], also for one that has come before, until `until` at most; whether it
+/// was woken. A scheduling point.
+pub fn block(until: Option<Instant>) -> bool {
+    let Some(me) = current_light() else {
+        return false;
+    };
+    // SAFETY: the host outlives its threads.
+    let gate = unsafe { &(*me.host()).gate };
+    if gate.is_closed() {
+        return false;
+    }
+    gate.close();
+    wait_for(me, until, || me.seat.token.take()).is_ok()
+}
