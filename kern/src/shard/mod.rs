@@ -4,7 +4,8 @@
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan`
-//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`. Which ready thread runs is the hierarchy's business.
+//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`. Which ready thread runs is
+//! the hierarchy's business.
 
 mod block;
 mod budget;

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
-//! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`, `spawn`,
-//! `attend`), what they share ([`Monitor`], `seat`), and schedulers of their own time (`child`);
+//! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
+//! `spawn`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their own time
+//! (`child`);
 //! preemption (`signal`, `interpose`, `wait`, `text`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
 //! [`measure_overheads`]). Every libc call stands in `sys`.

@@ -31,17 +31,31 @@ use crate::seat::Line;
 pub struct Who {
     light: *const Light,
     birth: u64,
+    home: u64,
 }
 
-// SAFETY: an address that is only followed on the CPU of its thread, after a check that it is there.
+// SAFETY: an address that is followed on the CPU of its thread only, in the same run.
 unsafe impl Send for Who {}
 
 impl Who {
     pub(crate) fn of(light: &Light) -> Who {
+        // SAFETY: the host outlives its threads.
+        let home = unsafe { (*light.host()).pool.home.get() };
         Who {
             light,
             birth: light.pooled.birth.get(),
+            home,
         }
+    }
+
+    /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
+    fn light(self, host: &Host) -> Option<&'static Light> {
+        if self.home != host.pool.home.get() {
+            return None;
+        }
+        // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
+        let light = unsafe { &*self.light };
+        (light.pooled.birth.get() == self.birth).then_some(light)
     }
 }
 
@@ -112,7 +126,7 @@ pub struct Desk<'a> {
     me: &'a Light,
     lines: &'a [Line],
     also: *const Light,
-    handed: Option<&'a Light>,
+    handed: Option<&'static Light>,
 }
 
 impl fmt::Debug for Desk<'_> {
@@ -170,20 +184,24 @@ impl Desk<'_> {
 
     /// Answers one that waits, which goes on when the visit is over.
     pub fn answer(&mut self, who: Who, answer: u64) {
-        // SAFETY: as in `answer_first`; `Who` comes from `most_urgent` of this visit or is checked
-        // to be waiting by its birth and its line.
-        let light = unsafe { &*who.light };
-        if light.pooled.birth.get() == who.birth {
+        if let Some(light) = self.waiter(who) {
             self.go_on(light, answer);
         }
     }
 
+    /// The thread, if it waits here.
+    fn waiter(&self, who: Who) -> Option<&'static Light> {
+        let light = who.light(self.host)?;
+        self.lines
+            .iter()
+            .any(|line| light.seat.stands_in(line))
+            .then_some(light)
+    }
+
     /// As [`Desk::answer`]; it holds from now on what the caller held, and whoever waits for that
-    /// lends to it.
+    /// lends to it. One visit hands over once.
     pub fn hand_over(&mut self, who: Who, answer: u64) {
-        // SAFETY: as in `answer`.
-        let light = unsafe { &*who.light };
-        if light.pooled.birth.get() == who.birth {
+        if let Some(light) = self.waiter(who) {
             light.seat.leave();
             light.seat.answer.set(Some(answer));
             self.handed = Some(light);
@@ -363,10 +381,11 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
 
     /// Blocks until something happens; why the core refused. Gate closed, before and after.
     fn block(&self, light: &Light, holder: Option<Who>, until: Option<Instant>) -> Option<Refusal> {
-        let event = match holder {
-            // SAFETY: a holder is a thread of this CPU, whose record outlives the run (INV-L1).
-            Some(who) => Event::BlockOn {
-                holder: unsafe { (*who.light).id() },
+        // SAFETY: the host outlives its threads.
+        let host = unsafe { &*light.host() };
+        let event = match holder.and_then(|who| who.light(host)) {
+            Some(holder) => Event::BlockOn {
+                holder: holder.id(),
                 key: self.key(),
                 until,
             },

@@ -50,6 +50,11 @@ impl Seat {
         self.also.set(core::ptr::null());
     }
 
+    /// Whether it waits in this line.
+    pub(crate) fn stands_in(&self, line: &Line) -> bool {
+        core::ptr::eq(self.line.get(), line)
+    }
+
     /// Leaves the line that it stands in, if any. O(1).
     pub(crate) fn leave(&self) {
         // SAFETY: a line outlives the stay of those in it (INV-S1).

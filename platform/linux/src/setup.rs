@@ -202,8 +202,7 @@ where
             for light in lights.iter().rev().filter(|light| light.is_free()) {
                 shared_cpu.host.pool.put(light);
             }
-            let planned = |light: &&Box<Light>| !is_child(light.id()) && !light.is_free();
-            for light in lights.iter().filter(planned) {
+            for light in lights.iter().filter(|light| !is_child(light.id())) {
                 // SAFETY: nobody borrows the core before the run.
                 unsafe { (*shared_cpu.core()).set_thread(light) };
             }
