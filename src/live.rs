@@ -329,9 +329,11 @@ fn log_of(
         punctual_linux::Mode::RealTime => Mode::RealTime,
         punctual_linux::Mode::BestEffort => Mode::BestEffort,
     };
+    let waits = outcome.cpus.iter().flat_map(|cpu| &cpu.waits);
     let lost = outcome
         .lost
         .iter()
+        .chain(waits)
         .map(|loss| format!("{}: {}", loss.what, loss.detail));
     header.lost = lost.collect();
     header.stopped = match outcome.ending {

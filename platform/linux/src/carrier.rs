@@ -99,7 +99,14 @@ fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
         let margin = clock.ticks(host.wake_margin_ns.get());
         if left > margin + shortest {
             let wake = Instant::from_ticks(due.ticks() - margin);
-            host.shared.post.sleep(host.index, clock.ns(left - margin));
+            let ns = clock.ns(left - margin);
+            host.shared.post.sleep(host.index, ns, |kicks, seen, ns| {
+                // SAFETY: gate closed, and nothing in here reaches the ring by another way.
+                match unsafe { &mut *host.uring.get() } {
+                    Some(uring) if uring.is_busy() => uring.sleep(kicks, seen, ns),
+                    _ => sys::futex_wait(kicks, seen, ns),
+                }
+            });
             last = clock.now();
             slept = Some((now, last));
             note_wake(host, wake, due, last);
@@ -109,9 +116,17 @@ fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
     }
 }
 
+/// Whether an operation of a light thread is over, or can be finished now.
+fn has_answers(host: &Host) -> bool {
+    // SAFETY: gate closed; the borrow ends here.
+    let uring = unsafe { &mut *host.uring.get() };
+    uring.as_mut().is_some_and(|uring| uring.has_answers())
+}
+
 fn has_news(host: &Host) -> bool {
     let shared = &host.shared;
     shared.post.waits(host.index)
+        || has_answers(host)
         || shared.stop.load(Ordering::Relaxed)
         || shared.abort.load(Ordering::Relaxed)
 }

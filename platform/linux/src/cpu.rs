@@ -19,6 +19,7 @@ use crate::light::{Light, NOTHING};
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
+use crate::uring::Uring;
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -26,6 +27,9 @@ const FOLLOW_UPS: u32 = 4;
 const FED_PER_ENTRY: usize = 64;
 /// A thread that runs without anything due is looked at this often all the same (stop flag).
 pub(crate) const LOOK_NS: u64 = 20_000_000;
+/// While blocking calls of light threads are outstanding, a running thread is looked at this often:
+/// the latest that an answer is noticed beside a thread that makes no calls of its own.
+pub(crate) const ANSWER_LOOK_NS: u64 = 200_000;
 /// News that did not fit into a ring is sent again after this.
 const RESEND_NS: u64 = 50_000;
 
@@ -274,6 +278,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             room -= 1;
         }
         while room > 0
+            && let Some(thread) = next_answered(host)
+        {
+            *decision = self.handle(host, now, Event::Wake(thread));
+            room -= 1;
+        }
+        while room > 0
             && let Some(&(arrival, thread)) = self.arrivals.get(self.next_arrival)
             && arrival <= now
         {
@@ -334,8 +344,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         if light.is_null() {
             host.reason.set(Reason::Idle(Some(due)));
         } else {
-            let look = now.saturating_add(host.limits.look);
-            host.arm(due.min(look), now);
+            let look = if awaits_answers(host) {
+                host.limits.answer_look
+            } else {
+                host.limits.look
+            };
+            host.arm(due.min(now.saturating_add(look)), now);
         }
         light
     }
@@ -420,6 +434,23 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
             c.preemptions = tally.preemptions;
         });
     }
+}
+
+/// Whether blocking calls of this CPU are outstanding.
+fn awaits_answers(host: &Host) -> bool {
+    // SAFETY: gate closed; the borrow ends here.
+    unsafe { &*host.uring.get() }
+        .as_ref()
+        .is_some_and(Uring::is_busy)
+}
+
+/// The next thread whose blocking call is over.
+fn next_answered(host: &Host) -> Option<ThreadId> {
+    // SAFETY: gate closed; the borrow ends here.
+    let uring = unsafe { &mut *host.uring.get() }.as_mut()?;
+    let waiter = uring.next_woken()?;
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    Some(unsafe { &*waiter }.id())
 }
 
 /// Takes one entry and returns who runs then (null: the carrier). Does not switch.

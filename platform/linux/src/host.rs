@@ -17,7 +17,7 @@ use punctual_switch::{Context, Gate};
 
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
-use crate::cpu::LOOK_NS;
+use crate::cpu::{ANSWER_LOOK_NS, LOOK_NS};
 use crate::light::Light;
 use crate::missing::SUSPICIOUS_NS;
 use crate::outcome::CpuCounters;
@@ -26,6 +26,7 @@ use crate::pool::Pool;
 use crate::post::Post;
 use crate::sys;
 use crate::text::LibraryText;
+use crate::uring::Uring;
 
 /// How long before the armed instant a timer may fire and be waited for on the spot.
 pub(crate) const EARLY_SPIN_NS: u64 = 2_000;
@@ -86,6 +87,8 @@ pub(crate) struct Limits {
     pub(crate) suspicious: u64,
     /// [`crate::cpu::LOOK_NS`].
     pub(crate) look: Span,
+    /// [`crate::cpu::ANSWER_LOOK_NS`].
+    pub(crate) answer_look: Span,
     /// [`NEAR_NS`].
     pub(crate) near: Span,
 }
@@ -96,6 +99,7 @@ impl Limits {
             late: clock.ticks(LATE_LIMIT_NS),
             suspicious: clock.ticks(SUSPICIOUS_NS),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),
+            answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
         }
     }
@@ -131,6 +135,8 @@ pub(crate) struct Host {
     /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
     pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
+    /// What blocking calls of its light threads go through; `None`: the kernel has no such ring.
+    pub(crate) uring: UnsafeCell<Option<Uring>>,
     /// The light threads of this CPU, for a look at who waits; set once before the run.
     pub(crate) lights: UnsafeCell<Vec<*const Light>>,
     /// The names of this CPU's resources, by number; does not change.
@@ -182,6 +188,7 @@ impl Host {
             deferred_since: Cell::new(None),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
+            uring: UnsafeCell::new(None),
             lights: UnsafeCell::new(Vec::new()),
             resources,
             pool: Pool::default(),

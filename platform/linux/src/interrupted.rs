@@ -9,6 +9,9 @@ pub(crate) struct Interrupted {
     pub(crate) instruction: u64,
     /// It was in a system call, or about to make one.
     pub(crate) in_call: bool,
+    /// It was waiting in the kernel for something that is no futex: in the call of this number, if
+    /// that is known.
+    pub(crate) waits_in: Option<Option<i64>>,
     /// It was waiting on a futex in the kernel, and will wait again.
     pub(crate) awaits_futex: bool,
 }
@@ -24,7 +27,7 @@ impl Interrupted {
     /// `context` is the third argument of a `SA_SIGINFO` handler that has not returned.
     pub(crate) unsafe fn read(context: *const u8) -> Interrupted {
         // SAFETY: as the caller vouches.
-        let [instruction, result, operation] = unsafe { sys::registers(context) };
+        let [instruction, result, operation, behind_call] = unsafe { sys::registers(context) };
         let instruction = instruction.cast_unsigned();
         // SAFETY: the thread was executing at this address.
         let (before, here) = unsafe { text_around(instruction) };
@@ -33,9 +36,18 @@ impl Interrupted {
         let operation = i32::try_from(operation & 0x7f).unwrap_or(0);
         let waits = matches!(operation, futex::WAIT | futex::WAIT_BITSET);
         let awaits_futex = on_call && result == sys::FUTEX_CALL && waits;
+        // The instruction leaves the address behind it in a register; one that was about to be
+        // executed for the first time has not.
+        let was_in = on_call && behind_call == instruction.cast_signed().wrapping_add(2);
+        let waits_in = match (behind, was_in && !awaits_futex) {
+            (true, _) => Some(None),
+            (_, true) => Some(Some(result)),
+            _ => None,
+        };
         Interrupted {
             instruction,
             in_call: on_call || behind,
+            waits_in,
             awaits_futex,
         }
     }

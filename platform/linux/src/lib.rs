@@ -16,7 +16,8 @@
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
 //! `spawn`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their own time
 //! (`child`);
-//! preemption (`signal`, `interpose`, `wait`, `text`); what bodies may call ([`job`]); time
+//! preemption (`signal`, `interpose`, `wait`, `text`); calls that would block (`calls`, `io`,
+//! `uring`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
 //! [`measure_overheads`]). Every libc call stands in `sys`.
 //!
@@ -25,6 +26,7 @@
 
 mod action;
 mod attend;
+mod calls;
 mod carrier;
 mod child;
 mod clock;
@@ -35,6 +37,7 @@ mod futex;
 mod host;
 mod interpose;
 mod interrupted;
+mod io;
 pub mod job;
 mod light;
 mod local;
@@ -57,6 +60,7 @@ mod stack;
 mod sys;
 mod text;
 mod tls;
+mod uring;
 mod wait;
 mod watchdog;
 

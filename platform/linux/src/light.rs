@@ -69,6 +69,8 @@ pub(crate) struct Light {
     pub(crate) quit: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
     pub(crate) lock_looks: Cell<u32>,
+    /// How often it was found waiting inside the kernel, and in which call, if that was known.
+    waits: Cell<(u64, Option<i64>)>,
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
     /// What its panic said.
@@ -121,6 +123,7 @@ impl Light {
             job: Cell::new(None),
             quit: Cell::new(false),
             lock_looks: Cell::new(0),
+            waits: Cell::new((0, None)),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
@@ -172,6 +175,17 @@ impl Light {
 
     pub(crate) fn guards(&self, address: u64) -> bool {
         self.stack.guards(address)
+    }
+
+    /// It was found waiting inside the kernel, where it stops its CPU. Gate closed.
+    pub(crate) fn note_wait(&self, call: Option<i64>) {
+        let (times, known) = self.waits.get();
+        self.waits.set((times + 1, call.or(known)));
+    }
+
+    /// How often it was found so, and in which call, if that was known.
+    pub(crate) fn waits(&self) -> (u64, Option<i64>) {
+        self.waits.get()
     }
 
     /// What its panic said; only after the thread has finished.

@@ -101,6 +101,8 @@ pub struct CpuOutcome<S> {
     /// Threads that were in the middle of a job at the end. They are not resumed; their stacks
     /// stay allocated.
     pub abandoned: usize,
+    /// Threads that stopped the CPU by waiting inside the kernel.
+    pub waits: Vec<Loss>,
 }
 
 /// Everything that a run leaves behind.

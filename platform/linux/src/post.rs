@@ -184,14 +184,15 @@ impl Post {
         }
     }
 
-    /// Sleeps at most `ns`, or until the next kick, or not at all when there is mail.
-    pub(crate) fn sleep(&self, cpu: usize, ns: u64) {
+    /// Sleeps at most `ns`, or until the next kick, or not at all when there is mail. `wait` sleeps
+    /// while a word has a value, at most so many nanoseconds; it may return early.
+    pub(crate) fn sleep(&self, cpu: usize, ns: u64, wait: impl FnOnce(&AtomicU32, u32, u64)) {
         let mailbox = &self.boxes[cpu];
         let seen = mailbox.kicks.load(Ordering::SeqCst);
         mailbox.activity.store(activity::SLEEPING, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !self.has_mail(cpu) {
-            sys::futex_wait(&mailbox.kicks, seen, ns);
+            wait(&mailbox.kicks, seen, ns);
         }
         mailbox.activity.store(activity::POLLING, Ordering::SeqCst);
     }
@@ -243,7 +244,7 @@ mod tests {
             let mut expected = 0;
             while expected < 20_000 {
                 // An hour: a lost kick would hang this test.
-                post.sleep(1, 3_600_000_000_000);
+                post.sleep(1, 3_600_000_000_000, sys::futex_wait);
                 while let Some(message) = post.receive(1) {
                     assert_eq!(message.frontier, expected);
                     expected += 1;

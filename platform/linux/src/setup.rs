@@ -24,6 +24,7 @@ use crate::stack::{AlternateStack, Stack};
 use crate::sys::{self, HostClass};
 use crate::text::LibraryText;
 use crate::tls::{Library, Storage};
+use crate::uring::Uring;
 
 /// What a carrier is given.
 pub(crate) struct CarrierPlan<H, S> {
@@ -97,6 +98,7 @@ where
     drop(alternate);
     shared_cpu.finish_counters();
     let counters = shared_cpu.host.counters.get();
+    let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
     let panics = bury(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
     let sink = unsafe { Box::from_raw(cpu) }.into_sink();
@@ -104,8 +106,22 @@ where
         sink,
         counters,
         abandoned,
+        waits,
     };
     start.map(|_| (outcome, panics))
+}
+
+/// What a thread that waited inside the kernel cost the others.
+fn loss_of(light: &Light) -> Option<Loss> {
+    let (times, call) = light.waits();
+    let call = call.map_or_else(String::new, |number| format!(" (number {number})"));
+    (times > 0).then(|| Loss {
+        what: "blocking calls",
+        detail: format!(
+            "`{}` stopped its CPU in a system call{call}, seen {times} times",
+            light.name()
+        ),
+    })
 }
 
 /// Frees what has finished and leaks what has not (INV-L1 of `light`).
@@ -160,7 +176,7 @@ where
     sys::pin(None, &[plan.host]).map_err(system("pin a kernel thread to its CPU"))?;
     sys::sharpen_sleep();
     sys::block_signals_except(signal);
-    let said = take_class(&options);
+    let mut said = take_class(&options);
     let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
     let clock = Clock::starting_in(clock_rate(), 0);
     let switch: SwitchFn = if sys::can_write_thread_pointer() {
@@ -179,6 +195,8 @@ where
         Context::running(read_thread_pointer()),
         plan.resources,
     );
+    // SAFETY: nobody else knows the host yet.
+    unsafe { *host.uring.get() = make_ring(plan.host, &mut said) };
     // Runs are numbered, so that what belonged to an earlier one is refused.
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let place = index as u64;
@@ -219,6 +237,17 @@ where
             Err(error)
         }
     }
+}
+
+/// What blocking calls go through, if the kernel has it.
+fn make_ring(host: u32, said: &mut Ready) -> Option<Uring> {
+    let refused = |error| {
+        said.lost.push(Loss {
+            what: "io_uring",
+            detail: format!("a call that blocks stops its whole CPU ({error})"),
+        });
+    };
+    Uring::try_new(host).map_err(refused).ok()
 }
 
 /// The light threads of children have numbers that no thread of a shard has.

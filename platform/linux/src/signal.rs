@@ -106,6 +106,9 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     if let Some(light) = current_light() {
+        if let Some(call) = found.waits_in {
+            light.note_wait(call);
+        }
         let looks = if found.awaits_futex {
             light.lock_looks.get() + 1
         } else {

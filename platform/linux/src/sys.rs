@@ -12,6 +12,11 @@ use punctual_switch::{Gate, system_call};
 
 use crate::action::KernelAction;
 
+pub(crate) mod calls;
+mod counter;
+
+pub(crate) use counter::try_cycle_counter;
+
 /// An address as an argument of a system call.
 fn address<T>(pointer: *const T) -> u64 {
     pointer.addr() as u64
@@ -206,6 +211,8 @@ pub(crate) enum KernelClock {
     Monotonic,
     /// Not steered.
     Raw,
+    /// The time of day; it can be set.
+    Wall,
     /// Processor time of the calling kernel thread.
     Thread,
 }
@@ -215,6 +222,7 @@ pub(crate) fn read_clock(clock: KernelClock) -> u64 {
     let id = match clock {
         KernelClock::Monotonic => libc::CLOCK_MONOTONIC,
         KernelClock::Raw => libc::CLOCK_MONOTONIC_RAW,
+        KernelClock::Wall => libc::CLOCK_REALTIME,
         KernelClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
     };
     let mut t = libc::timespec {
@@ -381,15 +389,15 @@ pub(crate) fn signal_thread(thread: Tid, signal: i32) {
     unsafe { call(libc::SYS_tgkill, [process, word(thread.0), word(signal)]) };
 }
 
-/// The registers that say where a signal found its thread: rip, rax, rsi.
+/// The registers that say where a signal found its thread: rip, rax, rsi, rcx.
 ///
 /// # Safety
 /// `context` is the third argument of a `SA_SIGINFO` handler that has not returned.
-pub(crate) unsafe fn registers(context: *const u8) -> [i64; 3] {
+pub(crate) unsafe fn registers(context: *const u8) -> [i64; 4] {
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel built the structure; the indices are those of x86-64.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
-    [libc::REG_RIP, libc::REG_RAX, libc::REG_RSI]
+    [libc::REG_RIP, libc::REG_RAX, libc::REG_RSI, libc::REG_RCX]
         .map(|index| registers[usize::try_from(index).unwrap_or(0)])
 }
 
@@ -556,6 +564,7 @@ pub(crate) const EINVAL: c_int = libc::EINVAL;
 pub(crate) const ENOMEM: c_int = libc::ENOMEM;
 pub(crate) const EAGAIN: c_int = libc::EAGAIN;
 pub(crate) const EINTR: c_int = libc::EINTR;
+pub(crate) const ECANCELED: c_int = libc::ECANCELED;
 pub(crate) const ETIMEDOUT: c_int = libc::ETIMEDOUT;
 pub(crate) const FUTEX_CALL: c_long = libc::SYS_futex;
 
@@ -579,20 +588,4 @@ pub(crate) unsafe fn timespec_at(address: u64) -> Option<u64> {
     // SAFETY: as the caller vouches.
     let time = unsafe { time.as_ref() }?;
     Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
-}
-
-/// Whether the kernel would count executed cycles of the calling thread (the counter is closed
-/// again). The structure of `perf_event_open(2)` is passed as its first words; the rest is zero.
-pub(crate) fn try_cycle_counter() -> io::Result<()> {
-    const SIZE: u64 = 64; // PERF_ATTR_SIZE_VER0
-    const EXCLUDE_KERNEL_AND_HYPERVISOR: u64 = 1 << 5 | 1 << 6;
-    // type (hardware) and size; config (cycles); period; sample type; read format; flags; the rest.
-    let attributes: [u64; 8] = [SIZE << 32, 0, 0, 0, 0, EXCLUDE_KERNEL_AND_HYPERVISOR, 0, 0];
-    let anywhere = word(-1_i64);
-    let arguments = [address(attributes.as_ptr()), 0, anywhere, anywhere];
-    // SAFETY: the kernel reads SIZE bytes, which is the size of the array.
-    let descriptor = check(unsafe { call(libc::SYS_perf_event_open, arguments) })?;
-    // SAFETY: the descriptor was just opened by us.
-    unsafe { call(libc::SYS_close, [word(descriptor)]) };
-    Ok(())
 }

@@ -1,0 +1,198 @@
+//! Blocking calls of light threads: they stop the thread that makes them, not the CPU.
+//!
+//! A call becomes an operation of the CPU's ring ([`crate::uring`]). What need not wait is over at
+//! once and costs about as much as the call itself; otherwise the thread blocks, which the core
+//! counts as its suspension, and an answer is noticed
+//!
+//! * at once, when the CPU idles;
+//! * at the next entry of the scheduler, at most `ANSWER_LOOK_NS` later, when somebody runs.
+//!
+//! Whoever cannot block makes the call directly: other threads, light threads inside a counted
+//! entry of the C library or of the scheduler, and everybody where the kernel has no such ring.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+
+use io_uring::squeue::Entry;
+use io_uring::{opcode, types};
+use punctual_kern::Event;
+use punctual_model::Instant;
+
+use crate::light::{Light, open_gate};
+use crate::local::{current_light, local};
+use crate::sys::calls::{self, PollEntry};
+use crate::sys::{self, KernelClock};
+use crate::uring::{Operation, Uring};
+
+/// More descriptors in one `poll` than this are polled directly.
+const MOST_POLLED: usize = 32;
+
+/// The calling light thread, if it may block here.
+fn able() -> Option<&'static Light> {
+    let light = current_light()?;
+    // SAFETY: the host outlives its threads.
+    let inside = unsafe { (*light.host()).gate.is_closed() };
+    let foreign = local(|l| l.foreign.get()) > 0;
+    (!inside && !foreign && !light.quit.get()).then_some(light)
+}
+
+/// Looks at the ring of the thread's CPU. Gate closed.
+fn with_ring<R>(light: &Light, look: impl FnOnce(&mut Uring) -> R) -> Option<R> {
+    // SAFETY: the host outlives its threads.
+    let host = unsafe { &*light.host() };
+    debug_assert!(
+        host.gate.is_closed(),
+        "the ring is looked at with the gate closed"
+    );
+    // SAFETY: gate closed, and `look` reaches the ring by no other way; the borrow ends here.
+    unsafe { &mut *host.uring.get() }.as_mut().map(look)
+}
+
+fn close_gate(light: &Light) {
+    // SAFETY: the host outlives its threads.
+    unsafe { (*light.host()).gate.close() };
+}
+
+/// Does an operation, blocking the calling light thread alone; `None`: make the call directly.
+/// `patience` is asked only when there is something to wait for: nanoseconds, or without end.
+/// Returns what the call would: a count, or a negated error.
+///
+/// # Safety
+/// The memory that the entry names stays valid until this returns.
+pub(crate) unsafe fn perform(
+    entry: Entry,
+    patience: impl FnOnce() -> Option<u64>,
+) -> Option<c_int> {
+    let light = able()?;
+    let operation = Operation::new();
+    // SAFETY: this function waits for the operation, and the caller vouches for the memory.
+    if !unsafe { start(light, entry, &operation) } {
+        return None;
+    }
+    if let Some(result) = operation.result() {
+        return Some(result);
+    }
+    let until = patience().map(|ns| in_ns(light, ns));
+    let operations = core::slice::from_ref(&operation);
+    let in_time = block_for_any(light, operations, until);
+    if !in_time {
+        give_up(light, operations);
+    }
+    match operation.result() {
+        Some(result) if !in_time && result == -sys::ECANCELED => Some(-sys::EAGAIN),
+        result => result,
+    }
+}
+
+/// Starts an operation, which may be over when this returns; `false`: it cannot be.
+///
+/// # Safety
+/// INV-R1 of `uring`.
+unsafe fn start(light: &Light, entry: Entry, operation: &Operation) -> bool {
+    close_gate(light);
+    let started = with_ring(light, |ring| {
+        // SAFETY: as the caller vouches.
+        let started = unsafe { ring.start(entry, operation) };
+        ring.collect();
+        started
+    });
+    open_gate(light.host());
+    started == Some(true)
+}
+
+/// Blocks until one of the operations is over (`true`) or the instant has come.
+fn block_for_any(light: &Light, operations: &[Operation], until: Option<Instant>) -> bool {
+    let over = || operations.iter().any(|o| o.result().is_some());
+    loop {
+        close_gate(light);
+        let _ = with_ring(light, Uring::collect);
+        let in_time = until.is_none_or(|until| light.now() < until);
+        if over() || !in_time {
+            open_gate(light.host());
+            return over();
+        }
+        operations.iter().for_each(|o| o.wakes(light));
+        // SAFETY: the host outlives its threads.
+        let enter = unsafe { (*light.host()).enter };
+        // SAFETY: gate closed, no reference into scheduler state is alive.
+        unsafe { enter(light.host(), Event::Block { until }) };
+        operations.iter().for_each(Operation::wakes_nobody);
+        if light.quit.get() {
+            // The run is over; the carrier has the gate and expects it closed.
+            return false;
+        }
+        open_gate(light.host());
+    }
+}
+
+/// Cancels what is not over, and waits until it is.
+fn give_up(light: &Light, operations: &[Operation]) {
+    let left = || operations.iter().filter(|o| o.result().is_none());
+    if light.quit.get() {
+        let drained = with_ring(light, |ring| {
+            left().for_each(|o| ring.cancel(o));
+            left().for_each(|o| ring.drain(o));
+        });
+        debug_assert!(drained.is_some(), "an operation was started on the ring");
+        return;
+    }
+    close_gate(light);
+    let _ = with_ring(light, |ring| left().for_each(|o| ring.cancel(o)));
+    open_gate(light.host());
+    while let Some(operation) = left().next() {
+        if !block_for_any(light, core::slice::from_ref(operation), None) {
+            return give_up(light, operations);
+        }
+    }
+}
+
+fn in_ns(light: &Light, ns: u64) -> Instant {
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    Instant::from_ticks(clock.now().ticks().saturating_add(clock.ticks(ns)))
+}
+
+/// `poll(2)` by a light thread: nanoseconds, or without end. `None`: make the call directly.
+pub(crate) fn poll(entries: &mut [PollEntry], patience: Option<u64>) -> Option<c_int> {
+    let light = able().filter(|_| entries.len() <= MOST_POLLED)?;
+    let until = patience.map(|ns| in_ns(light, ns));
+    loop {
+        let ready = calls::poll_now(entries);
+        if ready != 0 || until.is_some_and(|until| light.now() >= until) {
+            return Some(ready);
+        }
+        let operations = [const { Operation::new() }; MOST_POLLED];
+        let mut started = 0;
+        for entry in entries.iter().filter(|entry| entry.fd >= 0) {
+            let events = u32::from(entry.events.cast_unsigned());
+            let add = opcode::PollAdd::new(types::Fd(entry.fd), events).build();
+            // SAFETY: the entry names no memory, and all operations are waited for below.
+            if !unsafe { start(light, add, &operations[started]) } {
+                break;
+            }
+            started += 1;
+        }
+        let operations = &operations[..started];
+        if started == 0 && until.is_none() {
+            return None;
+        }
+        block_for_any(light, operations, until);
+        give_up(light, operations);
+        if light.quit.get() {
+            return Some(-sys::ECANCELED);
+        }
+    }
+}
+
+/// Sleeps until an instant of the kernel's clock; `false`: not on a light thread that may block.
+pub(crate) fn sleep_until(clock: KernelClock, until_ns: u64) -> bool {
+    let Some(light) = able() else { return false };
+    loop {
+        let left = until_ns.saturating_sub(sys::read_clock(clock));
+        if left == 0 || light.quit.get() || light.stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let until = Some(in_ns(light, left));
+        crate::light::request(light, Event::Block { until });
+    }
+}
