@@ -54,14 +54,20 @@ fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize 
     usize::try_from(bytes.saturating_add(1 << 20).min(MAX_RECORDER_BYTES)).unwrap_or(usize::MAX)
 }
 
-/// A recorder for one CPU of a run.
+/// A recorder for one CPU of a run, with room for twice what another run has recorded.
 pub(crate) fn recorder(
     cpu: &CpuPlan,
     frequency: Frequency,
     duration: Span,
+    other: usize,
 ) -> Result<Recorder, Error> {
-    let bytes = recorder_bytes(cpu, frequency, duration);
+    let bytes = recorder_bytes(cpu, frequency, duration).max(other.saturating_mul(2));
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// What stands in a log as its maker.
+pub(crate) fn tool() -> String {
+    concat!("punctual ", env!("CARGO_PKG_VERSION")).to_string()
 }
 
 /// A log in the making.
@@ -86,7 +92,7 @@ impl Assembly {
                 platform: platform.to_string(),
                 mode,
                 lost: Vec::new(),
-                tool: concat!("punctual ", env!("CARGO_PKG_VERSION")).to_string(),
+                tool: tool(),
                 source: String::new(),
                 machine: Vec::new(),
                 seed: 0,

@@ -10,7 +10,7 @@ use punctual_policy::AnyPolicy;
 
 use crate::Error;
 
-type Make = Arc<dyn Fn(usize) -> Box<dyn Policy + Send> + Send + Sync>;
+pub(crate) type Make = Arc<dyn Fn(usize) -> Box<dyn Policy + Send> + Send + Sync>;
 
 /// Policies of a program for schedulers that decide on their own supply (`trust = "own-time"`), by
 /// the name of the scheduler. One without an entry here uses the policy that its file names.
@@ -61,20 +61,30 @@ impl ChildPolicies {
         let code = |(place, node): (u16, &NodePlan)| {
             let scheduler = system.schedulers.get(node.scheduler.index());
             let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
-            let threads = plan.capacity.threads;
-            let policy = match self.by_name.get(&name) {
-                Some(make) => make(threads),
-                None => {
-                    let slots = plan.slots.iter().filter(|slot| slot.node == place);
-                    let entities = plan.capacity.entities();
-                    Box::new(AnyPolicy::new(node.policy, entities, slots.copied()))
-                }
-            };
-            let code = ChildScheduler::new(NodeId::new(place, 0), threads, policy);
+            let code = code(plan, place, node, self.by_name.get(&name));
             (name, code)
         };
         own_time.map(code).collect()
     }
+}
+
+/// The code of a scheduler: the program's own, or what the plan names.
+pub(crate) fn code(
+    plan: &CpuPlan,
+    place: u16,
+    node: &NodePlan,
+    own: Option<&Make>,
+) -> ChildScheduler {
+    let threads = plan.capacity.threads;
+    let policy = match own {
+        Some(make) => make(threads),
+        None => {
+            let slots = plan.slots.iter().filter(|slot| slot.node == place);
+            let entities = plan.capacity.entities();
+            Box::new(AnyPolicy::new(node.policy, entities, slots.copied()))
+        }
+    };
+    ChildScheduler::new(NodeId::new(place, 0), threads, policy)
 }
 
 impl fmt::Debug for ChildPolicies {

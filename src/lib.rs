@@ -15,6 +15,7 @@ mod live;
 mod program;
 mod replay;
 mod simulate;
+mod what_if;
 
 pub use children::ChildPolicies;
 pub use error::Error;
@@ -31,6 +32,7 @@ pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};
 pub use replay::replay;
 pub use simulate::{SimOptions, simulate, simulate_unjudged};
+pub use what_if::{PolicyChange, WhatIf, WhatIfError, what_if};
 
 /// How far a run is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

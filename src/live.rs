@@ -216,7 +216,7 @@ fn platform_plans(
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build(AnyHierarchy::new(cpu)).map_err(Error::Config)?,
-            sink: recorder(cpu, frequency, duration)?,
+            sink: recorder(cpu, frequency, duration, 0)?,
             threads,
             children: children(system, cpu, &options.policies),
             resources: names_of_resources(system, cpu),

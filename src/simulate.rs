@@ -87,7 +87,7 @@ fn run_virtually(
     for cpu in &plan.cpus {
         inputs.push(CpuInput {
             hierarchy: AnyHierarchy::new(cpu),
-            sink: recorder(cpu, plan.frequency, duration)?,
+            sink: recorder(cpu, plan.frequency, duration, 0)?,
         });
     }
     let sim_options = punctual_sim::Options {

@@ -8,6 +8,7 @@ mod bench;
 mod certify;
 mod check;
 mod conform;
+mod diff;
 mod doctor;
 mod ending;
 mod export;
@@ -29,10 +30,12 @@ mod sim;
 mod suggest;
 mod sweep;
 mod table;
+mod task_table;
 mod verdict_json;
 mod verdict_page;
 mod verdict_text;
 mod verify;
+mod what_if;
 mod workloads;
 
 use std::io::ErrorKind;
@@ -68,6 +71,7 @@ enum Command {
     Run(run::Args),
     Report(report::Args),
     Replay(replay::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
     Conform(conform::Args),
@@ -84,6 +88,7 @@ impl Command {
             Command::Run(args) => run::execute(args),
             Command::Report(args) => report::execute(args),
             Command::Replay(args) => replay::execute(args),
+            Command::Diff(args) => diff::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => bench::execute(args),
             Command::Conform(args) => conform::execute(args),
@@ -101,6 +106,7 @@ impl Command {
             Command::Run(args) => args.flags.outputs.json,
             Command::Report(args) => args.json,
             Command::Replay(args) => args.outputs.json,
+            Command::Diff(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Bench(args) => args.json,
             Command::Conform(args) => args.json,

@@ -1,4 +1,4 @@
-//! `punctual replay`: a recorded run through the scheduler again, decision by decision.
+//! `punctual replay`: a recorded run again, decision by decision or under another policy.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,28 +8,40 @@ use serde::Serialize;
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::flags::Outputs;
-use crate::{logfile, output};
+use crate::{logfile, output, what_if};
 
 /// Records that are shown before a difference.
 const CONTEXT: usize = 8;
 
-/// Replays a recorded run: are all decisions made again as they were?
+/// Replays a recorded run: identically, or under another policy
 ///
 /// The scheduler is deterministic, so the events of a log must give its decisions again, on any
 /// machine. The first difference is shown with what came before it; then the log, or the program,
 /// is not the one of the run. The report is that of the recorded run, each miss with its cause.
+///
+/// With --policy it asks what would have been: the same arrivals, the work that each job received,
+/// its waits and the missing time, decided by another policy in virtual time. Report, trace and
+/// page are those of the answer.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 identical (also when the run missed: its verdict is in the \
-    report); 1 different; 2 bad input; 3 identical as far as it was recorded, or a failure.\n\n\
+    report); 1 different; 2 bad input; 3 identical as far as it was recorded, or a failure. With \
+    --policy: 0 met or excused; 1 missed.\n\n\
     Examples:\n  \
     punctual run examples/rosace.toml --for 10s --record flight.log\n  \
     punctual replay flight.log\n  \
-    punctual replay flight.log --json --report flight.html"
+    punctual replay flight.log --json --report flight.html\n  \
+    punctual replay flight.log --policy edf                     # what if EDF\n  \
+    punctual replay flight.log --policy 0=round-robin:1ms --record turns.log"
 )]
 pub(crate) struct Args {
     /// A log (of `run --record` or `sim --record`)
     log: PathBuf,
+    /// What if this policy had decided: fifo, round-robin, round-robin:1ms, fixed-priority,
+    /// non-preemptive, edf; on every CPU, or NAME=POLICY for one CPU or scheduler; may be given
+    /// several times
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
     #[command(flatten)]
     pub(crate) outputs: Outputs,
 }
@@ -37,6 +49,9 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Ended {
     let log = logfile::load(&args.log)?;
     let promised = args.outputs.promise(&args.log)?;
+    if !args.policies.is_empty() {
+        return what_if::execute(&log, &args.policies, &args.outputs, promised);
+    }
     let finding = Finding::new(&log);
     let report = RunReport::new(&log);
     promised.keep(&log)?;

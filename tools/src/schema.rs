@@ -4,7 +4,7 @@
 //! written by hand, because they are the contract, and tested against real output.
 
 use clap::ValueEnum;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::output;
@@ -38,6 +38,8 @@ enum Subject {
     Report,
     /// What `replay` prints: the same, and what the replay found
     Replay,
+    /// What `diff` prints of two logs
+    Diff,
     /// The findings of `doctor`
     Doctor,
     /// The figures of `bench`
@@ -63,6 +65,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Suggest => include_str!("../schema/suggest.json"),
         Subject::Sim | Subject::Run | Subject::Report => include_str!("../schema/run.json"),
         Subject::Replay => return of_replay(),
+        Subject::Diff => return of_diff(),
         Subject::Bench => include_str!("../schema/bench.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Conform => include_str!("../schema/conform.json"),
@@ -72,14 +75,21 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
     parse(text)
 }
 
-/// The report of a run with one property more.
+/// The report of a run, and what the replay found or what would have been.
 fn of_replay() -> Result<Value, Failure> {
     let mut schema = parse(include_str!("../schema/run.json"))?;
     schema["title"] = Value::from("punctual replay --json");
     schema["properties"]["replay"] = parse(include_str!("../schema/replay.json"))?;
-    if let Some(required) = schema["required"].as_array_mut() {
-        required.push(Value::from("replay"));
-    }
+    let mut what_if = parse(include_str!("../schema/what_if.json"))?;
+    what_if["properties"]["tasks"] = parse(include_str!("../schema/task_diffs.json"))?;
+    schema["properties"]["what_if"] = what_if;
+    schema["oneOf"] = json!([{ "required": ["replay"] }, { "required": ["what_if"] }]);
+    Ok(schema)
+}
+
+fn of_diff() -> Result<Value, Failure> {
+    let mut schema = parse(include_str!("../schema/diff.json"))?;
+    schema["properties"]["tasks"] = parse(include_str!("../schema/task_diffs.json"))?;
     Ok(schema)
 }
 

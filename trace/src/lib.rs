@@ -7,7 +7,7 @@
 //!                             |
 //!        +-----------+--------+------+------------+
 //!        v           v               v            v
-//!     replay       check         RunReport     CSV, Perfetto, HTML
+//!  replay, diff    check         RunReport     CSV, Perfetto, HTML
 //! ```
 //!
 //! What this crate decides: how a run is written down, when it was on time, why a job was late.
@@ -18,6 +18,7 @@
 mod behavior;
 mod check;
 mod decode;
+mod diff;
 mod encode;
 pub mod export;
 mod form;
@@ -36,6 +37,7 @@ pub use behavior::{
     WaitReason, Waiting,
 };
 pub use check::{Rule, Violation, check};
+pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};
 pub use recorder::Recorder;

@@ -8,6 +8,7 @@ use punctual_model::{Class, Instant, Mode, Span, Task, TaskId, Work, WorkSource}
 
 use crate::faults::Faults;
 use crate::locks::lock_steps;
+use crate::recorded::{Act, RecordedThread};
 
 /// What the body of a thread does when its current section of work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +20,7 @@ pub(crate) enum Then {
     Lock(u32, Mode),
     Unlock(u32),
     Exit,
+    Recorded(Act),
 }
 
 /// Some work, and what comes then.
@@ -37,6 +39,8 @@ pub(crate) struct Program {
     locks: Vec<Step>,
     /// How many outer locks there are, and their work.
     sections: (u64, Work),
+    /// Done in a recorded run, instead of all of the above.
+    recorded: Option<RecordedThread>,
 }
 
 /// What a job of a task does, in order: work, and what it asks of the core then, up to its
@@ -80,9 +84,25 @@ pub(crate) struct Body {
     /// then.
     unprotect_in: Option<Work>,
     after: Option<Step>,
+    /// The step of the recorded job.
+    at: usize,
 }
 
 impl Program {
+    /// What a thread did in a recorded run.
+    pub(crate) fn recorded(thread: RecordedThread) -> Program {
+        Program {
+            work: None,
+            protected: Work::ZERO,
+            suspensions: 0,
+            suspension: Span::ZERO,
+            crash_at: None,
+            locks: Vec::new(),
+            sections: (0, Work::ZERO),
+            recorded: Some(thread),
+        }
+    }
+
     pub(crate) fn new(id: TaskId, task: &Task, plan: &CpuPlan, faults: &Faults) -> Program {
         let declared = match (&task.work, task.class) {
             (Some(WorkSource::Burn(work)), _) => Some(*work),
@@ -118,6 +138,7 @@ impl Program {
             },
             suspension: task.max_suspension,
             crash_at: crash.map(|c| c.job),
+            recorded: None,
         }
     }
 
@@ -136,7 +157,11 @@ impl Program {
             crash_in: None,
             unprotect_in: None,
             after: None,
+            at: 0,
         };
+        if let Some(recorded) = &self.recorded {
+            (body.left, body.then) = recorded.step(job, 0);
+        }
         let Some(work) = self.work else { return body };
         if self.crash_at == Some(job) {
             let half = Work::from_ticks(work.ticks() / 2);
@@ -166,6 +191,13 @@ impl Program {
         match body.then {
             Then::Complete => Event::Complete,
             Then::Exit => Event::Exit,
+            Then::Recorded(act) => {
+                body.at += 1;
+                if let Some(recorded) = &self.recorded {
+                    (body.left, body.then) = recorded.step(body.job, body.at);
+                }
+                act.event(now)
+            }
             Then::Protect => {
                 if self.overlaps() {
                     body.unprotect_in = Some(self.protected);

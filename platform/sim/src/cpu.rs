@@ -13,17 +13,75 @@ use crate::body::{Body, Program};
 use crate::child::{Child, children};
 use crate::faults::Faults;
 use crate::random::Random;
+use crate::recorded::{Gap, RecordedThread, Recording};
 use crate::run::{Completion, Counters};
 
 /// Arrivals that this platform feeds to one thread.
 struct Feed<'a> {
     thread: u32,
-    times: ArrivalTimes<'a>,
+    times: Times<'a>,
     /// Release jitter to draw for each.
     jitter: Span,
     /// Nothing is released before this instant.
     not_before: Instant,
     until: Instant,
+}
+
+/// Where arrivals come from.
+enum Times<'a> {
+    Declared(ArrivalTimes<'a>),
+    /// Releases, and the arrivals behind them.
+    Recorded(std::vec::IntoIter<(Instant, Instant)>),
+}
+
+/// What the threads of a CPU do, and when its sporadic ones arrive.
+pub(crate) struct Guests<'a> {
+    programs: Vec<Program>,
+    feeds: Vec<Feed<'a>>,
+    gaps: Vec<Gap>,
+}
+
+impl<'a> Guests<'a> {
+    /// What the system declares, and the faults add.
+    pub(crate) fn declared(
+        system: &'a System,
+        plan: &CpuPlan,
+        (faults, seed): (&Faults, u64),
+    ) -> Self {
+        let program = |&(id, _): &(TaskId, _)| {
+            let task = &system.tasks[id.index()];
+            Program::new(id, task, plan, faults)
+        };
+        Guests {
+            programs: plan.threads.iter().map(program).collect(),
+            feeds: feeds(system, plan, faults, seed),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// What was recorded.
+    pub(crate) fn recorded(plan: &CpuPlan, recording: Recording) -> Guests<'static> {
+        let nothing = std::iter::repeat_with(RecordedThread::default);
+        let threads = recording.threads.into_iter().chain(nothing);
+        let mut feeds = Vec::new();
+        let mut programs = Vec::new();
+        for ((index, _), mut thread) in (0..).zip(&plan.threads).zip(threads) {
+            let times = std::mem::take(&mut thread.arrivals);
+            feeds.push(Feed {
+                thread: index,
+                times: Times::Recorded(times.into_iter()),
+                jitter: Span::ZERO,
+                not_before: Instant::ZERO,
+                until: Instant::MAX,
+            });
+            programs.push(Program::recorded(thread));
+        }
+        Guests {
+            programs,
+            feeds,
+            gaps: recording.gaps,
+        }
+    }
 }
 
 /// A standstill that is still to come, then repeats.
@@ -51,8 +109,10 @@ pub(crate) struct Cpu<'a, H, S> {
     /// Next arrivals: release, order of the thread, feed, arrival.
     arrivals: BinaryHeap<Reverse<(Instant, u32, usize, Instant)>>,
     standstills: Vec<Standstill>,
+    /// Those of a recorded run, the next one last.
+    gaps: Vec<Gap>,
     /// Missing time to report with the next entry, and the instant before which nothing is seen.
-    unreported: Span,
+    unreported: Vec<(Span, MissingCause)>,
     asleep_until: Instant,
     late_timer: Span,
     cache_delay: Work,
@@ -62,7 +122,7 @@ pub(crate) struct Cpu<'a, H, S> {
 
 impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     pub(crate) fn new(
-        system: &'a System,
+        guests: Guests<'a>,
         plan: &CpuPlan,
         (hierarchy, codes): (H, Vec<ChildScheduler>),
         sink: S,
@@ -70,10 +130,12 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     ) -> Result<Self, punctual_kern::ConfigError> {
         let shard = plan.build(hierarchy)?;
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
-        let programs = tasks
-            .iter()
-            .map(|&id| Program::new(id, &system.tasks[id.index()], plan, faults))
-            .collect();
+        let Guests {
+            programs,
+            feeds,
+            mut gaps,
+        } = guests;
+        gaps.reverse();
         let random = Random::new(seed, 1 + u64::from(plan.cpu.0));
         let mut cpu = Cpu {
             shard,
@@ -86,11 +148,12 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             deciding: None,
             section_end: None,
             timer: Some(Instant::ZERO),
-            feeds: feeds(system, plan, faults, seed),
+            feeds,
             inbox: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
-            unreported: Span::ZERO,
+            gaps,
+            unreported: Vec::new(),
             asleep_until: Instant::ZERO,
             late_timer: faults.late_timer,
             cache_delay: faults.cache_delay,
@@ -116,14 +179,23 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             self.standstills.push(Standstill {
                 at,
                 length: fault.length,
-                every: fault.every,
+                every: fault.every.max(Span::from_ticks(1)),
             });
         }
     }
 
     fn feed_next(&mut self, index: usize) {
         let feed = &mut self.feeds[index];
-        let Some(arrival) = feed.times.next().filter(|&at| at < feed.until) else {
+        let order = self.tasks[feed.thread as usize].0;
+        let times = match &mut feed.times {
+            Times::Declared(times) => times,
+            Times::Recorded(times) => {
+                let next = times.next();
+                let entry = next.map(|(release, at)| Reverse((release, order, index, at)));
+                return self.arrivals.extend(entry);
+            }
+        };
+        let Some(arrival) = times.next().filter(|&at| at < feed.until) else {
             return;
         };
         let jitter = if feed.jitter.is_zero() {
@@ -132,7 +204,6 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             self.random.span(feed.jitter)
         };
         let release = arrival.saturating_add(jitter).max(feed.not_before);
-        let order = self.tasks[feed.thread as usize].0;
         self.arrivals
             .push(Reverse((release, order, index, arrival)));
     }
@@ -161,37 +232,41 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
     /// Lets the processor stand still if a standstill begins before `next`; then the next instant
     /// has changed and must be asked for again.
     pub(crate) fn stand_still(&mut self, next: Instant) -> bool {
-        let Some(fault) = self.standstills.iter_mut().min_by_key(|f| f.at) else {
+        let Some((at, length, cause)) = self.take_standstill(next) else {
             return false;
         };
-        if fault.at >= next {
-            return false;
+        self.asleep_until = at.max(self.asleep_until).saturating_add(length);
+        match self.unreported.last_mut() {
+            Some((span, same)) if *same == cause => *span = span.saturating_add(length),
+            _ => self.unreported.push((length, cause)),
         }
-        let (from, length) = (fault.at.max(self.asleep_until), fault.length);
-        let period = fault.every.max(Span::from_ticks(1));
-        fault.at = fault
-            .at
-            .saturating_add(period)
-            .max(from.saturating_add(length));
-        self.asleep_until = from.saturating_add(length);
-        self.unreported = self.unreported.saturating_add(length);
         if let Some(end) = &mut self.section_end {
             *end = end.saturating_add(length);
         }
         true
     }
 
+    /// The next standstill that begins before `next`.
+    fn take_standstill(&mut self, next: Instant) -> Option<(Instant, Span, MissingCause)> {
+        if let Some(gap) = self.gaps.pop_if(|gap| gap.at < next) {
+            return Some((gap.at, gap.length, gap.cause));
+        }
+        let fault = self.standstills.iter_mut().min_by_key(|fault| fault.at)?;
+        if fault.at >= next {
+            return None;
+        }
+        let begins = fault.at.max(self.asleep_until);
+        let again = fault.at.saturating_add(fault.every);
+        fault.at = again.max(begins.saturating_add(fault.length));
+        Some((begins, fault.length, MissingCause::Stolen))
+    }
+
     /// Does what happens at `now`. Returns the completion of a job, if that is what it is.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
-        if !self.unreported.is_zero() {
-            let span = self.unreported;
-            self.unreported = Span::ZERO;
+        for (span, cause) in self.unreported.drain(..) {
             self.counters.missing(span);
-            let event = Event::Missing {
-                span,
-                cause: MissingCause::Stolen,
-            };
+            let event = Event::Missing { span, cause };
             let _ = self.shard.handle(now, event, &mut self.sink);
         }
         if self.section_end.is_some_and(|end| end <= now) {
@@ -342,11 +417,11 @@ fn feeds<'a>(system: &'a System, plan: &CpuPlan, faults: &Faults, seed: u64) -> 
         let seed = seed.wrapping_add(u64::from(id.0) << 32);
         feeds.push(Feed {
             thread: u32::try_from(thread).unwrap_or(u32::MAX),
-            times: if sporadic {
+            times: Times::Declared(if sporadic {
                 ArrivalTimes::new(&task.arrivals, task.phase, separation, seed)
             } else {
                 ArrivalTimes::every(separation, task.phase)
-            },
+            }),
             jitter: if constraint.fed && !faults.dense_jitter {
                 task.jitter
             } else {

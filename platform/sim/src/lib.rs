@@ -16,13 +16,15 @@ mod faults;
 mod groups;
 mod locks;
 mod random;
+mod recorded;
 mod run;
 
 pub use body::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
+pub use recorded::{Act, Gap, RecordedThread, Recording};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,
-    run_with_children,
+    run_recorded, run_with_children,
 };
 
 /// Most CPUs that one simulation has.

@@ -6,9 +6,10 @@ use punctual_kern::{ChildScheduler, ConfigError, CpuPlan, Hierarchy, Plan, Sink}
 use punctual_model::{Class, CpuId, Instant, Span, System, TaskId};
 
 use crate::MAX_CPUS;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Guests};
 use crate::faults::Faults;
 use crate::groups::groups;
+use crate::recorded::Recording;
 
 /// What a simulation is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -187,28 +188,75 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
+    if let Some(name) = shared_across_cpus(system) {
+        return Err(SimError::AcrossCpus(name.into()));
+    }
+    let given = (&options.faults, options.seed);
+    let guests = |cpu: &CpuPlan| Guests::declared(system, cpu, given);
+    let horizon = Instant::ZERO.saturating_add(options.duration);
+    let limit = horizon.saturating_add(longest_deadline(system));
+    let cpus = build(plan, inputs, children, given, guests)?;
+    Ok(play(plan, cpus, (horizon, limit), observer))
+}
+
+/// Runs what was recorded, CPU by CPU, under the policies of `plan` and of `inputs`, which need not
+/// be those of the run. `plan` counts ticks of any frequency, and so do the recordings. It ends
+/// when everything released before `horizon` is done, or one longest relative deadline after it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recorded<H: Hierarchy, S: Sink>(
+    plan: &Plan,
+    recordings: Vec<Recording>,
+    inputs: Vec<CpuInput<H, S>>,
+    children: Vec<Vec<ChildScheduler>>,
+    horizon: Instant,
+    observer: &mut impl Observer,
+) -> Result<Outcome<S>, SimError> {
+    let nothing = core::iter::repeat_with(Recording::default);
+    let mut recordings = recordings.into_iter().chain(nothing);
+    let guests = |cpu: &CpuPlan| Guests::recorded(cpu, recordings.next().unwrap_or_default());
+    let classes = plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+    let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
+    let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO));
+    let faults = Faults::default();
+    let cpus = build(plan, inputs, children, (&faults, 0), guests)?;
+    Ok(play(plan, cpus, (horizon, limit), observer))
+}
+
+fn build<'a, H: Hierarchy, S: Sink>(
+    plan: &Plan,
+    inputs: Vec<CpuInput<H, S>>,
+    children: Vec<Vec<ChildScheduler>>,
+    given: (&Faults, u64),
+    mut guests: impl FnMut(&CpuPlan) -> Guests<'a>,
+) -> Result<Vec<Option<Cpu<'a, H, S>>>, SimError> {
     if plan.cpus.len() > MAX_CPUS {
         return Err(SimError::TooManyCpus(plan.cpus.len()));
     }
     if inputs.len() != plan.cpus.len() {
         return Err(SimError::InputsDoNotMatch);
     }
-    if let Some(name) = shared_across_cpus(system) {
-        return Err(SimError::AcrossCpus(name.into()));
-    }
-    let mut cpus: Vec<Option<Cpu<'_, H, S>>> = Vec::new();
     let children = children
         .into_iter()
         .chain(core::iter::repeat_with(Vec::new));
-    for ((input, cpu_plan), codes) in inputs.into_iter().zip(&plan.cpus).zip(children) {
+    let all = inputs.into_iter().zip(&plan.cpus).zip(children);
+    let cpu = |((input, plan), codes): ((CpuInput<H, S>, &CpuPlan), Vec<ChildScheduler>)| {
         let CpuInput { hierarchy, sink } = input;
-        let given = (&options.faults, options.seed);
-        let cpu = Cpu::new(system, cpu_plan, (hierarchy, codes), sink, given);
-        cpus.push(Some(cpu.map_err(SimError::Config)?));
-    }
+        let cpu = Cpu::new(guests(plan), plan, (hierarchy, codes), sink, given);
+        cpu.map(Some).map_err(SimError::Config)
+    };
+    all.map(cpu).collect()
+}
+
+/// Runs the CPUs, together those that exchange messages.
+fn play<H: Hierarchy, S: Sink>(
+    plan: &Plan,
+    mut cpus: Vec<Option<Cpu<'_, H, S>>>,
+    (horizon, limit): (Instant, Instant),
+    observer: &mut impl Observer,
+) -> Outcome<S> {
     let plans: Vec<&CpuPlan> = plan.cpus.iter().collect();
-    let horizon = Instant::ZERO.saturating_add(options.duration);
-    let limit = horizon.saturating_add(longest_deadline(system));
     let mut end = Instant::ZERO;
     let mut stopped = false;
     let together = if observer.needs_order() {
@@ -247,13 +295,12 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
                 counters,
             }
         });
-    Ok(Outcome {
+    Outcome {
         cpus: cpus.collect(),
         end,
         stopped,
-    })
+    }
 }
-
 /// The first resource whose users stand on several CPUs.
 fn shared_across_cpus(system: &System) -> Option<&str> {
     let mut cpu_of = vec![None; system.resources.len()];

@@ -107,3 +107,135 @@ fn what_is_no_log_is_bad_input() {
         assert_obeys(&json(&told), "error");
     }
 }
+
+/// Fixed priorities that nobody keeps, however they are given: EDF does.
+const FULL: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+policy = "fixed-priority"
+[task.short]
+class = "periodic"
+on = "cpu.c"
+period = "10ms"
+wcet = "5ms"
+priority = 2
+[task.long]
+class = "periodic"
+on = "cpu.c"
+period = "14ms"
+wcet = "7ms"
+priority = 1
+[run]
+for = "700ms"
+"#;
+
+#[test]
+fn what_if_answers_as_the_other_policy_would_have_from_the_start() {
+    let folder = Folder::new("replay-what-if");
+    let [log, answer, page] = ["run.log", "edf.log", "edf.html"].map(|name| folder.path(name));
+    let file = folder.write("full.toml", FULL);
+    assert_eq!(code(&output(&["sim", &file, "--record", &log])), 1);
+    let edf = FULL.replace("fixed-priority", "edf");
+    let edf = folder.write("edf.toml", &edf);
+    let expected = json(&output(&["sim", &edf, "--json"]));
+    let flags = [
+        "--policy", "c=edf", "--json", "--record", &answer, "--report", &page,
+    ];
+    let told = output(&[&["replay", log.as_str()][..], &flags].concat());
+    assert_eq!(code(&told), 0);
+    let report = json(&told);
+    assert_obeys(&report, "replay");
+    assert_eq!(report["verdict"], "met");
+    assert_eq!(report["what_if"]["policies"][0], "c=edf");
+    for task in [0, 1] {
+        let (seen, wanted) = (&report["tasks"][task], &expected["tasks"][task]);
+        assert_eq!(seen["response_ns"], wanted["response_ns"]);
+        let beside = &report["what_if"]["tasks"][task];
+        assert_eq!(beside["now"]["response_ns"], wanted["response_ns"]);
+        assert!(beside["before"]["jobs"].as_u64() > Some(0));
+    }
+    let people = stdout(&output(&["replay", &log, "--policy", "edf"]));
+    assert!(people.starts_with("what if edf?"), "{people}");
+    assert!(std::fs::read_to_string(&page).is_ok_and(|html| html.starts_with("<!doctype html>")));
+    assert_eq!(
+        code(&output(&["replay", &answer])),
+        0,
+        "the answer is a log"
+    );
+}
+
+#[test]
+fn what_if_the_policy_were_the_same_reproduces_the_responses() {
+    let folder = Folder::new("replay-same");
+    let log = record(&folder, "sim", "rosace.toml", "500ms");
+    let told = output(&["replay", &log, "--policy", "fixed-priority", "--json"]);
+    let found = &json(&told)["what_if"];
+    for task in found["tasks"].as_array().expect("a list") {
+        assert_eq!((&task["longer"], &task["shorter"]), (&0.into(), &0.into()));
+        assert_eq!(task["before"], task["now"]);
+    }
+    assert_eq!(found["assumed_jobs"], 0);
+}
+
+#[test]
+fn policies_that_are_unknown_or_unsuitable_are_bad_input_with_words() {
+    let folder = Folder::new("replay-policies");
+    let log = record(&folder, "sim", "two-tasks.toml", "50ms");
+    let slots = record(&folder, "sim", "greedy-neighbour.toml", "50ms");
+    for (log, policy, word) in [
+        (&log, "wfq", "edf"),
+        (&log, "tdm", "slots"),
+        (&log, "mars=edf", "mars"),
+        (&log, "round-robin:0ms", "round-robin"),
+        (&log, "edf:1ms", "option"),
+        (&slots, "edf", "slots"),
+    ] {
+        let told = output(&["replay", log, "--policy", policy, "--json"]);
+        assert_eq!(code(&told), 2, "{policy}");
+        let error = json(&told);
+        assert_obeys(&error, "error");
+        let said = format!("{} {}", error["error"], error["help"]);
+        assert!(said.contains(word), "{policy}: {said}");
+    }
+}
+
+#[test]
+fn two_logs_are_compared_choice_by_choice_and_job_by_job() {
+    let folder = Folder::new("diff");
+    let file = folder.write("full.toml", FULL);
+    let [a, b, c] = ["a.log", "b.log", "c.log"].map(|name| folder.path(name));
+    for (log, seconds) in [(&a, "700ms"), (&b, "700ms")] {
+        let done = output(&["sim", &file, "--for", seconds, "-q", "--record", log]);
+        assert_eq!(code(&done), 1);
+    }
+    let same = output(&["diff", &a, &b, "--json"]);
+    assert_eq!(code(&same), 0);
+    assert_obeys(&json(&same), "diff");
+    assert_eq!(json(&same)["identical"], true);
+    let answered = output(&["replay", &a, "--policy", "edf", "-q", "--record", &c]);
+    assert_eq!(code(&answered), 0);
+    let other = output(&["diff", &a, &c, "--json"]);
+    assert_eq!(code(&other), 1);
+    let found = json(&other);
+    assert_obeys(&found, "diff");
+    let cpu = &found["cpus"][0];
+    assert_eq!(
+        cpu["policies"],
+        serde_json::json!(["fixed-priority", "edf"])
+    );
+    // At 10 ms `short` preempts `long` under fixed priorities, and under EDF it does not: so one
+    // goes back to the first job of `long`, and the other on to its second.
+    let other = &cpu["first_other"];
+    let seen = |run: &str| (other[run]["who"].clone(), other[run]["job"].clone());
+    assert_eq!(seen("after"), ("short".into(), 1.into()));
+    assert_eq!(seen("before"), ("long".into(), 0.into()));
+    assert_eq!(seen("now"), ("long".into(), 1.into()));
+    assert_eq!(other["before"]["at_ns"], 15_000_000);
+    assert_eq!(other["now"]["at_ns"], 17_000_000);
+    assert!(found["tasks"][0]["longer"].as_u64() > Some(0));
+    assert!(found["tasks"][1]["shorter"].as_u64() > Some(0));
+    let people = stdout(&output(&["diff", &a, &c]));
+    assert!(people.starts_with("different\n") && people.contains("in the second run"));
+    assert_eq!(code(&output(&["diff", &a, &file])), 2);
+}

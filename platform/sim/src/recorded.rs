@@ -1,0 +1,98 @@
+//! What the threads of one CPU did in a recorded run, to be done again under another policy.
+//!
+//! Taken from the record: the work that each job received, what it asked of the core meanwhile and
+//! how long it waited by its own request, the arrivals, and the time that was charged to nobody.
+//! Not taken: who ran when. All times are ticks of the recorded plan.
+
+use std::collections::BTreeMap;
+
+use punctual_kern::{Event, MissingCause};
+use punctual_model::{Instant, Mode, Span, Work};
+
+use crate::body::Then;
+
+/// One CPU of a recorded run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recording {
+    /// By the index of the thread.
+    pub threads: Vec<RecordedThread>,
+    /// Time charged to nobody, in order, disjoint.
+    pub gaps: Vec<Gap>,
+}
+
+/// What one thread did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RecordedThread {
+    /// By the number of the job in which they begin: work, and what the body asked for then, in
+    /// order. What does not end with [`Act::Complete`] or [`Act::Exit`] works on for ever.
+    pub jobs: BTreeMap<u64, Vec<(Work, Act)>>,
+    /// Work of a job that is not recorded; `None`: it works for ever.
+    pub unknown: Option<Work>,
+    /// When the platform told the core of an arrival, and the arrival; in order.
+    pub arrivals: Vec<(Instant, Instant)>,
+}
+
+/// What a body asks of the core. Spans count from the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// Its job is over.
+    Complete,
+    /// The thread is over.
+    Exit,
+    /// It gives way to its equals.
+    Yield,
+    /// It waits so long; `None`: for ever.
+    Suspend(Option<Span>),
+    /// It must not be preempted.
+    Protect,
+    /// It may be preempted again.
+    Unprotect,
+    /// It locks a resource, by its number on the shard, and waits for it at most so long.
+    Lock(u32, Mode, Option<Span>),
+    /// It gives a resource back.
+    Unlock(u32),
+}
+
+/// A stretch of time that was charged to nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// From here.
+    pub at: Instant,
+    /// So long.
+    pub length: Span,
+    /// Who took it.
+    pub cause: MissingCause,
+}
+
+impl Act {
+    pub(crate) fn event(self, now: Instant) -> Event {
+        let until = |span: Option<Span>| span.map(|span| now.saturating_add(span));
+        match self {
+            Act::Complete => Event::Complete,
+            Act::Exit => Event::Exit,
+            Act::Yield => Event::Yield,
+            Act::Suspend(span) => Event::Block { until: until(span) },
+            Act::Protect => Event::Protect,
+            Act::Unprotect => Event::Unprotect,
+            Act::Lock(resource, mode, patience) => Event::Lock {
+                resource,
+                mode,
+                until: until(patience),
+            },
+            Act::Unlock(resource) => Event::Unlock { resource },
+        }
+    }
+}
+
+impl RecordedThread {
+    /// The step `at` of a job: how much work, and what comes then.
+    pub(crate) fn step(&self, job: u64, at: usize) -> (Option<Work>, Then) {
+        let Some(steps) = self.jobs.get(&job) else {
+            return (self.unknown, Then::Complete);
+        };
+        match steps.get(at) {
+            Some(&(work, act)) => (Some(work), Then::Recorded(act)),
+            None => (None, Then::Complete),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What if another policy had decided: arrivals and work of a recorded run, in virtual time.
+//!
+//! Kept from the record: when jobs arrived, the work that each received, what it asked of the
+//! scheduler meanwhile, how long it waited by its own request, and the time that the machine took.
+//! Decided again: who runs. Not in it: what switching would have cost more or less.
+
+mod policies;
+mod recording;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use punctual_kern::{Plan, TraceEvent};
+use punctual_model::{Instant, Span, Trust};
+use punctual_policy::AnyHierarchy;
+use punctual_sim::{CpuInput, Observer, Recording, SimError};
+use punctual_trace::{Counters, CpuLog, Log, Mode, Record, Recorder};
+
+use crate::assemble::{recorder, tool};
+use crate::{Error, Progress, children};
+pub use policies::PolicyChange;
+
+/// A recorded run under another policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WhatIf {
+    /// What would have happened, in virtual time and in the ticks of the recorded run. It has
+    /// bounds only if no policy was changed: they are proven for the policy of the run.
+    pub log: Log,
+    /// Jobs whose work is not in the record, because they were not over at its end or did not come
+    /// about: these took their whole budget.
+    pub assumed_jobs: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WhatIfError {
+    /// The log names no such CPU or scheduler.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The policy cannot stand there.
+    Unsuitable {
+        /// The CPU or the scheduler.
+        on: String,
+        /// Why not.
+        why: String,
+    },
+    /// Threads or schedulers came, went or changed while it ran: who they are depends on when.
+    Changed {
+        /// The instant of the first such event, in ticks.
+        at: Instant,
+    },
+    /// The log does not have the CPUs of its plan.
+    OtherCpus,
+    /// Virtual time or memory refused.
+    Run(Error),
+}
+
+impl fmt::Display for WhatIfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhatIfError::Unknown { name, .. } => {
+                write!(f, "no CPU or scheduler of the log is named `{name}`")
+            }
+            WhatIfError::Unsuitable { on, why } => write!(f, "on {on}: {why}"),
+            WhatIfError::Changed { at } => write!(
+                f,
+                "threads or schedulers came, went or changed while it ran (first at tick {}): \
+                 another policy would meet others",
+                at.ticks()
+            ),
+            WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its plan"),
+            WhatIfError::Run(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for WhatIfError {}
+
+impl From<Error> for WhatIfError {
+    fn from(error: Error) -> Self {
+        WhatIfError::Run(error)
+    }
+}
+
+impl From<SimError> for WhatIfError {
+    fn from(error: SimError) -> Self {
+        WhatIfError::Run(Error::Sim(error))
+    }
+}
+
+/// Replays the arrivals and the work of `log` with the policies of its plan after `changes`.
+/// Without changes it reproduces the run, up to what a live machine did late. O(records · log
+/// threads).
+///
+/// `progress` is called now and then; when it returns `false`, it ends early.
+///
+/// # Errors
+/// A change that means nothing, a log with changes while it ran, no memory.
+pub fn what_if(
+    log: &Log,
+    changes: &[PolicyChange],
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<WhatIf, WhatIfError> {
+    if log.cpus.len() != log.plan.cpus.len() {
+        return Err(WhatIfError::OtherCpus);
+    }
+    let mut plan = log.plan.clone();
+    policies::change(log, &mut plan, changes)?;
+    let changed = plan != log.plan;
+    let end = recorded_until(log);
+    for (_, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+        constraint.until = constraint.until.min(end);
+    }
+    let mut recordings = Vec::new();
+    let mut assumed_jobs = 0;
+    for (cpu, records) in plan.cpus.iter().zip(&log.cpus) {
+        let (recording, open) = recording::read(cpu, records)?;
+        assumed_jobs += open;
+        recordings.push(recording);
+    }
+    let known = known_jobs(&plan, &recordings);
+    let answer = play(log, plan, recordings, progress)?;
+    let answer = describe(log, answer, changed);
+    assumed_jobs += unknown_jobs(&answer, &known);
+    Ok(WhatIf {
+        log: answer,
+        assumed_jobs,
+    })
+}
+
+/// Until when everything is in the record: a run that ended early or a full recorder cuts it.
+fn recorded_until(log: &Log) -> Instant {
+    let lost = log.cpus.iter().filter_map(|cpu| cpu.lost_from);
+    let ended = log.header.stopped.is_some().then_some(log.header.end);
+    lost.chain(ended).min().unwrap_or(Instant::MAX)
+}
+
+type Outcome = (Plan, punctual_sim::Outcome<Recorder>);
+
+fn play(
+    log: &Log,
+    plan: Plan,
+    recordings: Vec<Recording>,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, WhatIfError> {
+    let mut inputs = Vec::new();
+    let mut codes = Vec::new();
+    for (cpu, recorded) in plan.cpus.iter().zip(&log.cpus) {
+        inputs.push(CpuInput {
+            hierarchy: AnyHierarchy::new(cpu),
+            // Another policy may switch more often.
+            sink: recorder(
+                cpu,
+                log.plan.frequency,
+                log.header.duration,
+                recorded.records.bytes(),
+            )?,
+        });
+        let nodes = (1_u16..).zip(&cpu.nodes);
+        let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
+        let code = |(place, node)| children::code(cpu, place, node, None);
+        codes.push(own_time.map(code).collect());
+    }
+    let horizon = Instant::from_ticks(log.plan.frequency.ticks_up(log.header.duration.ticks()));
+    let mut watch = Watch { log, progress };
+    let outcome =
+        punctual_sim::run_recorded(&plan, recordings, inputs, codes, horizon, &mut watch)?;
+    Ok((plan, outcome))
+}
+
+/// The log of the answer.
+fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
+    let mut header = log.header.clone();
+    let recorded = format!("{}, {}", header.platform, header.mode.name());
+    header
+        .machine
+        .insert(0, ("arrivals and work of".into(), recorded));
+    header.platform = "sim".into();
+    header.mode = Mode::Virtual;
+    header.lost.clear();
+    header.tool = tool();
+    header.end = outcome.end;
+    if outcome.stopped {
+        header.stopped = Some("stopped by request".into());
+    }
+    let mut tasks = log.tasks.clone();
+    if changed {
+        for task in &mut tasks {
+            (task.bound, task.machine_bound) = (None, None);
+        }
+    }
+    let cpu = |(cpu, recorded): (punctual_sim::CpuOutcome<Recorder>, &CpuLog)| {
+        let (records, lost_from) = cpu.sink.finish();
+        CpuLog {
+            name: recorded.name.clone(),
+            host: None,
+            counters: Counters::default(),
+            lost_from,
+            records,
+        }
+    };
+    Log {
+        header,
+        plan,
+        tasks,
+        schedulers: log.schedulers.clone(),
+        resources: log.resources.clone(),
+        cpus: outcome.cpus.into_iter().zip(&log.cpus).map(cpu).collect(),
+        oracle: None,
+    }
+}
+
+/// By CPU, thread and job: whose work is in the record.
+type Jobs = BTreeSet<(usize, usize, u64)>;
+
+fn known_jobs(plan: &Plan, recordings: &[Recording]) -> Jobs {
+    let mut known = Jobs::new();
+    for (cpu, (recording, plan)) in recordings.iter().zip(&plan.cpus).enumerate() {
+        let threads = recording.threads.iter().zip(&plan.threads).enumerate();
+        for (index, (thread, _)) in threads.filter(|(_, (_, t))| t.1.class.runs_per_job()) {
+            known.extend(thread.jobs.keys().map(|job| (cpu, index, *job)));
+        }
+    }
+    known
+}
+
+fn unknown_jobs(answer: &Log, known: &Jobs) -> u64 {
+    let mut unknown = 0;
+    for (cpu, (records, plan)) in answer.cpus.iter().zip(&answer.plan.cpus).enumerate() {
+        for (_, record) in &records.records {
+            if let Record::Trace(TraceEvent::Started { thread, job, .. }) = record {
+                let at = thread.index();
+                let constraint = plan.threads.get(at).map(|(_, constraint)| constraint);
+                let counts = constraint.is_some_and(|c| c.class.runs_per_job());
+                unknown += u64::from(counts && !known.contains(&(cpu, at, job)));
+            }
+        }
+    }
+    unknown
+}
+
+struct Watch<'a> {
+    log: &'a Log,
+    progress: &'a mut dyn FnMut(Progress) -> bool,
+}
+
+impl Observer for Watch<'_> {
+    fn goes_on(&mut self, now: Instant) -> bool {
+        (self.progress)(Progress {
+            passed: Span::from_ns(self.log.ns(now.ticks())),
+            total: self.log.header.duration,
+        })
+    }
+}

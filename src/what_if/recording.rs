@@ -1,0 +1,290 @@
+//! From the records of one CPU to what its threads did, whoever ran when.
+//!
+//! ```text
+//!   entry        entry   entry            entry
+//!     |== job 3 ==|       |==== job 3 =====|          3: 11 ticks, lock 0; 16 ticks, complete
+//!                 lock 0                   complete
+//! ```
+//!
+//! Time that was charged to nobody stays where the record says that it was, as far as it says: an
+//! entry that came late was delayed by the end of the gap, else the gap is taken from the beginning
+//! of its interval.
+
+use std::collections::BTreeMap;
+
+use punctual_kern::{CpuPlan, Event, MissingCause, Next, TraceEvent, WakeCause};
+use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_sim::{Act, Gap, RecordedThread, Recording};
+use punctual_trace::{CpuLog, Record};
+
+use super::WhatIfError;
+
+/// What was recorded, and how many jobs of it are open at its end: of these the rest is assumed.
+pub(super) fn read(plan: &CpuPlan, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
+    let mut reader = Reader::new(plan);
+    for (now, record) in &log.records {
+        match record {
+            Record::Event { event, .. } => reader.event(now, event)?,
+            Record::Trace(event) => reader.trace(now, event),
+            Record::Decision(decision) => {
+                if !reader.announcing {
+                    reader.decided(decision.refused.is_none());
+                    reader.armed = decision.arm;
+                    reader.running = match decision.next {
+                        Next::Thread(thread) => Some(thread),
+                        _ => None,
+                    };
+                }
+            }
+        }
+    }
+    Ok(reader.finish(plan))
+}
+
+#[derive(Default)]
+struct Thread {
+    /// The job that it works on, by the last start.
+    job: u64,
+    /// The job in which the steps below begin.
+    begun: Option<u64>,
+    steps: Vec<(Work, Act)>,
+    /// Work since the last step.
+    work: Work,
+    /// Since when it waits by its own request, until when, and whether it still does.
+    wait: Option<Wait>,
+    recorded: RecordedThread,
+}
+
+#[derive(Clone, Copy)]
+struct Wait {
+    since: Instant,
+    until: Option<Instant>,
+    /// How long it was; `None`: it still waits.
+    length: Option<Span>,
+}
+
+struct Reader {
+    threads: Vec<Thread>,
+    gaps: Vec<Gap>,
+    running: Option<ThreadId>,
+    last: Instant,
+    armed: Option<Instant>,
+    announced: Vec<(Span, MissingCause)>,
+    /// The current entry only announces missing time.
+    announcing: bool,
+    /// What the thread that ran asked for with this entry.
+    act: Option<(ThreadId, Act)>,
+    /// An arrival that this entry is about, and when it came.
+    arrival: Option<(ThreadId, Instant, Instant)>,
+}
+
+impl Reader {
+    fn new(plan: &CpuPlan) -> Reader {
+        let thread = |(_, constraint): &(_, punctual_kern::Constraint)| {
+            let class = &constraint.class;
+            let unknown = class.runs_per_job().then(|| class.budget()).flatten();
+            Thread {
+                recorded: RecordedThread {
+                    unknown,
+                    ..RecordedThread::default()
+                },
+                ..Thread::default()
+            }
+        };
+        Reader {
+            threads: plan.threads.iter().map(thread).collect(),
+            gaps: Vec::new(),
+            running: None,
+            last: Instant::ZERO,
+            armed: None,
+            announced: Vec::new(),
+            announcing: false,
+            act: None,
+            arrival: None,
+        }
+    }
+
+    fn event(&mut self, now: Instant, event: Event) -> Result<(), WhatIfError> {
+        self.announcing = matches!(event, Event::Missing { .. });
+        if self.announcing {
+            return Ok(());
+        }
+        self.account(now);
+        self.act = None;
+        self.arrival = None;
+        let span = |until: Option<Instant>| until.map(|until| until.since(now));
+        let act = match event {
+            Event::Tick | Event::Wake(_) | Event::Remote(_) | Event::ChildPicked(_) => {
+                return Ok(());
+            }
+            Event::Arrive { thread, arrival } => {
+                self.arrival = Some((thread, now, arrival));
+                return Ok(());
+            }
+            Event::Complete => Act::Complete,
+            Event::Exit => Act::Exit,
+            Event::Yield => Act::Yield,
+            Event::Block { until } => Act::Suspend(span(until)),
+            Event::Protect => Act::Protect,
+            Event::Unprotect => Act::Unprotect,
+            Event::Lock {
+                resource,
+                mode,
+                until,
+            } => Act::Lock(resource, mode, span(until)),
+            Event::Unlock { resource } => Act::Unlock(resource),
+            _ => return Err(WhatIfError::Changed { at: now }),
+        };
+        let Some(thread) = self.running else {
+            return Ok(());
+        };
+        if let Some(state) = self.threads.get_mut(thread.index()) {
+            let _ = state.begun.get_or_insert(state.job);
+            if let Event::Block { until } = event {
+                state.wait = Some(Wait {
+                    since: now,
+                    until,
+                    length: None,
+                });
+            }
+        }
+        self.act = Some((thread, act));
+        Ok(())
+    }
+
+    /// Divides the interval since the last entry between execution and gaps.
+    fn account(&mut self, now: Instant) {
+        let total: u64 = self.announced.iter().map(|(span, _)| span.ticks()).sum();
+        let missing = Span::from_ticks(total);
+        let executed = now.since(self.last).saturating_sub(missing);
+        let running = self.running.map(ThreadId::index);
+        if let Some(thread) = running.and_then(|index| self.threads.get_mut(index))
+            && !executed.is_zero()
+        {
+            let _ = thread.begun.get_or_insert(thread.job);
+            thread.work = thread.work.saturating_add(executed.as_work());
+        }
+        let late = self.armed.is_some_and(|armed| now > armed);
+        let mut at = match running {
+            Some(_) if !late => self.last,
+            _ => now.saturating_sub(missing).max(self.last),
+        };
+        for (length, cause) in self.announced.drain(..) {
+            if !length.is_zero() {
+                self.gaps.push(Gap { at, length, cause });
+            }
+            at = at.saturating_add(length);
+        }
+        self.last = now;
+    }
+
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        match event {
+            TraceEvent::Missing { span, cause } => self.announced.push((span, cause)),
+            TraceEvent::Started { thread, job, .. } => {
+                if let Some(state) = self.threads.get_mut(thread.index()) {
+                    state.job = job;
+                }
+            }
+            TraceEvent::Woken { thread, cause } => {
+                let Some(state) = self.threads.get_mut(thread.index()) else {
+                    return;
+                };
+                if let Some(wait) = &mut state.wait
+                    && wait.length.is_none()
+                {
+                    let end = match (cause, wait.until) {
+                        (WakeCause::Timeout, Some(until)) => until,
+                        (WakeCause::Wake | WakeCause::EarlyWake | WakeCause::Timeout, _) => now,
+                        _ => return,
+                    };
+                    wait.length = Some(end.since(wait.since));
+                }
+                state.settle_wait();
+            }
+            _ => {}
+        }
+    }
+
+    /// The entry is over; what was refused has not happened.
+    fn decided(&mut self, accepted: bool) {
+        if let Some((thread, now, arrival)) = self.arrival.take()
+            && let Some(state) = self.threads.get_mut(thread.index())
+            && accepted
+        {
+            state.recorded.arrivals.push((now, arrival));
+        }
+        let Some((thread, act)) = self.act.take() else {
+            return;
+        };
+        let Some(state) = self.threads.get_mut(thread.index()) else {
+            return;
+        };
+        if !accepted {
+            state.wait = None;
+            return;
+        }
+        let act = match act {
+            Act::Suspend(_) => Act::Suspend(None),
+            other => other,
+        };
+        state.steps.push((std::mem::take(&mut state.work), act));
+        if matches!(act, Act::Complete | Act::Exit) {
+            state.close();
+        } else {
+            state.settle_wait();
+        }
+    }
+
+    fn finish(mut self, plan: &CpuPlan) -> (Recording, u64) {
+        let mut open = 0;
+        for (thread, (_, constraint)) in self.threads.iter_mut().zip(&plan.threads) {
+            if thread.begun.is_none() {
+                continue;
+            }
+            if constraint.class.runs_per_job() {
+                open += 1;
+                let done = thread.steps.iter().map(|(work, _)| *work);
+                let done = done.fold(Work::ZERO, Work::saturating_add);
+                let whole = thread.recorded.unknown.unwrap_or_default();
+                let rest = whole.saturating_sub(done).max(thread.work);
+                thread.steps.push((rest, Act::Complete));
+            }
+            thread.close();
+        }
+        let threads = self.threads.into_iter().map(|thread| thread.recorded);
+        let recording = Recording {
+            threads: threads.collect(),
+            gaps: self.gaps,
+        };
+        (recording, open)
+    }
+}
+
+impl Thread {
+    /// Keeps the steps under the job in which they began.
+    fn close(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        let jobs: &mut BTreeMap<_, _> = &mut self.recorded.jobs;
+        if let Some(job) = self.begun.take() {
+            let _ = jobs.insert(job, steps);
+        }
+        self.work = Work::ZERO;
+        self.wait = None;
+    }
+
+    /// Writes the length of a wait that is over into its step, once both are known.
+    fn settle_wait(&mut self) {
+        let Some(Wait {
+            length: Some(length),
+            ..
+        }) = self.wait
+        else {
+            return;
+        };
+        if let Some((_, Act::Suspend(span))) = self.steps.last_mut() {
+            *span = Some(length);
+            self.wait = None;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `punctual diff`: two recorded runs beside each other.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use punctual_model::readable;
+use punctual_trace::{Choice, CpuDiff, Diff, diff};
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending};
+use crate::{logfile, output, task_table};
+
+/// Compares two recorded runs: the first other choice, and what became of responses
+///
+/// Choices are compared in their order, without their instants: which job was let run after which.
+/// Responses are compared job by job. Logs of the same system on other machines, with other
+/// policies or other work can be compared; what only one of them has is said.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 identical, to the tick; 1 different; 2 bad input.\n\n\
+    Examples:\n  \
+    punctual diff monday.log tuesday.log\n  \
+    punctual replay flight.log --policy edf --record edf.log; punctual diff flight.log edf.log\n  \
+    punctual diff a.log b.log --json"
+)]
+pub(crate) struct Args {
+    /// The first log
+    before: PathBuf,
+    /// The second log
+    now: PathBuf,
+    /// Print the differences as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say only whether they are identical
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn execute(args: &Args) -> Ended {
+    let found = diff(&logfile::load(&args.before)?, &logfile::load(&args.now)?);
+    if args.json {
+        output::print_json(&DiffJson {
+            format: output::JSON_FORMAT,
+            diff: &found,
+        })?;
+    } else if args.quiet {
+        output::print(headline(&found))?;
+    } else {
+        output::print(to_text(&found).trim_end())?;
+    }
+    Ok(Ending::of(found.identical))
+}
+
+/// What `diff --json` prints.
+#[derive(Serialize)]
+struct DiffJson<'a> {
+    format: u32,
+    #[serde(flatten)]
+    diff: &'a Diff,
+}
+
+fn headline(diff: &Diff) -> &'static str {
+    let same_choices = |cpu: &CpuDiff| cpu.first_other.is_none() && cpu.policies[0].is_some();
+    match diff.identical {
+        true => "identical",
+        false if diff.cpus.iter().all(same_choices) => "different, with the same choices",
+        false => "different",
+    }
+}
+
+fn to_text(diff: &Diff) -> String {
+    let mut text = format!("{}\n", headline(diff));
+    for cpu in &diff.cpus {
+        let _ = write!(text, "  cpu {}: ", cpu.name);
+        describe(&mut text, cpu);
+        text.push('\n');
+    }
+    let _ = write!(text, "\n{}", task_table::render(&diff.tasks));
+    text
+}
+
+fn describe(text: &mut String, cpu: &CpuDiff) {
+    let [before, now] = match cpu.policies {
+        [Some(before), Some(now)] => [before, now],
+        [Some(_), None] => return text.push_str("in the first run only"),
+        _ => return text.push_str("in the second run only"),
+    };
+    match before == now {
+        true => text.push_str(before),
+        false => {
+            let _ = write!(text, "{before} > {now}");
+        }
+    }
+    let equal = cpu.equal_choices;
+    if cpu.identical {
+        let _ = write!(text, ", identical in {equal} choices");
+        return;
+    }
+    let Some(other) = &cpu.first_other else {
+        let _ = write!(text, ", {equal} choices are the same, at other instants");
+        return;
+    };
+    let _ = write!(text, ", the first {equal} choices are the same");
+    if let Some(after) = &other.after {
+        let _ = write!(text, "\n    then, after {}:", name(after));
+    }
+    for (run, choice) in [("first", &other.before), ("second", &other.now)] {
+        let choice = choice.as_ref().map_or_else(|| "its end".into(), name);
+        let _ = write!(text, "\n      in the {run} run {choice}");
+    }
+}
+
+fn name(choice: &Choice) -> String {
+    let at = readable(choice.at_ns);
+    match (&choice.who, choice.job) {
+        (Some(who), Some(job)) => format!("{who} job {job} at {at}"),
+        (Some(who), None) => format!("{who} at {at}"),
+        _ => format!("nobody at {at}"),
+    }
+}

@@ -1,0 +1,171 @@
+//! `punctual replay LOG --policy ...`: the arrivals and the work of a run under another policy.
+
+use std::fmt::Write as _;
+
+use punctual::{PolicyChange, WhatIfError, what_if};
+use punctual_model::{PolicyKind, Span};
+use punctual_trace::{Diff, Log, RunReport, TaskDiff, diff};
+use serde::Serialize;
+
+use crate::ending::{Ended, Ending, Failure};
+use crate::flags::{Outputs, Promised};
+use crate::interrupt::Interrupt;
+use crate::progress::Bar;
+use crate::{input, output, task_table};
+
+/// The longest turn of round robin that is not told otherwise, as in system files.
+const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
+
+/// The words of `--policy`.
+const POLICIES: &str =
+    "fifo, round-robin (or round-robin:1ms), fixed-priority, non-preemptive, edf";
+
+/// Answers, prints and writes down what would have been.
+pub(crate) fn execute(
+    log: &Log,
+    policies: &[String],
+    outputs: &Outputs,
+    promised: Promised,
+) -> Ended {
+    let changes: Vec<PolicyChange> = policies
+        .iter()
+        .map(|text| parse(text))
+        .collect::<Result<_, _>>()?;
+    let interrupt = Interrupt::listen()?;
+    let bar = Bar::new("replay", outputs.quiet);
+    let answer = what_if(log, &changes, &mut |progress| {
+        bar.show(progress);
+        !interrupt.is_wanted()
+    });
+    bar.clear();
+    let answer = answer.map_err(|error| failure(&error))?;
+    promised.keep(&answer.log)?;
+    let report = RunReport::new(&answer.log);
+    let Diff { tasks, .. } = diff(log, &answer.log);
+    let found = Found {
+        policies: policies.to_vec(),
+        assumed_jobs: answer.assumed_jobs,
+        tasks,
+    };
+    if !outputs.quiet {
+        remark(log, &changes);
+    }
+    if outputs.json {
+        output::print_json(&WhatIfJson {
+            report: &report,
+            what_if: &found,
+        })?;
+    } else {
+        output::print(found.to_text(&report, outputs.quiet).trim_end())?;
+    }
+    Ok(Ending::of_report(&report))
+}
+
+/// What `replay --policy --json` prints.
+#[derive(Serialize)]
+struct WhatIfJson<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    what_if: &'a Found,
+}
+
+/// What would have been, beside what was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct Found {
+    policies: Vec<String>,
+    assumed_jobs: u64,
+    tasks: Vec<TaskDiff>,
+}
+
+impl Found {
+    fn to_text(&self, report: &RunReport, quiet: bool) -> String {
+        let whole = report.to_string();
+        if quiet {
+            return whole.lines().next().unwrap_or("").into();
+        }
+        let mut text = format!("what if {}? ", self.policies.join(", "));
+        let _ = writeln!(text, "As recorded > as it would have been:\n");
+        text.push_str(&task_table::render(&self.tasks));
+        if self.assumed_jobs > 0 {
+            let _ = writeln!(
+                text,
+                "\n{} jobs are not in the record to their end: they took their whole budget",
+                self.assumed_jobs
+            );
+        }
+        let _ = write!(text, "\n{whole}");
+        text
+    }
+}
+
+fn parse(text: &str) -> Result<PolicyChange, Failure> {
+    let (on, word) = match text.rsplit_once('=') {
+        Some((on, word)) => (Some(on.to_string()), word),
+        None => (None, text),
+    };
+    let (word, option) = match word.split_once(':') {
+        Some((word, option)) => (word, Some(option)),
+        None => (word, None),
+    };
+    let policy = match (word, option) {
+        ("fifo", None) => PolicyKind::Fifo,
+        ("edf", None) => PolicyKind::EarliestDeadlineFirst,
+        ("fixed-priority", None) => PolicyKind::FixedPriority { preemptive: true },
+        ("non-preemptive", None) => PolicyKind::FixedPriority { preemptive: false },
+        ("round-robin", None) => PolicyKind::RoundRobin {
+            timeslice: DEFAULT_TIMESLICE,
+        },
+        ("round-robin", Some(slice)) => PolicyKind::RoundRobin {
+            timeslice: input::duration(slice).map_err(|why| {
+                Failure::input(format!("`{text}`: {why}")).with_help("write `round-robin:1ms`")
+            })?,
+        },
+        ("tdm", _) => {
+            return Err(Failure::input("tdm needs slots, which a log does not have")
+                .with_help(format!("name one of {POLICIES}")));
+        }
+        ("fifo" | "edf" | "fixed-priority" | "non-preemptive", Some(_)) => {
+            return Err(Failure::input(format!("{word} has no option"))
+                .with_help("only round-robin has one, its timeslice"));
+        }
+        _ => {
+            return Err(Failure::input(format!("no policy is named `{word}`"))
+                .with_help(format!("name one of {POLICIES}")));
+        }
+    };
+    Ok(PolicyChange { on, policy })
+}
+
+/// Priorities that nobody gave order nobody.
+fn remark(log: &Log, changes: &[PolicyChange]) {
+    let fixed = |c: &PolicyChange| matches!(c.policy, PolicyKind::FixedPriority { .. });
+    if !changes.iter().any(fixed) {
+        return;
+    }
+    for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
+        let mut priorities = plan
+            .threads
+            .iter()
+            .map(|(_, constraint)| constraint.priority);
+        let first = priorities.next();
+        if plan.threads.len() > 1 && priorities.all(|priority| Some(priority) == first) {
+            output::remark(format!(
+                "remark: all tasks of {} have one priority in the log: the earlier release goes \
+                 first",
+                cpu.name
+            ));
+        }
+    }
+}
+
+fn failure(error: &WhatIfError) -> Failure {
+    match error {
+        WhatIfError::Unknown { known, .. } => {
+            Failure::input(error.to_string()).with_help(format!("the log has {}", known.join(", ")))
+        }
+        WhatIfError::Unsuitable { .. } => Failure::input(error.to_string())
+            .with_help("name another policy, or where it applies: --policy NAME=edf"),
+        WhatIfError::Run(error) => Failure::run(error.to_string()),
+        _ => Failure::input(error.to_string()),
+    }
+}
