@@ -49,10 +49,12 @@ pub enum WhatIfError {
         /// Why not.
         why: String,
     },
-    /// Threads or schedulers came, went or changed while it ran: who they are depends on when.
-    Changed {
+    /// Something in the log depends on who ran when, beyond what can be decided again.
+    Entangled {
         /// The instant of the first such event, in ticks.
         at: Instant,
+        /// What it is.
+        what: &'static str,
     },
     /// The log does not have the CPUs of its plan.
     OtherCpus,
@@ -67,10 +69,10 @@ impl fmt::Display for WhatIfError {
                 write!(f, "no CPU or scheduler of the log is named `{name}`")
             }
             WhatIfError::Unsuitable { on, why } => write!(f, "on {on}: {why}"),
-            WhatIfError::Changed { at } => write!(
+            WhatIfError::Entangled { at, what } => write!(
                 f,
-                "threads or schedulers came, went or changed while it ran (first at tick {}): \
-                 another policy would meet others",
+                "{what} while it ran (first at tick {}): under another policy that would have \
+                 been otherwise",
                 at.ticks()
             ),
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its plan"),

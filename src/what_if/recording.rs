@@ -133,7 +133,18 @@ impl Reader {
                 until,
             } => Act::Lock(resource, mode, span(until)),
             Event::Unlock { resource } => Act::Unlock(resource),
-            _ => return Err(WhatIfError::Changed { at: now }),
+            Event::BlockOn { .. } | Event::HandOver { .. } | Event::Raise(_) => {
+                return Err(WhatIfError::Entangled {
+                    at: now,
+                    what: "threads waited for locks of their runtime",
+                });
+            }
+            _ => {
+                return Err(WhatIfError::Entangled {
+                    at: now,
+                    what: "threads or schedulers came, went or changed",
+                });
+            }
         };
         let Some(thread) = self.running else {
             return Ok(());
