@@ -14,10 +14,9 @@
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their own time
-//! (`child`);
-//! preemption (`signal`, `interpose`, `wait`, `text`); calls that would block (`calls`, `io`,
-//! `uring`); what bodies may call ([`job`]); time
+//! `spawn`, `period`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their
+//! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
+//! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
 //! [`measure_overheads`]). Every libc call stands in `sys`.
 //!
@@ -48,6 +47,7 @@ mod monitor;
 mod name;
 mod outcome;
 mod overhead;
+mod period;
 mod pool;
 mod post;
 mod probe;
@@ -70,7 +70,8 @@ pub use job::{Body, JobInfo};
 pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};
-pub use pool::SpawnError;
+pub use period::{NoNextJob, at_ns, next_job, this_cpu, this_job, this_name};
+pub use pool::{OnFault, SpawnError};
 pub use probe::{Gaps, Probe, Status, probe, scan_gaps};
 pub use run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan, run};
-pub use spawn::{Child, JoinError, block, spawn};
+pub use spawn::{Child, JoinError, block, spawn, spawn_with};

@@ -212,7 +212,7 @@ impl Light {
         unsafe { (*self.host).clock().now() }
     }
 
-    fn job_info(&self) -> JobInfo {
+    pub(crate) fn job_info(&self) -> JobInfo {
         // SAFETY: the host outlives its threads.
         let clock = unsafe { (*self.host).clock() };
         let job = self.job.get();

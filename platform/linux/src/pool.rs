@@ -14,6 +14,7 @@
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_kern::{Constraint, Event};
@@ -23,6 +24,7 @@ use crate::host::Host;
 use crate::job::StopJob;
 use crate::light::{Light, Phase, describe, open_gate};
 use crate::monitor::enter;
+use crate::period::Kind;
 
 /// Bytes of a closure or a result that need no allocation.
 pub(crate) const ROOM: usize = 256;
@@ -81,11 +83,24 @@ pub(crate) enum Stage {
     Cancelled,
 }
 
+/// What happens when a thread panics. It ends in any case, and lets go of what it holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnFault {
+    /// The others go on.
+    #[default]
+    EndThread,
+    /// The run ends.
+    EndRun,
+}
+
 /// What a record of the pool has beside a light thread. Gate closed, unless said otherwise.
 pub(crate) struct Pooled {
     pub(crate) stage: Cell<Stage>,
     /// Threads that have lived in this record. Read by anybody on this CPU.
     pub(crate) birth: Cell<u64>,
+    /// What comes after a job.
+    pub(crate) kind: Cell<Kind>,
+    pub(crate) on_fault: Cell<OnFault>,
     /// Nobody will ask for the result.
     pub(crate) detached: Cell<bool>,
     /// Who waits for its end.
@@ -104,6 +119,8 @@ impl Pooled {
         Pooled {
             stage: Cell::new(stage),
             birth: Cell::new(0),
+            kind: Cell::new(Kind::Endless),
+            on_fault: Cell::new(OnFault::EndThread),
             detached: Cell::new(false),
             joiner: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
@@ -210,6 +227,7 @@ pub(crate) fn create(
     let pooled = &child.pooled;
     pooled.stage.set(Stage::Working);
     pooled.birth.set(pooled.birth.get() + 1);
+    pooled.kind.set(Kind::of(&constraint.class));
     pooled.detached.set(false);
     pooled.joiner.set(core::ptr::null());
     child.set_name(name);
@@ -257,6 +275,9 @@ pub(crate) fn serve(light: &Light) {
             Err(payload) => {
                 light.note_panic(describe(payload.as_ref()));
                 host.shared.note_panic(host.index, light);
+                if pooled.on_fault.get() == OnFault::EndRun {
+                    host.shared.stop.store(true, Ordering::Relaxed);
+                }
                 Stage::Panicked
             }
         };

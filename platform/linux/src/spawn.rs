@@ -9,7 +9,8 @@ use punctual_model::{Instant, ThreadId};
 use crate::light::{Light, open_gate};
 use crate::local::current_light;
 use crate::monitor::{VisitError, Who, enter};
-use crate::pool::{Pooled, Room, SpawnError, Stage, create, discard};
+use crate::period::{Kind, arrive};
+use crate::pool::{OnFault, Pooled, Room, SpawnError, Stage, create, discard};
 
 /// A thread of the pool, to be joined for its result, or let go of by being dropped.
 pub struct Child<T> {
@@ -60,6 +61,23 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    spawn_with(name, constraint, OnFault::EndThread, body)
+}
+
+/// As [`spawn`], with a rule for what happens when the thread panics.
+///
+/// # Errors
+/// See [`SpawnError`].
+pub fn spawn_with<T, F>(
+    name: &str,
+    constraint: Constraint,
+    on_fault: OnFault,
+    body: F,
+) -> Result<Child<T>, SpawnError>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
     let light = current_light().ok_or(SpawnError::NoRun)?;
     // SAFETY: the host outlives its threads.
     let (frequency, home) = unsafe {
@@ -70,6 +88,7 @@ where
     let constraint = constraint.convert(ticks, ticks);
     let mut body = Some(body);
     let put = |pooled: &Pooled| {
+        pooled.on_fault.set(on_fault);
         pooled.call.set(Some(call::<T, F>));
         pooled.discard.set(Some(drop_in_room::<T>));
         if let Some(body) = body.take() {
@@ -172,6 +191,15 @@ impl<T> Child<T> {
         alive
     }
 
+    /// A job of it arrives now, if it is sporadic.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`SpawnError::NoRun`] where it cannot be reached.
+    pub fn release(&self) -> Result<(), SpawnError> {
+        let (me, light) = self.enter().ok_or(SpawnError::NoRun)?;
+        arrive(me, light.id()).map_err(SpawnError::Refused)
+    }
+
     /// Asks the core to change its constraint (nanoseconds), from its next zero-lag instant on.
     /// Nothing is asked of the analysis here.
     ///
@@ -182,12 +210,16 @@ impl<T> Child<T> {
         // SAFETY: the host outlives its threads.
         let frequency = unsafe { (*me.host()).clock().frequency() };
         let ticks = |ns| frequency.ticks_up(ns);
+        let constraint = constraint.convert(ticks, ticks);
         let event = Event::Change {
             thread: light.id(),
-            constraint: constraint.convert(ticks, ticks),
+            constraint,
         };
         let refused = enter(me, event);
         let reason = me.refused.get().filter(|_| refused);
+        if reason.is_none() {
+            light.pooled.kind.set(Kind::of(&constraint.class));
+        }
         if !me.quit.get() {
             open_gate(me.host());
         }

@@ -84,9 +84,10 @@ const RULES: [Rule; 19] = [
             "punctual-model",
             "punctual-kern",
             "punctual-analysis",
-            "punctual-trace",
+            "punctual-policy",
+            "punctual-linux",
         ],
-        reason: "a runtime takes its platform and policy as parameters",
+        reason: "threads ask the analysis and live on one platform (note 0011)",
     },
     Rule {
         package: "punctual-rosace",

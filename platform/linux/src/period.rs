@@ -1,0 +1,98 @@
+//! The jobs of a thread that was created with one closure: from one to the next.
+
+use punctual_kern::{Event, Refusal};
+use punctual_model::{Class, Instant, ThreadId};
+
+use crate::job::{JobInfo, checkpoint};
+use crate::light::{Light, open_gate};
+use crate::local::current_light;
+use crate::monitor::{enter, rest_closed};
+use crate::pool::Stage;
+
+/// What a thread does when its job is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// It completes it, and waits for the next release.
+    Job,
+    /// It gives up the rest of its slice, and waits for the next period.
+    Slice,
+    /// There is no next one.
+    Endless,
+}
+
+impl Kind {
+    pub(crate) fn of(class: &Class) -> Kind {
+        match class {
+            Class::Periodic { .. } | Class::Sporadic { .. } => Kind::Job,
+            Class::Reservation { .. } => Kind::Slice,
+            Class::Once { .. } | Class::Aperiodic => Kind::Endless,
+        }
+    }
+}
+
+/// The thread that asks has no next job: it was not created with [`crate::spawn`], its class has
+/// one job only, or it is on no light thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoNextJob;
+
+/// Ends the job of the calling thread of the pool and returns with its next one; a reservation
+/// returns in its next period. A scheduling point. A job that was released meanwhile begins at
+/// once.
+///
+/// # Errors
+/// [`NoNextJob`]; nothing has happened then.
+pub fn next_job() -> Result<JobInfo, NoNextJob> {
+    let light = current_light().ok_or(NoNextJob)?;
+    let kind = light.pooled.kind.get();
+    // SAFETY: the host outlives its threads.
+    let gate = unsafe { &(*light.host()).gate };
+    if light.pooled.stage.get() != Stage::Working || kind == Kind::Endless || gate.is_closed() {
+        return Err(NoNextJob);
+    }
+    gate.close();
+    let event = match kind {
+        Kind::Job => Event::Complete,
+        _ => Event::Yield,
+    };
+    if rest_closed(light, event).is_ok() {
+        open_gate(light.host());
+    }
+    checkpoint();
+    Ok(light.job_info())
+}
+
+/// The job of the calling light thread; `None` on no light thread.
+pub fn this_job() -> Option<JobInfo> {
+    current_light().map(Light::job_info)
+}
+
+/// The place of the calling light thread's CPU in the plan; `None` on no light thread.
+pub fn this_cpu() -> Option<usize> {
+    // SAFETY: the host outlives its threads.
+    current_light().map(|light| unsafe { (*light.host()).index })
+}
+
+/// The name of the calling light thread; `None` on no light thread.
+pub fn this_name() -> Option<String> {
+    current_light().map(|light| light.name().to_owned())
+}
+
+/// The instant `ns` nanoseconds after the start of the run, on the run's own timeline, as the calls
+/// that wait want it; `None` outside of a run. The first tick at or after it.
+pub fn at_ns(ns: u64) -> Option<Instant> {
+    let light = current_light()?;
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    Some(Instant::from_ticks(clock.frequency().ticks_up(ns)))
+}
+
+/// A job of a sporadic thread arrives now. Gate: closed on entry, open on return.
+pub(crate) fn arrive(me: &Light, thread: ThreadId) -> Result<(), Refusal> {
+    let arrival = me.now();
+    let refused = enter(me, Event::Arrive { thread, arrival });
+    let reason = me.refused.get().filter(|_| refused);
+    if !me.quit.get() {
+        open_gate(me.host());
+    }
+    reason.map_or(Ok(()), Err)
+}

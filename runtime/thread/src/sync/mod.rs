@@ -1,0 +1,76 @@
+//! What threads of one CPU wait for: locks, conditions, queues.
+//!
+//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`].
+//! With nobody waiting no call enters the scheduler or the system: one kernel thread carries the
+//! CPU, so a few plain instructions with preemption put off are enough. Who waits is served by
+//! urgency, the first come among equals. Every wait has a form that ends at an instant (`_until`)
+//! or after a while (`_within`), and ends when its thread is cancelled.
+
+mod mutex;
+
+use core::fmt;
+
+use punctual_linux::{VisitError, at_ns, job};
+use punctual_model::{Instant, Span};
+
+pub use mutex::{Guard, Mutex};
+
+/// Why a call did not do what it was asked for. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The caller is on no thread of a run.
+    NoRun,
+    /// The thing belongs to another CPU, or to a run that is over.
+    OtherCpu,
+    /// It did not happen in time.
+    TimedOut,
+    /// Whoever holds it waits for the caller, along a chain of holders.
+    Deadlock,
+    /// The caller holds it already.
+    AlreadyHeld,
+    /// The caller does not hold it.
+    NotHeld,
+    /// The run is over.
+    Over,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WaitError::NoRun => "the caller is on no thread of a run",
+            WaitError::OtherCpu => "it belongs to another CPU, or to a run that is over",
+            WaitError::TimedOut => "it did not happen in time",
+            WaitError::Deadlock => "its holder waits for the caller",
+            WaitError::AlreadyHeld => "the caller holds it already",
+            WaitError::NotHeld => "the caller does not hold it",
+            WaitError::Over => "the run is over",
+        })
+    }
+}
+
+impl std::error::Error for WaitError {}
+
+impl From<VisitError> for WaitError {
+    fn from(error: VisitError) -> WaitError {
+        match error {
+            VisitError::OtherCpu => WaitError::OtherCpu,
+            VisitError::TimedOut => WaitError::TimedOut,
+            VisitError::Deadlock => WaitError::Deadlock,
+            VisitError::Over => WaitError::Over,
+            _ => WaitError::NoRun,
+        }
+    }
+}
+
+/// An instant in nanoseconds since the start of the run, as the platform counts. Outside of a run
+/// nothing waits, so any will do.
+pub(crate) fn instant(at: Instant) -> Option<Instant> {
+    Some(at_ns(at.as_ns()).unwrap_or(Instant::ZERO))
+}
+
+/// The instant `span` from now.
+pub(crate) fn after(span: Span) -> Option<Instant> {
+    let now = job::now_ns().unwrap_or(0);
+    instant(Instant::from_ns(now.saturating_add(span.as_ns())))
+}

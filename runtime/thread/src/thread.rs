@@ -1,0 +1,313 @@
+//! Threads: created, joined, woken, changed and ended by each other.
+
+use core::fmt;
+
+use punctual_analysis::Verdict;
+use punctual_linux::{Child, JobInfo, NoNextJob, OnFault, job, spawn_with};
+use punctual_model::{Instant, Span};
+
+use crate::admission::{Grant, NotAdmitted};
+use crate::constraint::Constraint;
+use crate::runtime::{Place, place};
+use crate::sync::{WaitError, after, instant};
+
+pub use punctual_linux::JoinError;
+
+/// Why there is no new thread, or why one goes on under its old constraint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The caller is on no thread of a runtime.
+    NoRun,
+    /// As many threads as the runtime was made for exist already.
+    PoolIsEmpty,
+    /// The analysis says no, and why.
+    NotAdmitted(NotAdmitted),
+    /// The core refused.
+    Refused(punctual_kern::Refusal),
+    /// Whoever asks at the same time is in the way.
+    Busy(WaitError),
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpawnError::NoRun => write!(f, "the caller is on no thread of a runtime"),
+            SpawnError::PoolIsEmpty => write!(
+                f,
+                "the runtime has no thread left: make it for more (`Runtime::threads`)"
+            ),
+            SpawnError::NotAdmitted(why) => write!(f, "{why}"),
+            SpawnError::Refused(refusal) => write!(f, "the core refused: {refusal:?}"),
+            SpawnError::Busy(error) => write!(f, "admission could not be asked: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}
+
+impl From<punctual_linux::SpawnError> for SpawnError {
+    fn from(error: punctual_linux::SpawnError) -> SpawnError {
+        match error {
+            punctual_linux::SpawnError::PoolIsEmpty => SpawnError::PoolIsEmpty,
+            punctual_linux::SpawnError::Refused(refusal) => SpawnError::Refused(refusal),
+            _ => SpawnError::NoRun,
+        }
+    }
+}
+
+/// A thread that was created, until it is joined. Dropped, it lets the thread go on alone.
+#[derive(Debug)]
+pub struct Thread<T> {
+    child: Child<T>,
+    grant: Option<Grant>,
+}
+
+/// How a thread is created; see [`spawn`] for the short form.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder<'a> {
+    name: &'a str,
+    constraint: Constraint,
+    on_fault: OnFault,
+}
+
+impl<'a> Builder<'a> {
+    /// A thread with this name, of which 63 bytes are kept, and this constraint.
+    pub fn new(name: &'a str, constraint: Constraint) -> Builder<'a> {
+        Builder {
+            name,
+            constraint,
+            on_fault: OnFault::EndThread,
+        }
+    }
+
+    /// What happens when it panics.
+    #[must_use]
+    pub fn on_fault(self, on_fault: OnFault) -> Builder<'a> {
+        Builder { on_fault, ..self }
+    }
+
+    /// Asks for admission, if the constraint has a guarantee, and creates the thread on the CPU of
+    /// the caller. Without a guarantee: less than a microsecond, without allocation (if the closure
+    /// and its result fit into 256 bytes each) or system call.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; nothing has changed then.
+    pub fn spawn<T, F>(self, body: F) -> Result<Thread<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let Builder {
+            name,
+            constraint,
+            on_fault,
+        } = self;
+        if !constraint.has_guarantee() {
+            let in_core = constraint.in_core(punctual_model::Work::ZERO);
+            let child = spawn_with(name, in_core, on_fault, body)?;
+            return Ok(Thread { child, grant: None });
+        }
+        let place = place().ok_or(SpawnError::NoRun)?;
+        let grant = place.ask(|admission, now| admission.add(name, &constraint, now))?;
+        let in_core = constraint.in_core(place.overhead());
+        let granted = Granted {
+            place,
+            grant,
+            lag: constraint.lag(),
+        };
+        let body = move || {
+            let _until_its_end = granted;
+            body()
+        };
+        // A closure that is refused is dropped, and gives the grant back.
+        let child = spawn_with(name, in_core, on_fault, body)?;
+        Ok(Thread {
+            child,
+            grant: Some(grant),
+        })
+    }
+}
+
+/// What a thread was granted, until it ends, however it ends.
+struct Granted {
+    place: Place,
+    grant: Grant,
+    lag: Span,
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        let (grant, lag) = (self.grant, self.lag);
+        // It fails only when the run is over.
+        let _ = self.place.ask(|admission, now| {
+            admission.remove(grant, now.saturating_add(lag));
+            Ok(())
+        });
+    }
+}
+
+/// Creates a thread; see [`Builder::spawn`].
+///
+/// # Errors
+/// See [`SpawnError`].
+pub fn spawn<T, F>(name: &str, constraint: Constraint, body: F) -> Result<Thread<T>, SpawnError>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Builder::new(name, constraint).spawn(body)
+}
+
+impl<T> Thread<T> {
+    /// Waits for its end and takes its result.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    pub fn join(self) -> Result<T, JoinError> {
+        self.child.join(None).map_err(|(error, _)| error)
+    }
+
+    /// Waits for its end until an instant of the run (nanoseconds) at most.
+    ///
+    /// # Errors
+    /// See [`JoinError`]; when it has not ended in time, the thread comes back beside the error.
+    pub fn join_until(self, at: Instant) -> Result<T, (JoinError, Option<Thread<T>>)> {
+        self.join_by(instant(at))
+    }
+
+    /// Waits for its end for `span` at most.
+    ///
+    /// # Errors
+    /// As [`Thread::join_until`].
+    pub fn join_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
+        self.join_by(after(span))
+    }
+
+    fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Thread<T>>)> {
+        let grant = self.grant;
+        self.child.join(until).map_err(|(error, child)| {
+            let thread = child.map(|child| Thread { child, grant });
+            (error, thread)
+        })
+    }
+
+    /// Lets it go on alone: nobody will ask for its result.
+    pub fn detach(self) {
+        drop(self);
+    }
+
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        self.child.is_finished()
+    }
+
+    /// Has it end at its next scheduling point, by unwinding: what it holds is unlocked, what it
+    /// has is dropped. `false` when it has ended.
+    pub fn cancel(&self) -> bool {
+        self.child.cancel()
+    }
+
+    /// Ends its [`block`], the present or the next one. `false` when it has ended.
+    pub fn wake(&self) -> bool {
+        self.child.wake()
+    }
+
+    /// Releases a job of a sporadic thread. One that comes too early waits for its time.
+    ///
+    /// # Errors
+    /// [`SpawnError::Refused`] when it is not sporadic or has ended.
+    pub fn release(&self) -> Result<(), SpawnError> {
+        Ok(self.child.release()?)
+    }
+
+    /// Asks for another constraint, in force from the next zero-lag instant on: the present job is
+    /// finished under the old one.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; the old constraint stays then. A thread that was created without a
+    /// guarantee cannot get one later ([`SpawnError::NotAdmitted`]).
+    pub fn change(&self, constraint: Constraint) -> Result<(), SpawnError> {
+        let overhead = match self.grant {
+            Some(grant) if constraint.has_guarantee() => {
+                let place = place().ok_or(SpawnError::NoRun)?;
+                place.ask(|admission, now| admission.replace(grant, &constraint, now))?;
+                place.overhead()
+            }
+            None if !constraint.has_guarantee() => punctual_model::Work::ZERO,
+            Some(_) => punctual_model::Work::ZERO,
+            None => {
+                let what = "it was created without a guarantee".to_owned();
+                return Err(SpawnError::NotAdmitted(NotAdmitted::Meaningless(what)));
+            }
+        };
+        Ok(self.child.change(constraint.in_core(overhead))?)
+    }
+}
+
+/// Ends the present job and returns with the next: the body of a periodic thread is a loop around
+/// this call. A sporadic thread returns at its next release, a reservation in its next period.
+///
+/// # Errors
+/// [`NoNextJob`] when the calling thread has one job only.
+pub fn wait_next_period() -> Result<JobInfo, NoNextJob> {
+    punctual_linux::next_job()
+}
+
+/// What is promised to the threads that have a guarantee now, and why: the verdict of the analysis.
+///
+/// # Errors
+/// [`SpawnError::NoRun`] outside of a runtime; as for [`spawn`] when the analysis cannot finish.
+pub fn verdict() -> Result<Verdict, SpawnError> {
+    let place = place().ok_or(SpawnError::NoRun)?;
+    place.ask(|admission, _| admission.verdict().map_err(NotAdmitted::Analysis))
+}
+
+/// The job that the calling thread works on; `None` on no thread of a run.
+pub fn current_job() -> Option<JobInfo> {
+    punctual_linux::this_job()
+}
+
+/// The name of the calling thread; `None` on no thread of a run.
+pub fn current_name() -> Option<String> {
+    punctual_linux::this_name()
+}
+
+/// Nanoseconds since the start of the run; `None` outside of a run.
+pub fn now() -> Option<Instant> {
+    job::now_ns().map(Instant::from_ns)
+}
+
+/// Lets others of the same urgency go first.
+pub fn yield_now() {
+    job::yield_now();
+}
+
+/// Suspends the calling thread.
+pub fn sleep(span: Span) {
+    job::sleep_ns(span.as_ns());
+}
+
+/// Suspends the calling thread until an instant of the run (nanoseconds).
+pub fn sleep_until(at: Instant) {
+    let left = at.as_ns().saturating_sub(job::now_ns().unwrap_or(0));
+    if left > 0 {
+        job::sleep_ns(left);
+    }
+}
+
+/// Waits until somebody wakes this thread ([`Thread::wake`]); a wake-up that has come since the
+/// last wait counts.
+pub fn block() {
+    let _ = punctual_linux::block(None);
+}
+
+/// Waits as [`block`], for `span` at most; whether it was woken.
+pub fn block_within(span: Span) -> bool {
+    punctual_linux::block(after(span))
+}
+
+/// Waits as [`block`], until an instant of the run (nanoseconds) at most; whether it was woken.
+pub fn block_until(at: Instant) -> bool {
+    punctual_linux::block(instant(at))
+}

@@ -1,0 +1,59 @@
+//! Runs for live tests: one CPU, no measured overheads, one run at a time.
+
+#![allow(dead_code, unreachable_pub)] // Each test program includes this file and uses a part of it.
+
+use std::sync::{Mutex, PoisonError};
+
+use punctual_model::{Machine, PolicyKind, Span, Work};
+use punctual_thread::{Constraint, Finished, Runtime};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The host CPU that tests use: the last one, so that CPU 0 stays free where there are two.
+fn test_cpu() -> u32 {
+    let list = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = list.lines().find(|l| l.starts_with("Cpus_allowed_list:"));
+    let last = line.expect("known since 2.6").rsplit([',', '-', '\t', ' ']);
+    let last = last.into_iter().next().expect("a list has an end");
+    last.trim().parse().expect("a number")
+}
+
+pub const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+
+pub fn runtime(policy: PolicyKind) -> Runtime {
+    let runtime = Runtime::on(test_cpu(), policy).terms(Machine::default());
+    runtime.main(Constraint::aperiodic(50))
+}
+
+/// Waits for its turn, also after a test that failed.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs alone.
+pub fn fly<T: Send + 'static>(
+    runtime: Runtime,
+    first: impl FnOnce() -> T + Send + 'static,
+) -> Finished<T> {
+    let _alone = alone();
+    let finished = runtime.start(first).expect("a run");
+    assert_eq!(finished.outcome.cpus[0].abandoned, 0);
+    finished
+}
+
+/// Runs alone under fixed priorities, and returns what `first` did.
+pub fn done<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T {
+    fly(runtime(FIXED), first).result
+}
+
+pub fn ms(n: u64) -> Span {
+    Span::from_ms(n)
+}
+
+pub fn us(n: u64) -> Work {
+    Work::from_us(n)
+}
+
+pub fn free(priority: u32) -> Constraint {
+    Constraint::aperiodic(priority)
+}

@@ -1,0 +1,170 @@
+//! Threads of a runtime: admitted, periodic, woken, changed, ended.
+
+mod common;
+
+use common::{FIXED, alone, done, fly, free, ms, runtime, us};
+use punctual_model::PolicyKind;
+use punctual_thread::thread::{self, JoinError, SpawnError};
+use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError};
+
+const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+
+#[test]
+fn a_periodic_thread_is_a_loop_around_its_jobs() {
+    let jobs = fly(runtime(EDF), || {
+        let every = Constraint::periodic(ms(2), us(500));
+        let body = || -> Result<Vec<(u64, u64)>, NoNextJob> {
+            let first = thread::current_job().ok_or(NoNextJob)?;
+            let mut jobs = vec![(first.index, first.arrival_ns)];
+            while jobs.len() < 10 {
+                let job = thread::wait_next_period()?;
+                jobs.push((job.index, job.arrival_ns));
+            }
+            Ok(jobs)
+        };
+        let control = thread::spawn("control", every, body).expect("admitted");
+        control.join().expect("no panic").expect("it is periodic")
+    });
+    let first = jobs.result[0].1;
+    for (place, (index, arrival)) in (0..).zip(&jobs.result) {
+        assert_eq!(*index, place);
+        assert!(
+            arrival.abs_diff(first + place * 2_000_000) < 1_000,
+            "{jobs:?}"
+        );
+    }
+}
+
+#[test]
+fn what_would_make_somebody_late_is_refused_and_may_come_when_there_is_room() {
+    let (refused, later) = fly(runtime(EDF), || {
+        let half = |period| Constraint::periodic(ms(period), us(period * 500));
+        let wait = || thread::block();
+        let first = thread::spawn("first", half(4), wait).expect("half");
+        let _second = thread::spawn("second", half(8), wait).expect("the other half");
+        let refused = thread::spawn("third", half(8), wait).err();
+        assert!(thread::verdict().is_ok_and(|v| v.tasks.len() == 2));
+        assert!(first.wake());
+        first.join().expect("it was woken");
+        // Its bandwidth is free when the zero-lag instant of its last job has passed.
+        thread::sleep(ms(8));
+        let later = thread::spawn("third", half(4), wait).map(|t| t.wake());
+        (refused, later)
+    })
+    .result;
+    let Some(SpawnError::NotAdmitted(NotAdmitted::Refused(verdict))) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(!verdict.admitted && !verdict.refusals.is_empty());
+    assert_eq!(later, Ok(true));
+}
+
+#[test]
+fn a_constraint_changes_while_its_thread_runs() {
+    let (refused, gaps) = fly(runtime(EDF), || {
+        let every = |n| Constraint::periodic(ms(n), us(100));
+        let beside = Constraint::reservation(ms(10), us(9_000));
+        let _beside = thread::spawn("beside", beside, thread::block).expect("admitted");
+        let body = || {
+            let mut arrivals = Vec::new();
+            while arrivals.len() < 12 {
+                arrivals.extend(thread::wait_next_period().map(|job| job.arrival_ns));
+            }
+            arrivals.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()
+        };
+        let thread_ = thread::spawn("changing", every(2), body).expect("admitted");
+        thread::sleep(ms(5));
+        let all = Constraint::periodic(ms(2), us(2_000));
+        let refused = thread_.change(all).is_err();
+        thread_.change(every(4)).expect("less than before");
+        (refused, thread_.join().expect("its gaps"))
+    })
+    .result;
+    assert!(refused);
+    let close = |gap: u64, to: u64| gap.abs_diff(to) < 1_000;
+    assert!(close(gaps[0], 2_000_000), "{gaps:?}");
+    assert!(close(gaps[gaps.len() - 1], 4_000_000), "{gaps:?}");
+}
+
+#[test]
+fn a_sporadic_thread_has_one_job_per_release_never_too_close() {
+    let arrivals = done(|| {
+        let rarely = Constraint::sporadic(ms(2), us(100)).priority(9);
+        let body = || {
+            let mut jobs = vec![thread::current_job().map(|job| job.index)];
+            for _ in 0..2 {
+                jobs.push(thread::wait_next_period().ok().map(|job| job.index));
+            }
+            (jobs, thread::now())
+        };
+        let begun = thread::now();
+        let sporadic = thread::spawn("sporadic", rarely, body).expect("admitted");
+        for _ in 0..3 {
+            sporadic.release().expect("it is sporadic");
+        }
+        let (jobs, end) = sporadic.join().expect("three jobs");
+        (jobs, begun, end)
+    });
+    assert_eq!(arrivals.0, [Some(0), Some(1), Some(2)]);
+    let (begun, end) = (arrivals.1.expect("in a run"), arrivals.2.expect("in a run"));
+    assert!(end.since(begun) >= ms(4), "the third came no sooner");
+}
+
+#[test]
+fn a_thread_with_one_job_has_no_next_one() {
+    let next = done(|| {
+        let child = thread::spawn("once", free(1), || thread::wait_next_period().err());
+        child.expect("a thread").join().ok().flatten()
+    });
+    assert_eq!(next, Some(NoNextJob));
+    assert_eq!(thread::wait_next_period().err(), Some(NoNextJob), "no run");
+    let outside = thread::spawn("outside", free(1), || ());
+    assert_eq!(outside.err(), Some(SpawnError::NoRun));
+}
+
+#[test]
+fn a_join_that_times_out_gives_the_thread_back() {
+    let ends = done(|| {
+        let child = thread::spawn("slow", free(1), || {
+            thread::block();
+            7
+        });
+        let child = child.expect("a thread");
+        let Err((why, Some(child))) = child.join_within(ms(1)) else {
+            return None;
+        };
+        assert!(child.wake());
+        Some((why, child.join()))
+    });
+    assert_eq!(ends, Some((JoinError::TimedOut, Ok(7))));
+}
+
+#[test]
+fn threads_have_names_and_a_panic_follows_its_rule() {
+    let name = done(|| {
+        let child = thread::spawn("a name", free(1), thread::current_name);
+        child.expect("a thread").join().ok().flatten()
+    });
+    assert_eq!(name.as_deref(), Some("a name"));
+    let ended = std::panic::catch_unwind(|| {
+        done(|| {
+            let builder = thread::Builder::new("vital", free(60));
+            let builder = builder.on_fault(OnFault::EndRun);
+            let child = builder.spawn(|| panic!("gone")).expect("a thread");
+            let _: Result<(), _> = child.join();
+            thread::sleep(ms(60_000));
+        });
+    });
+    assert!(ended.is_err(), "the first thread has no result");
+}
+
+#[test]
+fn a_first_thread_that_panics_is_named() {
+    let _alone = alone();
+    let started = runtime(FIXED).start(|| -> () { panic!("at once") });
+    let Err(StartError::NoResult { panics }) = started else {
+        panic!("it did not come to its end");
+    };
+    let said: Vec<_> = panics.iter().map(|p| (&*p.name, &*p.message)).collect();
+    assert_eq!(said, [("first", "at once")]);
+}
