@@ -37,6 +37,22 @@ pub fn pause() {
     core::hint::spin_loop();
 }
 
+/// Makes the processor stop after every instruction from the next one on, or no more: for tests
+/// that preempt at each of them. The kernel turns every stop into SIGTRAP.
+///
+/// # Safety
+/// Somebody handles SIGTRAP.
+#[inline(always)]
+pub unsafe fn step_instructions(on: bool) {
+    if on {
+        // SAFETY: changes the trap flag alone; the stack is left as it was.
+        unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+    } else {
+        // SAFETY: as above.
+        unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+    }
+}
+
 /// Control and status of the vector unit.
 #[inline]
 pub fn read_mxcsr() -> u32 {

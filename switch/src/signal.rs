@@ -5,7 +5,7 @@
 //!     -> signal_entry -> body (Rust: closes the gate, decides, may switch away and come back)
 //!     <- gate of the processor, still closed, or null when the body did not close it
 //!   tail:     open the gate
-//!             look at pending again; if set: close, serve, and back to tail      (INV-4)
+//!             look at pending again; if set: close, serve, and back to tail      (INV-8)
 //!   restorer: rt_sigreturn
 //! ```
 //!
@@ -51,12 +51,12 @@ impl Gate {
     /// Closes the gate. It must be open.
     #[inline]
     pub fn close(&self) {
-        debug_assert!(!self.is_closed(), "INV-3: nobody enters twice");
+        debug_assert!(!self.is_closed(), "INV-7: nobody enters twice");
         self.closed.store(1, Ordering::Release);
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
-    /// Opens the gate; `true`: a signal came meanwhile and wants to be served (INV-4).
+    /// Opens the gate; `true`: a signal came meanwhile and wants to be served (INV-8).
     #[inline]
     #[must_use = "a pending signal must be served"]
     pub fn open(&self) -> bool {
@@ -102,8 +102,10 @@ pub fn install_bodies(body: SignalBody) {
 #[unsafe(naked)]
 pub unsafe extern "C" fn signal_entry(number: i32, information: *mut u8, context: *mut u8) {
     naked_asm!(
+        ".cfi_startproc",
         // The kernel enters with rsp + 8 a multiple of 16, as after a call.
         "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
         "call qword ptr [rip + {body}]",
         "test rax, rax",
         "jz 3f",
@@ -112,13 +114,15 @@ pub unsafe extern "C" fn signal_entry(number: i32, information: *mut u8, context
         ".hidden punctual_signal_tail_begin",
         "punctual_signal_tail_begin:",
         "mov dword ptr [rax], 0",
-        // Look again after opening (INV-4). A signal between these two instructions finds itself
+        // Look again after opening (INV-8). A signal between these two instructions finds itself
         // in the tail, comes back a little later, and loses nothing.
         "cmp dword ptr [rax + 4], 0",
         "jne 4f",
         "3:",
         "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
         "ret",
+        ".cfi_adjust_cfa_offset 8",
         "4:",
         "mov dword ptr [rax], 1",
         ".globl punctual_signal_tail_end",
@@ -130,11 +134,13 @@ pub unsafe extern "C" fn signal_entry(number: i32, information: *mut u8, context
         "mov rdx, rax",
         "call qword ptr [rip + {body}]",
         "jmp punctual_signal_tail_begin",
+        ".cfi_endproc",
         body = sym BODY,
     )
 }
 
-/// `SA_RESTORER`: returns from the signal. Our own, so that its address range is known.
+/// `SA_RESTORER`: returns from the signal. Our own, so that its address range is known; spelt as
+/// debuggers and unwinders know it (they compare the bytes), so that they find the way through it.
 ///
 /// # Safety
 /// Only returned to by [`signal_entry`].
@@ -144,7 +150,8 @@ pub unsafe extern "C" fn signal_restorer() {
         ".globl punctual_signal_restorer_begin",
         ".hidden punctual_signal_restorer_begin",
         "punctual_signal_restorer_begin:",
-        "mov eax, 15",
+        // mov rax, 15 (rt_sigreturn) in its long form.
+        ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00",
         "syscall",
         ".globl punctual_signal_restorer_end",
         ".hidden punctual_signal_restorer_end",
@@ -175,7 +182,7 @@ mod tests {
 
     #[test]
     fn whoever_opens_the_gate_is_told_of_a_signal_that_came_meanwhile() {
-        // INV-3, INV-4
+        // INV-7, INV-8
         let gate = Gate::new();
         gate.close();
         assert!(gate.is_closed());
@@ -189,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_tail_covers_the_way_out_and_nothing_else() {
-        // INV-4: the opening store, the look at pending, and both ways on from it.
+        // INV-8: the opening store, the look at pending, and both ways on from it.
         let begin = (&raw const punctual_signal_tail_begin) as u64;
         let end = (&raw const punctual_signal_tail_end) as u64;
         assert!(in_signal_tail(begin));

@@ -423,10 +423,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
 
 impl<H: Hierarchy, S: Sink> Cpu<H, S> {
     pub(crate) fn new(host: Host, core: Core<H, S>) -> Box<Cpu<H, S>> {
-        Box::new(Cpu {
+        let cpu = Box::new(Cpu {
             host,
             core: UnsafeCell::new(core),
-        })
+        });
+        cpu.host.record.set_current(cpu.host.carrier.get());
+        cpu
     }
 
     /// The core. To be borrowed with the gate closed only, and never across a switch.
@@ -482,7 +484,7 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
     // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
     let cpu = unsafe { &*cpu };
     // SAFETY: the gate is closed, so nobody else borrows the core until this function has returned
-    // (INV-3), and the borrow ends before any switch.
+    // (INV-7), and the borrow ends before any switch.
     let core = unsafe { &mut *cpu.core.get() };
     core.step(&cpu.host, event, given_back)
 }

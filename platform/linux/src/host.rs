@@ -1,7 +1,7 @@
 //! One CPU of a run, as far as it does not depend on the policy: gate, timer, counters.
 //!
 //! Who may touch what:
-//! * the [`Gate`]: by its own protocol (INV-3, INV-4 of `switch`);
+//! * the [`Gate`]: by its own protocol (INV-7, INV-8 of `switch`);
 //! * fields under *gate closed*: whoever holds this CPU's gate closed, that is the one kernel
 //!   thread that carries the CPU, outside of any code that a signal might interrupt half-way;
 //! * fields under *any time*: single atomic words, also read by the running light thread while a
@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::Event;
 use punctual_model::{Instant, Span};
-use punctual_switch::{Context, Gate};
+use punctual_switch::instructions::read_thread_pointer;
+use punctual_switch::{DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRecord};
 
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
@@ -107,7 +108,12 @@ impl Limits {
 
 /// The functions that depend on the policy, called through here by code that does not.
 pub(crate) type EnterFn = unsafe fn(host: *const Host, event: Event);
-pub(crate) type SwitchFn = unsafe extern "C" fn(from: *mut Context, to: *mut Context);
+pub(crate) type SwitchFn = unsafe extern "C" fn(
+    scheduler: *const SchedulerRecord,
+    from: *mut DispatchRecord,
+    to: *mut DispatchRecord,
+    epoch: u64,
+) -> Dispatched;
 
 /// One CPU. The gate comes first: assembly reaches it through the address of the whole.
 #[repr(C)]
@@ -127,7 +133,9 @@ pub(crate) struct Host {
     pub(crate) limits: Limits,
     /// The light thread that has the processor; null: the carrier.
     pub(crate) current: Cell<*const Light>,
-    pub(crate) carrier: UnsafeCell<Context>,
+    /// What the core's own dispatches say: always behind the gate, so never stale.
+    pub(crate) record: SchedulerRecord,
+    pub(crate) carrier: RecordCell,
     pub(crate) reason: Cell<Reason>,
     pub(crate) timer: sys::Timer,
     armed: Cell<Option<Instant>>,
@@ -168,7 +176,7 @@ impl Host {
         shared: Arc<Shared>,
         text: LibraryText,
         timer: sys::Timer,
-        carrier: Context,
+        carrier: DispatchRecord,
         resources: Vec<String>,
     ) -> Host {
         Host {
@@ -181,7 +189,8 @@ impl Host {
             shared,
             text,
             current: Cell::new(core::ptr::null()),
-            carrier: UnsafeCell::new(carrier),
+            record: SchedulerRecord::new(core::ptr::null_mut()),
+            carrier: RecordCell::new(carrier),
             reason: Cell::new(Reason::Idle(None)),
             timer,
             armed: Cell::new(None),
@@ -302,6 +311,15 @@ impl Host {
     }
 }
 
+/// A light thread that carries direct threads is left with the storage of one of those: so that is
+/// what it has to come back to.
+fn correct_thread_pointer(light: &Light, leaves: *const Light) {
+    if core::ptr::eq(light, leaves) {
+        // SAFETY: the record of the running thread, behind the gate; no other reference is alive.
+        unsafe { (*light.context()).set_thread_pointer(read_thread_pointer()) };
+    }
+}
+
 /// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
 /// somebody comes back.
 ///
@@ -310,23 +328,34 @@ impl Host {
 /// thread of this host that can be resumed, and no reference into scheduler state is alive.
 pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
     // SAFETY: the host outlives the run; the reference ends before the switch.
-    let (from, to, switch) = unsafe {
+    let (record, from, to, switch) = unsafe {
         let host = &*host;
         let current = host.current.replace(target);
         if current == target {
             return;
         }
         let context = |light: *const Light| match light.as_ref() {
-            Some(light) => light.context(),
+            Some(light) => {
+                if !light.direct.get().is_null() {
+                    correct_thread_pointer(light, current);
+                }
+                light.context()
+            }
             None => host.carrier.get(),
         };
-        (context(current), context(target), host.switch)
+        let record = &raw const host.record;
+        (record, context(current), context(target), host.switch)
     };
     // SAFETY: a look at our own data, with the gate closed.
     let resumable = unsafe { (*to).is_resumable() };
     debug_assert!(resumable, "INV-1: the target is suspended");
-    // SAFETY: (1) gate closed, `from` is the running context (INV-3, by the caller); (2) `to` is
-    // suspended with a complete frame (INV-1, INV-2), and belongs to this CPU; (3) only raw
-    // pointers are alive here; (4) the function was chosen by what the kernel allows.
-    unsafe { switch(from, to) };
+    // SAFETY: (1) gate closed, `from` is the record of the running thread (INV-7, by the caller);
+    // (2) `to` is in store (INV-2, INV-5) and belongs to this CPU; (3) only raw pointers are alive
+    // here; (4) the function was chosen by what the kernel allows.
+    let outcome = unsafe { switch(record, from, to, (*record).epoch()) };
+    debug_assert_eq!(
+        outcome,
+        Dispatched::Away,
+        "behind the gate nothing becomes stale"
+    );
 }

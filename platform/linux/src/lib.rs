@@ -25,11 +25,13 @@
 
 mod action;
 mod attend;
+pub mod bench;
 mod calls;
 mod carrier;
 mod child;
 mod clock;
 mod cpu;
+pub mod direct;
 mod fault;
 mod foreign;
 mod futex;

@@ -18,8 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_kern::{Event, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
-use punctual_switch::Context;
+use punctual_switch::{Control, DispatchRecord, RecordCell};
 
+use crate::direct::Group;
 use crate::host::{Host, switch_to};
 use crate::job::{Body, JobInfo, StopJob};
 use crate::local::{current_light, local};
@@ -44,7 +45,7 @@ pub(crate) enum Phase {
 
 /// One light thread.
 pub(crate) struct Light {
-    context: UnsafeCell<Context>,
+    context: RecordCell,
     host: *const Host,
     id: Cell<ThreadId>,
     /// Changed with the gate closed, by those of its own CPU.
@@ -63,6 +64,8 @@ pub(crate) struct Light {
 
     // Gate closed.
     pub(crate) phase: Cell<Phase>,
+    /// The scheduler outside the core that it carries; null: none. Set and cleared by itself.
+    pub(crate) direct: Cell<*const Group>,
     /// The job it works on, as of its last entry.
     pub(crate) job: Cell<Option<JobView>>,
     /// The run is over: end at the next opportunity.
@@ -106,7 +109,7 @@ impl Light {
         let thread_pointer = storage.thread_pointer();
         let top = stack.top();
         let mut light = Box::new(Light {
-            context: UnsafeCell::new(Context::running(thread_pointer)),
+            context: RecordCell::new(DispatchRecord::running(thread_pointer, Control::Kept)),
             host,
             id: Cell::new(id),
             name: UnsafeCell::new(Name::new(name)),
@@ -120,6 +123,7 @@ impl Light {
             }),
             body: UnsafeCell::new(body),
             phase: Cell::new(Phase::New),
+            direct: Cell::new(core::ptr::null()),
             job: Cell::new(None),
             quit: Cell::new(false),
             lock_looks: Cell::new(0),
@@ -135,12 +139,13 @@ impl Light {
         let argument = (&raw mut *light).cast();
         // SAFETY: the stack is fresh and large enough, the storage is a valid control block, and
         // both live in the record, which outlives the thread (INV-L1).
-        let context = unsafe { Context::prepare(top, thread_pointer, main, argument) };
-        light.context = UnsafeCell::new(context);
+        let context =
+            unsafe { DispatchRecord::prepare(top, thread_pointer, Control::Kept, main, argument) };
+        light.context = RecordCell::new(context);
         light
     }
 
-    pub(crate) fn context(&self) -> *mut Context {
+    pub(crate) fn context(&self) -> *mut DispatchRecord {
         self.context.get()
     }
 
@@ -171,6 +176,10 @@ impl Light {
 
     pub(crate) fn host(&self) -> *const Host {
         self.host
+    }
+
+    pub(crate) fn has_on_stack(&self, pointer: u64) -> bool {
+        self.stack.contains(pointer)
     }
 
     pub(crate) fn guards(&self, address: u64) -> bool {
@@ -308,7 +317,7 @@ fn warm_up() {
     drop(std::hint::black_box(String::from("warm")));
 }
 
-/// Opens the gate and serves what came meanwhile (INV-4). Called on a light thread.
+/// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
 pub(crate) fn open_gate(host: *const Host) {
     loop {
         // SAFETY: the host outlives its threads; the reference ends before the next entry.

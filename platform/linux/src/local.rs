@@ -1,11 +1,12 @@
 //! What code finds out about itself through its thread-local storage: its light thread, its CPU.
 //!
 //! Every light thread has its own storage (`tls`), and so has the carrier, so these words can be
-//! read in the middle of anything: a switch changes them together with the stack (INV-5 of
+//! read in the middle of anything: a switch changes them together with the stack (INV-9 of
 //! `switch`). All words are plain cells without destructors: reading one is one load.
 
 use core::cell::Cell;
 
+use crate::direct::Group;
 use crate::host::Host;
 use crate::light::Light;
 
@@ -16,6 +17,8 @@ pub(crate) struct Local {
     pub(crate) host: Cell<*const Host>,
     /// The light thread; null on carriers and everywhere else.
     pub(crate) light: Cell<*const Light>,
+    /// The scheduler outside the core that the thread belongs to; null: none.
+    pub(crate) direct: Cell<*const Group>,
     /// How deep the thread is in code that must not be preempted. Changed by the thread alone.
     pub(crate) foreign: Cell<u32>,
     /// A preemption waits for the depth to return to zero. Set by the signal, which reads the
@@ -28,6 +31,7 @@ thread_local! {
         Local {
             host: Cell::new(core::ptr::null()),
             light: Cell::new(core::ptr::null()),
+            direct: Cell::new(core::ptr::null()),
             foreign: Cell::new(0),
             wanted: Cell::new(false),
         }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use punctual_kern::{Hierarchy, NodeId, Sink};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
-use punctual_switch::{Context, switch, switch_by_system_call};
+use punctual_switch::{Control, DispatchRecord, dispatch_by_system_call, dispatch_call};
 
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
 use crate::child::{self, Child};
@@ -180,9 +180,9 @@ where
     let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
     let clock = Clock::starting_in(clock_rate(), 0);
     let switch: SwitchFn = if sys::can_write_thread_pointer() {
-        switch
+        dispatch_call
     } else {
-        switch_by_system_call
+        dispatch_by_system_call
     };
     let host = Host::new(
         index,
@@ -192,7 +192,7 @@ where
         shared,
         LibraryText::find(),
         timer,
-        Context::running(read_thread_pointer()),
+        DispatchRecord::running(read_thread_pointer(), Control::Kept),
         plan.resources,
     );
     // SAFETY: nobody else knows the host yet.

@@ -9,14 +9,17 @@
 //!     in other text of the C library             -> ask again soon, return
 //!     waiting for a lock inside the C library    -> block the light thread for a while
 //!     else                                       -> enter the scheduler; it may switch, here
+//!       in a light thread with direct threads       -> recover them before, hand over after
 //! ```
 
 use punctual_kern::Event;
 use punctual_model::Instant;
-use punctual_switch::{Gate, in_signal_tail};
+use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
+use crate::direct;
 use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host};
 use crate::interrupted::Interrupted;
+use crate::light::open_gate;
 use crate::local::{current_light, local};
 use crate::sys;
 
@@ -45,10 +48,11 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
             Arrival::GateWasClosed => return sys::NO_GATE,
             Arrival::Later => {}
             // SAFETY: `arrive` has closed the gate; no reference into the host is alive.
-            Arrival::Now => unsafe { take(host, Event::Tick) },
+            Arrival::Now => unsafe { preempt(host, Event::Tick, context, errno) },
             Arrival::Waits(until) => {
+                let event = Event::Block { until: Some(until) };
                 // SAFETY: as above.
-                unsafe { take(host, Event::Block { until: Some(until) }) };
+                unsafe { preempt(host, event, context, errno) };
                 // The thread goes back into its call and stops the CPU there: look again soon.
                 // SAFETY: the host is alive; the gate is closed.
                 unsafe { (*host).retry() };
@@ -129,6 +133,30 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         }
     }
     Arrival::Now
+}
+
+/// Takes the preemption; a light thread that carries direct threads recovers them first, and may go
+/// on with another one than it was interrupted in: then this does not return.
+///
+/// # Safety
+/// As for [`take`]; `context` is that of the signal being handled.
+unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32) {
+    let interruption = current_light()
+        // SAFETY: gate closed, and the light thread is the one that was interrupted.
+        .and_then(|light| unsafe { direct::before_entry(light, context) });
+    // SAFETY: as the caller vouches.
+    unsafe { take(host, event) };
+    // SAFETY: this handler has not returned, and the gate is closed.
+    let Some(next) = interruption.and_then(|found| unsafe { found.after_entry() }) else {
+        return;
+    };
+    // SAFETY: the thread pointer is that of the interrupted thread, which gets its `errno` back.
+    unsafe { *sys::errno() = errno };
+    // A signal from here on finds `next` as current and in store, and this frame dead (INV-6).
+    open_gate(host);
+    // SAFETY: `next` is current and in store; this frame is dead, or kept in its thread's record;
+    // WRFSBASE was tried before there were direct threads.
+    unsafe { abandon_to(next) }
 }
 
 /// # Safety

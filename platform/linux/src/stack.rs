@@ -46,6 +46,12 @@ impl Stack {
         self.area.wrapping_add(self.bytes)
     }
 
+    /// Whether a stack pointer lies in the usable part (its end included: an empty stack).
+    pub(crate) fn contains(&self, pointer: u64) -> bool {
+        let begin = self.area.addr() as u64 + GUARD as u64;
+        (begin..=self.top().addr() as u64).contains(&pointer)
+    }
+
     /// Whether `address` lies in the guard below the stack.
     pub(crate) fn guards(&self, address: u64) -> bool {
         let begin = self.area.addr() as u64;

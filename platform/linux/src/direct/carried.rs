@@ -1,0 +1,300 @@
+//! Making a scheduler outside the core, giving it threads, and carrying it to its end.
+
+use core::cell::{Cell, RefCell, UnsafeCell};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use punctual_switch::instructions::read_thread_pointer;
+use punctual_switch::{
+    Control, DispatchRecord, Dispatched, RecordCell, SchedulerRecord, dispatch_call,
+};
+
+use super::group::{DirectBody, DirectThread, Group, MAIN, State};
+use super::{DirectError, DirectId, idle, is_over};
+use crate::job::StopJob;
+use crate::light::{Light, describe, open_gate};
+use crate::local::{current_light, local};
+use crate::stack::Stack;
+use crate::sys;
+use crate::tls::{Library, Storage};
+
+/// What a scheduler outside the core did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectReport {
+    /// Threads that came to their end.
+    pub ended: usize,
+    /// Threads that wait for somebody who will not come.
+    pub blocked: usize,
+    /// What panics of its threads said, each with its thread.
+    pub panics: Vec<(DirectId, String)>,
+    /// Dispatches that its threads decided on.
+    pub dispatches: u64,
+    /// How many of them a preemption made stale.
+    pub stale: u64,
+    /// How often one of its threads was preempted.
+    pub preemptions: u64,
+    /// Records that said something impossible, and were not believed.
+    pub refused: u64,
+    /// What each thread has executed, in nanoseconds, in the order of their making.
+    pub executed_ns: Vec<u64>,
+}
+
+/// A scheduler outside the core; see the module.
+pub struct Scheduler {
+    group: Box<Group>,
+    stack_bytes: usize,
+    library: Library,
+}
+
+impl core::fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let threads = self.group.threads.len() - 1;
+        f.debug_struct("Scheduler")
+            .field("threads", &threads)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// For at most this many threads, each with a stack of this many bytes, in the light thread
+    /// that calls.
+    ///
+    /// # Errors
+    /// [`DirectError::NoRun`], [`DirectError::NoThreadPointer`].
+    pub fn try_new(capacity: usize, stack_bytes: usize) -> Result<Scheduler, DirectError> {
+        let nested = local(|l| !l.direct.get().is_null());
+        let light = current_light()
+            .filter(|_| !nested)
+            .ok_or(DirectError::NoRun)?;
+        let library = Library::find().map_err(|_| DirectError::NoRun)?;
+        if !sys::can_write_thread_pointer() {
+            return Err(DirectError::NoThreadPointer);
+        }
+        let pointer = read_thread_pointer();
+        let cell = |_| RecordCell::new(DispatchRecord::running(pointer, Control::Kept));
+        let mut threads = Vec::with_capacity(capacity + 1);
+        threads.push(thread(None, None, None));
+        // SAFETY: the host outlives its threads.
+        let clock = unsafe { (*light.host()).clock() };
+        let group = Box::new(Group {
+            record: SchedulerRecord::new(core::ptr::null_mut()),
+            records: (0..=capacity).map(cell).collect(),
+            threads,
+            light,
+            clock,
+            since: AtomicU64::new(0),
+            preemptions: Cell::new(0),
+            refused: Cell::new(0),
+            wanted: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            running: Cell::new(MAIN),
+            ready: RefCell::new(VecDeque::with_capacity(2 * capacity + 2)),
+            blocked_until: Cell::new(None),
+            dispatches: Cell::new(0),
+            stale: Cell::new(0),
+            stopping: Cell::new(false),
+        });
+        group.threads[MAIN].state.set(State::Running);
+        group.record.set_current(group.records[MAIN].get());
+        Ok(Scheduler {
+            group,
+            stack_bytes,
+            library,
+        })
+    }
+
+    /// Adds a thread with thread-local storage of its own, which may do whatever a light thread
+    /// may. It runs when [`Scheduler::run`] does.
+    ///
+    /// # Errors
+    /// [`DirectError::Full`], [`DirectError::Memory`].
+    pub fn spawn(&mut self, body: impl FnOnce() + 'static) -> Result<DirectId, DirectError> {
+        let out = || DirectError::Memory(std::io::ErrorKind::OutOfMemory.into());
+        let storage = Storage::try_new(self.library).ok_or_else(out)?;
+        let id = self.add(Box::new(body), Some(storage))?;
+        self.bear(id.0);
+        Ok(id)
+    }
+
+    /// Adds a thread that shares the thread-local storage of the light thread: no system call and
+    /// no thread pointer to write in a dispatch (note 0003 has the figures).
+    ///
+    /// # Errors
+    /// As [`Scheduler::spawn`].
+    ///
+    /// # Safety
+    /// The threads that share see each other's `thread_local!` values and `errno` change at every
+    /// instruction. The body must use none, directly or through others: no allocation, no printing,
+    /// no lock of the library, no panic that is caught.
+    pub unsafe fn spawn_sharing(
+        &mut self,
+        body: impl FnOnce() + 'static,
+    ) -> Result<DirectId, DirectError> {
+        self.add(Box::new(body), None)
+    }
+
+    fn add(&mut self, body: DirectBody, storage: Option<Storage>) -> Result<DirectId, DirectError> {
+        let place = self.group.threads.len();
+        if place >= self.group.records.len() {
+            return Err(DirectError::Full);
+        }
+        let stack = Stack::try_new(self.stack_bytes).map_err(DirectError::Memory)?;
+        let pointer = storage
+            .as_ref()
+            .map_or_else(read_thread_pointer, Storage::thread_pointer);
+        let argument = (&raw const *self.group).cast_mut().cast();
+        // SAFETY: the stack is fresh; stack, storage and group outlive the thread, or are leaked.
+        let mut record =
+            unsafe { DispatchRecord::prepare(stack.top(), pointer, Control::Kept, main, argument) };
+        record.set_tag(place as u64);
+        // SAFETY: nobody runs by this record yet.
+        unsafe { *self.group.records[place].get() = record };
+        self.group
+            .threads
+            .push(thread(Some(body), Some(stack), storage));
+        self.group.ready.borrow_mut().push_back(place);
+        Ok(DirectId(place))
+    }
+
+    /// Lets a new thread with storage of its own run up to its body, behind the gate: a signal does
+    /// not find its CPU before the thread has written it down.
+    fn bear(&self, place: usize) {
+        let group = &*self.group;
+        // SAFETY: the host outlives its threads, and the light thread this scheduler.
+        let host = unsafe { (*group.light).host() };
+        // SAFETY: as above; the gate is atomic.
+        let gate = unsafe { &(*host).gate };
+        gate.close();
+        group.running.set(place);
+        let (from, to) = (group.records[MAIN].get(), group.records[place].get());
+        let epoch = group.record.epoch();
+        // SAFETY: gate closed; the new thread comes back at once (see `main`).
+        let outcome = unsafe { dispatch_call(&raw const group.record, from, to, epoch) };
+        debug_assert_eq!(outcome, Dispatched::Away);
+        group.running.set(MAIN);
+        // A signal that came meanwhile may have found no CPU: look at everything.
+        gate.note_pending();
+        open_gate(host);
+    }
+
+    /// Runs until no thread can go on. On the light thread that made the scheduler.
+    pub fn run(self) -> DirectReport {
+        let group = &*self.group;
+        // SAFETY: the light thread is the caller.
+        let light: &Light = unsafe { &*group.light };
+        let _carried = Carried::start(light, group);
+        loop {
+            group.threads[MAIN].state.set(State::Ready);
+            group.reschedule(MAIN);
+            if group.stopping.get() {
+                resume_unwind(Box::new(StopJob));
+            }
+            match group.blocked_until.get() {
+                Some(until) if until > group.now() => idle(light, until),
+                Some(_) => {}
+                None if group.ready.borrow().is_empty() => return self.report(),
+                None => {}
+            }
+        }
+    }
+
+    fn report(&self) -> DirectReport {
+        let group = &*self.group;
+        let threads = &group.threads[1..];
+        let count = |over| {
+            threads
+                .iter()
+                .filter(|t| is_over(t.state.get()) == over)
+                .count()
+        };
+        let said =
+            |(place, t): (usize, &DirectThread)| Some((DirectId(place + 1), t.panic.take()?));
+        let executed = |t: &DirectThread| group.clock.ns(t.executed.get());
+        DirectReport {
+            ended: count(true),
+            blocked: count(false),
+            panics: threads.iter().enumerate().filter_map(said).collect(),
+            dispatches: group.dispatches.get(),
+            stale: group.stale.get(),
+            preemptions: group.preemptions.get(),
+            refused: group.refused.get(),
+            executed_ns: threads.iter().map(executed).collect(),
+        }
+    }
+}
+
+fn thread(
+    body: Option<DirectBody>,
+    stack: Option<Stack>,
+    storage: Option<Storage>,
+) -> DirectThread {
+    DirectThread {
+        state: Cell::new(State::Ready),
+        until: Cell::new(None),
+        woken: Cell::new(false),
+        executed: Cell::new(0),
+        unposted: AtomicU64::new(0),
+        panic: Cell::new(None),
+        body: UnsafeCell::new(body),
+        stack,
+        storage,
+    }
+}
+
+/// While it lives, the signal knows the group.
+struct Carried<'a>(&'a Light);
+
+impl Carried<'_> {
+    fn start<'a>(light: &'a Light, group: &Group) -> Carried<'a> {
+        group.since.store(group.now().ticks(), Ordering::Relaxed);
+        local(|l| l.direct.set(group));
+        light.direct.set(group);
+        Carried(light)
+    }
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        self.0.direct.set(core::ptr::null());
+        local(|l| l.direct.set(core::ptr::null()));
+    }
+}
+
+/// The first function on a direct thread's stack.
+unsafe extern "C" fn main(argument: *mut u8) -> ! {
+    // SAFETY: the argument is the group, which outlives its threads.
+    let group = unsafe { &*argument.cast::<Group>() };
+    let me = group.running.get();
+    let thread = &group.threads[me];
+    let library = Library::find().ok().filter(|_| thread.storage.is_some());
+    if let Some(library) = &library {
+        // SAFETY: the light thread outlives its scheduler.
+        let light = unsafe { &*group.light };
+        local(|l| {
+            l.host.set(light.host());
+            l.light.set(light);
+            l.direct.set(group);
+        });
+        library.begin_thread();
+        let (from, to) = (group.records[me].get(), group.records[MAIN].get());
+        let epoch = group.record.epoch();
+        // SAFETY: gate closed; `bear` waits.
+        let _ = unsafe { dispatch_call(&raw const group.record, from, to, epoch) };
+    }
+    // SAFETY: nobody else takes the body.
+    let body = unsafe { (*thread.body.get()).take() };
+    if let Some(body) = body
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(body))
+    {
+        if payload.is::<StopJob>() {
+            group.stopping.set(true);
+        } else {
+            thread.panic.set(Some(describe(payload.as_ref())));
+        }
+    }
+    if let Some(library) = &library {
+        library.end_thread();
+    }
+    group.end()
+}

@@ -1,0 +1,215 @@
+//! For tests: a signal at exactly the instruction where it is wanted.
+//!
+//! The processor stops after every instruction while its trap flag is set, and the kernel turns
+//! each stop into SIGTRAP. Its handler here decides whether the signal under test comes *now*: it
+//! sends it to its own thread and returns; masked until then, it arrives before the next
+//! instruction.
+//!
+//! Two ways to choose: at every address that has not been interrupted before, or at the step with a
+//! number. A second signal can be asked for some steps into the handler of the first.
+//!
+//! All state is that of the process: one test at a time, on one kernel thread.
+
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+
+use crate::frame::SignalFrame;
+use crate::instructions::step_instructions;
+use crate::signal::signal_restorer;
+use crate::system_call::system_call;
+
+const SIGTRAP: i32 = 5;
+const PLACES: usize = 1 << 15;
+
+/// Addresses that have been interrupted; open addressing, because a handler fills it.
+static COVERED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+/// Interrupt every new address (0), or the step with this number.
+static AT_STEP: AtomicU64 = AtomicU64::new(0);
+/// Whether code is stepped, other than a handler.
+static ON: AtomicBool = AtomicBool::new(false);
+static STEPS: AtomicU64 = AtomicU64::new(0);
+static SENT: AtomicU64 = AtomicU64::new(0);
+/// Steps inside the handler after which a second signal comes; 0: none.
+static SECOND_AFTER: AtomicU64 = AtomicU64::new(0);
+static INSIDE: AtomicBool = AtomicBool::new(false);
+static INSIDE_STEPS: AtomicU64 = AtomicU64::new(0);
+static SECONDS: AtomicU64 = AtomicU64::new(0);
+
+/// The kernel's `struct sigaction`.
+#[repr(C)]
+struct Action {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+/// A `SA_SIGINFO` handler.
+pub type Handler = unsafe extern "C" fn(i32, *mut u8, *mut u8);
+
+/// Gives the kernel a handler that may interrupt itself; false: it refused.
+///
+/// # Safety
+/// The handler is fit for the signal, at any instruction.
+pub unsafe fn install(signal: i32, handler: Handler, masked: u64) -> bool {
+    const SIGINFO_RESTORER_NODEFER: u64 = 4 | 0x0400_0000 | 0x4000_0000;
+    let action = Action {
+        handler: handler as *const () as u64,
+        flags: SIGINFO_RESTORER_NODEFER,
+        restorer: signal_restorer as *const () as u64,
+        mask: masked,
+    };
+    let (number, address) = (u64::from(signal.cast_unsigned()), &raw const action as u64);
+    // SAFETY: rt_sigaction reads the action, which outlives the call.
+    unsafe { system_call(13, [number, address, 0, 8, 0, 0]) == 0 }
+}
+
+/// Takes SIGTRAP, and forgets what has been interrupted. `signal` is the one under test.
+///
+/// # Safety
+/// Nobody else uses SIGTRAP.
+pub unsafe fn prepare(signal: i32) -> bool {
+    SIGNAL.store(signal, Relaxed);
+    forget();
+    // SAFETY: `on_step` changes nothing that interrupted code knows.
+    unsafe { install(SIGTRAP, on_step, 1 << (signal - 1)) }
+}
+
+/// Every address is new again.
+pub fn forget() {
+    for place in &COVERED {
+        place.store(0, Relaxed);
+    }
+}
+
+/// Whether the instruction at this address has been interrupted.
+pub fn is_covered(address: u64) -> bool {
+    let mut place = first_place(address);
+    loop {
+        match COVERED[place].load(Relaxed) {
+            0 => return false,
+            known if known == address => return true,
+            _ => place = (place + 1) % PLACES,
+        }
+    }
+}
+
+/// How many addresses have been interrupted.
+pub fn covered() -> usize {
+    COVERED
+        .iter()
+        .filter(|place| place.load(Relaxed) != 0)
+        .count()
+}
+
+/// From here on the calling thread is stepped. `at`: interrupt at every new address (0), or once,
+/// at the step with this number; `second`: and again that many steps into the handler (0: not).
+///
+/// # Safety
+/// [`prepare`] has been called.
+#[inline(always)]
+pub unsafe fn begin(at: u64, second: u64) {
+    AT_STEP.store(at, Relaxed);
+    SECOND_AFTER.store(second, Relaxed);
+    INSIDE_STEPS.store(0, Relaxed);
+    STEPS.store(0, Relaxed);
+    ON.store(true, Relaxed);
+    // SAFETY: `on_step` handles the stops.
+    unsafe { step_instructions(true) };
+}
+
+/// The calling thread is not stepped any more.
+#[inline(always)]
+pub fn end() {
+    ON.store(false, Relaxed);
+    // SAFETY: turning it off needs no handler.
+    unsafe { step_instructions(false) };
+}
+
+/// Steps since [`begin`].
+pub fn steps() -> u64 {
+    STEPS.load(Relaxed)
+}
+
+/// Signals sent, and second ones among them, since the program started.
+pub fn sent() -> (u64, u64) {
+    (SENT.load(Relaxed), SECONDS.load(Relaxed))
+}
+
+/// First in the handler under test: steps through it if a second signal is wanted.
+#[inline(always)]
+pub fn enter_handler() {
+    if SECOND_AFTER.load(Relaxed) > INSIDE_STEPS.load(Relaxed) {
+        INSIDE.store(true, Relaxed);
+        // SAFETY: `on_step` handles the stops.
+        unsafe { step_instructions(true) };
+    }
+}
+
+/// Last in the handler under test. `resumes`: it goes on with a thread that knows nothing of this,
+/// which is stepped as the interrupted one was.
+#[inline(always)]
+pub fn leave_handler(resumes: bool) {
+    INSIDE.store(false, Relaxed);
+    let on = resumes && ON.load(Relaxed);
+    // SAFETY: `on_step` handles the stops.
+    unsafe { step_instructions(on) };
+}
+
+fn first_place(address: u64) -> usize {
+    // The upper bits of a product spread best; a place has 15 of them.
+    #[allow(clippy::cast_possible_truncation)]
+    let place = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize;
+    place
+}
+
+/// Whether the address is new; it is not from then on.
+fn is_new(address: u64) -> bool {
+    let mut place = first_place(address);
+    loop {
+        match COVERED[place].load(Relaxed) {
+            0 => {
+                COVERED[place].store(address, Relaxed);
+                return true;
+            }
+            known if known == address => return false,
+            _ => place = (place + 1) % PLACES,
+        }
+    }
+}
+
+unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
+    // SAFETY: the kernel's third argument, used here alone.
+    let frame = unsafe { SignalFrame::new(context) };
+    if INSIDE.load(Relaxed) {
+        let steps = INSIDE_STEPS.fetch_add(1, Relaxed) + 1;
+        if steps == SECOND_AFTER.load(Relaxed) {
+            frame.stop_stepping();
+            SECONDS.fetch_add(1, Relaxed);
+            send();
+        }
+        return;
+    }
+    let step = STEPS.fetch_add(1, Relaxed) + 1;
+    let at = AT_STEP.load(Relaxed);
+    if at == 0 && is_new(frame.instruction()) {
+        send();
+    }
+    if step == at {
+        ON.store(false, Relaxed);
+        frame.stop_stepping();
+        send();
+    }
+}
+
+/// Sends the signal, which arrives when the present handler returns.
+fn send() {
+    SENT.fetch_add(1, Relaxed);
+    let signal = u64::from(SIGNAL.load(Relaxed).cast_unsigned());
+    // SAFETY: none of the calls touches memory: getpid, gettid, tgkill.
+    unsafe {
+        let process = system_call(39, [0; 6]).cast_unsigned();
+        let thread = system_call(186, [0; 6]).cast_unsigned();
+        system_call(234, [process, thread, signal, 0, 0, 0]);
+    }
+}
