@@ -6,24 +6,27 @@
 mod analysis;
 mod figure;
 mod kern;
-mod light;
-mod rivals;
+mod live;
+mod preempting;
 mod sim;
+mod switching;
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::interrupt::Interrupt;
 use crate::{machine, output};
 use figure::{Bench, Figure};
-pub(crate) use rivals::quiet_cpu;
+pub(crate) use live::quiet_cpu;
 
 /// Measures every primitive and its rivals on this machine
 ///
-/// Of each: the median, the 99th percentile and the largest of n samples, and how many times longer
-/// its rival takes in the same run.
+/// Of each: the median, the 99th percentile and the largest of n samples (means of batches, or single
+/// observations), the time that the machine took meanwhile, and how many times longer each rival
+/// takes in the same run. A rival that is not there is skipped, with the reason. Under SCHED_FIFO
+/// where that is permitted; what is refused is said.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     punctual bench                 # all figures, a minute or two\n  \
-    punctual bench kern            # those with `kern` in their name\n  \
+    punctual bench switch          # those with `switch` in their name\n  \
     punctual bench --json > here.json")]
 pub(crate) struct Args {
     /// Only the figures whose name contains this
@@ -64,7 +67,12 @@ pub(crate) fn execute(args: &Args) -> Ended {
             output::remark(format!("[{}/{count}] {}", index + 1, bench.name));
         }
         match bench.measure() {
-            Ok(figure) => figures.push(figure),
+            Ok(figure) => {
+                for remark in figure.remarks() {
+                    output::remark(format!("remark: {remark}"));
+                }
+                figures.push(figure);
+            }
             Err(reason) => output::remark(format!("remark: not measured here: {reason}")),
         }
     }
@@ -77,7 +85,8 @@ fn all() -> Vec<Bench> {
         kern::benches(),
         sim::benches(),
         analysis::benches(),
-        light::benches(),
+        switching::benches(),
+        preempting::benches(),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -14,17 +14,48 @@ fn figures_are_told_as_documented() {
 }
 
 #[test]
-fn giving_way_between_light_threads_is_measured_beside_the_kernel() {
-    let done = output(&["bench", "linux yield", "--json"]);
+fn a_switch_through_the_core_is_measured_beside_those_of_others() {
+    let done = output(&["bench", "switch.fixed_priority.2", "--json"]);
     assert_eq!(code(&done), 0);
     let report = json(&done);
     assert_obeys(&report, "bench");
-    let rivals = report["figures"][0]["rivals"].as_array().expect("a list");
-    let names: Vec<_> = rivals
-        .iter()
-        .filter_map(|rival| rival["name"].as_str())
-        .collect();
-    assert_eq!(names, ["sched_yield", "futex"]);
+    let figure = &report["figures"][0];
+    assert_eq!(figure["name"], "switch.fixed_priority.2");
+    assert!(figure["missing_ns"].is_u64());
+    let names = |key: &str| -> Vec<String> {
+        let all = figure[key].as_array().cloned().unwrap_or_default();
+        let name = |rival: &serde_json::Value| rival["name"].as_str().map(str::to_owned);
+        all.iter().filter_map(name).collect()
+    };
+    let (there, skipped) = (names("rivals"), names("skipped"));
+    for always in ["corosensei", "swapcontext", "sched_yield", "futex", "pipe"] {
+        assert!(
+            there.iter().any(|name| name == always),
+            "{always}: {figure:#}"
+        );
+    }
+    // Installed or not: it is never passed over in silence.
+    let boost = |names: &[String]| names.iter().any(|name| name == "boost.context");
+    assert!(boost(&there) != boost(&skipped), "{figure:#}");
+}
+
+#[test]
+fn the_figures_have_the_names_that_they_are_known_by() {
+    for name in [
+        "switch.edf.32",
+        "thread.create_join",
+        "lock.scheduler",
+        "preempt.resume",
+        "timer.latency",
+    ] {
+        let done = output(&["bench", name, "--json", "-q"]);
+        assert_eq!(code(&done), 0, "{name}");
+        let report = json(&done);
+        assert_obeys(&report, "bench");
+        let figures = report["figures"].as_array().expect("a list");
+        assert_eq!(figures.len(), 1, "{name}");
+        assert_eq!(figures[0]["name"], name);
+    }
 }
 
 #[test]

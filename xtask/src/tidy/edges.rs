@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 20] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -93,6 +93,11 @@ const RULES: [Rule; 19] = [
         package: "punctual-rosace",
         may_use: &["punctual-model", "punctual-thread"],
         reason: "a workload is a guest: it sees what a user's program sees",
+    },
+    Rule {
+        package: "punctual-rivals",
+        may_use: &[],
+        reason: "what we are measured against must not be made of our own parts",
     },
     Rule {
         package: "write-a-policy",

@@ -1,0 +1,25 @@
+//! What others offer for the same job, to be measured in the same run as Punctual.
+//!
+//! Each function measures one thing that a program could use instead of Punctual, and gives
+//! nanoseconds per unit, one sample per batch. None of them takes much longer than a second. What
+//! is not there (a library, a permission) is an error with words, so that a figure without this
+//! rival says why. Nothing here is used by anything that runs: it is the measure, not the thing.
+//!
+//! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
+//! [`locks`]. Signals: [`signals`]. Timers: [`timers`].
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+
+pub mod contexts;
+pub mod kernel;
+pub mod locks;
+pub mod signals;
+pub mod timers;
+
+mod batch;
+mod call;
+mod thread;
+
+pub use thread::Place;
+
+/// Nanoseconds per unit, one sample per batch; or why it cannot be measured here.
+pub type Samples = Result<Vec<f64>, String>;

@@ -1,0 +1,119 @@
+//! Locks that nobody else wants: one unit is a lock and its unlock.
+
+use std::cell::UnsafeCell;
+use std::mem::zeroed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::Samples;
+use crate::batch::batches;
+use crate::call::{check_number, futex};
+use crate::thread::{Place, on};
+
+/// Pairs of one batch.
+const PAIRS: u32 = 500;
+
+/// A compare-and-exchange and a store: the least that keeps two CPUs apart.
+///
+/// # Errors
+/// None.
+pub fn compare_exchange(place: Place) -> Samples {
+    on(place, || {
+        let word = Arc::new(AtomicU32::new(0));
+        Ok(batches(PAIRS, || {
+            for _ in 0..PAIRS {
+                let word = std::hint::black_box(&*word);
+                let taken = word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_ok() {
+                    word.store(0, Ordering::Release);
+                }
+            }
+        }))
+    })
+}
+
+/// `pthread_mutex_lock` and `unlock`.
+///
+/// # Errors
+/// When the C library refuses.
+pub fn pthread_mutex(place: Place) -> Samples {
+    mutex(place, libc::PTHREAD_PRIO_NONE)
+}
+
+/// The same of a mutex with priority inheritance.
+///
+/// # Errors
+/// When the C library refuses.
+pub fn inheriting_mutex(place: Place) -> Samples {
+    mutex(place, libc::PTHREAD_PRIO_INHERIT)
+}
+
+fn mutex(place: Place, protocol: i32) -> Samples {
+    on(place, move || {
+        // SAFETY: attributes are plain numbers, filled in by the next call.
+        let mut attributes: libc::pthread_mutexattr_t = unsafe { zeroed() };
+        // SAFETY: they live on this stack.
+        check_number("mutexattr_init", unsafe {
+            libc::pthread_mutexattr_init(&raw mut attributes)
+        })?;
+        // SAFETY: they have been initialized.
+        check_number("mutexattr_setprotocol", unsafe {
+            libc::pthread_mutexattr_setprotocol(&raw mut attributes, protocol)
+        })?;
+        let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+        let lock = mutex.get();
+        // SAFETY: the mutex stays in its box, and nobody else knows it.
+        check_number("mutex_init", unsafe {
+            libc::pthread_mutex_init(lock, &raw const attributes)
+        })?;
+        let samples = batches(PAIRS, || {
+            for _ in 0..PAIRS {
+                // SAFETY: initialized above, used by this thread alone.
+                let _ = unsafe { libc::pthread_mutex_lock(lock) };
+                // SAFETY: locked by this thread in the line above.
+                let _ = unsafe { libc::pthread_mutex_unlock(lock) };
+            }
+        });
+        // SAFETY: nobody holds it or will use it.
+        check_number("mutex_destroy", unsafe {
+            libc::pthread_mutex_destroy(lock)
+        })?;
+        Ok(samples)
+    })
+}
+
+/// The kernel's own lock with priority inheritance, always by two system calls.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn futex_lock_pi(place: Place) -> Samples {
+    on(place, || {
+        let word = AtomicU32::new(0);
+        let mut refused = 0;
+        let samples = batches(PAIRS, || {
+            for _ in 0..PAIRS {
+                refused |= futex(&word, libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG, 0);
+                refused |= futex(&word, libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG, 0);
+            }
+        });
+        match refused {
+            0 => Ok(samples),
+            _ => Err("the kernel has no FUTEX_LOCK_PI".into()),
+        }
+    })
+}
+
+/// A wake-up by futex for which nobody waits: one system call.
+///
+/// # Errors
+/// None.
+pub fn futex_wake_nobody(place: Place) -> Samples {
+    on(place, || {
+        let word = AtomicU32::new(0);
+        Ok(batches(PAIRS, || {
+            for _ in 0..PAIRS {
+                let _nobody = futex(&word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+            }
+        }))
+    })
+}

@@ -1,0 +1,72 @@
+//! Threads of the kernel where they are wanted: pinned, and in real time if that is permitted.
+
+use std::mem::zeroed;
+use std::thread::{Builder, JoinHandle};
+
+use crate::call::check;
+
+/// Where a rival runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The CPU.
+    pub cpu: usize,
+    /// Another one, where two are needed.
+    pub other: Option<usize>,
+    /// Whether to ask for SCHED_FIFO. What is refused is left as it is.
+    pub real_time: bool,
+}
+
+/// The priority that rivals get: that of a run.
+const PRIORITY: i32 = 50;
+
+/// Starts a thread on a CPU.
+pub(crate) fn start<T: Send + 'static>(
+    place: Place,
+    cpu: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, String> {
+    let name = Builder::new().name("punctual/rival".into());
+    let started = name.spawn(move || {
+        let _pinned = pin(cpu);
+        if place.real_time {
+            let _permitted = fifo();
+        }
+        work()
+    });
+    started.map_err(|error| error.to_string())
+}
+
+/// Runs `work` on a thread of its own on the first CPU.
+pub(crate) fn on<T: Send + 'static>(
+    place: Place,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    finish(start(place, place.cpu, work)?)?
+}
+
+/// What a thread comes to.
+pub(crate) fn finish<T>(thread: JoinHandle<T>) -> Result<T, String> {
+    thread.join().map_err(|_| "a thread ended early".into())
+}
+
+fn pin(cpu: usize) -> Result<(), String> {
+    // SAFETY: a set of CPUs is plain numbers, for which zero is empty.
+    let mut set: libc::cpu_set_t = unsafe { zeroed() };
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err("no such CPU".into());
+    }
+    // SAFETY: the number is within the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set is as long as it says.
+    let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    check("sched_setaffinity", pinned).map(drop)
+}
+
+fn fifo() -> Result<(), String> {
+    let parameter = libc::sched_param {
+        sched_priority: PRIORITY,
+    };
+    // SAFETY: the parameter lives during the call; it changes the calling thread alone.
+    let changed = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
+    check("SCHED_FIFO", changed).map(drop)
+}

@@ -1,0 +1,105 @@
+//! How late a thread of the kernel wakes that asked for an instant, as cyclictest measures it.
+
+use std::mem::zeroed;
+use std::ptr::null_mut;
+
+use crate::Samples;
+use crate::batch::singles;
+use crate::call::{check, check_number};
+use crate::thread::{Place, on};
+
+/// The period of the wake-ups.
+const PERIOD_NS: i64 = 1_000_000;
+
+/// `clock_nanosleep` to absolute instants, each a millisecond after the one before.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn nanosleep(place: Place) -> Samples {
+    on(place, || {
+        let mut next = now()? + PERIOD_NS;
+        singles(|| {
+            let until = libc::timespec {
+                tv_sec: next / 1_000_000_000,
+                tv_nsec: next % 1_000_000_000,
+            };
+            // SAFETY: the instant lives during the call; what is left is not asked for.
+            check_number("clock_nanosleep", unsafe {
+                libc::clock_nanosleep(
+                    libc::CLOCK_MONOTONIC,
+                    libc::TIMER_ABSTIME,
+                    &raw const until,
+                    null_mut(),
+                )
+            })?;
+            let at = now()?;
+            let late = at - next;
+            // A thread that woke too late for its next instants takes the first that is left.
+            next += PERIOD_NS * (late.max(0) / PERIOD_NS + 1);
+            Ok(late as f64)
+        })
+    })
+}
+
+/// What `sched_setattr` reads.
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The number of SCHED_DEADLINE.
+const DEADLINE: u32 = 6;
+
+/// A thread under SCHED_DEADLINE that gives up the rest of its budget in each millisecond: by how
+/// much the distance of two wake-ups exceeds the period, since the kernel does not tell when the
+/// period began.
+///
+/// # Errors
+/// When the kernel refuses: to ordinary users, or to threads that are pinned.
+pub fn deadline(place: Place) -> Samples {
+    // The kernel refuses threads that may not run everywhere.
+    if !place.real_time {
+        return Err("not asked for".into());
+    }
+    let anywhere = std::thread::spawn(|| {
+        let attributes = Attributes {
+            size: u32::try_from(size_of::<Attributes>()).unwrap_or(0),
+            policy: DEADLINE,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime: 200_000,
+            deadline: PERIOD_NS.unsigned_abs(),
+            period: PERIOD_NS.unsigned_abs(),
+        };
+        // SAFETY: the attributes live during the call; it changes the calling thread alone.
+        let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        check("SCHED_DEADLINE", set)?;
+        std::thread::yield_now();
+        let mut last = now()?;
+        singles(|| {
+            std::thread::yield_now();
+            let at = now()?;
+            let above = (at - last - PERIOD_NS).max(0);
+            last = at;
+            Ok(above as f64)
+        })
+    });
+    crate::thread::finish(anywhere)?
+}
+
+fn now() -> Result<i64, String> {
+    // SAFETY: an instant is plain numbers.
+    let mut at: libc::timespec = unsafe { zeroed() };
+    // SAFETY: it lives during the call.
+    let read = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut at) };
+    check("clock_gettime", read)?;
+    Ok(at.tv_sec * 1_000_000_000 + at.tv_nsec)
+}

@@ -1,0 +1,213 @@
+//! Light threads for figures: a run on one CPU or two that lasts until a body ends it.
+//!
+//! As in any run: under SCHED_FIFO where that is permitted, with slices given back to the kernel's
+//! fair server, and with everything recorded.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual_kern::{Constraint, Plan};
+use punctual_linux::{Body, CpuPlan, Mode, RunOptions, ThreadPlan, clock_rate, run};
+use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, ThreadId};
+use punctual_policy::AnyHierarchy;
+use punctual_rivals::Place;
+use punctual_trace::Recorder;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use super::figure::Measured;
+
+/// Stack of a light thread: some figures have a thousand of them.
+const STACK: usize = 64 * 1024;
+
+/// Beyond any run.
+const LONG: Span = Span::from_ms(3_600_000);
+
+/// The last CPU that this process may use: the first ones have more of everybody's work.
+pub(crate) fn quiet_cpu() -> Result<u32, String> {
+    let last = allowed()?.pop();
+    last.ok_or_else(|| "no CPU may be used".into())
+}
+
+fn allowed() -> Result<Vec<u32>, String> {
+    let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
+    let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    Ok(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+}
+
+/// Where rivals run: where the light threads do, in the same class.
+pub(super) fn place() -> Result<Place, String> {
+    let mut cpus = allowed()?;
+    let cpu = cpus.pop().ok_or("no CPU may be used")? as usize;
+    Ok(Place {
+        cpu,
+        other: cpus.pop().map(|other| other as usize),
+        real_time: true,
+    })
+}
+
+/// A run to be.
+pub(super) struct Live {
+    pub(super) policy: PolicyKind,
+    /// Tasks with their bodies; those of CPU 1 need a second one.
+    pub(super) tasks: Vec<(Task, Body)>,
+    /// Threads that bodies create.
+    pub(super) pool: usize,
+    /// Room for the records of a CPU.
+    pub(super) record_bytes: usize,
+}
+
+/// What a body measures, and how it ends the run.
+#[derive(Clone, Default)]
+pub(super) struct Notebook {
+    samples: Arc<Mutex<Vec<f64>>>,
+    failure: Arc<Mutex<Option<String>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Notebook {
+    /// Keeps a sample.
+    pub(super) fn push(&self, ns: f64) {
+        let samples = self.samples.lock();
+        samples.unwrap_or_else(PoisonError::into_inner).push(ns);
+    }
+
+    /// How many samples there are.
+    pub(super) fn len(&self) -> usize {
+        let samples = self.samples.lock();
+        samples.unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Keeps why there can be no figure, and ends the run.
+    pub(super) fn fail(&self, why: impl Into<String>) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = failure.get_or_insert(why.into());
+        self.end();
+    }
+
+    /// Ends the run.
+    pub(super) fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A task with one job whose budget no measurement exhausts.
+pub(super) fn endless(name: &str, priority: u32, urgency: u64) -> Task {
+    let deadline = Span::from_ticks(LONG.ticks() / (urgency + 1));
+    periodic(name, LONG, deadline, priority)
+}
+
+/// A task of that period whose budget is all of it.
+pub(super) fn periodic(name: &str, period: Span, relative_deadline: Span, priority: u32) -> Task {
+    let class = Class::Periodic {
+        period,
+        wcet: period.as_work(),
+        relative_deadline,
+    };
+    let mut task = Task::new(name, CpuId(0), class);
+    task.priority = Priority::new(priority);
+    task
+}
+
+/// The constraint of a thread that a body creates.
+pub(super) fn constraint(task: &Task) -> Constraint {
+    Constraint::of_task(task, 1_000_000)
+}
+
+impl Live {
+    /// Runs until a body ends it, and gives what was kept in `notebook`.
+    pub(super) fn run(self, notebook: &Notebook) -> Result<Measured, String> {
+        let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
+        let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
+        let cpu = |index: u16| Cpu {
+            name: format!("bench{index}"),
+            host: None,
+            policy: self.policy,
+        };
+        let system = System {
+            cpus: (0..count).map(cpu).collect(),
+            tasks,
+            ..System::default()
+        };
+        let mut plan = Plan::new(&system, clock_rate().frequency);
+        let mut hosts = allowed()?;
+        let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
+        let mut cpus = Vec::new();
+        for (cpu, name) in plan.cpus.iter_mut().zip(&system.cpus) {
+            cpu.capacity.threads += self.pool;
+            cpu.capacity.pending += self.pool;
+            let threads = (0_u32..).zip(&cpu.threads).filter_map(|(index, (id, _))| {
+                Some(ThreadPlan {
+                    id: ThreadId::new(index, 0),
+                    name: system.tasks[id.index()].name.clone(),
+                    body: bodies.get_mut(id.index())?.take()?,
+                })
+            });
+            cpus.push(CpuPlan {
+                host: hosts
+                    .pop()
+                    .ok_or("this process may not use that many CPUs")?,
+                name: name.name.clone(),
+                threads: threads.collect(),
+                shard: cpu
+                    .build(AnyHierarchy::new(cpu))
+                    .map_err(|error| error.to_string())?,
+                sink: Recorder::with_capacity(self.record_bytes).map_err(|e| e.to_string())?,
+                children: Vec::new(),
+                resources: Vec::new(),
+                arrivals: Vec::new(),
+            });
+        }
+        let options = RunOptions {
+            stop: Arc::clone(&notebook.stop),
+            stack_bytes: STACK,
+            pool: self.pool,
+            duration_ns: Some(MOST_NS),
+            ..RunOptions::default()
+        };
+        let outcome = run(cpus, &options).map_err(|error| error.to_string())?;
+        notebook.measured(&outcome)
+    }
+}
+
+/// No figure takes longer.
+const MOST_NS: u64 = 20_000_000_000;
+
+impl Notebook {
+    fn measured(&self, outcome: &punctual_linux::Outcome<Recorder>) -> Result<Measured, String> {
+        let failure = self.failure.lock();
+        if let Some(why) = failure.unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(why);
+        }
+        if let Some(panic) = outcome.panics.first() {
+            return Err(format!("{} panicked: {}", panic.name, panic.message));
+        }
+        let mut notes: Vec<String> = Vec::new();
+        if outcome.mode == Mode::BestEffort {
+            notes.extend(
+                outcome
+                    .lost
+                    .iter()
+                    .map(|l| format!("{}: {}", l.what, l.detail)),
+            );
+        }
+        if outcome
+            .cpus
+            .iter()
+            .any(|cpu| cpu.sink.lost_from().is_some())
+        {
+            notes.push("the recorder was full before the end".into());
+        }
+        let missing = outcome.cpus.iter().map(|cpu| cpu.counters.missing_ns);
+        let samples = self.samples.lock();
+        Ok(Measured {
+            samples: std::mem::take(&mut samples.unwrap_or_else(PoisonError::into_inner)),
+            missing_ns: Some(missing.sum()),
+            notes,
+        })
+    }
+}

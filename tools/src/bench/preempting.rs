@@ -1,0 +1,135 @@
+//! What happens without being asked: preemption, timers, wake-ups across CPUs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use punctual_linux::Body;
+use punctual_linux::job::now_ns;
+use punctual_model::{CpuId, PolicyKind, Span, Task, TaskId};
+use punctual_rivals::{kernel, signals, timers};
+
+use super::figure::{Bench, Measured};
+use super::live::{Live, Notebook, endless, periodic, place};
+use super::switching::rival;
+
+/// Preemptions of one figure.
+const PREEMPTIONS: usize = if cfg!(debug_assertions) { 50 } else { 2_000 };
+
+/// The distance of preemptions whose holes are measured.
+const EVERY: Span = Span::from_us(200);
+
+/// The distance of releases whose lateness is measured.
+const RELEASES: Span = Span::from_ms(1);
+
+const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+
+/// More than a job writes down, of which no figure has more than this.
+const RECORD_BYTES: usize = 16 << 20;
+
+pub(super) fn benches() -> Vec<Bench> {
+    let bare = || signals::bare(place()?, EVERY.as_ns());
+    vec![
+        Bench::in_cycles("preempt.resume", preempt_resume).against("bare signal, sigreturn", bare),
+        Bench::in_cycles("timer.latency", timer_latency)
+            .against("clock_nanosleep, SCHED_FIFO", rival(timers::nanosleep))
+            .against(
+                "SCHED_DEADLINE, distance above its period",
+                rival(timers::deadline),
+            ),
+        Bench::in_cycles("wake.cross_cpu", wake_cross_cpu)
+            .against("futex", rival(kernel::futex_other_cpu)),
+    ]
+}
+
+/// The hole that an urgent job of nothing makes in a thread that computes: signal, decision, switch
+/// there and back, `sigreturn`.
+fn preempt_resume() -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let jobs = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&jobs);
+    let urgent: Body = Box::new(move |_| {
+        let _ = counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let kept = notebook.clone();
+    let busy: Body = Box::new(move |_| {
+        let holes = signals::holes(PREEMPTIONS, || jobs.load(Ordering::Relaxed));
+        holes.into_iter().for_each(|ns| kept.push(ns));
+        kept.end();
+    });
+    let live = Live {
+        policy: FIXED,
+        tasks: vec![
+            (delayed("urgent", EVERY), urgent),
+            (endless("busy", 1, 0), busy),
+        ],
+        pool: 0,
+        record_bytes: RECORD_BYTES,
+    };
+    live.run(&notebook)
+}
+
+/// An urgent task that begins when all is running.
+fn delayed(name: &str, period: Span) -> Task {
+    let mut task = periodic(name, period, period, 2);
+    task.phase = Span::from_ms(2);
+    task
+}
+
+/// From the release of an urgent job to its first instruction, while another thread computes
+/// without a call.
+fn timer_latency() -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let (kept, seen) = (notebook.clone(), notebook.clone());
+    let urgent: Body = Box::new(move |job| {
+        let late = now_ns().unwrap_or(0).saturating_sub(job.arrival_ns);
+        kept.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+        if kept.len() >= PREEMPTIONS {
+            kept.end();
+        }
+    });
+    let busy: Body = Box::new(move |_| {
+        while !seen.is_over() {
+            std::hint::spin_loop();
+        }
+    });
+    let live = Live {
+        policy: FIXED,
+        tasks: vec![
+            (delayed("urgent", RELEASES), urgent),
+            (endless("busy", 1, 0), busy),
+        ],
+        pool: 0,
+        record_bytes: RECORD_BYTES,
+    };
+    live.run(&notebook)
+}
+
+/// From the last instruction of a job to the first one of its successor on another CPU, which
+/// sleeps.
+fn wake_cross_cpu() -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let origin = Instant::now();
+    let stamp = Arc::new(AtomicU64::new(0));
+    let ns = move || u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let written = Arc::clone(&stamp);
+    let first: Body = Box::new(move |_| written.store(ns(), Ordering::Release));
+    let second: Body = Box::new(move |_| {
+        let late = ns().saturating_sub(stamp.load(Ordering::Acquire));
+        kept.push(f64::from(u32::try_from(late).unwrap_or(u32::MAX)));
+        if kept.len() >= PREEMPTIONS {
+            kept.end();
+        }
+    });
+    let mut successor = delayed("second", RELEASES);
+    successor.cpu = CpuId(1);
+    successor.after = vec![TaskId(0)];
+    let live = Live {
+        policy: FIXED,
+        tasks: vec![(delayed("first", RELEASES), first), (successor, second)],
+        pool: 0,
+        record_bytes: RECORD_BYTES,
+    };
+    live.run(&notebook)
+}

@@ -1,0 +1,157 @@
+//! What a switch costs: through the core with clock, accounting and record, beside those who decide
+//! nothing, and beside the kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_linux::{Body, block, spawn};
+use punctual_model::PolicyKind;
+use punctual_rivals::{Samples, contexts, kernel, locks};
+
+use super::figure::{Bench, Measured, time};
+use super::live::{Live, Notebook, constraint, endless, place};
+
+/// Round trips of one sample.
+const ROUNDS: u32 = 100;
+const SAMPLES: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
+/// More than an entry writes down.
+const BYTES_PER_ENTRY: usize = 160;
+/// Threads on the CPU; a debug build checks all of them in every entry.
+const THREADS: &[u32] = if cfg!(debug_assertions) {
+    &[2, 32]
+} else {
+    &[2, 32, 1_000]
+};
+
+pub(super) fn benches() -> Vec<Bench> {
+    let policies = [
+        (
+            "fixed_priority",
+            PolicyKind::FixedPriority { preemptive: true },
+        ),
+        ("edf", PolicyKind::EarliestDeadlineFirst),
+    ];
+    let pairs = policies
+        .into_iter()
+        .flat_map(|policy| THREADS.iter().map(move |&n| (policy, n)));
+    let switch = |((name, policy), n): ((&str, PolicyKind), u32)| {
+        Bench::in_cycles(format!("switch.{name}.{n}"), move || switches(policy, n))
+            .against("boost.context", rival(contexts::boost))
+            .against("corosensei", rival(contexts::corosensei))
+            .against("swapcontext", rival(contexts::swapcontext))
+            .against("sched_yield", rival(kernel::sched_yield))
+            .against("futex", rival(kernel::futex_same_cpu))
+            .against("pipe", rival(kernel::pipe_same_cpu))
+            .against("POSIX message queue", rival(kernel::message_queue))
+    };
+    let mut all: Vec<Bench> = pairs.map(switch).collect();
+    all.push(
+        Bench::in_cycles("thread.create_join", create_join)
+            .against("pthread", rival(kernel::create_join)),
+    );
+    all.push(
+        Bench::in_cycles("lock.scheduler", || {
+            rival(locks::compare_exchange)().map(Measured::from)
+        })
+        .against("pthread mutex", rival(locks::pthread_mutex))
+        .against("pthread mutex, inheriting", rival(locks::inheriting_mutex))
+        .against("futex wake, nobody waits", rival(locks::futex_wake_nobody))
+        .against(
+            "futex lock and unlock, inheriting",
+            rival(locks::futex_lock_pi),
+        ),
+    );
+    all
+}
+
+/// A rival where the light threads run.
+pub(super) fn rival(
+    measure: fn(punctual_rivals::Place) -> Samples,
+) -> impl FnOnce() -> Samples + 'static {
+    move || measure(place()?)
+}
+
+/// One way of this: a thread wakes a more urgent one, which runs at once and blocks again. `threads`
+/// are on the CPU; all but these two are ready and less urgent, so that each wake-up goes past all
+/// of them to the head of the queue, and each wait takes the head away.
+fn switches(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let measuring: Body = Box::new(move |_| {
+        let turns = Arc::new(AtomicU32::new(0));
+        let (theirs, over) = (Arc::clone(&turns), kept.clone());
+        let urgent = constraint(&endless("urgent", u32::MAX, 2));
+        let urgent = spawn("urgent", urgent, move || {
+            while !over.is_over() {
+                let _woken = block(None);
+                let _ = theirs.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let Ok(urgent) = urgent else {
+            return kept.fail("the urgent thread was not created");
+        };
+        for sample in 0..=SAMPLES {
+            let before = turns.load(Ordering::Relaxed);
+            let ns = time(2 * ROUNDS, || {
+                for _ in 0..ROUNDS {
+                    let _awake = urgent.wake();
+                }
+            });
+            let switched = turns.load(Ordering::Relaxed).wrapping_sub(before);
+            if switched != ROUNDS {
+                return kept.fail(format!("{switched} of {ROUNDS} wake-ups switched at once"));
+            }
+            // The first one touches everything for the first time.
+            if sample > 0 {
+                kept.push(ns);
+            }
+        }
+        kept.end();
+    });
+    let mut tasks = vec![(endless("measuring", u32::MAX - 1, 1), measuring)];
+    for index in 2..threads {
+        let ready = endless(&format!("ready{index}"), index, 0);
+        let body: Body = Box::new(|_| {});
+        tasks.push((ready, body));
+    }
+    let live = Live {
+        policy,
+        tasks,
+        pool: 1,
+        record_bytes: (SAMPLES + 1) * 2 * ROUNDS as usize * BYTES_PER_ENTRY + (1 << 20),
+    };
+    live.run(&notebook)
+}
+
+/// A more urgent thread made, run to its end, and joined for its result.
+fn create_join() -> Result<Measured, String> {
+    const THREADS: u32 = 20;
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let measuring: Body = Box::new(move |_| {
+        let urgent = constraint(&endless("urgent", 2, 2));
+        for sample in 0..=SAMPLES {
+            let mut joined = 0;
+            let ns = time(THREADS, || {
+                for _ in 0..THREADS {
+                    let child = spawn("short", urgent, || 1_u32);
+                    joined += child.map_or(0, |child| child.join(None).unwrap_or(0));
+                }
+            });
+            if joined != THREADS {
+                return kept.fail(format!("{joined} of {THREADS} threads gave a result"));
+            }
+            if sample > 0 {
+                kept.push(ns);
+            }
+        }
+        kept.end();
+    });
+    let live = Live {
+        policy: PolicyKind::FixedPriority { preemptive: true },
+        tasks: vec![(endless("measuring", 1, 1), measuring)],
+        pool: 4,
+        record_bytes: (SAMPLES + 1) * THREADS as usize * 8 * BYTES_PER_ENTRY + (1 << 20),
+    };
+    live.run(&notebook)
+}
