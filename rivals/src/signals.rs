@@ -1,4 +1,4 @@
-//! What a signal costs the thread that it interrupts: there is no cheaper preemption on stock Linux.
+//! What a signal costs the thread that it interrupts: stock Linux has no cheaper preemption.
 
 use std::mem::zeroed;
 use std::ptr::null_mut;

@@ -19,10 +19,10 @@ pub(crate) use live::quiet_cpu;
 
 /// Measures every primitive and its rivals on this machine
 ///
-/// Of each: the median, the 99th percentile and the largest of n samples (means of batches, or single
-/// observations), the time that the machine took meanwhile, and how many times longer each rival
-/// takes in the same run. A rival that is not there is skipped, with the reason. Under SCHED_FIFO
-/// where that is permitted; what is refused is said.
+/// Of each: the median, the 99th percentile and the largest of n samples (means of batches, or
+/// single observations), the time that the machine took meanwhile, and how many times longer each
+/// rival takes in the same run. A rival that is not there is skipped, with the reason. Under
+/// SCHED_FIFO where that is permitted; what is refused is said.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     punctual bench                 # all figures, a minute or two\n  \

@@ -1,5 +1,6 @@
-//! What a switch costs: through the core with clock, accounting and record, beside those who decide
-//! nothing, and beside the kernel.
+//! What a switch costs through the core, beside those who decide nothing and beside the kernel.
+//!
+//! Ours has everything that a run has: clock, accounting, decision, record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,9 +72,9 @@ pub(super) fn rival(
     move || measure(place()?)
 }
 
-/// One way of this: a thread wakes a more urgent one, which runs at once and blocks again. `threads`
-/// are on the CPU; all but these two are ready and less urgent, so that each wake-up goes past all
-/// of them to the head of the queue, and each wait takes the head away.
+/// One way of this: a thread wakes a more urgent one, which runs at once and blocks again. Of
+/// `threads` on the CPU all but these two are ready and less urgent, so that each wake-up goes past
+/// all of them to the head of the queue, and each wait takes the head away.
 fn switches(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();
