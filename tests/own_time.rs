@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{
-    ChildPolicies, Error, LiveOptions, Log, RunReport, SimOptions, Span, System, Workloads, run,
-    simulate,
+    ChildPolicies, Error, Faults, LiveOptions, Log, RunReport, SimOptions, Span, System, Workloads,
+    run, simulate, simulate_unjudged,
 };
 use punctual_kern::{Attributes, Pick, Policy};
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, ThreadId, Work};
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{check, replay};
 
@@ -104,6 +104,42 @@ fn a_program_brings_the_order_of_its_own_scheduler() {
         [2, 1, 3].map(|ms| Some(ms * 1_000_000))
     );
     assert!(check(&by_program).is_empty());
+}
+
+#[test]
+fn a_miss_says_how_long_schedulers_decided() {
+    // Deciding uses up the budget of the first period; and `rest` has 5 ms beside 8 of budget.
+    let impatient = FILE.replace(
+        "on = \"cpu.0\"\nperiod",
+        "on = \"cpu.0\"\ndeadline = \"5ms\"\nperiod",
+    );
+    let system = punctual_spec::parse(&impatient, "own-time.toml")
+        .unwrap()
+        .system;
+    let options = SimOptions {
+        duration: Some(Span::from_ms(200)),
+        faults: Faults {
+            decision_cost: Work::from_ms(9),
+            ..Faults::default()
+        },
+        ..SimOptions::default()
+    };
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let report = RunReport::new(&log);
+    let detail = |task: &str| {
+        let miss = report.misses.iter().find(|miss| miss.task == task);
+        miss.unwrap_or_else(|| panic!("{task}: {report}"))
+            .detail
+            .clone()
+    };
+    assert!(
+        detail("first").contains("its schedulers deciding"),
+        "{report}"
+    );
+    assert!(
+        detail("rest").contains("other schedulers deciding"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(crate) struct Short(pub(crate) u64);
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = match self.0 {
-            0 => return f.pad("0"),
+            0 => return f.pad("0s"),
             1..1_000 => (1, "ns"),
             1_000..1_000_000 => (1_000, "us"),
             1_000_000..1_000_000_000 => (1_000_000, "ms"),
@@ -55,6 +55,17 @@ impl fmt::Display for Count {
     }
 }
 
+/// Prints how often: `1 time`, `1,500 times`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times(pub(crate) u64);
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.0 == 1 { "time" } else { "times" };
+        write!(f, "{} {word}", Count(self.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,7 +73,7 @@ mod tests {
     #[test]
     fn durations_are_short_and_never_understated() {
         for (ns, text) in [
-            (0, "0"),
+            (0, "0s"),
             (999, "999ns"),
             (1_000, "1us"),
             (1_234_567, "1.235ms"),
@@ -85,5 +96,11 @@ mod tests {
         ] {
             assert_eq!(Count(n).to_string(), text);
         }
+    }
+
+    #[test]
+    fn one_time_is_not_several() {
+        let all = [0, 1, 2_000].map(|n| Times(n).to_string());
+        assert_eq!(all, ["0 times", "1 time", "2,000 times"]);
     }
 }

@@ -7,6 +7,7 @@ mod cause;
 mod display;
 mod excuse;
 mod figures;
+mod starved;
 mod supply;
 mod tree;
 

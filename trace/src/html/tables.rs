@@ -259,7 +259,7 @@ pub(super) fn schedulers(out: &mut String, report: &RunReport) -> fmt::Result {
     out.push_str(
         "<div class=\"wide\"><table><thead><tr><th>scheduler</th><th>on</th><th>policy</th>\
          <th>supply</th><th class=\"n\">granted</th><th class=\"n\">executed</th>\
-         <th class=\"n\">exhausted</th><th class=\"n\">without budget</th>\
+         <th class=\"n\">exhausted</th><th class=\"n\">waited for budget</th>\
          <th class=\"n\">decisions of its own</th><th class=\"n\">deciding</th></tr></thead><tbody>\n",
     );
     for s in report.schedulers.iter().take(MAX_LINES) {

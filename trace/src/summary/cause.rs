@@ -36,7 +36,7 @@ pub enum Cause {
     /// Preemption had to wait for code that cannot be interrupted.
     Deferral,
     /// It waited for predecessors, for a resource, for less urgent work that could not be
-    /// preempted, or for supply of its scheduler.
+    /// preempted, or for supply of its scheduler, which may have gone into deciding.
     Blocked,
     /// Page faults (reported by platforms that can tell).
     PageFault,
@@ -110,6 +110,10 @@ struct Delays {
     less_urgent: u64,
     /// Ready while its server had no budget, or outside of its slots.
     unsupplied: u64,
+    /// Schedulers above it decided, on the supply that they share with it.
+    deciding: u64,
+    /// Other schedulers decided, before it.
+    others_deciding: u64,
     late_release: u64,
     overran: bool,
     /// Without budget, by this job and those of its thread before it.
@@ -227,11 +231,31 @@ impl<'a> Inquiry<'a> {
                 *kind += end.since(start).ticks();
             }
         }
+        self.add_deciding(&mut delays, job, to);
         delays.unsupplied += self.idle_while_ready(job, job.released.max(from), to);
         delays.unfunded = self.unfunded(job, from, to);
         let most = shares.iter().enumerate().max_by_key(|(_, ticks)| **ticks);
         delays.worst = most.map(|(thread, ticks)| (thread, *ticks));
         delays
+    }
+
+    /// Adds what schedulers of own time executed while `job` was there, up to `to`.
+    fn add_deciding(&self, delays: &mut Delays, job: &JobRecord, to: Instant) {
+        let from = job.released;
+        let all = &self.behavior.deciding;
+        let first = all.partition_point(|deciding| deciding.end <= from);
+        let above = self.lineage(job.home);
+        for deciding in all[first..].iter().take_while(|d| d.start < to) {
+            let ticks = deciding.end.min(to).since(deciding.start.max(from)).ticks();
+            let kind = if above.contains(&deciding.node) {
+                &mut delays.deciding
+            } else if self.may_lack_supply(job, Some(deciding.node)) {
+                &mut delays.unsupplied
+            } else {
+                &mut delays.others_deciding
+            };
+            *kind += ticks;
+        }
     }
 
     /// How long the thread of `job` had no budget, or ran demoted, within the window.
@@ -351,14 +375,17 @@ impl<'a> Inquiry<'a> {
             0
         };
         let waited = job.held_back.max(job.locked_out).ticks();
-        let supply = delays.unsupplied + job.postponed.ticks();
+        let supply = delays.unsupplied + delays.deciding + job.postponed.ticks();
         let blocked = waited.max(delays.less_urgent) + supply;
         let amounts = [
             (Cause::Overrun, overrun),
             (Cause::Suspension, job.suspended.ticks()),
             (entry, delays.late_release),
             (Cause::Blocked, blocked),
-            (Cause::HigherPriority, delays.urgent),
+            (
+                Cause::HigherPriority,
+                delays.urgent + delays.others_deciding,
+            ),
             (Cause::MissingTime, delays.missing),
         ];
         let alone = amounts
@@ -416,6 +443,8 @@ impl<'a> Inquiry<'a> {
             ("waiting for predecessors", job.held_back.ticks()),
             ("waiting for resources", job.locked_out.ticks()),
             ("without supply", delays.unsupplied),
+            ("its schedulers deciding", delays.deciding),
+            ("other schedulers deciding", delays.others_deciding),
             (
                 "waiting for a budget that its section fits into",
                 job.postponed.ticks(),

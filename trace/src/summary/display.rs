@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{CpuReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport};
-use crate::short::{Count, Short};
+use crate::short::{Count, Short, Times};
 
 /// Misses shown one by one; the report and the JSON have them all.
 const SHOWN_MISSES: usize = 10;
@@ -186,12 +186,14 @@ fn write_scheduler(f: &mut fmt::Formatter<'_>, s: &SchedulerReport) -> fmt::Resu
         write!(f, " of {granted} granted ({}.{} %)", share / 10, share % 10)?;
     }
     if s.exhausted > 0 {
-        let (times, starved) = (Count(s.exhausted), Short(s.starved_ns));
-        write!(f, ", exhausted {times} times, {starved} without budget")?;
+        write!(f, ", exhausted {}", Times(s.exhausted))?;
+        if s.starved_ns > 0 {
+            write!(f, ", work waited {} for budget", Short(s.starved_ns))?;
+        }
     }
     if s.trust == "own-time" {
-        let (deciding, decisions) = (Short(s.deciding_ns), Count(s.decisions));
-        write!(f, ", decided {decisions} times in {deciding}")?;
+        let (deciding, decisions) = (Short(s.deciding_ns), Times(s.decisions));
+        write!(f, ", decided {decisions} in {deciding}")?;
         if s.refused > 0 {
             write!(f, ", {} answers refused", Count(s.refused))?;
         }
@@ -205,19 +207,15 @@ fn write_scheduler(f: &mut fmt::Formatter<'_>, s: &SchedulerReport) -> fmt::Resu
 fn write_resource(f: &mut fmt::Formatter<'_>, r: &ResourceReport) -> fmt::Result {
     write!(
         f,
-        "  resource {}: {}, locked {} times, held at most {}",
+        "  resource {}: {}, locked {}, held at most {}",
         r.name,
         r.protocol,
-        Count(r.locks),
+        Times(r.locks),
         Short(r.held_max_ns)
     )?;
     if r.waits > 0 {
         let longest = Short(r.wait_max_ns);
-        write!(
-            f,
-            ", waited for {} times, longest {longest}",
-            Count(r.waits)
-        )?;
+        write!(f, ", waited for {}, longest {longest}", Times(r.waits))?;
     }
     if r.overran > 0 {
         write!(f, ", {} sections longer than declared", Count(r.overran))?;

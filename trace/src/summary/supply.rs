@@ -4,6 +4,7 @@ use punctual_kern::{CpuPlan, Grant, NodePlan};
 use punctual_model::Span;
 use serde::Serialize;
 
+use super::starved::starved;
 use crate::behavior::{Behavior, WaitReason};
 use crate::log::Log;
 use crate::slots;
@@ -41,7 +42,7 @@ pub struct SchedulerReport {
     pub replenished: u64,
     /// Times its server had used its budget.
     pub exhausted: u64,
-    /// How long it then had none, in total.
+    /// How long work below it waited because it had none, in total.
     pub starved_ns: u64,
     /// Budget that it lent to siblings.
     pub lent_ns: u64,
@@ -103,8 +104,6 @@ fn scheduler(
         (Grant::Slots, Some(frame)) => Some(slots_until(plan, at, frame, behavior.end.ticks())),
         _ => None,
     };
-    let starved = behavior.starved.iter().filter(|s| s.node == at);
-    let starved: u64 = starved.map(|s| s.end.since(s.start).ticks()).sum();
     SchedulerReport {
         name: log.node_name(cpu, at).into(),
         cpu: log.cpus[cpu].name.clone(),
@@ -121,7 +120,7 @@ fn scheduler(
         refused: record.refused,
         replenished: record.replenished,
         exhausted: record.exhausted,
-        starved_ns: log.ns(starved),
+        starved_ns: log.ns(starved(behavior, at)),
         lent_ns: log.ns(record.lent.ticks()),
     }
 }

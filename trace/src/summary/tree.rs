@@ -17,7 +17,7 @@ impl Inquiry<'_> {
     }
 
     /// A scheduler and everything above it, the CPU's own last.
-    fn lineage(&self, place: usize) -> Vec<usize> {
+    pub(super) fn lineage(&self, place: usize) -> Vec<usize> {
         let most = self.behavior.nodes.len();
         let up = |at: &usize| self.behavior.nodes.get(*at)?.parent;
         std::iter::successors(Some(place), up).take(most).collect()
