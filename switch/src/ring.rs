@@ -55,7 +55,8 @@ impl EventRing {
             && self.overflow.load(Ordering::Relaxed) == 0
     }
 
-    /// By the signal. `false`: the ring is full, and the event has been counted as overflow.
+    /// By the signal, behind a gate that keeps a second one out. `false`: the ring is full, and the
+    /// event has been counted as overflow.
     pub fn post(&self, event: PreemptionEvent) -> bool {
         let written = self.written.load(Ordering::Relaxed);
         let used = written.wrapping_sub(self.read.load(Ordering::Relaxed));

@@ -187,6 +187,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn both_threads_of_a_measured_pair_execute_in_turn() {
+        let pair = Pair::new(Sharing::Shared, Control::Default, Kind::Full).expect("memory");
+        batch(&pair, Kind::Full);
+        let written = pair.written.load(Ordering::Relaxed);
+        assert_eq!(written, u64::from(2 * PAIRS), "one event per dispatch");
+        for (number, slot) in (0..written).zip(&pair.trace) {
+            // SAFETY: nobody writes any more.
+            assert_eq!(unsafe { (*slot.get()).1 }, number % 2, "they take turns");
+        }
+    }
+
+    #[test]
     fn every_way_of_a_dispatch_is_measured_where_the_machine_allows_it() {
         for measure in [direct, direct_keeping_control, direct_full] {
             assert_eq!(measure(20, Sharing::Shared).len(), 20);

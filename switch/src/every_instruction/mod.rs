@@ -181,18 +181,24 @@ fn check(world: &World, recovered: Recovered, frame: SignalFrame) {
 
 // --- The threads -------------------------------------------------------------------------------
 
+fn take_events(world: &World) {
+    while world.scheduler.events.take().is_some() {
+        world.taken.fetch_add(1, Relaxed);
+    }
+    let overflow = world.scheduler.events.take_overflow();
+    world.taken.fetch_add(overflow, Relaxed);
+}
+
 /// Gives the processor to whoever has the turn; returns when the caller has it again, or when the
 /// decision has to be taken again.
 fn pass(me: usize) {
     let world = world();
     let to = world.turn.load(Relaxed);
     let epoch = world.scheduler.epoch();
-    while world.scheduler.events.take().is_some() {
-        world.taken.fetch_add(1, Relaxed);
+    if me == MAIN {
+        // The others may be left in the middle of this at the end of a storm.
+        take_events(world);
     }
-    world
-        .taken
-        .fetch_add(world.scheduler.events.take_overflow(), Relaxed);
     let (from, to) = (world.records[me].get(), world.records[to].get());
     // SAFETY: records of this world; the handler recovers them; nothing is borrowed that changes.
     let outcome = unsafe { (world.switch)(&raw const world.scheduler, from, to, epoch) };
@@ -338,17 +344,12 @@ fn storm(
         interrupted = stepping::sent().0 > before;
         count += 1;
     }
-    while world.scheduler.events.take().is_some() {
-        world.taken.fetch_add(1, Relaxed);
+    take_events(&world);
+    // The ring has one writer: a handler that no other interrupts in the middle of a post.
+    if stepping::sent().1 == seconds {
+        let (taken, posted) = (world.taken.load(Relaxed), world.posted.load(Relaxed));
+        assert_eq!(taken, posted, "no event is lost");
     }
-    world
-        .taken
-        .fetch_add(world.scheduler.events.take_overflow(), Relaxed);
-    assert_eq!(
-        world.taken.load(Relaxed),
-        world.posted.load(Relaxed),
-        "no event is lost"
-    );
     Storm {
         rounds: count,
         sent: stepping::sent().0 - sent,
@@ -402,13 +403,13 @@ fn a_second_preemption_inside_the_recovery_changes_nothing() {
         let after = [After::Same, After::Scheduler, After::Preempted][(seed % 3) as usize];
         let storm = storm(dispatch_call, after, |round, _| {
             let length = stepping::steps().max(200);
-            (round < 150).then(|| (1 + draw(&mut state) % length, 1 + draw(&mut state) % 400))
+            (round < 150).then(|| (1 + draw(&mut state) % length, 1 + draw(&mut state) % 150))
         });
         println!(
             "seed {seed}: {} preemptions, {} inside another",
             storm.sent, storm.seconds
         );
-        assert!(storm.seconds > 100, "second signals came");
+        assert!(storm.seconds > 20, "second signals came");
     }
 }
 
