@@ -52,6 +52,7 @@ pub enum Event {
         to: ThreadId,
     },
     /// The running thread is at least this urgent from now on; `None`: as urgent as by itself.
+    /// Comes before another event at the same instant, which decides.
     Raise(Option<Ceiling>),
     /// The running thread gives up its turn, under a policy that has turns (round robin, background
     /// work); a reservation gives up the rest of its slice. Under policies that order by urgency

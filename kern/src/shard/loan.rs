@@ -90,9 +90,11 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// The running thread is at least this urgent until told otherwise.
-    pub(super) fn raise_to(&mut self, thread: usize, ceiling: Option<Ceiling>) {
-        self.threads[thread].ceiling = ceiling;
-        self.lend_again(thread);
+    pub(super) fn raise_to(&mut self, ceiling: Option<Ceiling>) {
+        if let Some(id) = self.running {
+            self.threads[id.index()].ceiling = ceiling;
+            self.lend_again(id.index());
+        }
     }
 
     /// A thread waits no more, or has ended: it lends nothing.

@@ -90,6 +90,11 @@ impl<H: Hierarchy> Shard<H> {
         sink.event(now, &event);
         let decision = if let Event::Missing { span, cause } = event {
             self.miss(now, span, cause, sink)
+        } else if let Event::Raise(ceiling) = event {
+            self.hierarchy.begin(now);
+            self.charge(now, sink);
+            self.raise_to(ceiling);
+            self.as_before(now)
         } else {
             self.hierarchy.begin(now);
             self.charge(now, sink);
@@ -188,14 +193,13 @@ impl<H: Hierarchy> Shard<H> {
     fn apply<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Result<(), Refusal> {
         let running = self.running.ok_or(Refusal::NobodyRuns).map(ThreadId::index);
         match event {
-            Event::Tick | Event::Missing { .. } => {}
+            Event::Tick | Event::Missing { .. } | Event::Raise(_) => {}
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
             Event::BlockOn { holder, key, until } => {
                 self.block_on(now, running?, (holder, key, until), sink)?;
             }
             Event::HandOver { key, from, to } => self.hand_on(now, (from, to, key), sink)?,
-            Event::Raise(ceiling) => self.raise_to(running?, ceiling),
             Event::Yield => self.give_way(running?, sink, now),
             Event::Protect => self.threads[running?].in_section = true,
             Event::Unprotect => self.leave_section(running?),
@@ -283,10 +287,14 @@ impl<H: Hierarchy> Shard<H> {
         let span = span.min(room);
         self.uncharged = self.uncharged.saturating_add(span);
         sink.trace(now, TraceEvent::Missing { span, cause });
+        self.as_before(now)
+    }
+
+    /// Nothing is decided yet: the event that follows at this instant decides.
+    fn as_before(&self, now: Instant) -> Decision {
         let deciding = self.deciding.map_or(Next::Idle, Next::RunChild);
-        let next = self.running.map_or(deciding, Next::Thread);
         Decision {
-            next,
+            next: self.running.map_or(deciding, Next::Thread),
             arm: Some(now),
             refused: None,
         }

@@ -7,6 +7,20 @@ use crate::cpu::Core;
 use crate::host::Host;
 
 impl<H: Hierarchy, S: Sink> Core<H, S> {
+    /// Before an event: what the running thread has changed about its urgency.
+    pub(crate) fn hear(&mut self, host: &Host, now: Instant) {
+        // SAFETY: records outlive the run (INV-L1 of `light`).
+        let Some(light) = (unsafe { host.current.get().as_ref() }) else {
+            return;
+        };
+        let wanted = light.seat.ceiling.get();
+        if wanted != light.seat.told.get() {
+            light.seat.told.set(wanted);
+            // The answer only repeats who runs: the event that follows decides.
+            let _ = self.handle(host, now, Event::Raise(wanted));
+        }
+    }
+
     /// After an event: gives a thread that was created its record, and wakes those that the event
     /// lets go on. O(woken · log n). The answer is that of the last event, but for a refusal.
     pub(crate) fn attend(

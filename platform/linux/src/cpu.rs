@@ -209,6 +209,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         host.end_deferral(now);
         self.charge(host, now, given_back);
         self.note_yield(event);
+        self.hear(host, now);
         let mut decision = self.handle(host, now, event);
         decision = self.attend(host, now, event, decision);
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).

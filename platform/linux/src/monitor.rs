@@ -17,8 +17,8 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::resume_unwind;
 
-use punctual_kern::{Event, Refusal};
-use punctual_model::Instant;
+use punctual_kern::{Ceiling, Event, Refusal};
+use punctual_model::{Instant, Span};
 
 use crate::host::Host;
 use crate::job::StopJob;
@@ -73,6 +73,12 @@ unsafe impl<S: Send, const LINES: usize> Sync for Monitor<S, LINES> {}
 // SAFETY: nobody waits in it while it is moved, because who waits borrows it.
 unsafe impl<S: Send, const LINES: usize> Send for Monitor<S, LINES> {}
 
+impl<S: Default, const LINES: usize> Default for Monitor<S, LINES> {
+    fn default() -> Self {
+        Monitor::new(S::default())
+    }
+}
+
 impl<S, const LINES: usize> fmt::Debug for Monitor<S, LINES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Monitor").finish_non_exhaustive()
@@ -93,6 +99,17 @@ pub enum Step<R> {
         /// For whom: that thread is lent the caller's urgency.
         holder: Option<Who>,
     },
+}
+
+impl<R> Step<R> {
+    /// The caller waits in a line, and lends nothing.
+    pub const fn wait(line: usize, ask: u64) -> Step<R> {
+        Step::Wait {
+            line,
+            ask,
+            holder: None,
+        }
+    }
 }
 
 /// What a visit led to.
@@ -127,6 +144,7 @@ pub struct Desk<'a> {
     lines: &'a [Line],
     also: *const Light,
     handed: Option<&'static Light>,
+    lowered: bool,
 }
 
 impl fmt::Debug for Desk<'_> {
@@ -153,33 +171,67 @@ impl Desk<'_> {
 
     /// The most urgent of a line, the first come among equals, with what it asked. O(waiters).
     pub fn most_urgent(&self, line: usize) -> Option<(Who, u64)> {
-        let first = self.lines[line].iter().reduce(|first, other| {
-            if self
-                .host
-                .pool
-                .goes_before(self.host, other.id(), first.id())
-            {
-                other
-            } else {
-                first
-            }
-        });
-        first.map(|light| (Who::of(light), light.seat.ask.get()))
+        let found = self.most_urgent_of(line, Some)?;
+        Some((Who::of(found.0), found.1))
     }
 
-    /// Answers the first of a line for whom `answer` gives one; `false`: there is none.
-    pub fn answer_first(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> bool {
-        let mut waiters = self.lines[line].iter();
-        let found = waiters.find_map(|light| {
-            let answer = answer(light.seat.ask.get())?;
-            Some((core::ptr::from_ref(light), answer))
-        });
-        // SAFETY: a waiting thread of this CPU, whose record outlives the run (INV-L1).
-        let found = found.map(|(light, answer)| (unsafe { &*light }, answer));
-        if let Some((light, answer)) = found {
-            self.go_on(light, answer);
-        }
-        found.is_some()
+    /// The most urgent of a line among those whose ask is `wanted`. O(waiters).
+    pub fn most_urgent_if(&self, line: usize, wanted: impl Fn(u64) -> bool) -> Option<Who> {
+        let found = self.most_urgent_of(line, |ask| wanted(ask).then_some(ask))?;
+        Some(Who::of(found.0))
+    }
+
+    /// Answers the most urgent of a line among those for whom `answer` gives one, and returns what
+    /// that one asked; `None`: there is none. O(waiters).
+    pub fn answer_if(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let (light, answer) = self.most_urgent_of(line, answer)?;
+        self.go_on(light, answer);
+        Some(light.seat.ask.get())
+    }
+
+    /// Whether the caller is more urgent than one that waits.
+    pub fn goes_before(&self, who: Who) -> bool {
+        who.light(self.host)
+            .is_none_or(|other| self.is_before(self.me, other))
+    }
+
+    /// How urgent the caller is at least from now on; `None`: as urgent as by itself. The core is
+    /// told when it is entered next, and not at all if that comes to nothing before.
+    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
+        self.me.seat.ceiling.set(ceiling);
+        self.lowered |= self.me.seat.told.get().is_some();
+    }
+
+    /// What [`Desk::set_ceiling`] said last.
+    pub fn ceiling(&self) -> Option<Ceiling> {
+        self.me.seat.ceiling.get()
+    }
+
+    /// The instant `span` (nanoseconds) from now, on the timeline of the core.
+    pub fn after(&self, span: Span) -> Instant {
+        let clock = self.host.clock();
+        let ticks = clock.frequency().ticks_down(span.ticks());
+        clock.now().saturating_add(Span::from_ticks(ticks))
+    }
+
+    fn is_before(&self, a: &Light, b: &Light) -> bool {
+        self.host.pool.goes_before(self.host, a.id(), b.id())
+    }
+
+    fn most_urgent_of(
+        &self,
+        line: usize,
+        answer: impl Fn(u64) -> Option<u64>,
+    ) -> Option<(&'static Light, u64)> {
+        let waiters = self.lines[line].iter();
+        let wanted = waiters.filter_map(|light| Some((light, answer(light.seat.ask.get())?)));
+        let most = |first: (&'static Light, u64), other: (&'static Light, u64)| match self
+            .is_before(other.0, first.0)
+        {
+            true => other,
+            false => first,
+        };
+        wanted.reduce(most)
     }
 
     /// Answers one that waits, which goes on when the visit is over.
@@ -267,6 +319,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             lines: &self.lines,
             also: core::ptr::null(),
             handed: None,
+            lowered: false,
         };
         let step = {
             let opened = OpenOnPanic(host);
@@ -276,10 +329,15 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             core::mem::forget(opened);
             step
         };
-        let Desk { also, handed, .. } = desk;
+        let Desk {
+            also,
+            handed,
+            lowered,
+            ..
+        } = desk;
         match step {
             Step::Done(result) => {
-                if also.is_null() && handed.is_none() {
+                if also.is_null() && handed.is_none() && !lowered {
                     open_gate(host);
                 } else {
                     self.let_go(light, also, handed);
@@ -290,6 +348,19 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
                 host.pool.waking.set(also);
                 self.wait(light, (line, ask, holder), until)
             }
+        }
+    }
+
+    /// Looks at the state and changes it, alone, when nobody goes on and nobody waits for that.
+    ///
+    /// # Errors
+    /// As for [`Monitor::visit`].
+    #[inline]
+    pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> Result<R, VisitError> {
+        match self.visit(None, |state, _| Step::Done(look(state)))? {
+            Visit::Done(result) => Ok(result),
+            // Nobody answers who does not wait.
+            Visit::Answered(_) => Err(VisitError::Over),
         }
     }
 

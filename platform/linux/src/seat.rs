@@ -7,6 +7,8 @@
 
 use core::cell::Cell;
 
+use punctual_kern::Ceiling;
+
 use crate::light::Light;
 
 /// The places of one thread in a line, and what it asked and was answered. Gate closed.
@@ -23,6 +25,9 @@ pub(crate) struct Seat {
     pub(crate) token: Cell<bool>,
     /// Somebody wants it to end.
     pub(crate) cancelled: Cell<bool>,
+    /// How urgent it wants to be at least, and what the core has been told of that.
+    pub(crate) ceiling: Cell<Option<Ceiling>>,
+    pub(crate) told: Cell<Option<Ceiling>>,
     /// The next of those that are woken together with it.
     pub(crate) also: Cell<*const Light>,
 }
@@ -37,6 +42,8 @@ impl Seat {
             answer: Cell::new(None),
             token: Cell::new(false),
             cancelled: Cell::new(false),
+            ceiling: Cell::new(None),
+            told: Cell::new(None),
             also: Cell::new(core::ptr::null()),
         }
     }
@@ -47,6 +54,8 @@ impl Seat {
         self.answer.set(None);
         self.token.set(false);
         self.cancelled.set(false);
+        self.ceiling.set(None);
+        self.told.set(None);
         self.also.set(core::ptr::null());
     }
 
@@ -109,7 +118,7 @@ impl Line {
     }
 
     /// Everybody in it, first come first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Light> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Light> {
         // SAFETY: those in a line are waiting threads, whose records outlive the run (INV-L1).
         let first = unsafe { self.first.get().as_ref() };
         // SAFETY: as above.

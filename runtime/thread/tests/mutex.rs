@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{done, free, ms};
 use punctual_linux::job;
-use punctual_thread::sync::{Mutex, WaitError};
+use punctual_thread::sync::{Ceiling, Mutex, WaitError};
 use punctual_thread::thread;
 
 #[test]
@@ -131,4 +131,42 @@ fn a_holder_that_ends_early_unlocks() {
         (panicked, lock.lock_within(ms(1_000)).map(|value| *value))
     });
     assert_eq!((panicked, cancelled), (Ok(0), Ok(0)));
+}
+
+#[test]
+fn a_ceiling_keeps_everybody_up_to_it_away_from_the_first_instruction_on() {
+    let order = done(|| {
+        let lock = Arc::new(Mutex::with_ceiling(Vec::new(), Ceiling::Background(60)));
+        let mut order = lock.lock().expect("free");
+        let (one, two) = (Arc::clone(&lock), Arc::clone(&lock));
+        let user = thread::spawn("user", free(60), move || {
+            two.lock().expect("free").push("user");
+        });
+        order.push("first");
+        let above = thread::spawn("above", free(61), move || one.try_lock().is_err());
+        assert!(
+            above.expect("a thread").join().expect("no panic"),
+            "it preempts"
+        );
+        order.push("still first");
+        drop(order);
+        user.expect("a thread").join().expect("no panic");
+        lock.lock().map(|order| order.clone())
+    });
+    assert_eq!(order, Ok(vec!["first", "still first", "user"]));
+}
+
+#[test]
+fn inner_ceilings_do_not_lower_outer_ones_and_the_end_of_all_is_the_own_urgency() {
+    let ran = done(|| {
+        let outer = Mutex::with_ceiling((), Ceiling::Background(60));
+        let inner = Mutex::with_ceiling((), Ceiling::Background(52));
+        let held = outer.lock().expect("free");
+        drop(inner.lock().expect("free"));
+        let child = thread::spawn("below the outer", free(59), || ()).expect("a thread");
+        let kept_away = !child.is_finished();
+        drop(held);
+        (kept_away, child.is_finished())
+    });
+    assert_eq!(ran, (true, true));
 }

@@ -6,14 +6,26 @@
 //! urgency, the first come among equals. Every wait has a form that ends at an instant (`_until`)
 //! or after a while (`_within`), and ends when its thread is cancelled.
 
+mod barrier;
+mod condvar;
+mod flags;
 mod mutex;
+mod queue;
+mod rwlock;
+mod semaphore;
 
 use core::fmt;
 
 use punctual_linux::{VisitError, at_ns, job};
 use punctual_model::{Instant, Span};
 
-pub use mutex::{Guard, Mutex};
+pub use barrier::Barrier;
+pub use condvar::Condvar;
+pub use flags::{Flags, Want};
+pub use mutex::{Ceiling, Guard, Mutex};
+pub use queue::{Queue, SendError};
+pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use semaphore::Semaphore;
 
 /// Why a call did not do what it was asked for. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,10 +5,67 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use punctual_linux::{Monitor, Step, Visit, Who};
-use punctual_model::{Instant, Span};
+use punctual_linux::{Desk, Monitor, Step, Visit, Who};
+use punctual_model::{Instant, Priority, Span};
 
 use super::{WaitError, after, instant};
+
+/// How urgent the holder of a mutex is at least, from the first instruction on (immediate ceiling;
+/// Baker 1991): as urgent as the most urgent thread that ever locks it. So on one CPU nobody finds
+/// it locked whose holder does not wait for something else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ceiling {
+    /// The highest priority among its users, some of which have deadlines or budgets.
+    Priority(u32),
+    /// The highest priority among its users, all of which are background work.
+    Background(u32),
+    /// The shortest relative deadline among its users, where deadlines decide.
+    Deadline(Span),
+}
+
+impl Ceiling {
+    fn now(self, desk: &Desk<'_>) -> punctual_kern::Ceiling {
+        let (priority, absolute_deadline) = match self {
+            Ceiling::Priority(priority) => (priority, Instant::ZERO),
+            Ceiling::Background(priority) => (priority, Instant::MAX),
+            Ceiling::Deadline(span) => (0, desk.after(span)),
+        };
+        punctual_kern::Ceiling {
+            priority: Priority::new(priority),
+            absolute_deadline,
+        }
+    }
+}
+
+/// Who holds a mutex, and what it was before.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    holder: Option<Who>,
+    ceiling: Option<Ceiling>,
+    /// The ceiling of the holder under which it locked this one.
+    before: Option<punctual_kern::Ceiling>,
+}
+
+impl Hold {
+    /// The caller has it.
+    fn take(&mut self, desk: &mut Desk<'_>) {
+        self.holder = Some(desk.me());
+        let Some(ceiling) = self.ceiling else { return };
+        self.before = desk.ceiling();
+        let ceiling = ceiling.now(desk);
+        // The more urgent of the two: inner sections do not lower outer ones.
+        let most = self
+            .before
+            .map_or(ceiling, |before| punctual_kern::Ceiling {
+                priority: match before.priority.is_higher_than(ceiling.priority) {
+                    true => before.priority,
+                    false => ceiling.priority,
+                },
+                absolute_deadline: before.absolute_deadline.min(ceiling.absolute_deadline),
+            });
+        desk.set_ceiling(Some(most));
+    }
+}
 
 /// A value that one thread of a CPU uses at a time.
 ///
@@ -18,7 +75,7 @@ use super::{WaitError, after, instant};
 ///
 /// A holder that panics or is cancelled unlocks while it unwinds.
 pub struct Mutex<T> {
-    holder: Monitor<Option<Who>, 1>,
+    holder: Monitor<Hold, 1>,
     value: UnsafeCell<T>,
 }
 
@@ -29,7 +86,24 @@ impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
-            holder: Monitor::new(None),
+            holder: Monitor::new(Hold {
+                holder: None,
+                ceiling: None,
+                before: None,
+            }),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// An unlocked mutex with a ceiling. The core hears of the urgency only if it is entered before
+    /// the mutex is unlocked. Several such mutexes are unlocked in the reverse order of locking.
+    pub const fn with_ceiling(value: T, ceiling: Ceiling) -> Mutex<T> {
+        Mutex {
+            holder: Monitor::new(Hold {
+                holder: None,
+                ceiling: Some(ceiling),
+                before: None,
+            }),
             value: UnsafeCell::new(value),
         }
     }
@@ -70,35 +144,46 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn lock_by(&self, until: Option<Instant>) -> Result<Guard<'_, T>, WaitError> {
-        let visit = self.holder.visit(until, |holder, desk| match *holder {
+        let visit = self.holder.visit(until, |hold, desk| match hold.holder {
             None => {
-                *holder = Some(desk.me());
+                hold.take(desk);
                 Step::Done(Ok(()))
             }
             Some(me) if me == desk.me() => Step::Done(Err(WaitError::AlreadyHeld)),
             Some(_) => Step::Wait {
                 line: 0,
                 ask: 0,
-                holder: *holder,
+                holder: hold.holder,
             },
         });
         match visit? {
-            // An answer comes with the lock.
-            Visit::Done(Ok(())) | Visit::Answered(_) => Ok(Guard {
-                mutex: self,
-                here: PhantomData,
-            }),
-            Visit::Done(Err(error)) => Err(error),
+            Visit::Done(result) => result?,
+            Visit::Answered(_) => self.arrive(),
         }
+        Ok(Guard {
+            mutex: self,
+            here: PhantomData,
+        })
+    }
+
+    /// An answer came with the lock; the rest of taking it is up to the one that has it.
+    fn arrive(&self) {
+        // It can fail only when the run is over.
+        let _ = self.holder.visit(None, |hold, desk| {
+            hold.take(desk);
+            Step::Done(())
+        });
     }
 
     #[inline]
     fn unlock(&self) {
         // It can fail only when the run is over, and then nobody waits.
-        let _ = self.holder.visit(None, |holder, desk| {
-            let next = desk.most_urgent(0).map(|(who, _)| who);
-            *holder = next;
-            if let Some(who) = next {
+        let _ = self.holder.visit(None, |hold, desk| {
+            if hold.ceiling.is_some() {
+                desk.set_ceiling(hold.before);
+            }
+            hold.holder = desk.most_urgent(0).map(|(who, _)| who);
+            if let Some(who) = hold.holder {
                 desk.hand_over(who, 0);
             }
             Step::Done(())
@@ -131,6 +216,13 @@ pub struct Guard<'a, T> {
 
 // SAFETY: a shared guard gives shared access to the value only.
 unsafe impl<T: Sync> Sync for Guard<'_, T> {}
+
+impl<'a, T> Guard<'a, T> {
+    /// Which mutex it is of.
+    pub(super) fn mutex(&self) -> &'a Mutex<T> {
+        self.mutex
+    }
+}
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;

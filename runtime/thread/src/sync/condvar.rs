@@ -1,0 +1,106 @@
+//! Waiting for something to become true under a mutex.
+
+use punctual_linux::{Monitor, Step};
+use punctual_model::{Instant, Span};
+
+use super::{Guard, WaitError, after, instant};
+
+/// Threads that wait, outside of a mutex, until who changes what it guards tells them.
+///
+/// The most urgent waiter is told first. A thread may be told without reason (another was in
+/// between): look again under the mutex.
+#[derive(Debug, Default)]
+pub struct Condvar {
+    /// How often somebody was told: what happens between unlocking and waiting is not missed.
+    told: Monitor<u64, 1>,
+}
+
+impl Condvar {
+    /// Nobody waits.
+    pub const fn new() -> Condvar {
+        Condvar {
+            told: Monitor::new(0),
+        }
+    }
+
+    /// Unlocks the mutex, waits to be told, and locks it again.
+    ///
+    /// # Errors
+    /// As [`super::Mutex::lock`]; the mutex is not locked then.
+    pub fn wait<'a, T>(&self, guard: Guard<'a, T>) -> Result<Guard<'a, T>, WaitError> {
+        self.wait_by(guard, None).map(|(guard, _)| guard)
+    }
+
+    /// As [`Condvar::wait`], until an instant of the run (nanoseconds) at most; whether it was
+    /// told. The mutex is locked again in either case, however long that takes.
+    ///
+    /// # Errors
+    /// As [`Condvar::wait`].
+    pub fn wait_until<'a, T>(
+        &self,
+        guard: Guard<'a, T>,
+        at: Instant,
+    ) -> Result<(Guard<'a, T>, bool), WaitError> {
+        self.wait_by(guard, instant(at))
+    }
+
+    /// As [`Condvar::wait_until`], for `span` at most.
+    ///
+    /// # Errors
+    /// As [`Condvar::wait`].
+    pub fn wait_within<'a, T>(
+        &self,
+        guard: Guard<'a, T>,
+        span: Span,
+    ) -> Result<(Guard<'a, T>, bool), WaitError> {
+        self.wait_by(guard, after(span))
+    }
+
+    fn wait_by<'a, T>(
+        &self,
+        guard: Guard<'a, T>,
+        until: Option<Instant>,
+    ) -> Result<(Guard<'a, T>, bool), WaitError> {
+        let seen = self.told.look(|told| *told)?;
+        let mutex = guard.mutex();
+        drop(guard);
+        let waited = self.told.visit(until, |told, _| match *told == seen {
+            true => Step::wait(0, 0),
+            false => Step::Done(()),
+        });
+        let told = match waited.map_err(WaitError::from) {
+            Ok(_) => true,
+            Err(WaitError::TimedOut) => false,
+            Err(error) => return Err(error),
+        };
+        Ok((mutex.lock()?, told))
+    }
+
+    /// Tells the most urgent waiter, if there is one.
+    ///
+    /// # Errors
+    /// [`WaitError::OtherCpu`], [`WaitError::NoRun`].
+    pub fn notify_one(&self) -> Result<(), WaitError> {
+        self.tell(1)
+    }
+
+    /// Tells all waiters.
+    ///
+    /// # Errors
+    /// As [`Condvar::notify_one`].
+    pub fn notify_all(&self) -> Result<(), WaitError> {
+        self.tell(usize::MAX)
+    }
+
+    fn tell(&self, most: usize) -> Result<(), WaitError> {
+        self.told.visit(None, |told, desk| {
+            *told = told.wrapping_add(1);
+            let mut left = most;
+            while left > 0 && desk.answer_if(0, |_| Some(0)).is_some() {
+                left -= 1;
+            }
+            Step::Done(())
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Messages from thread to thread, in a line of fixed length.
+
+use core::cell::Cell;
+use core::fmt;
+use std::collections::VecDeque;
+
+use punctual_linux::{Monitor, Step};
+use punctual_model::{Instant, Span};
+
+use super::{WaitError, after, instant};
+
+const CONSUMERS: usize = 0;
+const PRODUCERS: usize = 1;
+
+/// A bounded queue of messages between threads of one CPU, in the order of their sending.
+///
+/// A message that somebody waits for does not go through the line: it is put where the most urgent
+/// waiter wants it, and if that one is more urgent than the sender, the processor goes with it in
+/// the same entry. A queue of no length is a meeting: who sends waits for who receives.
+pub struct Queue<T> {
+    line: Monitor<Line<T>, 2>,
+}
+
+struct Line<T> {
+    /// Never longer than `most`, for which it has room.
+    messages: VecDeque<T>,
+    most: usize,
+}
+
+/// What was not sent, and why.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SendError<T> {
+    /// The message.
+    pub message: T,
+    /// Why it was not sent.
+    pub why: WaitError,
+}
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendError({:?})", self.why)
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not sent: {}", self.why)
+    }
+}
+
+impl<T> std::error::Error for SendError<T> {}
+
+/// Where a waiting thread has its message, or wants it: a cell of its own, alive while it waits.
+type Place<T> = Cell<Option<T>>;
+
+/// What stands for a place in a line of the monitor.
+fn ask_of<T>(place: &Place<T>) -> u64 {
+    core::ptr::from_ref(place).expose_provenance() as u64
+}
+
+/// Puts a message in a place, or takes it out, and leaves what was not put there.
+///
+/// # Safety
+/// `ask` came from [`ask_of`] of a place of this type, whose thread waits on this CPU.
+unsafe fn swap<T>(ask: u64, message: Option<T>) -> Option<T> {
+    let address = usize::try_from(ask).unwrap_or(0);
+    let place = core::ptr::with_exposed_provenance::<Place<T>>(address);
+    // SAFETY: the place is alive while its thread waits (the caller), and one kernel thread carries
+    // the CPU, so that nobody uses it at the same time.
+    unsafe { (*place).replace(message) }
+}
+
+impl<T: Send> Queue<T> {
+    /// A queue for `most` messages, whose memory is taken here and once.
+    pub fn new(most: usize) -> Queue<T> {
+        Queue {
+            line: Monitor::new(Line {
+                messages: VecDeque::with_capacity(most),
+                most,
+            }),
+        }
+    }
+
+    /// Sends a message; waits for room if need be.
+    ///
+    /// # Errors
+    /// [`WaitError::NoRun`], [`WaitError::OtherCpu`], [`WaitError::Over`], with the message.
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.send_by(message, None)
+    }
+
+    /// Sends a message until an instant of the run (nanoseconds) at most.
+    ///
+    /// # Errors
+    /// As [`Queue::send`], and [`WaitError::TimedOut`].
+    pub fn send_until(&self, message: T, at: Instant) -> Result<(), SendError<T>> {
+        self.send_by(message, instant(at))
+    }
+
+    /// Sends a message within `span`.
+    ///
+    /// # Errors
+    /// As [`Queue::send_until`].
+    pub fn send_within(&self, message: T, span: Span) -> Result<(), SendError<T>> {
+        self.send_by(message, after(span))
+    }
+
+    /// Sends a message if there is room.
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] when there is none.
+    pub fn try_send(&self, message: T) -> Result<(), SendError<T>> {
+        self.send_by(message, Some(Instant::ZERO))
+    }
+
+    fn send_by(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
+        let place = Cell::new(Some(message));
+        let visit = self.line.visit(until, |line, desk| {
+            if let Some((who, ask)) = desk.most_urgent(CONSUMERS) {
+                // SAFETY: the place of a consumer that waits in this queue.
+                let _ = unsafe { swap(ask, place.take()) };
+                desk.answer(who, 0);
+            } else if line.messages.len() < line.most {
+                line.messages.extend(place.take());
+            } else {
+                return Step::wait(PRODUCERS, ask_of(&place));
+            }
+            Step::Done(())
+        });
+        match (visit, place.take()) {
+            (Err(why), Some(message)) => Err(SendError {
+                message,
+                why: why.into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Receives a message; waits for one if need be.
+    ///
+    /// # Errors
+    /// [`WaitError::NoRun`], [`WaitError::OtherCpu`], [`WaitError::Over`].
+    pub fn receive(&self) -> Result<T, WaitError> {
+        self.receive_by(None)
+    }
+
+    /// Receives a message until an instant of the run (nanoseconds) at most.
+    ///
+    /// # Errors
+    /// As [`Queue::receive`], and [`WaitError::TimedOut`].
+    pub fn receive_until(&self, at: Instant) -> Result<T, WaitError> {
+        self.receive_by(instant(at))
+    }
+
+    /// Receives a message within `span`.
+    ///
+    /// # Errors
+    /// As [`Queue::receive_until`].
+    pub fn receive_within(&self, span: Span) -> Result<T, WaitError> {
+        self.receive_by(after(span))
+    }
+
+    /// Receives a message if there is one.
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] when there is none.
+    pub fn try_receive(&self) -> Result<T, WaitError> {
+        self.receive_by(Some(Instant::ZERO))
+    }
+
+    fn receive_by(&self, until: Option<Instant>) -> Result<T, WaitError> {
+        let place: Place<T> = Cell::new(None);
+        let visit = self.line.visit(until, |line, desk| {
+            let first = line.messages.pop_front();
+            let producer = desk.most_urgent(PRODUCERS);
+            let sent = producer.and_then(|(who, ask)| {
+                desk.answer(who, 0);
+                // SAFETY: the place of a producer that waits in this queue until this visit ends.
+                unsafe { swap::<T>(ask, None) }
+            });
+            match (first, sent) {
+                (Some(first), sent) => {
+                    place.set(Some(first));
+                    // There is room: the first has just left.
+                    line.messages.extend(sent);
+                }
+                (None, Some(sent)) => place.set(Some(sent)),
+                (None, None) => return Step::wait(CONSUMERS, ask_of(&place)),
+            }
+            Step::Done(())
+        });
+        match (visit, place.take()) {
+            (_, Some(message)) => Ok(message),
+            (Err(why), None) => Err(why.into()),
+            // Nobody is answered without a message.
+            (Ok(_), None) => Err(WaitError::Over),
+        }
+    }
+
+    /// Messages in the line; `None` where that cannot be seen.
+    pub fn len(&self) -> Option<usize> {
+        self.line.look(|line| line.messages.len()).ok()
+    }
+
+    /// Whether there is no message; `None` where that cannot be seen.
+    pub fn is_empty(&self) -> Option<bool> {
+        self.len().map(|length| length == 0)
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
