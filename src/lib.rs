@@ -3,7 +3,8 @@
 //! This crate is where the parts meet: a [`System`] (written by hand or read from a file) is
 //! admitted ([`admit`]), run in virtual time ([`simulate`]) or for real, and what happened comes
 //! back as a [`Log`], from which a report with the promised bound beside every observation is made.
-//! A program that writes its tasks in Rust starts at [`Program`].
+//! A program that writes its tasks in Rust starts at [`Program`]; one that creates threads while it
+//! runs, at [`Runtime`].
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +29,10 @@ pub use punctual_model::{
     WorkSource,
 };
 pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
-pub use punctual_thread::{JobContext, Oracle, Step, Workload, Workloads};
+pub use punctual_thread::{
+    Constraint, Finished, JobContext, NotAdmitted, OnFault, Oracle, Runtime, StartError, Step,
+    Thread, Workload, Workloads, sync, thread,
+};
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};
 pub use replay::replay;
 pub use simulate::{SimOptions, simulate, simulate_unjudged};

@@ -44,8 +44,10 @@ pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, _conte
         // What does not fit is cut off.
         let _ = writeln!(
             line,
-            "punctual: thread '{}' {what} at {address:#x}",
-            light.name()
+            "punctual: thread '{}' {what} at {address:#x} ({} of {} bytes of stack were used)",
+            light.name(),
+            light.stack().high_water(),
+            light.stack().bytes(),
         );
         sys::write_error(&line.text[..line.length]);
     }

@@ -72,7 +72,7 @@ pub use job::{Body, JobInfo};
 pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};
-pub use period::{NoNextJob, at_ns, next_job, this_cpu, this_job, this_name};
+pub use period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
 pub use pool::{OnFault, SpawnError};
 pub use probe::{Gaps, Probe, Status, probe, scan_gaps};
 pub use run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan, run};

@@ -182,6 +182,10 @@ impl Light {
         self.stack.contains(pointer)
     }
 
+    pub(crate) fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
     pub(crate) fn guards(&self, address: u64) -> bool {
         self.stack.guards(address)
     }

@@ -77,6 +77,13 @@ pub fn this_name() -> Option<String> {
     current_light().map(|light| light.name().to_owned())
 }
 
+/// Bytes of the calling light thread's stack that were ever used, and how many there are; `None` on
+/// no light thread. O(what has not been used).
+pub fn stack_used() -> Option<(usize, usize)> {
+    let stack = current_light()?.stack();
+    Some((stack.high_water(), stack.bytes()))
+}
+
 /// The instant `ns` nanoseconds after the start of the run, on the run's own timeline, as the calls
 /// that wait want it; `None` outside of a run. The first tick at or after it.
 pub fn at_ns(ns: u64) -> Option<Instant> {

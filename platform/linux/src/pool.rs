@@ -109,8 +109,10 @@ pub(crate) struct Pooled {
     next: Cell<*const Light>,
     /// Executes the closure in the room and leaves the result there. The thread itself.
     pub(crate) call: Cell<Option<unsafe fn(&Room)>>,
-    /// Drops the result in the room.
+    /// Drops what is in the room: a closure that has not begun, or a result.
     pub(crate) discard: Cell<Option<unsafe fn(&Room)>>,
+    /// Drops a result.
+    pub(crate) discard_result: Cell<Option<unsafe fn(&Room)>>,
     pub(crate) room: Room,
 }
 
@@ -126,6 +128,7 @@ impl Pooled {
             next: Cell::new(core::ptr::null()),
             call: Cell::new(None),
             discard: Cell::new(None),
+            discard_result: Cell::new(None),
             room: Room(UnsafeCell::new([MaybeUninit::uninit(); ROOM])),
         }
     }
@@ -204,15 +207,13 @@ pub enum SpawnError {
     Refused(punctual_kern::Refusal),
 }
 
-/// Creates a thread in the name of the running one, whose closure is put into the room by `put`,
-/// and taken out by `undo` if the core refuses.
+/// Creates a thread in the name of the running one, whose closure is put into the room by `put`.
 /// Gate: open before and after. O(log n).
 pub(crate) fn create(
     light: &Light,
     name: &str,
     mut constraint: Constraint,
     put: impl FnOnce(&Pooled),
-    undo: impl FnOnce(&Pooled),
 ) -> Result<(*const Light, u64), SpawnError> {
     // SAFETY: the host outlives its threads; only its cells and atomics are used.
     let host = unsafe { &*light.host() };
@@ -246,7 +247,7 @@ pub(crate) fn create(
     let Some(reason) = reason.filter(|_| refused) else {
         return Ok((child, birth));
     };
-    undo(pooled);
+    discard(pooled);
     host.gate.close();
     host.pool.newborn.set(core::ptr::null());
     host.pool.put(child);
@@ -263,6 +264,7 @@ pub(crate) fn serve(light: &Light) {
         light.phase.set(Phase::Inside);
         open_gate(host);
         let call = pooled.call.take();
+        pooled.discard.set(None);
         let result = catch_unwind(AssertUnwindSafe(|| {
             if let Some(call) = call {
                 // SAFETY: the room holds the closure that this function was made for.
@@ -270,7 +272,10 @@ pub(crate) fn serve(light: &Light) {
             }
         }));
         let stage = match result {
-            Ok(()) => Stage::Returned,
+            Ok(()) => {
+                pooled.discard.set(pooled.discard_result.get());
+                Stage::Returned
+            }
             Err(payload) if payload.is::<StopJob>() => Stage::Cancelled,
             Err(payload) => {
                 light.note_panic(describe(payload.as_ref()));
@@ -299,10 +304,10 @@ pub(crate) fn serve(light: &Light) {
     }
 }
 
-/// Drops a result that nobody wants, which may panic like any code of a program.
+/// Drops what nobody wants, which may panic like any code of a program.
 pub(crate) fn discard(pooled: &Pooled) {
     if let Some(discard) = pooled.discard.take() {
-        // SAFETY: the room holds a result, and whoever calls this has the record to itself.
+        // SAFETY: the room holds what this drops; whoever calls has the record to itself.
         let drop = AssertUnwindSafe(|| unsafe { discard(&pooled.room) });
         let _ = catch_unwind(drop);
     }

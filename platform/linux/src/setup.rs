@@ -132,10 +132,8 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
         if light.phase.get() != Phase::Finished {
             Box::leak(light);
         } else if light.pooled.stage.get() != Stage::Planned {
-            // What it said has been kept; a result that nobody took is dropped here.
-            if light.pooled.stage.get() == Stage::Returned {
-                discard(&light.pooled);
-            }
+            // What it said has been kept; what nobody began or took is dropped here.
+            discard(&light.pooled);
         } else if let Some(message) = light.take_panic() {
             let (thread, name) = (light.id(), light.name().to_owned());
             panics.push(Panic {

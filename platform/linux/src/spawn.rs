@@ -90,15 +90,14 @@ where
     let put = |pooled: &Pooled| {
         pooled.on_fault.set(on_fault);
         pooled.call.set(Some(call::<T, F>));
-        pooled.discard.set(Some(drop_in_room::<T>));
+        pooled.discard.set(Some(drop_in_room::<F>));
+        pooled.discard_result.set(Some(drop_in_room::<T>));
         if let Some(body) = body.take() {
             // SAFETY: the record has just been taken off the free list: its room is empty.
             unsafe { pooled.room.put(body) };
         }
     };
-    // SAFETY: the closure that was put in, of a thread that will not run.
-    let undo = |pooled: &Pooled| drop(unsafe { pooled.room.take::<F>() });
-    let created = create(light, name, constraint, put, undo);
+    let created = create(light, name, constraint, put);
     let (light, birth) = created?;
     Ok(Child {
         light,
@@ -153,6 +152,14 @@ impl<T> Child<T> {
         let who = Who::of(light);
         open_gate(me.host());
         Some(who)
+    }
+
+    /// Bytes of its stack that were ever used, by it or by threads before it in its place of the
+    /// pool, and how many there are; `None` as for [`Child::id`].
+    pub fn stack_used(&self) -> Option<(usize, usize)> {
+        let (me, light) = self.enter()?;
+        open_gate(me.host());
+        Some((light.stack().high_water(), light.stack().bytes()))
     }
 
     /// Whether it has ended. False where that cannot be seen.

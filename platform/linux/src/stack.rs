@@ -52,6 +52,22 @@ impl Stack {
         (begin..=self.top().addr() as u64).contains(&pointer)
     }
 
+    /// Usable bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes - GUARD
+    }
+
+    /// How many of them have ever been written to, as far as can be told: a stack is zero at first.
+    /// O(what has not been used).
+    pub(crate) fn high_water(&self) -> usize {
+        let base = self.area.wrapping_add(GUARD).cast::<u64>();
+        let words = self.bytes() / size_of::<u64>();
+        // SAFETY: inside the open part; volatile, because its thread may be writing above.
+        let is_clean = |&at: &usize| unsafe { base.add(at).read_volatile() } == 0;
+        let clean = (0..words).take_while(is_clean).count();
+        self.bytes() - clean * size_of::<u64>()
+    }
+
     /// Whether `address` lies in the guard below the stack.
     pub(crate) fn guards(&self, address: u64) -> bool {
         let begin = self.area.addr() as u64;
@@ -105,5 +121,16 @@ mod tests {
         assert!(stack.guards(base - 1));
         assert!(!stack.guards(base));
         assert!(stack.top().addr() as u64 - base >= 64 * 1024);
+    }
+
+    #[test]
+    fn the_high_water_mark_is_the_deepest_byte_that_was_written() {
+        let stack = Stack::try_new(64 * 1024).expect("memory for a stack");
+        assert_eq!(stack.high_water(), 0);
+        let deep = stack.top().wrapping_sub(4_096);
+        // SAFETY: inside the open part, which nobody else knows.
+        unsafe { deep.write(1) };
+        assert_eq!(stack.high_water(), 4_096);
+        assert!(stack.bytes() >= 64 * 1024);
     }
 }

@@ -239,6 +239,8 @@ fn what_a_thread_leaves_when_nobody_joins_it_is_dropped() {
         let one = Arc::clone(&kept);
         let held = spawn("held to the end", free(9), move || one);
         std::mem::forget(held);
+        let one = Arc::clone(&kept);
+        drop(spawn("never begun", free(1), move || one));
     });
     assert_eq!(outcome.cpus[0].abandoned, 0);
     assert_eq!(Arc::strong_count(&counted), 1);

@@ -202,6 +202,12 @@ impl<T> Thread<T> {
         self.child.is_finished()
     }
 
+    /// Bytes of its stack that were ever used, by it or by threads before it in its place of the
+    /// pool, and how many there are; `None` on another CPU.
+    pub fn stack_used(&self) -> Option<(usize, usize)> {
+        self.child.stack_used()
+    }
+
     /// Has it end at its next scheduling point, by unwinding: what it holds is unlocked, what it
     /// has is dropped. `false` when it has ended.
     pub fn cancel(&self) -> bool {
@@ -276,6 +282,12 @@ pub fn current_name() -> Option<String> {
 /// Nanoseconds since the start of the run; `None` outside of a run.
 pub fn now() -> Option<Instant> {
     job::now_ns().map(Instant::from_ns)
+}
+
+/// Bytes of the calling thread's stack that were ever used, and how many there are; `None` on no
+/// thread of a run.
+pub fn stack_used() -> Option<(usize, usize)> {
+    punctual_linux::stack_used()
 }
 
 /// Lets others of the same urgency go first.

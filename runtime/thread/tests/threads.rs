@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{FIXED, alone, done, fly, free, ms, runtime, us};
 use punctual_model::PolicyKind;
+use punctual_thread::sync::Semaphore;
 use punctual_thread::thread::{self, JoinError, SpawnError};
 use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError};
 
@@ -167,4 +170,42 @@ fn a_first_thread_that_panics_is_named() {
     };
     let said: Vec<_> = panics.iter().map(|p| (&*p.name, &*p.message)).collect();
     assert_eq!(said, [("first", "at once")]);
+}
+
+#[test]
+fn ten_thousand_threads_live_on_one_cpu() {
+    // Without optimization the core checks all threads at every entry: fewer will do there.
+    const MANY: usize = if cfg!(debug_assertions) {
+        1_000
+    } else {
+        10_000
+    };
+    let runtime = runtime(FIXED).threads(MANY).stack_bytes(16 * 1024);
+    let (sum, used) = fly(runtime, || {
+        let all = Arc::new(Semaphore::new(0));
+        let children: Vec<_> = (0..MANY)
+            .map(|n| {
+                let all = Arc::clone(&all);
+                let body = move || all.acquire().map_or(0, |()| n);
+                thread::spawn("one of many", free(60), body).expect("a thread")
+            })
+            .collect();
+        let full = thread::spawn("one too many", free(60), || ()).err();
+        assert_eq!(full, Some(SpawnError::PoolIsEmpty));
+        let used = children.iter().filter_map(|child| child.stack_used());
+        let used = used
+            .map(|(used, of)| (used > 0 && used < of / 2) as usize)
+            .sum::<usize>();
+        for _ in 0..MANY {
+            all.release().expect("in a run");
+        }
+        let sum: usize = children
+            .into_iter()
+            .map(|child| child.join().expect("no panic"))
+            .sum();
+        (sum, used)
+    })
+    .result;
+    assert_eq!(sum, MANY * (MANY - 1) / 2);
+    assert_eq!(used, MANY, "a small stack is enough");
 }
