@@ -19,7 +19,7 @@ mod batch;
 mod call;
 mod thread;
 
-pub use thread::Place;
+pub use thread::{Place, on};
 
 /// Nanoseconds per unit, one sample per batch; or why it cannot be measured here.
 pub type Samples = Result<Vec<f64>, String>;

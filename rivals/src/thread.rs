@@ -36,8 +36,11 @@ pub(crate) fn start<T: Send + 'static>(
     started.map_err(|error| error.to_string())
 }
 
-/// Runs `work` on a thread of its own on the first CPU.
-pub(crate) fn on<T: Send + 'static>(
+/// Runs `work` on a thread of its own on the first CPU of the place, in its class.
+///
+/// # Errors
+/// Those of `work`, and when no thread can be started.
+pub fn on<T: Send + 'static>(
     place: Place,
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

@@ -58,8 +58,8 @@ struct Attributes {
 const DEADLINE: u32 = 6;
 
 /// A thread under SCHED_DEADLINE that gives up the rest of its budget in each millisecond: by how
-/// much the distance of two wake-ups exceeds the period, since the kernel does not tell when the
-/// period began.
+/// much the distance of two wake-ups differs from the period, since the kernel does not tell when
+/// the period began.
 ///
 /// # Errors
 /// When the kernel refuses: to ordinary users, or to threads that are pinned.
@@ -87,9 +87,9 @@ pub fn deadline(place: Place) -> Samples {
         singles(|| {
             std::thread::yield_now();
             let at = now()?;
-            let above = (at - last - PERIOD_NS).max(0);
+            let off = (at - last - PERIOD_NS).abs();
             last = at;
-            Ok(above as f64)
+            Ok(off as f64)
         })
     });
     crate::thread::finish(anywhere)?

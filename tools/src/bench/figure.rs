@@ -58,6 +58,24 @@ impl Unit {
     }
 }
 
+/// Samples in cycles of the time-stamp counter as samples in nanoseconds.
+///
+/// # Errors
+/// Where the rate of the counter is not known.
+pub(crate) fn of_cycles(samples: Vec<f64>) -> Result<Measured, String> {
+    let rate = clock_rate();
+    if rate.source != ClockSource::TimeStampCounter {
+        return Err("the rate of the time-stamp counter is not known here".into());
+    }
+    let ns = 1e9 / rate.frequency.hertz() as f64;
+    Ok(Measured::from(
+        samples
+            .into_iter()
+            .map(|cycles| cycles * ns)
+            .collect::<Vec<f64>>(),
+    ))
+}
+
 /// Samples in nanoseconds, and what must be said with them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Measured {
@@ -66,6 +84,8 @@ pub(crate) struct Measured {
     pub(crate) missing_ns: Option<u64>,
     /// What was lost, and what else limits the figure.
     pub(crate) notes: Vec<String>,
+    /// How many observations are behind the samples, if it is not their number.
+    pub(crate) observations: Option<usize>,
 }
 
 impl From<Vec<f64>> for Measured {
@@ -88,6 +108,17 @@ impl Bench {
             unit: Unit::Ns,
             ours: Box::new(|| ours().map(Measured::from)),
             rivals: Vec::new(),
+        }
+    }
+
+    /// The same, with what must be said about it.
+    pub(crate) fn with_notes(
+        name: impl Into<String>,
+        ours: impl FnOnce() -> Result<Measured, String> + 'static,
+    ) -> Bench {
+        Bench {
+            unit: Unit::Ns,
+            ..Bench::in_cycles(name, ours)
         }
     }
 
@@ -146,7 +177,7 @@ impl Bench {
             p50,
             p99,
             max,
-            n,
+            n: measured.observations.unwrap_or(n),
             missing_ns: measured.missing_ns,
             notes: measured.notes,
             rivals,

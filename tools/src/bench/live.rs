@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::{Constraint, Plan};
-use punctual_linux::{Body, CpuPlan, Mode, RunOptions, ThreadPlan, clock_rate, run};
+use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock_rate, run};
 use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, ThreadId};
 use punctual_policy::AnyHierarchy;
 use punctual_rivals::Place;
@@ -54,6 +54,8 @@ pub(super) struct Live {
     pub(super) pool: usize,
     /// Room for the records of a CPU.
     pub(super) record_bytes: usize,
+    /// Give slices back to the kernel's fair server, as any longer run does.
+    pub(super) give_back: bool,
 }
 
 /// What a body measures, and how it ends the run.
@@ -121,6 +123,12 @@ pub(super) fn constraint(task: &Task) -> Constraint {
 impl Live {
     /// Runs until a body ends it, and gives what was kept in `notebook`.
     pub(super) fn run(self, notebook: &Notebook) -> Result<Measured, String> {
+        let (_, outcome) = self.fly(notebook, MOST_NS)?;
+        notebook.measured(&outcome)
+    }
+
+    /// Runs until a body ends it, or releases of so long are over.
+    pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Plan, Flown), String> {
         let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
         let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
         let cpu = |index: u16| Cpu {
@@ -134,6 +142,7 @@ impl Live {
             ..System::default()
         };
         let mut plan = Plan::new(&system, clock_rate().frequency);
+        plan.set_duration(&system, Span::from_ns(for_ns));
         let mut hosts = allowed()?;
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
@@ -166,11 +175,26 @@ impl Live {
             stop: Arc::clone(&notebook.stop),
             stack_bytes: STACK,
             pool: self.pool,
-            duration_ns: Some(MOST_NS),
+            duration_ns: Some(for_ns),
+            give_back: self.give_back,
             ..RunOptions::default()
         };
         let outcome = run(cpus, &options).map_err(|error| error.to_string())?;
-        notebook.measured(&outcome)
+        Ok((plan, outcome))
+    }
+}
+
+/// What a run leaves behind.
+pub(super) type Flown = Outcome<Recorder>;
+
+/// What the machine refused.
+pub(super) fn losses(outcome: &Flown) -> Vec<String> {
+    match outcome.mode {
+        Mode::RealTime => Vec::new(),
+        Mode::BestEffort => {
+            let lost = outcome.lost.iter();
+            lost.map(|l| format!("{}: {}", l.what, l.detail)).collect()
+        }
     }
 }
 
@@ -178,7 +202,7 @@ impl Live {
 const MOST_NS: u64 = 20_000_000_000;
 
 impl Notebook {
-    fn measured(&self, outcome: &punctual_linux::Outcome<Recorder>) -> Result<Measured, String> {
+    fn measured(&self, outcome: &Flown) -> Result<Measured, String> {
         let failure = self.failure.lock();
         if let Some(why) = failure.unwrap_or_else(PoisonError::into_inner).take() {
             return Err(why);
@@ -186,15 +210,7 @@ impl Notebook {
         if let Some(panic) = outcome.panics.first() {
             return Err(format!("{} panicked: {}", panic.name, panic.message));
         }
-        let mut notes: Vec<String> = Vec::new();
-        if outcome.mode == Mode::BestEffort {
-            notes.extend(
-                outcome
-                    .lost
-                    .iter()
-                    .map(|l| format!("{}: {}", l.what, l.detail)),
-            );
-        }
+        let mut notes = losses(outcome);
         if outcome
             .cpus
             .iter()
@@ -208,6 +224,7 @@ impl Notebook {
             samples: std::mem::take(&mut samples.unwrap_or_else(PoisonError::into_inner)),
             missing_ns: Some(missing.sum()),
             notes,
+            observations: None,
         })
     }
 }

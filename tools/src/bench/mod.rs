@@ -4,6 +4,8 @@
 //! them. Samples are means of batches, so that reading the clock does not show.
 
 mod analysis;
+mod direct;
+mod edge;
 mod figure;
 mod kern;
 mod live;
@@ -85,8 +87,10 @@ fn all() -> Vec<Bench> {
         kern::benches(),
         sim::benches(),
         analysis::benches(),
+        direct::benches(),
         switching::benches(),
         preempting::benches(),
+        edge::benches(),
     ];
     parts.into_iter().flatten().collect()
 }

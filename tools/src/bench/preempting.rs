@@ -34,7 +34,7 @@ pub(super) fn benches() -> Vec<Bench> {
         Bench::in_cycles("timer.latency", timer_latency)
             .against("clock_nanosleep, SCHED_FIFO", rival(timers::nanosleep))
             .against(
-                "SCHED_DEADLINE, distance above its period",
+                "SCHED_DEADLINE, distance off its period",
                 rival(timers::deadline),
             ),
         Bench::in_cycles("wake.cross_cpu", wake_cross_cpu)
@@ -65,6 +65,7 @@ fn preempt_resume() -> Result<Measured, String> {
         ],
         pool: 0,
         record_bytes: RECORD_BYTES,
+        give_back: true,
     };
     live.run(&notebook)
 }
@@ -101,6 +102,7 @@ fn timer_latency() -> Result<Measured, String> {
         ],
         pool: 0,
         record_bytes: RECORD_BYTES,
+        give_back: true,
     };
     live.run(&notebook)
 }
@@ -130,6 +132,7 @@ fn wake_cross_cpu() -> Result<Measured, String> {
         tasks: vec![(delayed("first", RELEASES), first), (successor, second)],
         pool: 0,
         record_bytes: RECORD_BYTES,
+        give_back: true,
     };
     live.run(&notebook)
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use punctual_linux::{Body, block, spawn};
 use punctual_model::PolicyKind;
 use punctual_rivals::{Samples, contexts, kernel, locks};
+use punctual_thread::sync::Mutex;
 
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless, place};
@@ -49,6 +50,11 @@ pub(super) fn benches() -> Vec<Bench> {
     all.push(
         Bench::in_cycles("thread.create_join", create_join)
             .against("pthread", rival(kernel::create_join)),
+    );
+    all.push(
+        Bench::in_cycles("mutex.uncontended", uncontended)
+            .against("pthread mutex", rival(locks::pthread_mutex))
+            .against("pthread mutex, inheriting", rival(locks::inheriting_mutex)),
     );
     all.push(
         Bench::in_cycles("lock.scheduler", || {
@@ -120,6 +126,7 @@ fn switches(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
         tasks,
         pool: 1,
         record_bytes: (SAMPLES + 1) * 2 * ROUNDS as usize * BYTES_PER_ENTRY + (1 << 20),
+        give_back: true,
     };
     live.run(&notebook)
 }
@@ -153,6 +160,43 @@ fn create_join() -> Result<Measured, String> {
         tasks: vec![(endless("measuring", 1, 1), measuring)],
         pool: 4,
         record_bytes: (SAMPLES + 1) * THREADS as usize * 8 * BYTES_PER_ENTRY + (1 << 20),
+        give_back: true,
+    };
+    live.run(&notebook)
+}
+
+/// A mutex that lends urgency, locked and unlocked by the only thread that wants it.
+fn uncontended() -> Result<Measured, String> {
+    const PAIRS: u32 = 500;
+    let notebook = Notebook::default();
+    let kept = notebook.clone();
+    let measuring: Body = Box::new(move |_| {
+        let mutex = Mutex::new(0_u32);
+        for sample in 0..=SAMPLES {
+            let mut refused = 0;
+            let ns = time(PAIRS, || {
+                for _ in 0..PAIRS {
+                    match mutex.lock() {
+                        Ok(mut count) => *count = count.wrapping_add(1),
+                        Err(_) => refused += 1,
+                    }
+                }
+            });
+            if refused > 0 {
+                return kept.fail("the mutex refused to be locked");
+            }
+            if sample > 0 {
+                kept.push(ns);
+            }
+        }
+        kept.end();
+    });
+    let live = Live {
+        policy: PolicyKind::FixedPriority { preemptive: true },
+        tasks: vec![(endless("measuring", 1, 1), measuring)],
+        pool: 0,
+        record_bytes: 16 << 20,
+        give_back: true,
     };
     live.run(&notebook)
 }

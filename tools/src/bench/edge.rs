@@ -1,0 +1,193 @@
+//! The smallest period: how often a job of half a period can come without being late by our fault.
+//!
+//! The rest of the time belongs to a thread that never gives way by itself: it is interrupted by
+//! the timer's signal, or asks at checkpoints all the time. A job that missing time made late does
+//! not count; how much was missing is said. No slices are given back, which would be longer than
+//! most of these periods, so the kernel may take what it calls fair; that is missing time, too.
+
+use punctual_kern::Plan;
+use punctual_linux::job::{burn_ns, yield_now};
+use punctual_linux::{Body, Mode as LiveMode};
+use punctual_model::{Instant, PolicyKind, Span};
+use punctual_trace::{Counters, CpuLog, Header, Log, Mode, RunReport, TaskInfo, TaskReport};
+
+use super::figure::{Bench, Measured};
+use super::live::{Flown, Live, Notebook, endless, losses, periodic};
+
+/// Periods that are tried, in microseconds, until one is kept by all of its jobs.
+const PERIODS: &[u64] = if cfg!(debug_assertions) {
+    &[5_000, 20_000]
+} else {
+    &[
+        10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
+    ]
+};
+
+/// Jobs of one period that is tried, if they fit into its time.
+const JOBS: u64 = 100_000;
+
+/// The longest that one period is tried, in nanoseconds.
+const AT_MOST_NS: u64 = if cfg!(debug_assertions) {
+    100_000_000
+} else {
+    2_000_000_000
+};
+
+pub(super) fn benches() -> Vec<Bench> {
+    vec![
+        Bench::with_notes("period.edge.signal", || edge(false)),
+        Bench::with_notes("period.edge.checkpoint", || edge(true)),
+    ]
+}
+
+/// The smallest periods that half of the jobs, 99 of 100, and all of them keep.
+fn edge(asks: bool) -> Result<Measured, String> {
+    let mut smallest = [None; 3];
+    let mut measured = Measured::default();
+    let mut missing_ns = 0;
+    for &us in PERIODS {
+        let tried = Tried::new(Span::from_us(us), asks)?;
+        missing_ns += tried.missing_ns;
+        if measured.notes.is_empty() {
+            measured.notes.extend(tried.lost.iter().cloned());
+        }
+        measured.notes.push(tried.to_string());
+        let kept = [
+            tried.late * 2 <= tried.jobs,
+            tried.late * 100 <= tried.jobs,
+            tried.late == 0,
+        ];
+        for (smallest, kept) in smallest.iter_mut().zip(kept) {
+            if kept && tried.jobs > 0 {
+                let _ = smallest.get_or_insert(us as f64 * 1_000.0);
+            }
+        }
+        if let [Some(half), Some(most), Some(all)] = smallest {
+            // As many samples as make these the quantiles.
+            measured.samples.resize(50, half);
+            measured.samples.resize(99, most);
+            measured.samples.push(all);
+            measured.observations = usize::try_from(tried.jobs).ok();
+            measured.missing_ns = Some(missing_ns);
+            return Ok(measured);
+        }
+    }
+    Err(format!("no period is kept: {}", measured.notes.join("; ")))
+}
+
+/// What became of one period.
+struct Tried {
+    period: Span,
+    /// Releases.
+    jobs: u64,
+    /// Late by our fault, or not released.
+    late: u64,
+    /// Late because time was missing.
+    excused: u64,
+    missing_ns: u64,
+    lost: Vec<String>,
+}
+
+impl std::fmt::Display for Tried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let period = punctual_model::readable(self.period.as_ns());
+        write!(f, "{period}: {} of {} jobs late", self.late, self.jobs)?;
+        match self.excused {
+            0 => Ok(()),
+            excused => write!(f, ", {excused} more by missing time"),
+        }
+    }
+}
+
+impl Tried {
+    fn new(period: Span, asks: bool) -> Result<Tried, String> {
+        let for_ns = (period.as_ns() * JOBS).min(AT_MOST_NS);
+        let notebook = Notebook::default();
+        let half = period.as_ns() / 2;
+        let edge: Body = Box::new(move |_| burn_ns(half));
+        let origin = std::time::Instant::now();
+        let over = notebook.clone();
+        let busy: Body = Box::new(move |_| {
+            // Half a second for the start of the run; it is stopped when its releases are over.
+            while !over.is_over() && origin.elapsed().as_nanos() < u128::from(for_ns) + 500_000_000
+            {
+                for _ in 0..20 {
+                    std::hint::spin_loop();
+                }
+                if asks {
+                    yield_now();
+                }
+            }
+        });
+        let mut task = periodic("edge", period, period, 2);
+        task.phase = Span::from_ms(2);
+        let live = Live {
+            policy: PolicyKind::FixedPriority { preemptive: true },
+            tasks: vec![(task, edge), (endless("busy", 1, 0), busy)],
+            pool: 0,
+            record_bytes: 1 << 28,
+            give_back: false,
+        };
+        let (plan, outcome) = live.fly(&notebook, for_ns)?;
+        let (lost, real_time) = (losses(&outcome), outcome.mode == LiveMode::RealTime);
+        let report = RunReport::new(&log(plan, outcome, real_time, for_ns));
+        let task: &TaskReport = report.tasks.first().ok_or("the run has no report")?;
+        if report.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some()) {
+            return Err("the recorder was full".into());
+        }
+        Ok(Tried {
+            period,
+            jobs: task.jobs + task.skipped + task.lost,
+            late: task.misses - task.excused + task.skipped + task.lost,
+            excused: task.excused,
+            missing_ns: report.cpus.iter().map(|cpu| cpu.missing_time_ns).sum(),
+            lost,
+        })
+    }
+}
+
+/// The log of a run, for its report.
+fn log(plan: Plan, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
+    let mut end = Instant::ZERO;
+    let mut cpus = Vec::new();
+    for cpu in outcome.cpus {
+        end = end.max(cpu.sink.last_entry());
+        let (records, lost_from) = cpu.sink.finish();
+        cpus.push(CpuLog {
+            name: "bench0".into(),
+            host: None,
+            counters: Counters::default(),
+            lost_from,
+            records,
+        });
+    }
+    let task = |name: &str| TaskInfo {
+        name: name.into(),
+        ..TaskInfo::default()
+    };
+    Log {
+        header: Header {
+            platform: "linux".into(),
+            mode: if real_time {
+                Mode::RealTime
+            } else {
+                Mode::BestEffort
+            },
+            lost: Vec::new(),
+            tool: String::new(),
+            source: String::new(),
+            machine: Vec::new(),
+            seed: 0,
+            duration: Span::from_ns(for_ns),
+            end,
+            stopped: None,
+            faults: Vec::new(),
+        },
+        plan,
+        tasks: vec![task("edge"), task("busy")],
+        schedulers: Vec::new(),
+        resources: Vec::new(),
+        cpus,
+        oracle: None,
+    }
+}
