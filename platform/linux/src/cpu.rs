@@ -13,6 +13,7 @@ use punctual_kern::{
 };
 use punctual_model::{Instant, Span, ThreadId};
 
+use crate::bell::next_rung;
 use crate::child::Child;
 use crate::host::{Host, Reason, switch_to};
 use crate::light::{Light, NOTHING};
@@ -293,7 +294,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             room -= 1;
         }
         while room > 0
-            && let Some(thread) = next_answered(host)
+            && let Some(thread) = next_rung(host).or_else(|| next_answered(host))
         {
             *decision = self.handle(host, now, Event::Wake(thread));
             room -= 1;
@@ -501,21 +502,6 @@ pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Even
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_to(host, target) };
-}
-
-/// Whether thread `a` goes before `b` on this CPU.
-///
-/// # Safety
-/// As for [`decide`].
-pub(crate) unsafe fn goes_before<H: Hierarchy, S: Sink>(
-    host: *const Host,
-    a: ThreadId,
-    b: ThreadId,
-) -> bool {
-    let cpu = host.cast::<Cpu<H, S>>();
-    // SAFETY: as in `decide`.
-    let core = unsafe { &*(*cpu).core.get() };
-    core.shard.goes_before(a, b)
 }
 
 /// Lets a child see its ready threads; returns who gave up its turn since the last time.

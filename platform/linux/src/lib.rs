@@ -17,14 +17,15 @@
 //! `spawn`, `period`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their
 //! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
 //! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
-//! ([`clock_rate`], `missing`); other CPUs (`post`); what the machine can do ([`probe()`],
-//! [`measure_overheads`]). Every libc call stands in `sys`.
+//! ([`clock_rate`], `missing`); other CPUs (`post`, [`Bell`]); what the machine can do
+//! ([`probe()`], [`measure_overheads`]). Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod action;
 mod attend;
+mod bell;
 pub mod bench;
 mod calls;
 mod carrier;
@@ -66,6 +67,7 @@ mod uring;
 mod wait;
 mod watchdog;
 
+pub use bell::Bell;
 pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use foreign::{ForeignError, foreign_body};
 pub use job::{Body, JobInfo};

@@ -133,6 +133,8 @@ pub enum VisitError {
     TimedOut,
     /// To wait would be to wait for oneself, along a chain of holders.
     Deadlock,
+    /// Somebody else waits for it, and only one may.
+    Taken,
     /// The run is over.
     Over,
 }

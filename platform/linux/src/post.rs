@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use punctual_kern::Message;
 
+use crate::bell::Rung;
 use crate::sys::{self, Tid};
 
 /// Messages that one pair holds; a full ring makes the sender keep its news until its next entry.
@@ -91,6 +92,8 @@ struct Mailbox {
     /// A kick by signal is on its way.
     signalled: AtomicBool,
     carrier: OnceLock<Tid>,
+    /// Bells that others have rung.
+    rung: Rung,
 }
 
 /// Everything that the CPUs of one run share.
@@ -109,6 +112,7 @@ impl Post {
             kicks: AtomicU32::new(0),
             signalled: AtomicBool::new(false),
             carrier: OnceLock::new(),
+            rung: Rung::new(),
         };
         Post {
             boxes: (0..cpus).map(|_| mailbox()).collect(),
@@ -150,7 +154,18 @@ impl Post {
     }
 
     fn has_mail(&self, to: usize) -> bool {
-        (0..self.boxes.len()).any(|from| !self.ring(from, to).is_empty())
+        let has_message = (0..self.boxes.len()).any(|from| !self.ring(from, to).is_empty());
+        has_message || !self.boxes[to].rung.is_empty()
+    }
+
+    /// The bells of a CPU that have been rung.
+    pub(crate) fn rung(&self, cpu: usize) -> &Rung {
+        &self.boxes[cpu].rung
+    }
+
+    /// After the run: what nobody has heard holds on to this post no longer.
+    pub(crate) fn forget_bells(&self) {
+        self.boxes.iter().for_each(|mailbox| mailbox.rung.clear());
     }
 
     /// Has a CPU look at its rings soon.

@@ -247,6 +247,7 @@ where
         // It has sent its outcome, so it is about to end.
         let _ = member.handle.join();
     }
+    shared.post.forget_bells();
     let stopped = options.stop.load(core::sync::atomic::Ordering::Relaxed);
     let ending = match (barked, stopped) {
         (true, _) => Ending::Watchdog,

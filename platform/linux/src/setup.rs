@@ -9,10 +9,11 @@ use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord, dispatch_by_system_call, dispatch_call};
 
+use crate::attend::goes_before;
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
 use crate::child::{self, Child};
 use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, enter, goes_before};
+use crate::cpu::{Core, Cpu, End, GiveBack, enter};
 use crate::host::{Host, Shared, SwitchFn};
 use crate::light::{Light, Phase};
 use crate::local::local;

@@ -18,15 +18,30 @@ use crate::sync::Mutex;
 use crate::thread::{SpawnError, now};
 
 /// How a run starts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Runtime {
     host: u32,
     policy: PolicyKind,
+    beside: Vec<Beside>,
     threads: usize,
     stack_bytes: usize,
     main: Constraint,
     terms: Option<Machine>,
     real_time: bool,
+}
+
+/// Another CPU of a run.
+struct Beside {
+    host: u32,
+    policy: PolicyKind,
+    first: Box<dyn FnOnce() + Send>,
+}
+
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Beside { host, policy, .. } = self;
+        write!(f, "Beside({host}, {policy:?})")
+    }
 }
 
 /// Why there was no run, or nothing came out of it.
@@ -86,6 +101,7 @@ impl Runtime {
         Runtime {
             host,
             policy,
+            beside: Vec::new(),
             threads: 64,
             stack_bytes: 64 * 1024,
             main: Constraint::aperiodic(0),
@@ -94,8 +110,26 @@ impl Runtime {
         }
     }
 
-    /// How many threads there may be at a time beside the first. Their stacks are made before the
-    /// run starts.
+    /// Another CPU beside it, with a first thread of its own that does this. A thread stays on the
+    /// CPU of its creator; a [`crate::sync::Bell`] is heard from the other.
+    #[must_use]
+    pub fn and(
+        mut self,
+        host: u32,
+        policy: PolicyKind,
+        first: impl FnOnce() + Send + 'static,
+    ) -> Runtime {
+        let first = Box::new(first);
+        self.beside.push(Beside {
+            host,
+            policy,
+            first,
+        });
+        self
+    }
+
+    /// How many threads each CPU may have at a time beside its first. Their stacks are made before
+    /// the run starts.
     #[must_use]
     pub fn threads(self, threads: usize) -> Runtime {
         Runtime { threads, ..self }
@@ -111,7 +145,8 @@ impl Runtime {
         }
     }
 
-    /// The constraint of the first thread; background work of the lowest priority unless said.
+    /// The constraint of the first thread of each CPU; background work of the lowest priority
+    /// unless said.
     #[must_use]
     pub fn main(self, main: Constraint) -> Runtime {
         Runtime { main, ..self }
@@ -139,7 +174,7 @@ impl Runtime {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn start<T, F>(self, first: F) -> Result<Finished<T>, StartError>
+    pub fn start<T, F>(mut self, first: F) -> Result<Finished<T>, StartError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -151,23 +186,25 @@ impl Runtime {
                 .map(|overheads: Overheads| overheads.machine())
                 .map_err(StartError::Run)?,
         };
-        let shared = Arc::new(Shared::new(self.policy, terms));
+        let policies = self.beside.iter().map(|beside| beside.policy);
+        let policies: Vec<PolicyKind> = [self.policy].into_iter().chain(policies).collect();
+        let shared = Shared::new(&policies, terms, &self.main).map_err(StartError::NotAdmitted)?;
         let overhead = shared.overhead();
-        let mut admission = Admission::new(self.policy, shared.terms.clone());
-        if self.main.has_guarantee() {
-            let _ = admission
-                .add("first", &self.main, Instant::ZERO)
-                .map_err(StartError::NotAdmitted)?;
-        }
-        let shared = Arc::new(Shared {
-            admission: Mutex::new(admission),
-            ..Shared::new(self.policy, shared.terms.clone())
-        });
         let result = Arc::new(HostMutex::new(None));
         let body = body_of(first, Arc::clone(&result), Arc::clone(&options.stop));
-        let plan = self.plan(body, overhead).map_err(StartError::Config)?;
+        let mut plans = vec![self.plan((self.host, self.policy), body, overhead)?];
+        for beside in core::mem::take(&mut self.beside) {
+            let mut first = Some(beside.first);
+            let body: Body = Box::new(move |_| {
+                if let Some(first) = first.take() {
+                    first();
+                }
+            });
+            plans.push(self.plan((beside.host, beside.policy), body, overhead)?);
+        }
+        let shared = Arc::new(shared);
         let current = Current::set(shared);
-        let outcome = run(vec![plan], &options).map_err(StartError::Run);
+        let outcome = run(plans, &options).map_err(StartError::Run);
         drop(current);
         let outcome = outcome?;
         let result = result.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -190,14 +227,15 @@ impl Runtime {
 
     fn plan(
         &self,
+        (host, policy): (u32, PolicyKind),
         body: Body,
         overhead: Work,
-    ) -> Result<CpuPlan<AnyHierarchy, NoSink>, ConfigError> {
-        let name = self.host.to_string();
+    ) -> Result<CpuPlan<AnyHierarchy, NoSink>, StartError> {
+        let name = host.to_string();
         let cpu = Cpu {
             name: name.clone(),
-            host: Some(self.host),
-            policy: self.policy,
+            host: Some(host),
+            policy,
         };
         let system = System {
             cpus: vec![cpu],
@@ -212,9 +250,11 @@ impl Runtime {
         plan.threads.push((TaskId(0), main));
         plan.homes.push(0);
         Ok(CpuPlan {
-            host: self.host,
+            host,
             name,
-            shard: plan.build(AnyHierarchy::new(&plan))?,
+            shard: plan
+                .build(AnyHierarchy::new(&plan))
+                .map_err(StartError::Config)?,
             sink: NoSink,
             threads: vec![ThreadPlan {
                 id: ThreadId::new(0, 0),
@@ -253,16 +293,26 @@ where
 /// What the threads of a run share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    admission: Mutex<Admission>,
+    /// By CPU: tasks of different CPUs do not meet.
+    admission: Vec<Mutex<Admission>>,
     terms: Machine,
 }
 
 impl Shared {
-    fn new(policy: PolicyKind, terms: Machine) -> Shared {
-        Shared {
-            admission: Mutex::new(Admission::new(policy, terms.clone())),
-            terms,
-        }
+    fn new(
+        policies: &[PolicyKind],
+        terms: Machine,
+        first: &Constraint,
+    ) -> Result<Shared, NotAdmitted> {
+        let of_cpu = |policy: &PolicyKind| {
+            let mut admission = Admission::new(*policy, terms.clone());
+            if first.has_guarantee() {
+                let _ = admission.add("first", first, Instant::ZERO)?;
+            }
+            Ok(Mutex::new(admission))
+        };
+        let admission = policies.iter().map(of_cpu).collect::<Result<_, _>>()?;
+        Ok(Shared { admission, terms })
     }
 
     /// What the scheduler costs on behalf of a job, as the analysis counts it.
@@ -292,12 +342,12 @@ impl Drop for Current {
 }
 
 /// The run that the calling thread belongs to.
-pub(crate) struct Place(Arc<Shared>);
+pub(crate) struct Place(Arc<Shared>, usize);
 
 pub(crate) fn place() -> Option<Place> {
-    let _ = this_cpu()?;
+    let cpu = this_cpu()?;
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    current.clone().map(Place)
+    current.clone().map(|shared| Place(shared, cpu))
 }
 
 impl Place {
@@ -310,7 +360,8 @@ impl Place {
         &self,
         question: impl FnOnce(&mut Admission, Instant) -> Result<R, NotAdmitted>,
     ) -> Result<R, SpawnError> {
-        let mut admission = self.0.admission.lock().map_err(SpawnError::Busy)?;
+        let admission = self.0.admission.get(self.1).ok_or(SpawnError::NoRun)?;
+        let mut admission = admission.lock().map_err(SpawnError::Busy)?;
         let now = now().ok_or(SpawnError::NoRun)?;
         question(&mut admission, now).map_err(SpawnError::NotAdmitted)
     }

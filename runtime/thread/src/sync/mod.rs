@@ -1,12 +1,14 @@
-//! What threads of one CPU wait for: locks, conditions, queues.
+//! What threads wait for: locks, conditions, queues, and bells of other CPUs.
 //!
-//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`].
+//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`], but
+//! for [`Bell::ring`], which is heard on the CPU that made the bell.
 //! With nobody waiting no call enters the scheduler or the system: one kernel thread carries the
 //! CPU, so a few plain instructions with preemption put off are enough. Who waits is served by
 //! urgency, the first come among equals. Every wait has a form that ends at an instant (`_until`)
 //! or after a while (`_within`), and ends when its thread is cancelled.
 
 mod barrier;
+mod bell;
 mod condvar;
 mod flags;
 mod mutex;
@@ -20,6 +22,7 @@ use punctual_linux::{VisitError, at_ns, job};
 use punctual_model::{Instant, Span};
 
 pub use barrier::Barrier;
+pub use bell::Bell;
 pub use condvar::Condvar;
 pub use flags::{Flags, Want};
 pub use mutex::{Ceiling, Guard, Mutex};
@@ -43,6 +46,8 @@ pub enum WaitError {
     AlreadyHeld,
     /// The caller does not hold it.
     NotHeld,
+    /// Somebody else waits for it, and only one may.
+    Taken,
     /// The run is over.
     Over,
 }
@@ -56,6 +61,7 @@ impl fmt::Display for WaitError {
             WaitError::Deadlock => "its holder waits for the caller",
             WaitError::AlreadyHeld => "the caller holds it already",
             WaitError::NotHeld => "the caller does not hold it",
+            WaitError::Taken => "somebody else waits for it already",
             WaitError::Over => "the run is over",
         })
     }
@@ -69,6 +75,7 @@ impl From<VisitError> for WaitError {
             VisitError::OtherCpu => WaitError::OtherCpu,
             VisitError::TimedOut => WaitError::TimedOut,
             VisitError::Deadlock => WaitError::Deadlock,
+            VisitError::Taken => WaitError::Taken,
             VisitError::Over => WaitError::Over,
             _ => WaitError::NoRun,
         }

@@ -9,13 +9,25 @@ use punctual_thread::{Constraint, Finished, Runtime};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The host CPU that tests use: the last one, so that CPU 0 stays free where there are two.
-fn test_cpu() -> u32 {
+/// The host CPUs that tests may use.
+pub fn allowed_cpus() -> Vec<u32> {
     let list = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = list.lines().find(|l| l.starts_with("Cpus_allowed_list:"));
-    let last = line.expect("known since 2.6").rsplit([',', '-', '\t', ' ']);
-    let last = last.into_iter().next().expect("a list has an end");
-    last.trim().parse().expect("a number")
+    let ranges = line
+        .expect("known since 2.6")
+        .split(['\t', ' ', ','])
+        .skip(1);
+    let bounds = |range: &str| -> Option<(u32, u32)> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    let ranges = ranges.filter_map(bounds);
+    ranges.flat_map(|(first, last)| first..=last).collect()
+}
+
+/// The host CPU that tests use: the last one, so that CPU 0 stays free where there are two.
+fn test_cpu() -> u32 {
+    *allowed_cpus().last().expect("one at least")
 }
 
 pub const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };

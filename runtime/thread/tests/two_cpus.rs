@@ -1,0 +1,105 @@
+//! Two CPUs: rings are heard on the other one, and nothing else is shared.
+
+mod common;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use common::{FIXED, allowed_cpus, alone, free, ms, runtime};
+use punctual_thread::sync::{Bell, Semaphore, WaitError};
+use punctual_thread::{Constraint, thread};
+
+/// What one first thread hands to the other before they ring.
+type Handed<T> = Arc<Mutex<Option<T>>>;
+
+fn put<T>(handed: &Handed<T>, value: T) {
+    *handed.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+}
+
+fn get<T: Clone>(handed: &Handed<T>) -> T {
+    loop {
+        let found = handed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        match found {
+            Some(value) => return value,
+            None => thread::sleep(ms(1)),
+        }
+    }
+}
+
+#[test]
+fn rings_from_another_cpu_are_all_heard() {
+    let [.., other, _last] = allowed_cpus()[..] else {
+        println!("skipped: one CPU only");
+        return;
+    };
+    let _alone = alone();
+    let (there, here) = (Handed::default(), Handed::default());
+    let (ours, theirs) = (Arc::clone(&there), Arc::clone(&here));
+    let runtime = runtime(FIXED).and(other, FIXED, move || {
+        let bell = Bell::new().expect("in a run");
+        put(&theirs, bell.clone());
+        let back: Bell = get(&ours);
+        let mut heard = 0;
+        while heard < 500 {
+            heard += bell.wait().expect("its own CPU");
+            back.ring().expect("in a run");
+        }
+    });
+    let finished = runtime.start(move || {
+        let bell = Bell::new().expect("in a run");
+        put(&there, bell.clone());
+        let other: Bell = get(&here);
+        let elsewhere = other.wait().err();
+        let mut back = 0;
+        for n in 0..500 {
+            other.ring().expect("in a run");
+            if n % 3 == 0 {
+                back += bell.wait_within(ms(1)).unwrap_or(0);
+            }
+        }
+        // The last ring has been answered: all were heard.
+        while let Ok(more) = bell.wait_within(ms(500)) {
+            back += more;
+        }
+        (elsewhere, back)
+    });
+    let (elsewhere, back) = finished.expect("a run").result;
+    assert_eq!(elsewhere, Some(WaitError::OtherCpu));
+    assert!((1..=500).contains(&back), "{back} answers");
+}
+
+#[test]
+fn every_cpu_admits_for_itself_and_locks_belong_to_one() {
+    let [.., other, _last] = allowed_cpus()[..] else {
+        println!("skipped: one CPU only");
+        return;
+    };
+    let _alone = alone();
+    let permits = Arc::new(Semaphore::new(1));
+    let (lent, result) = (Arc::clone(&permits), Handed::default());
+    let found = Arc::clone(&result);
+    let most = || Constraint::reservation(ms(10), common::us(9_000));
+    let runtime = runtime(FIXED).and(other, FIXED, move || {
+        let mine = thread::spawn("most", most(), thread::block).is_ok();
+        while lent.try_acquire().is_ok() {
+            thread::sleep(ms(1));
+        }
+        put(&found, (mine, lent.acquire().err()));
+    });
+    let finished = runtime.start(move || {
+        let held = permits.acquire();
+        let mine = thread::spawn("most", most(), thread::block).is_ok();
+        let more = thread::spawn("more", most(), thread::block).is_ok();
+        let child = thread::spawn("child", free(60), || 1).map(thread::Thread::join);
+        (held, (mine, more), get(&result), child)
+    });
+    let (held, own, theirs, child) = finished.expect("a run").result;
+    assert!(theirs.0, "each CPU has room for one");
+    assert_eq!(own, (true, false));
+    assert_eq!(child, Ok(Ok(1)));
+    // Whoever comes first has it.
+    let other = Some(WaitError::OtherCpu);
+    assert!((held, theirs.1) == (Ok(()), other) || held.err() == other);
+}
