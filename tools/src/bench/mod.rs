@@ -10,6 +10,7 @@ mod figure;
 mod kern;
 mod live;
 mod preempting;
+mod sharing;
 mod sim;
 mod switching;
 
@@ -89,6 +90,7 @@ fn all() -> Vec<Bench> {
         analysis::benches(),
         direct::benches(),
         switching::benches(),
+        sharing::benches(),
         preempting::benches(),
         edge::benches(),
     ];
