@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use punctual_kern::{CpuPlan, Event};
-use punctual_linux::{Body, foreign_body, job};
+use punctual_linux::{Body, Program, RunOptions, foreign_body, job, start_program};
 use punctual_model::{Task, TaskId, Work, WorkSource};
 use punctual_thread::{JobContext, Workloads};
 
@@ -13,12 +13,16 @@ use crate::Error;
 /// they are to stop.
 const PIECE_NS: u64 = 1_000_000;
 
-/// The body of one task on the CPU of this plan.
+/// Programs that run in place of threads, by the tasks whose work they are.
+pub(crate) type Programs = Vec<(TaskId, Program)>;
+
+/// The body of one task on the CPU of this plan, which is the host's CPU `host`.
 pub(crate) fn body_of(
     (id, task): (TaskId, &Task),
-    plan: &CpuPlan,
+    (plan, host): (&CpuPlan, u32),
     base: &Path,
     workloads: &mut Workloads,
+    programs: &mut Programs,
 ) -> Result<Body, Error> {
     match &task.work {
         Some(WorkSource::Function(name)) => {
@@ -33,6 +37,13 @@ pub(crate) fn body_of(
         Some(WorkSource::Call { symbol, library }) => {
             let body = foreign_body(&base.join(library), symbol);
             body.map_err(|error| Error::Foreign { task: id, error })
+        }
+        Some(WorkSource::Command(words)) => {
+            let priority = RunOptions::default().priority;
+            let (body, program) = start_program(words, base, host, priority)
+                .map_err(|error| Error::Program { task: id, error })?;
+            programs.push((id, program));
+            Ok(body)
         }
         Some(WorkSource::Burn(_)) | None => Ok(match punctual_sim::script(id, task, plan) {
             Some(steps) => burner(steps),

@@ -33,6 +33,13 @@ pub enum Error {
         /// What went wrong.
         error: punctual_linux::ForeignError,
     },
+    /// A program could not be started (mend the file, or install it).
+    Program {
+        /// The task whose work it is.
+        task: TaskId,
+        /// What went wrong.
+        error: punctual_linux::ProgramError,
+    },
     /// The core refused the plan.
     Config(punctual_kern::ConfigError),
     /// The machine refused something that a run cannot do without.
@@ -77,6 +84,7 @@ impl fmt::Display for Error {
                 "CPU `{name}` has no host CPU: add `host = 0` to [cpu.{name}], or simulate"
             ),
             Error::Foreign { error, .. } => write!(f, "{error}"),
+            Error::Program { error, .. } => write!(f, "{error}"),
             Error::Config(error) => write!(f, "{error}"),
             Error::Run(error) => write!(f, "{error}"),
             Error::OutOfMemory { bytes } => {

@@ -17,7 +17,7 @@ use punctual_thread::Workloads;
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
-use crate::bodies::body_of;
+use crate::bodies::{Programs, body_of};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, admit};
 
@@ -117,7 +117,10 @@ pub fn run(
     assembly.header.duration = duration;
     assembly.bounds(&admitted.file, Some(&admitted.machine));
 
-    let cpus = platform_plans(system, &plan, options, workloads, duration, seed)?;
+    // Whatever happens from here on, they are ended when this goes out of scope.
+    let mut programs = Programs::new();
+    let times = (duration, seed);
+    let cpus = platform_plans(system, &plan, options, workloads, times, &mut programs)?;
     let platform = PlatformOptions {
         duration_ns: Some(duration.as_ns()),
         grace_ns: longest_deadline(system).as_ns(),
@@ -127,7 +130,14 @@ pub fn run(
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
-    Ok(log_of(assembly, outcome, &hosts(system)?, workloads))
+    let mut log = log_of(assembly, outcome, &hosts(system)?, workloads);
+    let ends = programs.iter_mut().filter_map(|(id, program)| {
+        let how = program.ended()?;
+        let name = &system.tasks[id.index()].name;
+        Some(format!("the program of `{name}` ended by itself: {how}"))
+    });
+    log.header.lost.extend(ends);
+    Ok(log)
 }
 
 /// The host CPU of each CPU.
@@ -195,8 +205,8 @@ fn platform_plans(
     plan: &Plan,
     options: &LiveOptions,
     workloads: &mut Workloads,
-    duration: Span,
-    seed: u64,
+    (duration, seed): (Span, u64),
+    programs: &mut Programs,
 ) -> Result<Vec<LinuxPlan>, Error> {
     let frequency = plan.frequency;
     let hosts = hosts(system)?;
@@ -205,7 +215,8 @@ fn platform_plans(
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
-            let body = body_of((*id, task), cpu, &options.base, workloads)?;
+            let work = (*id, task);
+            let body = body_of(work, (cpu, host), &options.base, workloads, programs)?;
             threads.push(ThreadPlan {
                 id: ThreadId::new(index, 0),
                 name: task.name.clone(),

@@ -140,6 +140,9 @@ pub enum WorkSource {
     },
     /// Calls a function that a program or a linked workload registered under this name.
     Function(String),
+    /// A whole program, started before the run and ended after it: its name and arguments. It
+    /// runs in place of a thread that never ends.
+    Command(Vec<String>),
 }
 
 impl Class {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use punctual_model::{Class, Cpu, CpuId, PolicyKind, Span, System, Task, Work, WorkSource};
+use punctual_model::{
+    Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Work, WorkSource,
+};
 use punctual_spec::{parse, write};
 
 fn read(text: &str) -> System {
@@ -79,13 +81,16 @@ fn texts_that_need_quoting_are_quoted() {
         symbol: "a\"b\\c\u{7f}\n\t".into(),
         library: "ö ]#'.so".into(),
     });
+    let mut program = Task::new("program", CpuId(0), Class::Aperiodic);
+    program.priority = Priority::new(1);
+    program.work = Some(WorkSource::Command(vec!["a \"b\"".into(), String::new()]));
     let system = System {
         cpus: vec![Cpu {
             name: "007".into(),
             host: None,
             policy: PolicyKind::Fifo,
         }],
-        tasks: vec![task],
+        tasks: vec![task, program],
         ..System::default()
     };
     assert_eq!(read(&write(&system)), system);

@@ -73,6 +73,12 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
             let diagnostic = description.diagnostic(&place, error.to_string(), help.into());
             Failure::diagnostics(vec![diagnostic])
         }
+        Error::Program { task, error } => {
+            let help = "install it, or name it with a path relative to the file";
+            let place = Fault::Task(*task, "work");
+            let diagnostic = description.diagnostic(&place, error.to_string(), help.into());
+            Failure::diagnostics(vec![diagnostic])
+        }
         Error::NoDuration => Failure::input("neither the file nor the command says how long")
             .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),
         Error::Analysis(_) | Error::Refused(_) | Error::Sim(_) => Failure::input(error.to_string()),

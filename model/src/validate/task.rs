@@ -219,6 +219,7 @@ impl Checker<'_> {
                     "write `{ call = \"symbol\", library = \"libx.so\" }`",
                 );
             }
+            Some(WorkSource::Command(words)) => self.check_command(words),
             Some(WorkSource::Function(name)) if name.is_empty() => {
                 self.add(
                     "work",
@@ -227,6 +228,28 @@ impl Checker<'_> {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// A program does not tell jobs apart, so it cannot be the work of one.
+    fn check_command(&mut self, words: &[String]) {
+        let has_name = words.first().is_some_and(|name| !name.is_empty());
+        if !has_name || words.iter().any(|word| word.contains('\0')) {
+            self.add(
+                "work",
+                "a command needs the name of a program".into(),
+                "write `{ command = [\"program\", \"argument\"] }`",
+            );
+        }
+        if !matches!(
+            self.task.class,
+            Class::Reservation { .. } | Class::Aperiodic
+        ) {
+            self.add(
+                "work",
+                format!("a program as the work of a {} task", self.task.class.name()),
+                "a program never ends a job: make it a reservation, or aperiodic",
+            );
         }
     }
 }

@@ -15,12 +15,13 @@ use punctual_model::{Instant, Span, ThreadId};
 
 use crate::bell::next_rung;
 use crate::child::Child;
+use crate::crew::at_work;
 use crate::host::{Host, Reason, switch_to};
+use crate::io::{awaits_answers, next_answered};
 use crate::light::{Light, NOTHING};
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
-use crate::uring::Uring;
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -252,8 +253,14 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let missing = if given_back {
             interval
         } else {
-            self.missing
-                .assess(host, last, now, known, !light.is_null())
+            let crew = at_work(host).is_some();
+            let executing = !light.is_null() && !crew;
+            let missing = self.missing.assess(host, last, now, known, executing);
+            if crew {
+                // The carrier slept in the kernel meanwhile, which is no news.
+                self.missing.rebase(now);
+            }
+            missing
         };
         if !missing.is_zero() {
             self.book_missing(host, now, missing, given_back);
@@ -455,23 +462,6 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
     }
 }
 
-/// Whether blocking calls of this CPU are outstanding.
-fn awaits_answers(host: &Host) -> bool {
-    // SAFETY: gate closed; the borrow ends here.
-    unsafe { &*host.uring.get() }
-        .as_ref()
-        .is_some_and(Uring::is_busy)
-}
-
-/// The next thread whose blocking call is over.
-fn next_answered(host: &Host) -> Option<ThreadId> {
-    // SAFETY: gate closed; the borrow ends here.
-    let uring = unsafe { &mut *host.uring.get() }.as_mut()?;
-    let waiter = uring.next_woken()?;
-    // SAFETY: records outlive the run (INV-L1 of `light`).
-    Some(unsafe { &*waiter }.id())
-}
-
 /// Takes one entry and returns who runs then (null: the carrier). Does not switch.
 ///
 /// # Safety
@@ -499,6 +489,8 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
 pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
     let target = unsafe { decide::<H, S>(host, event, false) };
+    // SAFETY: the host is alive, and this reference ends here.
+    unsafe { &*host }.stand_down_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_to(host, target) };
@@ -552,7 +544,7 @@ fn note_overdue_timer(host: &Host, now: Instant, given_back: bool) {
     } else {
         host.armed_for()
     };
-    let executing = !host.current.get().is_null();
+    let executing = !host.current.get().is_null() && at_work(host).is_none();
     let late = armed.map_or(0, |armed| now.since(armed).ticks());
     if executing && !given_back && late > host.limits.late {
         host.note_missing(late);

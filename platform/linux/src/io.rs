@@ -16,8 +16,9 @@ use core::sync::atomic::Ordering;
 use io_uring::squeue::Entry;
 use io_uring::{opcode, types};
 use punctual_kern::Event;
-use punctual_model::Instant;
+use punctual_model::{Instant, ThreadId};
 
+use crate::host::Host;
 use crate::light::{Light, open_gate};
 use crate::local::{current_light, local};
 use crate::sys::calls::{self, PollEntry};
@@ -195,4 +196,23 @@ pub(crate) fn sleep_until(clock: KernelClock, until_ns: u64) -> bool {
         let until = Some(in_ns(light, left));
         crate::light::request(light, Event::Block { until });
     }
+}
+
+/// Whether blocking calls of this CPU are outstanding.
+#[inline]
+pub(crate) fn awaits_answers(host: &Host) -> bool {
+    // SAFETY: gate closed; the borrow ends here.
+    unsafe { &*host.uring.get() }
+        .as_ref()
+        .is_some_and(Uring::is_busy)
+}
+
+/// The next thread whose blocking call is over.
+#[inline]
+pub(crate) fn next_answered(host: &Host) -> Option<ThreadId> {
+    // SAFETY: gate closed; the borrow ends here.
+    let uring = unsafe { &mut *host.uring.get() }.as_mut()?;
+    let waiter = uring.next_woken()?;
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    Some(unsafe { &*waiter }.id())
 }

@@ -20,6 +20,7 @@ use punctual_kern::{Event, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
+use crate::crew::Crew;
 use crate::direct::Group;
 use crate::host::{Host, switch_to};
 use crate::job::{Body, JobInfo, StopJob};
@@ -74,6 +75,8 @@ pub(crate) struct Light {
     pub(crate) lock_looks: Cell<u32>,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
     waits: Cell<(u64, Option<i64>)>,
+    /// Who runs in its place while it has the processor.
+    pub(crate) crew: Cell<Option<&'static Crew>>,
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
     /// What its panic said.
@@ -128,6 +131,7 @@ impl Light {
             quit: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
+            crew: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),

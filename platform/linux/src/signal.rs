@@ -110,7 +110,9 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     if let Some(light) = current_light() {
-        if let Some(call) = found.waits_in {
+        if let Some(call) = found.waits_in
+            && light.crew.get().is_none()
+        {
             light.note_wait(call);
         }
         let looks = if found.awaits_futex {

@@ -14,6 +14,7 @@ use crate::action::KernelAction;
 
 pub(crate) mod calls;
 mod counter;
+pub(crate) mod program;
 
 pub(crate) use counter::try_cycle_counter;
 

@@ -13,7 +13,7 @@ use super::scheduler::lower_slots;
 use super::{Names, find_task};
 use crate::file::Named;
 use crate::places::TaskPlaces;
-use crate::record::{Record, Value};
+use crate::record::{Node, Record, Value};
 use crate::report::Report;
 
 /// The tasks in the order of the file. One with a mistake is replaced by an aperiodic one of its
@@ -204,6 +204,13 @@ fn lower_work(record: &Record) -> WorkSource {
             symbol: text("call"),
             library: text("library"),
         }
+    } else if record.get("command").is_some() {
+        let words = record.list("command").iter();
+        let text = |node: &Node| match &node.value {
+            Value::Text(text) => text.clone(),
+            _ => String::new(),
+        };
+        WorkSource::Command(words.map(text).collect())
     } else {
         WorkSource::Function(text("function"))
     }

@@ -269,7 +269,7 @@ static ARRIVALS: [Keys; 4] = [
     },
 ];
 
-static WORK: [Keys; 3] = [
+static WORK: [Keys; 4] = [
     Keys {
         selector: None,
         list: &[Key::new(
@@ -307,6 +307,17 @@ static WORK: [Keys; 3] = [
             "The name under which a program or a linked workload registered it.",
         )
         .example("\"name\"")
+        .needed()],
+    },
+    Keys {
+        selector: None,
+        list: &[Key::new(
+            "command",
+            Shape::List(&Shape::Text),
+            "A whole program and its arguments, run in place of the thread: reservations and \
+             aperiodic tasks. A name with a slash is relative to the folder of this file.",
+        )
+        .example("[\"program\", \"argument\"]")
         .needed()],
     },
 ];

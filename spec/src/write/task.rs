@@ -158,6 +158,9 @@ fn write_work(source: &WorkSource, out: &mut Out) {
             format!("call = {}, library = {}", quoted(symbol), quoted(library))
         }
         WorkSource::Function(name) => format!("function = {}", quoted(name)),
+        WorkSource::Command(words) => {
+            format!("command = {}", list(words.iter().map(|word| quoted(word))))
+        }
     };
     out.key("work", format_args!("{{ {form} }}"));
 }

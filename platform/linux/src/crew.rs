@@ -1,0 +1,122 @@
+//! Kernel-backed threads: threads of the kernel that run in place of a light thread.
+//!
+//! ```text
+//!   the core lets the light thread run   -> its crew is raised, the carrier sleeps in the kernel
+//!   the timer signal wakes the carrier   -> an entry, inside the signal
+//!   the core lets somebody else run      -> the crew is lowered, then the switch
+//! ```
+//!
+//! Raised means SCHED_FIFO just below the carrier, so that the crew runs whenever the carrier
+//! sleeps; lowered means SCHED_IDLE: it gets what is left when nobody else wants the CPU. Nothing
+//! asks the crew to co-operate, so whole programs can be one (`command` in a file). User space
+//! cannot see it block: it is scheduled as always ready, and charged so.
+
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use punctual_kern::Event;
+
+use crate::host::Host;
+use crate::job::{Body, rest};
+use crate::light::Light;
+use crate::local::current_light;
+use crate::sys::program::{Standing, nap, set_standing, thread};
+
+/// More threads of one crew than this stay at the standing that they have.
+pub(crate) const MOST: usize = 256;
+/// A crew that is not interrupted is looked at this often.
+const LOOK_NS: u64 = 20_000_000;
+
+/// The kernel threads that run in place of one light thread.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// Their numbers, without gaps; 0 ends the list. Written by whoever looks for them.
+    members: [AtomicI32; MOST],
+    /// SCHED_FIFO priority when raised; 0 once that has been refused.
+    priority: AtomicI32,
+    /// There is nothing left to run.
+    over: AtomicBool,
+}
+
+impl Crew {
+    /// Nobody yet; to be raised to this priority of SCHED_FIFO.
+    pub(crate) fn new(priority: i32) -> Crew {
+        Crew {
+            members: [const { AtomicI32::new(0) }; MOST],
+            priority: AtomicI32::new(priority),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// These are the members now. Who is new is lowered or raised at the next switch.
+    pub(crate) fn set_members(&self, members: &[i32]) {
+        let members = members.iter().copied().chain(core::iter::repeat(0));
+        for (place, member) in self.members.iter().zip(members) {
+            place.store(member, Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing is left to run.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn raise(&self) {
+        for member in self.members() {
+            let priority = self.priority.load(Ordering::Relaxed);
+            if priority > 0 && set_standing(thread(member), Standing::Fifo(priority)) {
+                continue;
+            }
+            // Refused, or gone. Without the privilege the crew is as urgent as everybody.
+            if set_standing(thread(member), Standing::Ordinary) {
+                self.priority.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Somebody else runs now. Gate closed.
+    pub(crate) fn lower(&self) {
+        for member in self.members() {
+            set_standing(thread(member), Standing::Idle);
+        }
+    }
+
+    fn members(&self) -> impl Iterator<Item = i32> {
+        let members = self.members.iter().map(|m| m.load(Ordering::Relaxed));
+        members.take_while(|&member| member != 0)
+    }
+}
+
+/// Whoever runs in place of the light thread that has the processor. Gate closed.
+#[inline]
+pub(crate) fn at_work(host: &Host) -> Option<&'static Crew> {
+    // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+    unsafe { host.current.get().as_ref() }?.crew.get()
+}
+
+impl Host {
+    /// Lowers the crew at work, unless its light thread goes on. Gate closed.
+    #[inline]
+    pub(crate) fn stand_down_for(&self, target: *const Light) {
+        if let Some(crew) = at_work(self)
+            && self.current.get() != target
+        {
+            crew.lower();
+        }
+    }
+}
+
+/// The body of a light thread that its crew stands in for.
+pub(crate) fn body(crew: &'static Crew) -> Body {
+    Box::new(move |_| {
+        let Some(light) = current_light() else { return };
+        light.crew.set(Some(crew));
+        while !crew.over.load(Ordering::Relaxed) {
+            crew.raise();
+            nap(LOOK_NS);
+        }
+        light.crew.set(None);
+        loop {
+            rest(Event::Block { until: None });
+        }
+    })
+}

@@ -1,0 +1,76 @@
+//! What it takes to let programs of the kernel run in place of a light thread.
+
+use core::ffi::c_int;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::{Tid, address, call, word};
+
+/// In which of three ways a thread competes for its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// SCHED_FIFO with this priority; children start as ordinary threads.
+    Fifo(i32),
+    /// As everybody.
+    Ordinary,
+    /// Only when nobody else wants the CPU.
+    Idle,
+}
+
+/// Sets the standing of a thread; `false`: refused, or there is no such thread. No `errno`.
+pub(crate) fn set_standing(thread: Tid, standing: Standing) -> bool {
+    let (policy, priority) = match standing {
+        Standing::Fifo(priority) => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority),
+        Standing::Ordinary => (libc::SCHED_OTHER, 0),
+        Standing::Idle => (libc::SCHED_IDLE, 0),
+    };
+    let parameter = libc::sched_param {
+        sched_priority: priority,
+    };
+    let arguments = [word(thread.0), word(policy), address(&raw const parameter)];
+    // SAFETY: the structure outlives the call.
+    unsafe { call(libc::SYS_sched_setscheduler, arguments) == 0 }
+}
+
+/// Sleeps in the kernel until a signal comes, at most `ns`.
+pub(crate) fn nap(ns: u64) {
+    let time = super::timespec(ns);
+    // SAFETY: nobody is polled, and the time outlives the call.
+    unsafe { call(libc::SYS_ppoll, [0, 0, address(&raw const time), 0, 0]) };
+}
+
+/// A thread by its number in `/proc`.
+pub(crate) fn thread(number: i32) -> Tid {
+    Tid(number)
+}
+
+/// Makes what a command starts run on one CPU, last of all, in a process group of its own, and end
+/// when the starting thread does.
+pub(crate) fn confine(command: &mut Command, cpu: u32) {
+    let prepare = move || {
+        let result = |code: c_int| match code {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        // SAFETY: no memory is involved.
+        result(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
+        super::pin(None, &[cpu])?;
+        let parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the structure is valid for the call.
+        result(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) })
+    };
+    // SAFETY: the closure runs between fork and exec: it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(prepare) };
+    command.process_group(0);
+}
+
+/// Ends a process group at once.
+pub(crate) fn kill_group(leader: u32) {
+    if let Ok(group) = c_int::try_from(leader)
+        && group > 1
+    {
+        // SAFETY: no memory is involved; the group was made by [`confine`].
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+}
