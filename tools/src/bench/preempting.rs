@@ -32,7 +32,7 @@ pub(super) fn benches() -> Vec<Bench> {
     vec![
         Bench::in_cycles("preempt.resume", preempt_resume).against("bare signal, sigreturn", bare),
         Bench::in_cycles("timer.latency", timer_latency)
-            .against("clock_nanosleep, SCHED_FIFO", rival(timers::nanosleep))
+            .against("clock_nanosleep", rival(timers::nanosleep))
             .against(
                 "SCHED_DEADLINE, distance off its period",
                 rival(timers::deadline),
