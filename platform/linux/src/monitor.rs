@@ -48,6 +48,34 @@ impl Who {
         }
     }
 
+    /// The calling light thread; `None` elsewhere.
+    pub fn this() -> Option<Who> {
+        current_light().map(Who::of)
+    }
+
+    /// Ends its [`crate::block`], the present or the next one. `false` when it has ended, or is on
+    /// another CPU.
+    pub fn wake(self) -> bool {
+        let Some(me) = current_light() else {
+            return false;
+        };
+        // SAFETY: the host outlives its threads; only its cells and atomics are used.
+        let host = unsafe { &*me.host() };
+        if host.gate.is_closed() {
+            return false;
+        }
+        host.gate.close();
+        let light = self.light(host).filter(|light| !light.pooled.is_over());
+        if let Some(light) = light {
+            light.seat.token.set(true);
+            let _ = enter(me, Event::Wake(light.id()));
+        }
+        if !me.quit.get() {
+            open_gate(host);
+        }
+        light.is_some()
+    }
+
     /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
     fn light(self, host: &Host) -> Option<&'static Light> {
         if self.home != host.pool.home.get() {

@@ -8,9 +8,12 @@ use punctual_model::{Instant, ThreadId};
 
 use crate::light::{Light, open_gate};
 use crate::local::current_light;
-use crate::monitor::{VisitError, Who, enter};
+use crate::monitor::{VisitError, Who, enter, rest_closed};
 use crate::period::{Kind, arrive};
 use crate::pool::{OnFault, Pooled, Room, SpawnError, Stage, create, discard};
+
+/// The key under which urgency is lent without any lock.
+const YIELDED: u32 = u32::MAX;
 
 /// A thread of the pool, to be joined for its result, or let go of by being dropped.
 pub struct Child<T> {
@@ -177,6 +180,32 @@ impl<T> Child<T> {
         self.poke(|light| light.seat.token.set(true))
     }
 
+    /// Waits like [`crate::block`] and lends it the caller's urgency meanwhile, until `until` at
+    /// most; whether the caller was woken. `false` at once when it has ended, cannot be reached, or
+    /// waits for the caller itself.
+    pub fn yield_to(&self, until: Option<Instant>) -> bool {
+        let Some((me, light)) = self.enter() else {
+            return false;
+        };
+        let mut lends = light.pooled.stage.get() == Stage::Working;
+        let is_late = || until.is_some_and(|until| until <= me.now());
+        let mut woken = me.seat.token.take();
+        while !woken && lends && !is_late() {
+            let event = Event::BlockOn {
+                holder: light.id(),
+                key: YIELDED,
+                until,
+            };
+            if rest_closed(me, event).is_err() {
+                return false;
+            }
+            woken = me.seat.token.take();
+            lends = !light.pooled.is_over() && me.refused.get().is_none();
+        }
+        open_gate(me.host());
+        woken
+    }
+
     /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
     /// `false` when it has ended or cannot be reached.
     pub fn cancel(&self) -> bool {
@@ -296,7 +325,7 @@ fn wait_for(
             result = Err(VisitError::TimedOut);
             break;
         }
-        crate::monitor::rest_closed(me, Event::Block { until })?;
+        rest_closed(me, Event::Block { until })?;
     }
     open_gate(me.host());
     result

@@ -39,6 +39,7 @@ mod registry;
 mod runtime;
 pub mod sync;
 pub mod thread;
+mod timer;
 mod workload;
 
 pub use admission::NotAdmitted;
@@ -47,4 +48,5 @@ pub use punctual_linux::{JobInfo, NoNextJob, OnFault};
 pub use registry::{UnknownFunction, Workloads};
 pub use runtime::{Finished, Runtime, StartError};
 pub use thread::Thread;
+pub use timer::Timer;
 pub use workload::{JobContext, Oracle, Step, Workload};

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use punctual_analysis::Verdict;
-use punctual_linux::{Child, JobInfo, NoNextJob, OnFault, job, spawn_with};
+use punctual_linux::{Child, JobInfo, NoNextJob, OnFault, Who, job, spawn_with};
 use punctual_model::{Instant, Span};
 
 use crate::admission::{Grant, NotAdmitted};
@@ -219,6 +219,13 @@ impl<T> Thread<T> {
         self.child.wake()
     }
 
+    /// Gives way to this thread in particular: waits, and lends it the caller's urgency meanwhile,
+    /// until somebody wakes the caller ([`Waker::wake`]), for `most` at most; whether the caller
+    /// was woken. `false` at once when that thread has ended or waits for the caller.
+    pub fn yield_to(&self, most: Span) -> bool {
+        self.child.yield_to(after(most))
+    }
+
     /// Releases a job of a sporadic thread. One that comes too early waits for its time.
     ///
     /// # Errors
@@ -249,6 +256,23 @@ impl<T> Thread<T> {
         };
         Ok(self.child.change(constraint.in_core(overhead))?)
     }
+}
+
+/// Wakes the thread that made it, from any thread of its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waker(Who);
+
+impl Waker {
+    /// Ends the thread's [`block`], the present or the next one. `false` when it has ended, or is
+    /// on another CPU.
+    pub fn wake(self) -> bool {
+        self.0.wake()
+    }
+}
+
+/// What wakes the calling thread; `None` on no thread of a run.
+pub fn waker() -> Option<Waker> {
+    Who::this().map(Waker)
 }
 
 /// Ends the present job and returns with the next: the body of a periodic thread is a loop around

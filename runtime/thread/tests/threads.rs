@@ -8,7 +8,7 @@ use common::{FIXED, alone, done, fly, free, ms, runtime, us};
 use punctual_model::PolicyKind;
 use punctual_thread::sync::Semaphore;
 use punctual_thread::thread::{self, JoinError, SpawnError};
-use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError};
+use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError, Timer};
 
 const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
 
@@ -208,4 +208,38 @@ fn ten_thousand_threads_live_on_one_cpu() {
     .result;
     assert_eq!(sum, MANY * (MANY - 1) / 2);
     assert_eq!(used, MANY, "a small stack is enough");
+}
+
+#[test]
+fn a_directed_yield_lends_urgency_to_the_one_that_is_meant() {
+    let ends = done(|| {
+        let me = thread::waker().expect("in a run");
+        let low = thread::spawn("low", free(1), move || {
+            let begun = thread::now();
+            (me.wake(), begun)
+        });
+        let middle = thread::spawn("middle", free(40), thread::now).expect("a thread");
+        let low = low.expect("a thread");
+        let woken = low.yield_to(ms(1_000));
+        let (woke, low_ran) = low.join().expect("no panic");
+        let middle_ran = middle.join().expect("no panic");
+        let ended = thread::spawn("ended", free(60), || ()).expect("a thread");
+        (
+            (woken, woke, low_ran < middle_ran),
+            ended.yield_to(ms(1_000)),
+        )
+    });
+    assert_eq!(ends, ((true, true, true), false));
+}
+
+#[test]
+fn a_timer_keeps_its_pace() {
+    let (count, drift) = done(|| {
+        let mut timer = Timer::every(ms(2)).expect("in a run");
+        let first = timer.next();
+        let count: u64 = (0..10).map(|_| timer.wait()).sum();
+        (count, timer.next().since(first))
+    });
+    assert!(count >= 10);
+    assert_eq!(drift, ms(2 * count), "whatever was missed");
 }
