@@ -19,6 +19,9 @@ use crate::system_call::system_call;
 
 const SIGTRAP: i32 = 5;
 const PLACES: usize = 1 << 15;
+/// Stepping ends by itself after this many. Stepped code is some thousand times slower: on a
+/// busy machine what it waits for may be due again before it is done.
+pub const MOST_STEPS: u64 = 40_000;
 
 /// Addresses that have been interrupted; open addressing, because a handler fills it.
 static COVERED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
@@ -190,7 +193,17 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
         }
         return;
     }
+    if !ON.load(Relaxed) {
+        // A thread that was switched to, or interrupted, while it was stepped.
+        frame.stop_stepping();
+        return;
+    }
     let step = STEPS.fetch_add(1, Relaxed) + 1;
+    if step == MOST_STEPS {
+        ON.store(false, Relaxed);
+        frame.stop_stepping();
+        return;
+    }
     let at = AT_STEP.load(Relaxed);
     if at == 0 && is_new(frame.instruction()) {
         send();
