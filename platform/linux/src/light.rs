@@ -326,6 +326,7 @@ fn warm_up() {
 }
 
 /// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
+#[inline]
 pub(crate) fn open_gate(host: *const Host) {
     loop {
         // SAFETY: the host outlives its threads; the reference ends before the next entry.

@@ -324,7 +324,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     ///
     /// # Errors
     /// See [`VisitError`]. After [`VisitError::TimedOut`] the caller waits no more.
-    #[inline]
+    #[inline(always)]
     pub fn visit<R>(
         &self,
         until: Option<Instant>,
@@ -413,6 +413,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     }
 
     /// Lets those go on that were answered. Gate: closed on entry, open on return.
+    #[inline(never)]
     fn let_go(&self, light: &Light, also: *const Light, handed: Option<&Light>) {
         let host = light.host();
         let event = match handed {
@@ -432,6 +433,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     }
 
     /// Gate: closed on entry, open on return.
+    #[inline(never)]
     fn wait<R>(
         &self,
         light: &Light,
