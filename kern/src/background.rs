@@ -30,6 +30,7 @@ impl Background {
         }
     }
 
+    #[inline]
     pub(crate) fn wake(&mut self, thread: ThreadId, priority: Priority) {
         self.ready
             .insert(thread, (Reverse(priority.number()), self.next));
@@ -42,6 +43,7 @@ impl Background {
         self.wake(thread, priority);
     }
 
+    #[inline]
     pub(crate) fn block(&mut self, thread: ThreadId) {
         if self.ready.first().is_some_and(|(first, _)| first == thread) {
             self.left = self.turn;
@@ -49,16 +51,18 @@ impl Background {
         self.ready.remove(thread);
     }
 
+    #[inline]
     pub(crate) fn rotate(&mut self, thread: ThreadId) {
         if let Some((first, (priority, _))) = self.ready.first()
             && first == thread
         {
-            self.ready.insert(thread, (priority, self.next));
+            self.ready.defer_first((priority, self.next));
             self.next += 1;
             self.left = self.turn;
         }
     }
 
+    #[inline]
     pub(crate) fn charge(&mut self, thread: ThreadId, work: Work) {
         // As round robin: a turn begins when somebody else is there to wait for its end.
         if self.ready.len() == 1 {
@@ -72,6 +76,7 @@ impl Background {
         }
     }
 
+    #[inline]
     pub(crate) fn pick(&self, now: Instant) -> Pick {
         let Some((thread, _)) = self.ready.first() else {
             return Pick::NOBODY;

@@ -147,6 +147,8 @@ pub struct Decision {
 }
 
 /// Who runs next.
+// A whole word says which: read back together with its value, a shorter one would stall.
+#[repr(u64)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Next {

@@ -16,8 +16,16 @@ const ABSENT: u32 = u32::MAX;
 /// where the order of equals matters to the caller.
 #[derive(Debug)]
 pub(crate) struct IndexedHeap<K> {
-    entries: Vec<(K, u32)>,
+    entries: Vec<Entry<K>>,
     place: Box<[u32]>,
+}
+
+/// An id with its key, and what else the owner of the heap wants to find with it.
+#[derive(Clone, Copy, Debug)]
+struct Entry<K> {
+    key: K,
+    id: u32,
+    tag: u32,
 }
 
 fn to_u32(n: usize) -> u32 {
@@ -34,7 +42,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<(K, u32)> {
-        self.entries.first().copied()
+        self.entries.first().map(|entry| (entry.key, entry.id))
     }
 
     #[inline]
@@ -46,23 +54,37 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     /// caught).
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: K) {
+        self.put_in(Entry { key, id, tag: 0 });
+    }
+
+    #[inline]
+    fn put_in(&mut self, entry: Entry<K>) {
         debug_assert!(
-            (id as usize) < self.place.len(),
+            (entry.id as usize) < self.place.len(),
             "id beyond the heap's capacity"
         );
-        let Some(&place) = self.place.get(id as usize) else {
+        let Some(&place) = self.place.get(entry.id as usize) else {
             return;
         };
         if place == ABSENT {
-            self.entries.push((key, id));
-            self.up(self.entries.len() - 1, (key, id));
+            self.entries.push(entry);
+            self.up(self.entries.len() - 1, entry);
         } else {
             let at = place as usize;
-            if key < self.entries[at].0 {
-                self.up(at, (key, id));
+            if entry.key < self.entries[at].key {
+                self.up(at, entry);
             } else {
-                self.down(at, (key, id));
+                self.down(at, entry);
             }
+        }
+    }
+
+    /// Gives the first entry a key that is not smaller.
+    #[inline]
+    fn defer_first(&mut self, key: K) {
+        if let Some(&first) = self.entries.first() {
+            debug_assert!(key >= first.key, "the first is put behind others only");
+            self.down(0, Entry { key, ..first });
         }
     }
 
@@ -71,18 +93,20 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         let Some(&place) = self.place.get(id as usize) else {
             return;
         };
-        if place == ABSENT {
-            return;
+        if place != ABSENT {
+            self.remove_at(id, place as usize);
         }
+    }
+
+    fn remove_at(&mut self, id: u32, at: usize) {
         self.place[id as usize] = ABSENT;
-        let at = place as usize;
         let Some(last) = self.entries.pop() else {
             return;
         };
         if at == self.entries.len() {
             return;
         }
-        if at > 0 && last.0 < self.entries[(at - 1) / ARITY].0 {
+        if at > 0 && last.key < self.entries[(at - 1) / ARITY].key {
             self.up(at, last);
         } else {
             self.down(at, last);
@@ -90,16 +114,16 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     #[inline]
-    fn put(&mut self, at: usize, entry: (K, u32)) {
+    fn put(&mut self, at: usize, entry: Entry<K>) {
         self.entries[at] = entry;
-        self.place[entry.1 as usize] = to_u32(at);
+        self.place[entry.id as usize] = to_u32(at);
     }
 
     #[inline]
-    fn up(&mut self, mut at: usize, entry: (K, u32)) {
+    fn up(&mut self, mut at: usize, entry: Entry<K>) {
         while at > 0 {
             let parent = (at - 1) / ARITY;
-            if self.entries[parent].0 <= entry.0 {
+            if self.entries[parent].key <= entry.key {
                 break;
             }
             self.put(at, self.entries[parent]);
@@ -109,26 +133,31 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     #[inline]
-    fn down(&mut self, mut at: usize, entry: (K, u32)) {
-        loop {
-            let first = at * ARITY + 1;
-            let end = (first + ARITY).min(self.entries.len());
-            let mut child = first;
-            if first >= end {
+    fn down(&mut self, mut at: usize, entry: Entry<K>) {
+        while let Some((child, least)) = self.least_child(at) {
+            if entry.key <= least.key {
                 break;
             }
-            for other in first + 1..end {
-                if self.entries[other].0 < self.entries[child].0 {
-                    child = other;
-                }
-            }
-            if entry.0 <= self.entries[child].0 {
-                break;
-            }
-            self.put(at, self.entries[child]);
+            self.put(at, least);
             at = child;
         }
         self.put(at, entry);
+    }
+
+    /// Written without jumps between the children: which of them is the least is anybody's guess,
+    /// and a wrong one costs more than looking at all four.
+    #[inline]
+    fn least_child(&self, at: usize) -> Option<(usize, Entry<K>)> {
+        let first = at * ARITY + 1;
+        let end = (first + ARITY).min(self.entries.len());
+        let (&eldest, others) = self.entries.get(first..end)?.split_first()?;
+        let (mut child, mut least) = (first, eldest);
+        for (index, &other) in (first + 1..).zip(others) {
+            let is_less = other.key < least.key;
+            child = if is_less { index } else { child };
+            least = if is_less { other } else { least };
+        }
+        Some((child, least))
     }
 }
 
@@ -139,7 +168,6 @@ impl<K: Ord + Copy> IndexedHeap<K> {
 #[derive(Debug)]
 pub struct ReadyQueue<K> {
     heap: IndexedHeap<K>,
-    generation: Box<[u32]>,
 }
 
 impl<K: Ord + Copy> ReadyQueue<K> {
@@ -147,17 +175,25 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     pub fn new(capacity: usize) -> Self {
         ReadyQueue {
             heap: IndexedHeap::new(capacity),
-            generation: vec![0; capacity].into_boxed_slice(),
         }
     }
 
     /// Inserts a thread, or moves it to its new key.
     #[inline]
     pub fn insert(&mut self, thread: ThreadId, key: K) {
-        if let Some(generation) = self.generation.get_mut(thread.index()) {
-            *generation = thread.generation();
-            self.heap.set(to_u32(thread.index()), key);
+        if thread.index() < self.heap.place.len() {
+            self.heap.put_in(Entry {
+                key,
+                id: to_u32(thread.index()),
+                tag: thread.generation(),
+            });
         }
+    }
+
+    /// Gives the first thread a new key that is not smaller than its old one. O(log n).
+    #[inline]
+    pub fn defer_first(&mut self, key: K) {
+        self.heap.defer_first(key);
     }
 
     /// Removes a thread if it is there.
@@ -175,9 +211,8 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     /// The thread with the smallest key, and that key.
     #[inline]
     pub fn first(&self) -> Option<(ThreadId, K)> {
-        let (key, id) = self.heap.first()?;
-        let generation = self.generation.get(id as usize)?;
-        Some((ThreadId::new(id, *generation), key))
+        let entry = self.heap.entries.first()?;
+        Some((ThreadId::new(entry.id, entry.tag), entry.key))
     }
 
     /// How many threads are there.

@@ -52,6 +52,12 @@ pub trait Hierarchy {
         1
     }
 
+    /// Whether it is one policy and nothing else: no supply, no timers, nobody parked.
+    #[inline]
+    fn is_one_level(&self) -> bool {
+        false
+    }
+
     /// An entry begins: everything before `now` is over.
     #[inline]
     fn begin(&mut self, now: Instant) {
@@ -103,6 +109,26 @@ pub trait Hierarchy {
     /// The scheduler `child` has spent this long on deciding, up to `now`.
     fn charge_child<S: Sink>(&mut self, now: Instant, child: NodeId, work: Work, sink: &mut S) {
         let _ = (now, child, work, sink);
+    }
+
+    /// What most entries consist of, in one call: the running thread of this band has executed
+    /// `work`, lets others of the same urgency go first if it `gives_way`, and who runs then.
+    #[inline]
+    fn go_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        (thread, band): (ThreadId, Band),
+        work: Work,
+        gives_way: bool,
+        sink: &mut S,
+    ) -> Choice {
+        if !work.is_zero() {
+            self.charge(now, thread, band, work, sink);
+        }
+        if gives_way {
+            self.yield_now(thread, band);
+        }
+        self.pick(now)
     }
 
     /// The running thread has executed inside a non-preemptive section: no sibling of its node is

@@ -69,7 +69,7 @@ pub use precedence::{Edge, Source};
 pub use resource::{MAX_NESTING, ResourcePlan, UsePlan};
 pub use server::Server;
 pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Shard};
-pub use thread::{JobView, State};
+pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};
 pub use tree::{Grant, NodeTerms, Tree};
 pub use urgency::Urgency;

@@ -43,9 +43,27 @@ impl<P: Policy> OneLevel<P> {
     fn orders(&self, band: Band) -> bool {
         band == Band::RealTime || self.policy.orders_background()
     }
+
+    /// What the policy leaves idle goes to the background.
+    #[inline(always)]
+    fn or_background(&self, now: Instant, pick: Pick) -> Choice {
+        if pick.entity.is_some() {
+            return Choice::of(pick);
+        }
+        let background = self.background.pick(now);
+        Choice::of(Pick {
+            entity: background.entity,
+            until: Choice::earlier(pick.until, background.until),
+        })
+    }
 }
 
 impl<P: Policy> Hierarchy for OneLevel<P> {
+    #[inline]
+    fn is_one_level(&self) -> bool {
+        true
+    }
+
     fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
         if home != NodeId::ROOT {
             return Err(Refusal::NoSuchNode(home));
@@ -92,6 +110,7 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
+    #[inline]
     fn yield_now(&mut self, thread: ThreadId, band: Band) {
         if self.orders(band) {
             self.policy.yield_now(thread);
@@ -109,6 +128,31 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
+    #[inline(always)]
+    fn go_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        (thread, band): (ThreadId, Band),
+        work: Work,
+        gives_way: bool,
+        _: &mut S,
+    ) -> Choice {
+        if self.orders(band) {
+            let pick = self.policy.go_on(now, thread, work, gives_way);
+            return match self.held {
+                None => self.or_background(now, pick),
+                Some(_) => self.pick(now),
+            };
+        }
+        if !work.is_zero() {
+            self.background.charge(thread, work);
+        }
+        if gives_way {
+            self.background.rotate(thread);
+        }
+        self.pick(now)
+    }
+
     #[inline]
     fn hold(&mut self, thread: ThreadId, _: Band) {
         self.held = Some(thread);
@@ -121,11 +165,12 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
+    #[inline]
     fn holds(&self, thread: ThreadId) -> bool {
         self.held == Some(thread)
     }
 
-    #[inline]
+    #[inline(always)]
     fn pick(&mut self, now: Instant) -> Choice {
         if let Some(held) = self.held
             && !self.policy.orders_background()
@@ -133,19 +178,12 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
             return Choice::of(Pick::run(held));
         }
         let pick = self.policy.pick(now);
-        if pick.entity.is_some() {
-            return Choice::of(pick);
-        }
-        let background = self.background.pick(now);
-        Choice::of(Pick {
-            entity: background.entity,
-            until: Choice::earlier(pick.until, background.until),
-        })
+        self.or_background(now, pick)
     }
 }
 
 impl Choice {
-    #[inline]
+    #[inline(always)]
     fn of(pick: Pick) -> Choice {
         Choice {
             next: pick.entity.map_or(Next::Idle, Next::Thread),

@@ -239,6 +239,11 @@ impl Precedences {
         }
     }
 
+    #[inline]
+    pub(crate) fn has_message(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     pub(crate) fn take_message(&mut self, frontier: impl Fn(usize) -> u64) -> Option<Message> {
         let notification = &mut self.notifications[self.outbox.pop()? as usize];
         notification.dirty = false;

@@ -65,6 +65,35 @@ pub struct JobView {
     pub stop: bool,
 }
 
+/// Two equal ones mean that a [`JobView`] would be the same, work and budget aside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobStamp {
+    index: u64,
+    /// The generation of the thread's place, and flags below.
+    which: u64,
+}
+
+impl JobStamp {
+    /// No thread, or no job.
+    pub const NONE: JobStamp = JobStamp {
+        index: 0,
+        which: u64::MAX,
+    };
+
+    #[inline]
+    pub(crate) fn of(t: &Thread) -> JobStamp {
+        match &t.job {
+            Some(job) => JobStamp {
+                index: job.index,
+                which: u64::from(t.generation) << 2
+                    | u64::from(job.overran) << 1
+                    | u64::from(job.stop),
+            },
+            None => JobStamp::NONE,
+        }
+    }
+}
+
 /// One place of the thread table. Only `shard` changes it.
 #[derive(Debug)]
 pub(crate) struct Thread {
@@ -206,6 +235,21 @@ impl Thread {
             absolute_deadline,
             release,
             order: self.constraint.order,
+        }
+    }
+
+    /// Books what the thread has executed: to its job, and to its budget if it runs on one.
+    #[inline]
+    pub(crate) fn book(&mut self, executed: Work) {
+        if let Some(job) = &mut self.job {
+            job.received = job.received.saturating_add(executed);
+        }
+        if self.is_budgeted() {
+            if self.budget < executed {
+                let owed = executed.saturating_sub(self.budget);
+                self.debt = self.debt.saturating_add(owed);
+            }
+            self.budget = self.budget.saturating_sub(executed);
         }
     }
 

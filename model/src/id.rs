@@ -1,5 +1,7 @@
 //! Names of things as small integers: CPUs, schedulers, tasks, resources, threads.
 
+use core::fmt;
+
 /// A CPU of a system: its place in [`crate::System::cpus`] (not the number of a host CPU).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CpuId(pub u16);
@@ -21,10 +23,20 @@ pub struct ResourceId(pub u16);
 ///
 /// A place is used again after its thread has died; the generation then differs, so a stale id is
 /// answered with an error and never acts on the newcomer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
-    index: u32,
-    generation: u32,
+    /// The place above, the generation below: one word, so that an id (and an `Option` of one)
+    /// travels in registers through every decision.
+    word: u64,
+}
+
+impl fmt::Debug for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadId")
+            .field("index", &self.index())
+            .field("generation", &self.generation())
+            .finish()
+    }
 }
 
 impl CpuId {
@@ -63,18 +75,20 @@ impl ThreadId {
     /// The thread at place `index` of the table, in that place's `generation`.
     #[inline]
     pub const fn new(index: u32, generation: u32) -> ThreadId {
-        ThreadId { index, generation }
+        ThreadId {
+            word: (index as u64) << 32 | generation as u64,
+        }
     }
 
     /// The place in the table.
     #[inline]
     pub const fn index(self) -> usize {
-        self.index as usize
+        (self.word >> 32) as usize
     }
 
     /// How many threads stood in this place before.
     #[inline]
     pub const fn generation(self) -> u32 {
-        self.generation
+        (self.word & 0xffff_ffff) as u32
     }
 }

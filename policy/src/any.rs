@@ -1,7 +1,8 @@
 //! The built-in policies behind one type, for policies that a file chooses.
 //!
 //! An enum rather than a pointer: the choice is a jump that predicts well, and each arm is inlined.
-//! Programs that know their policy use it directly and do not pay even that.
+//! Programs that know their policy use it directly and do not pay even that. All arms of `pick` are
+//! inlined: one that were not would have every answer go through memory.
 
 use punctual_kern::{Attributes, Pick, Policy, SlotPlan};
 use punctual_model::{Instant, PolicyKind, ThreadId, Work};
@@ -71,9 +72,11 @@ impl Policy for AnyPolicy {
     fn detach(&mut self, thread: ThreadId) {
         each!(self, p => p.detach(thread));
     }
+    #[inline]
     fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
         each!(self, p => p.wake(thread, attributes));
     }
+    #[inline]
     fn block(&mut self, thread: ThreadId) {
         each!(self, p => p.block(thread));
     }
@@ -83,15 +86,23 @@ impl Policy for AnyPolicy {
     fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
         each!(self, p => p.renew(thread, attributes));
     }
+    #[inline]
     fn yield_now(&mut self, thread: ThreadId) {
         each!(self, p => p.yield_now(thread));
     }
+    #[inline]
     fn charge(&mut self, thread: ThreadId, work: Work) {
         each!(self, p => p.charge(thread, work));
     }
+    #[inline(always)]
     fn pick(&mut self, now: Instant) -> Pick {
         each!(self, p => p.pick(now))
     }
+    #[inline(always)]
+    fn go_on(&mut self, now: Instant, thread: ThreadId, work: Work, gives_way: bool) -> Pick {
+        each!(self, p => p.go_on(now, thread, work, gives_way))
+    }
+    #[inline]
     fn orders_background(&self) -> bool {
         each!(self, p => p.orders_background())
     }

@@ -78,6 +78,7 @@ macro_rules! forward {
 impl Hierarchy for AnyHierarchy {
     forward! { ref
         fn nodes() -> usize;
+        fn is_one_level() -> bool;
         fn holds(thread: ThreadId) -> bool;
         fn next_timer() -> Option<Instant>;
         fn permit(by: NodeId, request: &Request) -> Result<(), Refusal>;
@@ -104,7 +105,6 @@ impl Hierarchy for AnyHierarchy {
         fn hold(thread: ThreadId, band: Band) -> ();
         fn release(thread: ThreadId) -> ();
         fn catch_up(now: Instant, before: Instant) -> ();
-        fn pick(now: Instant) -> Choice;
         fn block_for(thread: ThreadId, by: NodeId) -> ();
         fn lend(now: Instant, by: NodeId, to: NodeId, work: Work) -> Result<(), Refusal>;
         fn rehome(thread: ThreadId, home: NodeId) -> ();
@@ -118,6 +118,21 @@ impl Hierarchy for AnyHierarchy {
         fn raise(child: NodeId, priority: Option<Priority>) -> ();
     }
 
+    #[inline(always)]
+    fn pick(&mut self, now: Instant) -> Choice {
+        each!(self, h => h.pick(now))
+    }
+    #[inline(always)]
+    fn go_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        running: (ThreadId, Band),
+        work: Work,
+        gives_way: bool,
+        sink: &mut S,
+    ) -> Choice {
+        each!(self, h => h.go_on(now, running, work, gives_way, sink))
+    }
     #[inline]
     fn charge<S: Sink>(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, s: &mut S) {
         each!(self, h => h.charge(now, t, band, work, s));

@@ -25,10 +25,12 @@ impl Fifo {
 }
 
 impl Policy for Fifo {
+    #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
         self.ready.insert(thread, (a.release, a.order));
     }
 
+    #[inline]
     fn block(&mut self, thread: ThreadId) {
         self.ready.remove(thread);
         if self.holder == Some(thread) {
@@ -41,10 +43,12 @@ impl Policy for Fifo {
         self.wake(thread, a);
     }
 
+    #[inline]
     fn charge(&mut self, thread: ThreadId, _: Work) {
         self.holder = Some(thread);
     }
 
+    #[inline(always)]
     fn pick(&mut self, _now: Instant) -> Pick {
         let first = || self.ready.first().map(|(thread, _)| thread);
         Pick {

@@ -57,6 +57,7 @@ impl Policy for FixedPriority {
         self.wake(thread, a);
     }
 
+    #[inline]
     fn yield_now(&mut self, thread: ThreadId) {
         if self.holder == Some(thread) {
             self.holder = None;
@@ -70,7 +71,7 @@ impl Policy for FixedPriority {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pick(&mut self, _now: Instant) -> Pick {
         let first = || self.ready.first().map(|(thread, _)| thread);
         Pick {

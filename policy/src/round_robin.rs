@@ -41,10 +41,12 @@ impl RoundRobin {
 }
 
 impl Policy for RoundRobin {
+    #[inline]
     fn wake(&mut self, thread: ThreadId, _: &Attributes) {
         self.queue_last(thread);
     }
 
+    #[inline]
     fn block(&mut self, thread: ThreadId) {
         if self.is_head(thread) {
             self.left = self.timeslice;
@@ -58,6 +60,7 @@ impl Policy for RoundRobin {
     /// Nor does a new budget.
     fn renew(&mut self, _: ThreadId, _: &Attributes) {}
 
+    #[inline]
     fn yield_now(&mut self, thread: ThreadId) {
         if self.is_head(thread) {
             self.left = self.timeslice;
@@ -65,6 +68,7 @@ impl Policy for RoundRobin {
         }
     }
 
+    #[inline]
     fn charge(&mut self, thread: ThreadId, work: Work) {
         if !self.is_head(thread) {
             return;
@@ -82,6 +86,7 @@ impl Policy for RoundRobin {
         }
     }
 
+    #[inline(always)]
     fn pick(&mut self, now: Instant) -> Pick {
         let Some((thread, _)) = self.ready.first() else {
             return Pick::NOBODY;

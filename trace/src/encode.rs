@@ -54,10 +54,19 @@ fn cause_word(cause: MissingCause) -> u64 {
     }
 }
 
-/// Hands the words of an event to `put`.
-#[inline]
+/// Hands the words of an event to `put`; those of the most frequent ones without a call.
+#[inline(always)]
 pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
-    let now = now.ticks();
+    match event {
+        Event::Tick => put(&[head(form::TICK), now.ticks()]),
+        Event::Yield => put(&[head(form::YIELD), now.ticks()]),
+        Event::Complete => put(&[head(form::COMPLETE), now.ticks()]),
+        _ => other_event(now.ticks(), event, put),
+    }
+}
+
+#[inline(never)]
+fn other_event(now: u64, event: &Event, put: impl FnOnce(&[u64])) {
     match *event {
         Event::Tick => put(&[head(form::TICK), now]),
         Event::Missing { span, cause } => put(&[
@@ -349,9 +358,27 @@ fn job(event: &TraceEvent, put: impl FnOnce(&[u64])) {
     }
 }
 
-/// Hands the words of a decision to `put`.
-#[inline]
+/// Hands the words of a decision to `put`; those of the most frequent kind without a call, and
+/// without its address, for which it would have to leave the registers.
+#[inline(always)]
 pub(crate) fn decision(decision: &Decision, put: impl FnOnce(&[u64])) {
+    if let (Next::Thread(thread), None) = (decision.next, decision.refused) {
+        put(&[
+            head(form::RUN) | flag(1, decision.arm),
+            thread_word(thread),
+            instant_word(decision.arm),
+        ]);
+    } else {
+        other_decision((decision.next, decision.arm, decision.refused), put);
+    }
+}
+
+#[inline(never)]
+fn other_decision(
+    (next, arm, refused): (Next, Option<Instant>, Option<Refusal>),
+    put: impl FnOnce(&[u64]),
+) {
+    let decision = Decision { next, arm, refused };
     let arm = instant_word(decision.arm);
     let (why, what) = match decision.refused {
         None => {

@@ -15,7 +15,10 @@ use crate::record::Records;
 /// seven stores, and no page fault.
 #[derive(Debug)]
 pub struct Recorder {
-    words: Vec<u64>,
+    words: Box<[u64]>,
+    /// How many of them are written.
+    length: usize,
+    /// How many may be.
     capacity: usize,
     /// Where the entry that is being recorded begins, and its instant.
     entry: usize,
@@ -38,9 +41,9 @@ impl Recorder {
         words.try_reserve_exact(capacity)?;
         // Written once, so that the pages exist before the run.
         words.resize(capacity, 1);
-        words.clear();
         Ok(Recorder {
-            words,
+            words: words.into_boxed_slice(),
+            length: 0,
             capacity,
             entry: 0,
             now: Instant::ZERO,
@@ -60,22 +63,27 @@ impl Recorder {
 
     /// What was recorded, and from when on it is missing.
     pub fn finish(self) -> (Records, Option<Instant>) {
-        (Records::from_words(self.words), self.lost_from)
+        let mut words = self.words.into_vec();
+        words.truncate(self.length);
+        (Records::from_words(words), self.lost_from)
     }
 
-    #[inline]
+    /// Inlined wherever a record is made, so that its words go from registers to their place.
+    #[inline(always)]
     fn put(&mut self, words: &[u64]) {
-        // Within the capacity that was reserved, so this never allocates.
-        if self.words.len() + words.len() <= self.capacity {
-            self.words.extend_from_slice(words);
-        } else {
-            self.give_up();
+        let end = self.length + words.len();
+        match self.words.get_mut(self.length..end) {
+            Some(place) if end <= self.capacity => {
+                place.copy_from_slice(words);
+                self.length = end;
+            }
+            _ => self.give_up(),
         }
     }
 
     #[cold]
     fn give_up(&mut self) {
-        self.words.truncate(self.entry);
+        self.length = self.entry;
         self.capacity = 0;
         if self.lost_from.is_none() {
             self.lost_from = Some(self.now);
@@ -84,9 +92,9 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, now: Instant, event: &Event) {
-        self.entry = self.words.len();
+        self.entry = self.length;
         self.now = now;
         encode::event(now, event, |words| self.put(words));
     }
@@ -96,7 +104,7 @@ impl Sink for Recorder {
         encode::trace(&event, |words| self.put(words));
     }
 
-    #[inline]
+    #[inline(always)]
     fn decision(&mut self, _: Instant, decision: &Decision) {
         encode::decision(decision, |words| self.put(words));
     }
@@ -123,11 +131,11 @@ mod tests {
     fn a_full_recorder_keeps_whole_entries_and_says_from_when_it_lost() {
         // An idle tick takes four words: two and a half of them fit.
         let mut recorder = Recorder::with_capacity(10 * 8).expect("80 bytes");
-        let allocated = recorder.words.capacity();
+        let allocated = recorder.words.as_ptr();
         for at in [5, 6, 7, 8] {
             entry(&mut recorder, at);
         }
-        assert_eq!(recorder.words.capacity(), allocated, "it never grows");
+        assert_eq!(recorder.words.as_ptr(), allocated, "it never grows");
         let (records, lost_from) = recorder.finish();
         assert_eq!(lost_from, Some(Instant::from_ticks(7)));
         let events: Vec<u64> = records

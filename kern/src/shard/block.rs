@@ -101,6 +101,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// The running thread lets others go first; a reservation gives up the rest of its slice.
+    #[inline]
     pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
         let t = &mut self.threads[thread];
         let id = t.id(thread);

@@ -4,11 +4,12 @@
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan`
-//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`. Which ready thread runs is
-//! the hierarchy's business.
+//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`; `calm` is the short way
+//! through an entry at which nothing is due. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
+mod calm;
 mod job;
 mod lend;
 mod loan;
@@ -21,7 +22,7 @@ mod supply;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
 use crate::hierarchy::{Choice, Hierarchy};
@@ -29,7 +30,7 @@ use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
 use crate::resource::Resources;
-use crate::thread::{JobView, State, Thread};
+use crate::thread::{JobStamp, JobView, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
 use crate::urgency::Urgency;
@@ -72,8 +73,10 @@ pub struct Shard<H> {
     since: Instant,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
-    /// Until when the policy's choice stands.
-    until: Option<Instant>,
+    /// Before this instant an entry finds nothing special (`calm`); [`Instant::ZERO`]: it may.
+    calm_until: Instant,
+    /// One policy orders this CPU: nothing in its hierarchy is due by itself.
+    is_one_level: bool,
     /// More timers were due than one entry serves.
     more: bool,
     last_created: Option<ThreadId>,
@@ -85,35 +88,47 @@ pub struct Shard<H> {
 impl<H: Hierarchy> Shard<H> {
     /// Handles one event. `now` is clamped so that time never runs backwards. O(log n) for n
     /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
+    #[inline]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
+        if let Some((next, arm)) = self.handle_calmly(now, &event, sink) {
+            let refused = None;
+            return Decision { next, arm, refused };
+        }
         let now = now.max(self.now);
         sink.event(now, &event);
-        let decision = if let Event::Missing { span, cause } = event {
-            self.miss(now, span, cause, sink)
-        } else if let Event::Raise(ceiling) = event {
-            self.hierarchy.begin(now);
-            self.charge(now, sink);
-            self.raise_to(ceiling);
-            self.as_before(now)
-        } else {
-            self.hierarchy.begin(now);
-            self.charge(now, sink);
-            let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
-            let refused = self.apply(now, event, sink).err();
-            let _ = self.serve_timers(now, false, quota, sink);
-            self.serve_parked(now, sink);
-            // A thread that ends a section with its last tick of budget may complete with it; if it
-            // does not, the timer that is armed for this very instant enters again.
-            let ends_section = matches!(event, Event::Unprotect | Event::Unlock { .. });
-            if !ends_section && !matches!(event, Event::Protect | Event::Lock { .. }) {
-                self.enforce_budget(now, sink);
-                self.enforce_sections(now, sink);
-            }
-            self.decide(now, refused, sink)
-        };
+        let (arm, refused) = self.enter(now, &event, sink);
+        let next = self.next();
+        let decision = Decision { next, arm, refused };
         sink.decision(now, &decision);
         debug_assert_eq!(self.check(), Ok(()));
         decision
+    }
+
+    /// The long way through an entry, which looks for everything that might be due.
+    #[inline(never)]
+    fn enter<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Rest {
+        if let Event::Missing { span, cause } = *event {
+            return self.miss(now, span, cause, sink);
+        }
+        self.hierarchy.begin(now);
+        self.charge(now, sink);
+        if let Event::Raise(ceiling) = *event {
+            self.raise_to(ceiling);
+            self.calm_until = Instant::ZERO;
+            return undecided(now);
+        }
+        let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
+        let refused = self.apply(now, event, sink).err();
+        let _ = self.serve_timers(now, false, quota, sink);
+        self.serve_parked(now, sink);
+        // A thread that ends a section with its last tick of budget may complete with it; if it
+        // does not, the timer that is armed for this very instant enters again.
+        let ends_section = matches!(event, Event::Unprotect | Event::Unlock { .. });
+        if !ends_section && !matches!(event, Event::Protect | Event::Lock { .. }) {
+            self.enforce_budget(now, sink);
+            self.enforce_sections(now, sink);
+        }
+        (self.decide(now, sink), refused)
     }
 
     /// The next message for another CPU. Take them all after each [`Shard::handle`].
@@ -172,6 +187,22 @@ impl<H: Hierarchy> Shard<H> {
         })
     }
 
+    /// What tells two answers of [`Shard::job`] apart, but for what was received and what budget is
+    /// left: as long as it is the same, so is the job, and whether it overran or is to stop. O(1).
+    #[inline]
+    pub fn job_stamp(&self, thread: ThreadId) -> JobStamp {
+        match self.thread(thread) {
+            Ok(t) => JobStamp::of(t),
+            Err(_) => JobStamp::NONE,
+        }
+    }
+
+    /// Whether [`Shard::take_message`] has one.
+    #[inline]
+    pub fn has_message(&self) -> bool {
+        self.precedences.has_message()
+    }
+
     /// Released jobs with a deadline that are not done (reservations: in the current period). A run
     /// whose releases have ended is over when none is left.
     pub fn unsettled(&self) -> u64 {
@@ -183,6 +214,7 @@ impl<H: Hierarchy> Shard<H> {
         &self.hierarchy
     }
 
+    #[inline]
     fn thread(&self, id: ThreadId) -> Result<&Thread, Refusal> {
         match self.threads.get(id.index()) {
             Some(t) if t.generation == id.generation() && t.state != State::Dead => Ok(t),
@@ -190,9 +222,9 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    fn apply<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Result<(), Refusal> {
+    fn apply<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Result<(), Refusal> {
         let running = self.running.ok_or(Refusal::NobodyRuns).map(ThreadId::index);
-        match event {
+        match *event {
             Event::Tick | Event::Missing { .. } | Event::Raise(_) => {}
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
@@ -241,6 +273,7 @@ impl<H: Hierarchy> Shard<H> {
     ///
     /// A non-preemptive section begins with its first executed tick, so that what happens at one
     /// instant does not depend on the order in which a platform tells it.
+    #[inline]
     fn charge<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         let interval = now.since(self.now);
         self.now = now;
@@ -251,21 +284,11 @@ impl<H: Hierarchy> Shard<H> {
             return;
         }
         let Some(id) = self.running else {
-            if let Some(child) = self.deciding {
-                self.hierarchy.charge_child(now, child, executed, sink);
-            }
+            self.charge_nobody(now, executed, sink);
             return;
         };
         let t = &mut self.threads[id.index()];
-        if let Some(job) = &mut t.job {
-            job.received = job.received.saturating_add(executed);
-        }
-        if t.is_budgeted() {
-            if t.budget < executed {
-                t.debt = t.debt.saturating_add(executed.saturating_sub(t.budget));
-            }
-            t.budget = t.budget.saturating_sub(executed);
-        }
+        t.book(executed);
         let (band, held) = (t.place, t.held);
         if t.in_section || t.shields > 0 {
             self.hierarchy.hold(id, band);
@@ -276,30 +299,43 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
+    /// No thread ran: a scheduler may have, to decide on its own supply.
+    #[cold]
+    fn charge_nobody<S: Sink>(&mut self, now: Instant, executed: Work, sink: &mut S) {
+        if let Some(child) = self.deciding {
+            self.hierarchy.charge_child(now, child, executed, sink);
+        }
+    }
+
+    #[cold]
     fn miss<S: Sink>(
         &mut self,
         now: Instant,
         span: Span,
         cause: MissingCause,
         sink: &mut S,
-    ) -> Decision {
+    ) -> Rest {
         let room = now.since(self.now).saturating_sub(self.uncharged);
         let span = span.min(room);
         self.uncharged = self.uncharged.saturating_add(span);
+        self.calm_until = Instant::ZERO;
         sink.trace(now, TraceEvent::Missing { span, cause });
-        self.as_before(now)
+        undecided(now)
     }
 
-    /// Nothing is decided yet: the event that follows at this instant decides.
-    fn as_before(&self, now: Instant) -> Decision {
-        let deciding = self.deciding.map_or(Next::Idle, Next::RunChild);
-        Decision {
-            next: self.running.map_or(deciding, Next::Thread),
-            arm: Some(now),
-            refused: None,
+    /// Whom the last decision chose. The long way does not hand it out, but leaves it here: what it
+    /// wrote into memory, the short way would have to write there too, and reading at once what has
+    /// been written in pieces stalls the processor for longer than the short way takes.
+    #[inline(always)]
+    fn next(&self) -> Next {
+        match (self.running, self.deciding) {
+            (Some(thread), _) => Next::Thread(thread),
+            (None, Some(child)) => Next::RunChild(child),
+            (None, None) => Next::Idle,
         }
     }
 
+    #[inline]
     fn enforce_budget<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
@@ -308,15 +344,10 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    /// Chooses who runs.
-    fn decide<S: Sink>(
-        &mut self,
-        now: Instant,
-        refused: Option<Refusal>,
-        sink: &mut S,
-    ) -> Decision {
+    /// Chooses who runs; returns when to enter again.
+    #[inline(never)]
+    fn decide<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
         let Choice { next, until } = self.choose(now, sink);
-        self.until = until;
         let (chosen, deciding) = match next {
             Next::Thread(thread) => (Some(thread), None),
             Next::RunChild(child) => (None, Some(child)),
@@ -324,11 +355,9 @@ impl<H: Hierarchy> Shard<H> {
         };
         self.deciding = deciding;
         self.switch_to(now, chosen, sink);
-        Decision {
-            next,
-            arm: self.next_instant(now),
-            refused,
-        }
+        let arm = self.next_instant(now, until);
+        self.set_calm(arm);
+        arm
     }
 
     /// The hierarchy's choice. A chosen thread with a lock to be tried runs only if it gets it;
@@ -346,6 +375,7 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
+    #[inline(always)]
     fn switch_to<S: Sink>(&mut self, now: Instant, to: Option<ThreadId>, sink: &mut S) {
         let from = self.running;
         if from == to {
@@ -376,23 +406,27 @@ impl<H: Hierarchy> Shard<H> {
         );
     }
 
-    /// The earliest instant at which something is due by itself.
-    fn next_instant(&self, now: Instant) -> Option<Instant> {
+    /// The earliest instant at which something is due by itself, or the choice ends.
+    #[inline]
+    fn next_instant(&self, now: Instant, until: Option<Instant>) -> Option<Instant> {
         if self.more {
             return Some(now);
         }
         let budget_end = self.running.and_then(|id| {
             let t = &self.threads[id.index()];
             let budget = t.is_budgeted().then_some(t.budget);
-            let section = self.section_left(id.index());
-            let left = match (budget, section) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, None) | (None, one) => one,
+            let left = match (t.held, budget) {
+                (0, budget) => budget,
+                (_, None) => self.section_left(id.index()),
+                (_, Some(budget)) => {
+                    let section = self.section_left(id.index());
+                    Some(section.map_or(budget, |section| section.min(budget)))
+                }
             };
             left.map(|left| now.saturating_add(left.as_span()))
         });
         let own = Choice::earlier(self.timeline.next(), budget_end);
-        let theirs = Choice::earlier(self.hierarchy.next_timer(), self.until);
+        let theirs = Choice::earlier(self.hierarchy.next_timer(), until);
         Choice::earlier(own, theirs)
     }
 
@@ -461,6 +495,14 @@ impl<H: Hierarchy> Shard<H> {
         self.check_loans()?;
         self.hierarchy.check()
     }
+}
+
+/// What there is to a decision beside who runs: when to enter again, and why the event was refused.
+type Rest = (Option<Instant>, Option<Refusal>);
+
+/// Nothing is decided yet: the event that follows at this instant decides.
+fn undecided(now: Instant) -> Rest {
+    (Some(now), None)
 }
 
 /// Index of the oldest job of a thread that is not done: the next release when all are.

@@ -139,6 +139,7 @@ impl<H: Hierarchy> Shard<H> {
 
     /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of
     /// the quota.
+    #[inline]
     pub(super) fn serve_timers<S: Sink>(
         &mut self,
         now: Instant,
@@ -147,6 +148,21 @@ impl<H: Hierarchy> Shard<H> {
         sink: &mut S,
     ) -> usize {
         self.more = false;
+        let is_due = |at: Instant| at < now || (at == now && !strictly);
+        if self.timeline.next().is_some_and(is_due) {
+            quota = self.serve_own_timers(now, strictly, quota, sink);
+        }
+        self.hierarchy.serve_timers(now, strictly, sink);
+        quota
+    }
+
+    fn serve_own_timers<S: Sink>(
+        &mut self,
+        now: Instant,
+        strictly: bool,
+        mut quota: usize,
+        sink: &mut S,
+    ) -> usize {
         while let Some((at, thread, timer)) = self.timeline.first() {
             if at > now || (strictly && at == now) {
                 break;
@@ -164,7 +180,6 @@ impl<H: Hierarchy> Shard<H> {
             }
         }
         self.since = now;
-        self.hierarchy.serve_timers(now, strictly, sink);
         quota
     }
 

@@ -128,6 +128,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Sections that waited for supply fit by now. O(parked · depth).
+    #[inline]
     pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         while let Some(id) = self.hierarchy.take_fitting(now) {
             self.resume(now, id.index(), WakeCause::Supply, sink);
@@ -361,6 +362,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// The running thread goes on although a section of its has lasted as long as declared.
+    #[inline]
     pub(super) fn enforce_sections<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
@@ -403,11 +405,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// What a thread may still execute before one of its sections is as long as declared.
-    #[inline]
     pub(super) fn section_left(&self, thread: usize) -> Option<Work> {
-        if self.threads[thread].held == 0 {
-            return None;
-        }
         let left = |of: u32| {
             let user = self.resources.get(of);
             match user.state {

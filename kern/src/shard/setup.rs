@@ -97,6 +97,7 @@ impl<H: Hierarchy> Shard<H> {
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
             resources: Resources::new(n),
+            is_one_level: hierarchy.is_one_level(),
             hierarchy,
             urgency: Urgency::Priority,
             running: None,
@@ -104,7 +105,7 @@ impl<H: Hierarchy> Shard<H> {
             uncharged: Span::ZERO,
             since: Instant::ZERO,
             unsettled: 0,
-            until: None,
+            calm_until: Instant::ZERO,
             more: false,
             last_promoted: None,
             deciding: None,
@@ -130,6 +131,7 @@ impl<H: Hierarchy> Shard<H> {
         home: NodeId,
         constraint: Constraint,
     ) -> Result<ThreadId, ConfigError> {
+        self.calm_until = Instant::ZERO;
         self.create(self.now, home, constraint, &mut NoSink)
             .map_err(ConfigError::Refused)
     }

@@ -10,6 +10,13 @@ use crate::policy::{Pick, Policy};
 use crate::server::Server;
 
 impl<P: Policy, V: Server> Tree<P, V> {
+    /// [`Tree::choose`], out of the way of whoever calls it.
+    #[inline(never)]
+    pub(super) fn choose_apart(&mut self, now: Instant) -> (Option<Instant>, Next) {
+        let Choice { next, until } = self.choose(now);
+        (until, next)
+    }
+
     /// O(depth · log n). A node whose policy idles on purpose rests, and the choice begins again
     /// without it: at most once per node.
     pub(super) fn choose(&mut self, now: Instant) -> Choice {

@@ -255,8 +255,12 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         self.timers.first().map(|((at, _), _)| at)
     }
 
+    /// Inlined but for the choice itself, so that a hierarchy that may be one level keeps its answer
+    /// in registers.
+    #[inline(always)]
     fn pick(&mut self, now: Instant) -> Choice {
-        self.choose(now)
+        let (until, next) = self.choose_apart(now);
+        Choice { next, until }
     }
 
     fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {

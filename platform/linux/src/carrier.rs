@@ -57,7 +57,7 @@ pub(crate) unsafe fn carry<H: Hierarchy, S: Sink>(host: *const Host) {
     loop {
         view.shared.post.set_activity(view.index, activity::RUNNING);
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
-        let target = unsafe { decide::<H, S>(host, Event::Tick, given_back) };
+        let target = unsafe { decide::<H, S>(host, &Event::Tick, given_back) };
         given_back = false;
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };

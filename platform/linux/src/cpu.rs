@@ -4,6 +4,8 @@
 //! takes the decision, ends the borrow, and only then switches (rule of the house: decide, return a
 //! value, act at the edge).
 
+mod calm;
+
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
@@ -18,7 +20,7 @@ use crate::child::Child;
 use crate::crew::at_work;
 use crate::host::{Host, Reason, switch_to};
 use crate::io::{awaits_answers, next_answered};
-use crate::light::{Light, NOTHING};
+use crate::light::Light;
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
@@ -60,6 +62,8 @@ pub(crate) struct Core<H, S> {
     /// `None`: this run gives nothing back.
     pub(crate) give_back: Option<GiveBack>,
     end: End,
+    /// Before this instant the platform has nothing of its own to do; see `calm`.
+    calm_until: Instant,
 }
 
 /// When slices are given back.
@@ -113,12 +117,12 @@ struct Counting<'a, S> {
 }
 
 impl<S: Sink> Sink for Counting<'_, S> {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, now: Instant, event: &Event) {
         self.sink.event(now, event);
     }
 
-    #[inline]
+    #[inline(always)]
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         let counts = |arrival: Instant, deadline: Instant| {
             u64::from(arrival < self.tally.horizon && deadline != Instant::MAX)
@@ -144,7 +148,7 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.sink.trace(now, event);
     }
 
-    #[inline]
+    #[inline(always)]
     fn decision(&mut self, now: Instant, decision: &Decision) {
         self.tally.decisions += 1;
         self.sink.decision(now, decision);
@@ -174,6 +178,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             missing: MissingTime::starting_at(Instant::ZERO),
             give_back: None,
             end,
+            calm_until: Instant::ZERO,
         }
     }
 
@@ -192,6 +197,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             tally: &mut self.tally,
         };
         let decision = self.shard.handle(now, event, &mut sink);
+        self.send_messages(host);
+        decision
+    }
+
+    /// Sends what other CPUs are to hear.
+    fn send_messages(&mut self, host: &Host) {
         while let Some(message) = self.shard.take_message() {
             if !host.shared.post.send(host.index, message) {
                 // A newer frontier says all that an older one said.
@@ -200,13 +211,28 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
                 self.unsent.push(message);
             }
         }
-        decision
     }
 
     /// One entry: time, event, what is due, and who runs then (null: the carrier).
-    fn step(&mut self, host: &Host, event: Event, given_back: bool) -> *const Light {
+    #[inline(always)]
+    fn step(&mut self, host: &Host, event: &Event, given_back: bool) -> *const Light {
+        let now = host.clock().now();
+        match self.step_calmly(host, now, event) {
+            Some(light) => light,
+            None => self.step_carefully(host, now, *event, given_back),
+        }
+    }
+
+    /// The long way through an entry.
+    #[inline(never)]
+    fn step_carefully(
+        &mut self,
+        host: &Host,
+        now: Instant,
+        event: Event,
+        given_back: bool,
+    ) -> *const Light {
         host.shared.post.acknowledge(host.index);
-        let mut now = host.clock().now();
         note_overdue_timer(host, now, given_back);
         host.end_deferral(now);
         self.charge(host, now, given_back);
@@ -216,8 +242,13 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         decision = self.attend(host, now, event, decision);
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { host.current.get().as_ref() } {
-            light.refused.set(decision.refused);
+            light.tell(decision.refused);
         }
+        self.conclude(host, now, decision)
+    }
+
+    /// What follows an event: news from outside, what became due meanwhile, the choice.
+    fn conclude(&mut self, host: &Host, mut now: Instant, mut decision: Decision) -> *const Light {
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
         while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
@@ -270,11 +301,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { light.as_ref() } {
             let executed = interval.saturating_sub(missing).ticks();
-            let before = light.executed.load(Ordering::Relaxed);
-            // Written with the gate closed only.
-            light
-                .executed
-                .store(before.wrapping_add(executed), Ordering::Relaxed);
+            light.add_executed(executed);
         }
     }
 
@@ -345,15 +372,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let light = chosen.unwrap_or(core::ptr::null());
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { light.as_ref() } {
-            let job = self.shard.job(light.id());
-            let stop = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
-            light.stop.store(stop, Ordering::Relaxed);
-            light.job.set(job);
-            let asked = light.asked.load(Ordering::Relaxed);
-            if asked != NOTHING {
-                let holds = self.shard.holds(light.id(), asked);
-                light.granted.store(holds, Ordering::Relaxed);
-            }
+            self.show(light);
         }
         if self.has_ended(host, now) {
             host.reason.set(Reason::End);
@@ -374,6 +393,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
                 host.limits.look
             };
             host.arm(due.min(now.saturating_add(look)), now);
+            self.set_calm(host, now);
         }
         light
     }
@@ -469,7 +489,7 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
 /// no reference into the core is alive.
 pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
     host: *const Host,
-    event: Event,
+    event: &Event,
     given_back: bool,
 ) -> *const Light {
     let cpu = host.cast::<Cpu<H, S>>();
@@ -488,7 +508,7 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
 /// As for [`decide`].
 pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<H, S>(host, event, false) };
+    let target = unsafe { decide::<H, S>(host, &event, false) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.stand_down_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the

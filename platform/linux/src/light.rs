@@ -16,7 +16,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{Event, JobView, Refusal};
+use punctual_kern::{Event, JobStamp, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
@@ -67,8 +67,11 @@ pub(crate) struct Light {
     pub(crate) phase: Cell<Phase>,
     /// The scheduler outside the core that it carries; null: none. Set and cleared by itself.
     pub(crate) direct: Cell<*const Group>,
-    /// The job it works on, as of its last entry.
+    /// The job it works on. What it received and has left are those of the entry at which
+    /// something else about it changed.
     pub(crate) job: Cell<Option<JobView>>,
+    /// Of which job that is.
+    pub(crate) stamp: Cell<JobStamp>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
@@ -128,6 +131,7 @@ impl Light {
             phase: Cell::new(Phase::New),
             direct: Cell::new(core::ptr::null()),
             job: Cell::new(None),
+            stamp: Cell::new(JobStamp::NONE),
             quit: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
@@ -221,6 +225,24 @@ impl Light {
     pub(crate) fn note_panic(&self, message: String) {
         // SAFETY: the thread has not finished, so only it looks here.
         unsafe { *self.panic.get() = Some(message) };
+    }
+
+    /// Why its request was refused, if it was. Hardly any is, and a word that has just been written
+    /// in part would be read here as a whole: so it is only copied when there is something to say.
+    #[inline]
+    pub(crate) fn tell(&self, refused: Option<Refusal>) {
+        if refused.is_some() || self.refused.get().is_some() {
+            self.refused.set(refused);
+        }
+    }
+
+    /// Books executed ticks. Gate closed: nobody else writes the word, so it needs no atomic
+    /// addition.
+    #[inline]
+    pub(crate) fn add_executed(&self, ticks: u64) {
+        let before = self.executed.load(Ordering::Relaxed);
+        self.executed
+            .store(before.wrapping_add(ticks), Ordering::Relaxed);
     }
 
     /// The instant.

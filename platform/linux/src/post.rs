@@ -191,7 +191,13 @@ impl Post {
         self.boxes[cpu].activity.store(what, Ordering::SeqCst);
     }
 
-    /// Called at every entry, before the rings are read.
+    /// Whether somebody has news for a CPU that runs.
+    #[inline]
+    pub(crate) fn is_signalled(&self, cpu: usize) -> bool {
+        self.boxes[cpu].signalled.load(Ordering::Relaxed)
+    }
+
+    /// Called before the rings are read.
     pub(crate) fn acknowledge(&self, cpu: usize) {
         let signalled = &self.boxes[cpu].signalled;
         if signalled.load(Ordering::Relaxed) {

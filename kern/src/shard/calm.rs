@@ -1,0 +1,174 @@
+//! The short way through an entry at which nothing is due.
+//!
+//! Most entries of a busy CPU find the same: no timer is due, the running thread has budget left
+//! and holds nothing, one policy orders the CPU. Then all that the long way would look for is known
+//! not to be there, and an entry is: charge, do what the thread asked for, choose. The long way
+//! says at its end until when that will be so ([`Shard::set_calm`]). Both ways lead to the same
+//! decisions, which the tests of this crate hold them to.
+
+use punctual_model::{Class, Instant, ThreadId, Work};
+
+use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use crate::event::{Decision, Event, Next};
+use crate::hierarchy::{Choice, Hierarchy};
+use crate::trace::Sink;
+
+/// What a calm entry consists of, with the running thread.
+#[derive(Clone, Copy, Debug)]
+enum Calm {
+    /// It goes on unless somebody else is to run.
+    GoOn(ThreadId),
+    /// It lets others of the same urgency go first.
+    GiveWay(ThreadId),
+    /// The event changes who is ready.
+    Change(ThreadId),
+}
+
+/// Who runs, and when to enter again at the latest.
+type Outcome = (Next, Option<Instant>);
+
+impl<H: Hierarchy> Shard<H> {
+    /// Handles an event as [`Shard::handle`] does, if the short way is open; `None`: it is not, and
+    /// nothing has happened. What goes the short way is never refused. For the one place of a
+    /// platform through which most entries go: inlined there, without a copy of the event, and
+    /// without a [`crate::Decision`] that would have to be put together first.
+    #[inline(always)]
+    pub fn handle_calmly<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<(Next, Option<Instant>)> {
+        let now = now.max(self.now);
+        let way = self.calm_way(now, event)?;
+        sink.event(now, event);
+        let (next, arm) = match way {
+            Calm::GoOn(id) => self.go_on(now, id, false, sink),
+            Calm::GiveWay(id) => self.go_on(now, id, true, sink),
+            Calm::Change(id) => self.change_calmly(now, id, event, sink),
+        };
+        let refused = None;
+        sink.decision(now, &Decision { next, arm, refused });
+        debug_assert_eq!(self.check(), Ok(()));
+        Some((next, arm))
+    }
+
+    /// How to take an entry the short way; `None`: the long way.
+    #[inline(always)]
+    fn calm_way(&self, now: Instant, event: &Event) -> Option<Calm> {
+        let id = self.running.filter(|_| now < self.calm_until)?;
+        match event {
+            Event::Tick => Some(Calm::GoOn(id)),
+            Event::Yield => match self.threads[id.index()].constraint.class {
+                // It gives up its slice.
+                Class::Reservation { .. } => None,
+                _ => Some(Calm::GiveWay(id)),
+            },
+            Event::Block { .. } | Event::Complete => Some(Calm::Change(id)),
+            // One for a thread that has ended is refused, the long way.
+            Event::Wake(other) => self.thread(*other).is_ok().then_some(Calm::Change(id)),
+            _ => None,
+        }
+    }
+
+    /// The running thread goes on, or lets others of the same urgency go first.
+    #[inline(always)]
+    fn go_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        gives_way: bool,
+        sink: &mut S,
+    ) -> Outcome {
+        let executed = self.advance_to(now);
+        let t = &mut self.threads[id.index()];
+        t.book(executed);
+        let band = t.place;
+        let choice = self
+            .hierarchy
+            .go_on(now, (id, band), executed, gives_way, sink);
+        self.conclude(now, choice, sink)
+    }
+
+    /// A thread waits, may go on, or has finished its job.
+    #[inline(always)]
+    fn change_calmly<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Outcome {
+        let executed = self.advance_to(now);
+        let t = &mut self.threads[id.index()];
+        t.book(executed);
+        let band = t.place;
+        if !executed.is_zero() {
+            self.hierarchy.charge(now, id, band, executed, sink);
+        }
+        match *event {
+            Event::Block { until } => self.block(now, id.index(), until, sink),
+            Event::Wake(other) => self.wake(now, other.index(), sink),
+            Event::Complete => self.complete(now, id.index(), sink),
+            _ => {}
+        }
+        if self.timeline.next().is_some_and(|at| at <= now) {
+            let arm = self.catch_up(now, sink);
+            return (self.next(), arm);
+        }
+        self.enforce_budget(now, sink);
+        let choice = self.hierarchy.pick(now);
+        self.conclude(now, choice, sink)
+    }
+
+    /// The event has made something due at once: on with the long way.
+    #[cold]
+    fn catch_up<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+        let _ = self.serve_timers(now, false, MAX_RELEASES_PER_ENTRY, sink);
+        self.enforce_budget(now, sink);
+        self.enforce_sections(now, sink);
+        self.decide(now, sink)
+    }
+
+    /// Time goes on to `now`; returns what has been executed since the last entry.
+    #[inline(always)]
+    fn advance_to(&mut self, now: Instant) -> Work {
+        let executed = now.since(self.now).as_work();
+        self.now = now;
+        self.since = now;
+        executed
+    }
+
+    /// Carries out a choice, if nothing speaks against it; else chooses again the long way.
+    #[inline(always)]
+    fn conclude<S: Sink>(&mut self, now: Instant, choice: Choice, sink: &mut S) -> Outcome {
+        let Next::Thread(id) = choice.next else {
+            let arm = self.decide(now, sink);
+            return (self.next(), arm);
+        };
+        let t = &self.threads[id.index()];
+        if t.request.is_some() || t.held > 0 || t.in_section {
+            let arm = self.decide(now, sink);
+            return (self.next(), arm);
+        }
+        let budget = t.is_budgeted().then_some(t.budget);
+        self.switch_to(now, Some(id), sink);
+        let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
+        let due = Choice::earlier(self.timeline.next(), budget_end);
+        let arm = Choice::earlier(due, choice.until);
+        self.calm_until = arm.unwrap_or(Instant::MAX);
+        (choice.next, arm)
+    }
+
+    /// Notes at the end of the long way until when entries may take the short one.
+    #[inline]
+    pub(super) fn set_calm(&mut self, arm: Option<Instant>) {
+        let running = self.running.map(|id| &self.threads[id.index()]);
+        let is_calm = self.is_one_level && running.is_some_and(|t| t.held == 0 && !t.in_section);
+        self.calm_until = if is_calm {
+            arm.unwrap_or(Instant::MAX)
+        } else {
+            Instant::ZERO
+        };
+    }
+}

@@ -1,0 +1,127 @@
+//! The short way through an entry of the platform, beside that of the core.
+//!
+//! Between two instants at which the platform has something of its own to do (an arrival to feed,
+//! a slice to give back, the end of the run) most entries only charge, decide and go on. The long
+//! way notes until when that is so; what can happen at any time (mail, lateness, an interval long
+//! enough to be suspicious, a timer that is not set) is a flag each, looked at here.
+
+use core::sync::atomic::Ordering;
+
+use punctual_kern::{Decision, Event, Hierarchy, Next, Sink};
+use punctual_model::Instant;
+
+use super::{Core, Counting};
+use crate::host::Host;
+use crate::light::{Light, NOTHING};
+
+impl<H: Hierarchy, S: Sink> Core<H, S> {
+    /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has
+    /// changed.
+    #[inline(always)]
+    pub(super) fn step_calmly(
+        &mut self,
+        host: &Host,
+        now: Instant,
+        event: &Event,
+    ) -> Option<*const Light> {
+        if !self.is_calm(host, now, event) {
+            return None;
+        }
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        let light = unsafe { host.current.get().as_ref() }?;
+        let last = host.last_entry.load(Ordering::Relaxed);
+        let executed = now.ticks().saturating_sub(last);
+        if executed >= host.limits.suspicious {
+            return None;
+        }
+        let mut sink = Counting {
+            sink: &mut self.sink,
+            tally: &mut self.tally,
+        };
+        let (next, arm) = self.shard.handle_calmly(now, event, &mut sink)?;
+        host.last_entry.store(now.ticks(), Ordering::Relaxed);
+        host.count_entry();
+        light.add_executed(executed);
+        light.tell(None);
+        let near = now.saturating_add(host.limits.near);
+        if let Next::Thread(id) = next
+            && !self.shard.has_message()
+            && arm.is_none_or(|at| at > near)
+            && let Some(&chosen) = self.threads.get(id.index())
+            // SAFETY: as above.
+            && let Some(light) = unsafe { chosen.as_ref() }
+        {
+            self.show(light);
+            if let Some(at) = arm {
+                host.arm(at.min(self.calm_until), now);
+            }
+            return Some(chosen);
+        }
+        Some(self.conclude_uncalmly(host, now, next, arm))
+    }
+
+    /// The entry is about to become a long one after all.
+    #[cold]
+    #[inline(never)]
+    fn conclude_uncalmly(
+        &mut self,
+        host: &Host,
+        now: Instant,
+        next: Next,
+        arm: Option<Instant>,
+    ) -> *const Light {
+        self.send_messages(host);
+        let refused = None;
+        self.conclude(host, now, Decision { next, arm, refused })
+    }
+
+    #[inline(always)]
+    fn is_calm(&self, host: &Host, now: Instant, event: &Event) -> bool {
+        let is_ordinary = matches!(
+            event,
+            Event::Tick | Event::Yield | Event::Block { .. } | Event::Wake(_) | Event::Complete
+        );
+        is_ordinary
+            && now < self.calm_until
+            && host.armed_for().is_some_and(|armed| now < armed)
+            && host.is_undisturbed()
+    }
+
+    /// Shows a thread that is about to run what has become of its job and of its last request.
+    #[inline(always)]
+    pub(super) fn show(&mut self, light: &Light) {
+        let stamp = self.shard.job_stamp(light.id());
+        if stamp != light.stamp.get() || light.seat.cancelled.get() {
+            light.stamp.set(stamp);
+            self.show_job(light);
+        }
+        if light.asked.load(Ordering::Relaxed) != NOTHING {
+            self.show_lock(light);
+        }
+    }
+
+    #[inline(never)]
+    fn show_job(&mut self, light: &Light) {
+        let job = self.shard.job(light.id());
+        let stop = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
+        light.stop.store(stop, Ordering::Relaxed);
+        light.job.set(job);
+    }
+
+    #[inline(never)]
+    fn show_lock(&mut self, light: &Light) {
+        let asked = light.asked.load(Ordering::Relaxed);
+        let holds = self.shard.holds(light.id(), asked);
+        light.granted.store(holds, Ordering::Relaxed);
+    }
+
+    /// Notes until when entries may take the short way: `light` runs now.
+    pub(super) fn set_calm(&mut self, host: &Host, now: Instant) {
+        let is_calm = self.children.is_empty() && now < self.end.horizon;
+        self.calm_until = if is_calm {
+            self.next_due(host, now, None, false, false)
+        } else {
+            Instant::ZERO
+        };
+    }
+}
