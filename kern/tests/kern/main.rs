@@ -15,6 +15,7 @@ mod locks;
 mod manage;
 mod own_time;
 mod same_as_one_level;
+mod short_way;
 mod tree_histories;
 mod tree_sections;
 mod trees;
