@@ -255,8 +255,8 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
         self.timers.first().map(|((at, _), _)| at)
     }
 
-    /// Inlined but for the choice itself, so that a hierarchy that may be one level keeps its answer
-    /// in registers.
+    /// Inlined but for the choice itself: a hierarchy that may be one level keeps its answer in
+    /// registers.
     #[inline(always)]
     fn pick(&mut self, now: Instant) -> Choice {
         let (until, next) = self.choose_apart(now);

@@ -5,13 +5,13 @@
 //! value, act at the edge).
 
 mod calm;
+mod tally;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
     ChildScheduler, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
-    TraceEvent,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
@@ -24,6 +24,7 @@ use crate::light::Light;
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
+use tally::{Counting, Tally};
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -98,61 +99,6 @@ pub(crate) struct End {
     pub(crate) horizon: Instant,
     /// The run ends here in any case.
     pub(crate) limit: Instant,
-}
-
-/// Counts what passes by on the way to the recorder.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    decisions: u64,
-    switches: u64,
-    preemptions: u64,
-    /// Jobs with a deadline that were released before the horizon and are not over.
-    outstanding: u64,
-    horizon: Instant,
-}
-
-struct Counting<'a, S> {
-    sink: &'a mut S,
-    tally: &'a mut Tally,
-}
-
-impl<S: Sink> Sink for Counting<'_, S> {
-    #[inline(always)]
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.sink.event(now, event);
-    }
-
-    #[inline(always)]
-    fn trace(&mut self, now: Instant, event: TraceEvent) {
-        let counts = |arrival: Instant, deadline: Instant| {
-            u64::from(arrival < self.tally.horizon && deadline != Instant::MAX)
-        };
-        match event {
-            TraceEvent::Switched { preempted, .. } => {
-                self.tally.switches += 1;
-                self.tally.preemptions += u64::from(preempted);
-            }
-            TraceEvent::Released {
-                arrival, deadline, ..
-            } => {
-                self.tally.outstanding += counts(arrival, deadline);
-            }
-            TraceEvent::Completed {
-                arrival, deadline, ..
-            } => {
-                let done = counts(arrival, deadline);
-                self.tally.outstanding = self.tally.outstanding.saturating_sub(done);
-            }
-            _ => {}
-        }
-        self.sink.trace(now, event);
-    }
-
-    #[inline(always)]
-    fn decision(&mut self, now: Instant, decision: &Decision) {
-        self.tally.decisions += 1;
-        self.sink.decision(now, decision);
-    }
 }
 
 impl<H: Hierarchy, S: Sink> Core<H, S> {

@@ -1,0 +1,59 @@
+//! What one CPU counts of what its core tells.
+
+use punctual_kern::{Decision, Event, Sink, TraceEvent};
+use punctual_model::Instant;
+
+/// Counts what passes by on the way to the recorder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) decisions: u64,
+    pub(super) switches: u64,
+    pub(super) preemptions: u64,
+    /// Jobs with a deadline that were released before the horizon and are not over.
+    pub(super) outstanding: u64,
+    pub(super) horizon: Instant,
+}
+
+pub(super) struct Counting<'a, S> {
+    pub(super) sink: &'a mut S,
+    pub(super) tally: &'a mut Tally,
+}
+
+impl<S: Sink> Sink for Counting<'_, S> {
+    #[inline(always)]
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.sink.event(now, event);
+    }
+
+    #[inline(always)]
+    fn trace(&mut self, now: Instant, event: TraceEvent) {
+        let counts = |arrival: Instant, deadline: Instant| {
+            u64::from(arrival < self.tally.horizon && deadline != Instant::MAX)
+        };
+        match event {
+            TraceEvent::Switched { preempted, .. } => {
+                self.tally.switches += 1;
+                self.tally.preemptions += u64::from(preempted);
+            }
+            TraceEvent::Released {
+                arrival, deadline, ..
+            } => {
+                self.tally.outstanding += counts(arrival, deadline);
+            }
+            TraceEvent::Completed {
+                arrival, deadline, ..
+            } => {
+                let done = counts(arrival, deadline);
+                self.tally.outstanding = self.tally.outstanding.saturating_sub(done);
+            }
+            _ => {}
+        }
+        self.sink.trace(now, event);
+    }
+
+    #[inline(always)]
+    fn decision(&mut self, now: Instant, decision: &Decision) {
+        self.tally.decisions += 1;
+        self.sink.decision(now, decision);
+    }
+}
