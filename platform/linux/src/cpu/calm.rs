@@ -31,7 +31,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let light = unsafe { host.current.get().as_ref() }?;
         let last = host.last_entry.load(Ordering::Relaxed);
         let executed = now.ticks().saturating_sub(last);
-        if executed >= host.limits.suspicious {
+        if executed >= host.limits.suspicious || light.crew.get().is_some() {
             return None;
         }
         let mut sink = Counting {
