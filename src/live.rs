@@ -13,6 +13,7 @@ use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Span, System, Task, ThreadId, Work,
 };
 use punctual_policy::AnyHierarchy;
+use punctual_sim::SimError;
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Log, Mode, Recorder};
 
@@ -101,6 +102,10 @@ pub fn run(
     let admitted = admit_here(system)?;
     if !admitted.machine.admitted && !options.force {
         return Err(Error::Refused(Box::new(admitted.machine)));
+    }
+    // Also when forced: each CPU would keep its own users apart, and nobody the others.
+    if let Some(name) = punctual_sim::shared_across_cpus(system) {
+        return Err(SimError::AcrossCpus(name.into()).into());
     }
     let frequency = punctual_linux::clock_rate().frequency;
     let mut plan = Plan::new(system, frequency);

@@ -535,3 +535,8 @@ fn spin_across_schedulers() {
 fn many_at_once() {
     check("many-at-once");
 }
+
+#[test]
+fn own_time_without_supply() {
+    check("own-time-without-supply");
+}

@@ -17,10 +17,14 @@ use crate::{input, verdict_text};
 ///
 /// Changes nothing. A finding is no failure: read the verdict, `real-time` or `best-effort`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Exit codes: 0 whatever was found; 2 bad input; 3 the machine could not be \
+    looked at.\n\n\
+    Examples:\n  \
     punctual doctor                        # a second of looking\n  \
     punctual doctor --measure --for 10s    # overheads and missing time as well\n  \
-    punctual doctor --fix-script | sudo sh # read it first")]
+    punctual doctor --fix-script | sudo sh # read it first"
+)]
 pub(crate) struct Args {
     /// Measure as well: what a switch, a timer entry and a preemption cost, and the missing time
     #[arg(long)]

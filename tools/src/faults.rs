@@ -116,7 +116,14 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
             Fault::Jitter => all.jitter = true,
             Fault::LateTimer(span) => all.late_timer = *span,
             Fault::CacheDelay(span) => all.cache_delay = span.as_work(),
-            Fault::DecisionCost(span) => all.decision_cost = span.as_work(),
+            Fault::DecisionCost(span) => {
+                if system.schedulers.iter().all(|s| s.trust != Trust::OwnTime) {
+                    let what = "--fault decision-cost: no scheduler of the file decides itself";
+                    return Err(Failure::input(what)
+                        .with_help("it applies to schedulers with `trust = \"own-time\"`"));
+                }
+                all.decision_cost = span.as_work();
+            }
             Fault::Child { name, does } => all.children.push((find_child(system, name)?, *does)),
             Fault::MissingTime { length, every, cpu } => {
                 let cpu = cpu
@@ -182,6 +189,7 @@ fn find_cpu(system: &System, name: &str) -> Result<CpuId, Failure> {
 
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known = known.take(20).collect::<Vec<_>>().join(", ");
+    let known = if known.is_empty() { "none" } else { &known };
     Failure::input(format!(
         "--fault names the {what} `{name}`, which the file does not have"
     ))

@@ -11,9 +11,12 @@ use crate::output;
 
 /// Prints the JSON Schema of the system file, or of what a command prints with --json
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Exit codes: 0 printed; 2 no such schema; 3 nothing could be written.\n\n\
+    Examples:\n  \
     punctual schema > punctual.schema.json   # for editors: completion and checks\n  \
-    punctual schema check                    # what `punctual check --json` prints")]
+    punctual schema check                    # what `punctual check --json` prints"
+)]
 pub(crate) struct Args {
     /// Whose output; without it, the system file
     command: Option<Subject>,

@@ -68,13 +68,17 @@ pub(crate) fn render(system: &System, verdict: &Verdict, coloured: bool) -> Stri
     text
 }
 
-/// `1 task`, `2 tasks`.
+/// `1 task`, `2 tasks`, `1,500 jobs`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
+    let plural = if n == 1 { "" } else { "s" };
+    let mut digits = n.to_string();
+    let all = digits.len();
+    for place in (1..all).rev() {
+        if (all - place).is_multiple_of(3) {
+            digits.insert(place, ',');
+        }
     }
+    format!("{digits} {noun}{plural}")
 }
 
 fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {

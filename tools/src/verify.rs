@@ -50,17 +50,26 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
         None => None,
     };
+    let elsewhere = wrong.is_some();
     let wrong = wrong.or_else(|| punctual_certificate::verify(&certificate).err());
     let ending = Ending::of(wrong.is_none());
     if args.json {
         output::print_json(&finding(&certificate, wrong.as_ref()))?;
     } else {
         output::print(match &wrong {
-            Some(wrong) => format!("not valid: {wrong}"),
+            Some(wrong) => format!("{}: {wrong}", words(elsewhere, args)),
             None => format!("valid: {}", what(&certificate)),
         })?;
     }
     Ok(ending)
+}
+
+/// How a finding begins: about the pair of files, or about the certificate alone.
+fn words(elsewhere: bool, args: &Args) -> String {
+    match args.file.as_ref().filter(|_| elsewhere) {
+        Some(file) => format!("about another system than {}", file.display()),
+        None => "not valid".into(),
+    }
 }
 
 fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Finding {

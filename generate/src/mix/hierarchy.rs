@@ -215,7 +215,8 @@ pub(super) fn own_time(random: &mut Random, _: Scale, system: &mut System) {
         };
         let is_leaf = !system.schedulers.iter().any(|s| s.parent == Some(id));
         let has_tasks = system.tasks.iter().any(|t| t.scheduler == Some(id));
-        if is_leaf && has_tasks && random.happens(500) {
+        let shares = system.schedulers[index].supply == Supply::Shared;
+        if is_leaf && has_tasks && !shares && random.happens(500) {
             system.schedulers[index].trust = Trust::OwnTime;
         }
     }

@@ -82,6 +82,25 @@ impl Checker<'_, '_> {
         }
     }
 
+    /// What a scheduler spends on deciding, it spends of something: without supply of its own that
+    /// would be its siblings' time.
+    fn check_own_time(&mut self, parent: Node) {
+        let shares = self.scheduler.supply == Supply::Shared;
+        // Those two want a supply of everybody.
+        let wanted = matches!(
+            self.tree.policy(parent),
+            Some(PolicyKind::Tdm { .. } | PolicyKind::EarliestDeadlineFirst)
+        );
+        if self.scheduler.trust == Trust::OwnTime && shares && !wanted {
+            self.add(
+                "trust",
+                "it decides on its own supply, and has none: no server and no slots".into(),
+                "add `server = { kind = \"deferrable\", budget = \"1ms\", period = \"10ms\" }`, or \
+                 let it decide with `trust = \"inline\"`",
+            );
+        }
+    }
+
     fn check_parent(&mut self, parent: Node) {
         if let Node::Scheduler(id) = parent
             && let Some(above) = self.tree.system.schedulers.get(id.index())
@@ -96,6 +115,7 @@ impl Checker<'_, '_> {
                 "place it beside, or let its parent decide with `trust = \"inline\"`",
             );
         }
+        self.check_own_time(parent);
         let above = self.tree.describe(parent);
         match (self.tree.policy(parent), &self.scheduler.supply) {
             (Some(PolicyKind::Tdm { .. }), Supply::Shared) => self.add(

@@ -3,12 +3,14 @@
 //! To the carrier it is a light thread like any other, only that the core lets it run by the name
 //! of its scheduler. It looks (the core's part, gate closed), decides (its own part, preempted
 //! whenever its supply ends, however long it takes), and answers. A panic in its policy ends its
-//! deciding: from then on it answers that nobody shall run, and costs no more than that.
+//! deciding: from then on it answers that nobody shall run, and costs no more than that. One whose
+//! answer was refused waits on its own supply before it looks again, twice as long after each, so
+//! that a liar fills no recorder (design note 0006).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{ChildScheduler, Event, Hierarchy, NodeId, Sink};
-use punctual_model::ThreadId;
+use punctual_kern::{ChildPick, ChildScheduler, Event, Hierarchy, NodeId, Sink};
+use punctual_model::{Span, ThreadId};
 
 use crate::cpu::look;
 use crate::job::{Body, rest};
@@ -42,6 +44,7 @@ where
     Box::new(move |_| {
         let Some(light) = current_light() else { return };
         let mut failed = false;
+        let mut quarrel = Quarrel::default();
         loop {
             let yielded = see::<H, S>(light, &mut code);
             let pick = if failed {
@@ -63,10 +66,42 @@ where
                     }
                 }
             };
+            quarrel.wait_before(&pick, light);
             // Unwinds from here when the run is over.
             rest(Event::ChildPicked(pick));
         }
     })
+}
+
+/// The first wait after a refused answer, and the longest.
+const WAIT_NS: u64 = 1_000;
+const MOST_WAIT_NS: u64 = 1_000_000;
+
+/// Refused answers in a row.
+#[derive(Default)]
+struct Quarrel {
+    /// What the last answer was decided on: an answer that is believed is asked for again on
+    /// something else.
+    epoch: Option<u32>,
+    refused: u32,
+}
+
+impl Quarrel {
+    /// Executes for a while when the answer before this one was refused.
+    fn wait_before(&mut self, pick: &ChildPick, light: &Light) {
+        if self.epoch.replace(pick.epoch) != Some(pick.epoch) {
+            self.refused = 0;
+            return;
+        }
+        let wait = WAIT_NS.checked_shl(self.refused).unwrap_or(MOST_WAIT_NS);
+        self.refused = (self.refused + 1).min(MOST_WAIT_NS.ilog2());
+        // SAFETY: the host outlives its threads; only its clock is read.
+        let ticks = unsafe { (*light.host()).clock().ticks(wait.min(MOST_WAIT_NS)) };
+        let end = light.now().saturating_add(Span::from_ticks(ticks));
+        while light.now() < end {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// Looks, with the gate closed; returns who gave up its turn meanwhile.

@@ -8,9 +8,10 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::faults::{Faults, Misconduct};
 
-/// A scheduler that was not believed looks again, which takes time: no instant holds an endless
-/// quarrel.
-const LOOK_AGAIN: Work = Work::from_ns(1_000);
+/// A scheduler that was not believed waits on its own supply before it looks again, twice as long
+/// after each such answer up to the longest: no instant holds an endless quarrel, and no recorder.
+const LOOK_AGAIN_NS: u64 = 1_000;
+const MOST_WAIT_NS: u64 = 1_000_000;
 
 pub(crate) struct Child {
     node: NodeId,
@@ -20,7 +21,8 @@ pub(crate) struct Child {
     cost: Work,
     /// What is left of the decision under way.
     left: Option<Work>,
-    refused: bool,
+    /// Refused answers in a row.
+    refused: u32,
     lies: u32,
 }
 
@@ -42,7 +44,7 @@ pub(crate) fn children(
             misconduct: fault.map(|f| f.1),
             cost: faults.decision_cost,
             left: None,
-            refused: false,
+            refused: 0,
             lies: 0,
         }
     });
@@ -68,8 +70,7 @@ impl Child {
             Some(left) => left,
             None => {
                 code.look(shard);
-                let least = if self.refused { LOOK_AGAIN } else { Work::ZERO };
-                self.cost.max(least)
+                self.cost.max(self.wait())
             }
         };
         self.left = Some(left);
@@ -98,7 +99,18 @@ impl Child {
 
     /// Whether its answer was refused.
     pub(crate) fn hear(&mut self, refused: bool) {
-        self.refused = refused;
+        self.refused = if refused { self.refused + 1 } else { 0 };
+    }
+
+    /// What looking again costs it after refused answers.
+    fn wait(&self) -> Work {
+        let Some(before) = self.refused.checked_sub(1) else {
+            return Work::ZERO;
+        };
+        let wait = LOOK_AGAIN_NS
+            .checked_shl(before.min(32))
+            .unwrap_or(MOST_WAIT_NS);
+        Work::from_ns(wait.min(MOST_WAIT_NS))
     }
 }
 

@@ -24,7 +24,7 @@ pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use recorded::{Act, Gap, RecordedThread, Recording};
 pub use run::{
     Completion, Counters, CpuInput, CpuOutcome, Observer, Options, Outcome, SimError, prepare, run,
-    run_recorded, run_with_children,
+    run_recorded, run_with_children, shared_across_cpus,
 };
 
 /// Most CPUs that one simulation has.

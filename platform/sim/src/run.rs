@@ -132,8 +132,8 @@ impl fmt::Display for SimError {
             }
             SimError::AcrossCpus(name) => write!(
                 f,
-                "resource `{name}` is shared across CPUs, where waiting is not bounded: place its \
-                 users on one CPU"
+                "resource `{name}`: its users are on several CPUs, and waiting across CPUs is not \
+                 bounded: place its users on one CPU"
             ),
             SimError::Config(error) => write!(f, "{error}"),
         }
@@ -301,8 +301,9 @@ fn play<H: Hierarchy, S: Sink>(
         stopped,
     }
 }
-/// The first resource whose users stand on several CPUs.
-fn shared_across_cpus(system: &System) -> Option<&str> {
+
+/// The first resource whose users stand on several CPUs: nothing would keep those apart. O(uses).
+pub fn shared_across_cpus(system: &System) -> Option<&str> {
     let mut cpu_of = vec![None; system.resources.len()];
     for task in &system.tasks {
         for one in &task.uses {

@@ -64,8 +64,12 @@ pub(crate) struct Args {
     )]
     histories: u64,
     /// Steps of each history
-    #[arg(long, default_value_t = Options::default().steps)]
-    steps: usize,
+    #[arg(
+        long,
+        default_value_t = 80,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    steps: u32,
     /// Threads at any one time
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=26))]
     threads: u8,
@@ -92,7 +96,7 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Ended {
     let options = Options {
         histories: args.histories,
-        steps: args.steps,
+        steps: usize::try_from(args.steps).unwrap_or(usize::MAX),
         threads: usize::from(args.threads),
         seed: args.seed,
     };

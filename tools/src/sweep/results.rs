@@ -208,6 +208,7 @@ impl Results {
 pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
     let mut study: Option<Study> = None;
     let mut found: BTreeMap<usize, Line> = BTreeMap::new();
+    let mut shards = Vec::new();
     for path in parts {
         let text = crate::input::text(path)?;
         let mut lines = text.split_inclusive('\n');
@@ -220,6 +221,7 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
             );
             return Err(Failure::input(other));
         }
+        shards.push(header.shard);
         for (number, line) in lines.enumerate() {
             let broken = || {
                 let number = number + 2;
@@ -238,11 +240,15 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
         }
     }
     let study = study.ok_or_else(|| Failure::input("nothing to merge"))?;
-    whole(study, found)
+    whole(study, found, &shards)
 }
 
 /// Every unit once, and nothing else.
-fn whole(study: Study, mut found: BTreeMap<usize, Line>) -> Result<(Results, String), Failure> {
+fn whole(
+    study: Study,
+    mut found: BTreeMap<usize, Line>,
+    shards: &[String],
+) -> Result<(Results, String), Failure> {
     let units = all_units(&study);
     let mut text = line_of(&Header::new(&study, Shard::WHOLE))?;
     let mut lines = Vec::with_capacity(units.len());
@@ -254,7 +260,7 @@ fn whole(study: Study, mut found: BTreeMap<usize, Line>) -> Result<(Results, Str
                 missing.max(1),
                 units.len()
             ))
-            .with_help("name the results of all shards, each run to its end")
+            .with_help(lacking(number, shards))
         })?;
         if !line.fits(unit, study.policies().len()) {
             return Err(Failure::input(format!(
@@ -268,4 +274,16 @@ fn whole(study: Study, mut found: BTreeMap<usize, Line>) -> Result<(Results, Str
         return Err(Failure::input(format!("unit {unit} is not in this study")));
     }
     Ok((Results::new(study, lines), text))
+}
+
+/// What to do for a unit without a result: its shard was not named, or has not come to its end.
+fn lacking(unit: usize, shards: &[String]) -> String {
+    let first = shards.first().and_then(|shard| shard.parse::<Shard>().ok());
+    match first.map(|shard| shard.sibling_of(unit).to_string()) {
+        Some(shard) if shards.contains(&shard) => {
+            format!("run shard {shard} again: it completes its file")
+        }
+        Some(shard) => format!("name the results of shard {shard} as well"),
+        None => "name the results of all shards, each run to its end".into(),
+    }
 }

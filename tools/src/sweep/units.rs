@@ -62,6 +62,14 @@ pub(crate) struct Shard {
 impl Shard {
     pub(super) const WHOLE: Shard = Shard { index: 1, count: 1 };
 
+    /// The part of the same division that a unit belongs to.
+    pub(super) fn sibling_of(self, unit: usize) -> Shard {
+        Shard {
+            index: unit % self.count + 1,
+            count: self.count,
+        }
+    }
+
     /// The units of this part: every `count`-th, so that parts take about equally long.
     pub(super) fn units(self, study: &Study) -> Vec<Unit> {
         let all = all_units(study).into_iter();

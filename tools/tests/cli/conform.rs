@@ -276,3 +276,11 @@ mod built {
         );
     }
 }
+
+#[test]
+fn histories_without_steps_are_bad_input() {
+    assert_eq!(
+        code(&output(&["conform", "--builtin", "edf", "--steps", "0"])),
+        2
+    );
+}

@@ -21,6 +21,8 @@ fn every_command_has_help_with_examples() {
         assert_eq!(code(&help), 0, "{command}");
         let text = stdout(&help);
         assert!(text.contains("Examples:"), "{command}: {text}");
+        let tells = text.contains("Exit codes") || ["bench", "sweep"].contains(&command.as_str());
+        assert!(tells, "{command}: {text}");
         assert!(
             text.contains(&format!("punctual {command} ")),
             "{command}: {text}"

@@ -179,3 +179,14 @@ fn files_that_cannot_be_written_are_told_before_anything_runs() {
     assert_eq!(code(&full), 3);
     assert!(String::from_utf8_lossy(&full.stderr).contains("/dev/full"));
 }
+
+#[test]
+fn what_decisions_cost_is_no_fault_where_nobody_decides_on_its_own_supply() {
+    let fault = ["--fault", "decision-cost=1us"];
+    let inline = example("two-tasks.toml");
+    let refused = output(&["sim", &inline, "--for", "100ms", fault[0], fault[1]]);
+    assert_eq!(code(&refused), 2);
+    let own_time = example("compose-decoders.toml");
+    let done = output(&["sim", &own_time, "--for", "100ms", fault[0], fault[1]]);
+    assert_eq!(code(&done), 0);
+}

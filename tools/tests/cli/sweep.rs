@@ -97,6 +97,7 @@ fn a_merge_tells_what_is_missing_and_what_does_not_belong() {
     let half = output(&["sweep", "merge", &one]);
     assert_eq!(code(&half), 2);
     assert!(String::from_utf8_lossy(&half.stderr).contains("9 of 18 lines are missing"));
+    assert!(String::from_utf8_lossy(&half.stderr).contains("shard 2/2"));
     let more = ["--quiet", "--shard", "2/2", "--seed", "8"];
     assert_eq!(code(&sweep(&study, &other, &more)), 0);
     let mixed = output(&["sweep", "merge", &one, &other]);

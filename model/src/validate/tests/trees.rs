@@ -180,10 +180,24 @@ fn below_edf_a_child_needs_the_deadlines_of_a_server() {
 fn a_scheduler_on_its_own_supply_has_tasks_only() {
     let mut nested = tree(vec![scheduler("a", 0, None), scheduler("b", 0, Some(0))]);
     nested.schedulers[0].trust = Trust::OwnTime;
+    nested.schedulers[0].supply = server(1, 10);
     assert_eq!(mistake(&nested).0, Fault::Scheduler(SchedulerId(1), "on"));
     nested.schedulers[0].trust = Trust::Inline;
     nested.schedulers[1].trust = Trust::OwnTime;
+    nested.schedulers[1].supply = server(1, 10);
     assert_eq!(nested.validate(), Ok(()));
+}
+
+#[test]
+fn a_scheduler_on_its_own_supply_has_one() {
+    let mut shared = tree(vec![scheduler("a", 0, None)]);
+    assert_eq!(shared.validate(), Ok(()));
+    shared.schedulers[0].trust = Trust::OwnTime;
+    let (fault, message) = mistake(&shared);
+    assert_eq!(fault, Fault::Scheduler(SchedulerId(0), "trust"));
+    assert!(message.contains("no server and no slots"), "{message}");
+    shared.schedulers[0].supply = server(1, 10);
+    assert_eq!(shared.validate(), Ok(()));
 }
 
 #[test]
