@@ -282,6 +282,7 @@ fn without_slots_the_neighbours_are_seen() {
             composed.cpus[0].policy = PolicyKind::FixedPriority { preemptive: true };
             for scheduler in &mut composed.schedulers {
                 scheduler.supply = Supply::Shared;
+                scheduler.trust = Trust::Inline;
                 scheduler.priority = Priority::new(1);
             }
             seen.push(observed(&composed, faults, tasks));
