@@ -9,14 +9,15 @@ use core::cmp::Ordering;
 use punctual_model::{PolicyKind, Span, System, Task, TaskId};
 
 use crate::blocking::limits;
-use crate::bounds::{Basis, Bound};
+use crate::bounds::{self, Basis, Bound};
 use crate::case::Case;
 use crate::decide::{self, Component};
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
-use crate::precedence::{self, Edge, Solution};
+use crate::precedence::{self, Ask, Edge, Solution};
 use crate::supply::Supply;
 use crate::tree::Solved;
+use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
 use crate::{chain, explain, fix, fixed_priority, nodes, quick, refuse, slack};
@@ -63,7 +64,7 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
-    let solution = precedence::solve(system, &edges, |_| true, |_| false)?;
+    let solution = precedence::solve(system, &edges, &Ask::all(&bounds::question()))?;
     let mut verdict = Verdict {
         admitted: true,
         tasks: rows(system, &edges, &solution)?,
@@ -111,7 +112,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
     for component in Component::all(system, &edges) {
-        if !decide::admits(system, &edges, &component)? {
+        if !decide::admits(system, &edges, &component, &bounds::question())? {
             return Ok(false);
         }
     }
@@ -283,13 +284,18 @@ fn add_slack(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<
         }
         return Ok(());
     }
+    let trials = Trials::new();
     for component in Component::all(system, edges) {
-        for row in verdict
-            .tasks
-            .iter_mut()
-            .filter(|row| component.contains(row.cpu))
-        {
-            row.slack = slack::of(system, edges, &component, row.task)?;
+        for row in &mut verdict.tasks {
+            if !component.contains(row.cpu) {
+                continue;
+            }
+            match slack::of(system, edges, &component, &trials, row.task) {
+                Err(AnalysisError::TooLong { .. }) => row
+                    .assumptions
+                    .push("slack is not computed: it would take too long to search".into()),
+                found => row.slack = found?,
+            }
         }
     }
     Ok(())

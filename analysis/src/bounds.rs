@@ -12,7 +12,7 @@ use punctual_model::PolicyKind;
 use crate::busy_window::Worst;
 use crate::case::{Case, Contender, Who};
 use crate::error::{AnalysisError, Checked, in_range};
-use crate::fixed_point::Meter;
+use crate::fixed_point::Effort;
 use crate::supply::Supply;
 use crate::{edf, fixed_priority, round_robin, spuri};
 
@@ -21,6 +21,13 @@ use crate::{edf, fixed_priority, round_robin, spuri};
 pub(crate) const STEPS: u64 = 3_000_000;
 /// Steps for all EDF responses of one CPU, after which its deadlines have to do as bounds.
 const SPURI_STEPS: u64 = 10 * STEPS;
+/// Steps for one question about a whole system, with all rounds of its precedence: about a second.
+pub(crate) const QUESTION_STEPS: u64 = 100 * STEPS;
+
+/// The steps of one question: all bounds of a system, all its refusals, or one yes or no.
+pub(crate) const fn question() -> Effort {
+    Effort::new(QUESTION_STEPS)
+}
 
 /// Where a bound comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +55,13 @@ impl Bound {
         }
     }
 
+    fn of_feasible(contender: &Contender) -> Bound {
+        Bound {
+            response: contender.deadline,
+            basis: Basis::Feasible,
+        }
+    }
+
     /// A bound from the longest busy window, for jobs with this jitter.
     pub(crate) fn of_window(window: u64, jitter: u64) -> Checked<Bound> {
         let response = in_range(window.checked_add(jitter), "response")?;
@@ -59,19 +73,21 @@ impl Bound {
 }
 
 /// The bounds of all contenders of a node, in their order; `None`: nothing bounds the response.
-pub(crate) fn of_node(case: &Case) -> Checked<Vec<Option<Bound>>> {
+pub(crate) fn of_node(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
     if case.supply == Supply::Nothing {
         return Ok(vec![None; case.contenders.len()]);
     }
     match case.policy {
         // The turns of a child under a policy that does not preempt are nobody's to foresee.
-        PolicyKind::Fifo if has_children(case) => everybody(case),
-        PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => everybody(case),
+        PolicyKind::Fifo if has_children(case) => everybody(case, effort),
+        PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => {
+            everybody(case, effort)
+        }
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => (0..case.contenders.len())
-            .map(|place| of_ranked(case, place))
+            .map(|place| of_ranked(case, place, effort))
             .collect(),
-        PolicyKind::EarliestDeadlineFirst => of_deadlines(case),
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => everybody(case),
+        PolicyKind::EarliestDeadlineFirst => of_deadlines(case, effort),
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => everybody(case, effort),
     }
 }
 
@@ -82,12 +98,12 @@ fn has_children(case: &Case) -> bool {
 
 /// Fixed priority and FIFO. When the whole window is too long but a miss comes early, the refusal
 /// is certain and only the bound stays unknown.
-fn of_ranked(case: &Case, place: usize) -> Checked<Option<Bound>> {
-    let found = fixed_priority::bound_response_time(case, place, None, &mut Meter::new(STEPS));
+fn of_ranked(case: &Case, place: usize, effort: &Effort) -> Checked<Option<Bound>> {
+    let found = fixed_priority::bound_response_time(case, place, None, &mut effort.meter(STEPS));
     match found {
         Err(AnalysisError::TooLong { what }) => {
             let deadline = case.contenders[place].deadline;
-            let mut meter = Meter::new(STEPS);
+            let mut meter = effort.meter(STEPS);
             match fixed_priority::bound_response_time(case, place, Some(deadline), &mut meter) {
                 Ok(Some(worst)) if worst.response > deadline => Ok(None),
                 _ => Err(AnalysisError::TooLong { what }),
@@ -97,19 +113,19 @@ fn of_ranked(case: &Case, place: usize) -> Checked<Option<Bound>> {
     }
 }
 
-/// Earliest deadline first. When the window is too long for Spuri's search, a feasible node's
-/// deadlines are bounds themselves.
-fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
+/// Earliest deadline first. A feasible node's deadlines are bounds themselves: they count where the
+/// window is too long for Spuri's search, and where that knows less (it counts the work of a
+/// constant-bandwidth server in coarse portions).
+fn of_deadlines(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
     if case.load() == Ordering::Greater {
         return Ok(vec![None; case.contenders.len()]);
     }
-    let mut meter = Meter::new(SPURI_STEPS);
+    let mut meter = effort.meter(SPURI_STEPS);
     let window = match spuri::window(case, &mut meter) {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
     };
-    let mut feasible = None;
     let mut bounds = Vec::with_capacity(case.contenders.len());
     for (place, contender) in case.contenders.iter().enumerate() {
         let found = match window {
@@ -117,41 +133,52 @@ fn of_deadlines(case: &Case) -> Checked<Vec<Option<Bound>>> {
             Some(window) if !contender.flow.is_fluid => {
                 spuri::bound_response_time(case, place, window, &mut meter)
             }
-            _ => Err(AnalysisError::TooLong {
-                what: "busy window",
-            }),
+            _ => Ok(None),
         };
         bounds.push(match found {
             Ok(worst) => worst.map(Bound::of_job),
-            Err(AnalysisError::TooLong { .. }) => {
-                let feasible = match feasible {
-                    Some(known) => known,
-                    None => edf::find_excess(case, &mut Meter::new(STEPS))?.is_none(),
-                };
-                feasible.then_some(Bound {
-                    response: contender.deadline,
-                    basis: Basis::Feasible,
-                })
-            }
+            Err(AnalysisError::TooLong { .. }) => None,
             Err(other) => return Err(other),
         });
-        if let Some(Some(Bound {
-            basis: Basis::Feasible,
-            ..
-        })) = bounds.last()
-        {
-            feasible = Some(true);
+    }
+    let late = |(c, bound): (&Contender, &Option<Bound>)| {
+        bound.is_none_or(|bound| bound.response > c.deadline)
+    };
+    let mut all = case.contenders.iter().zip(&bounds);
+    if !all.any(late) {
+        return Ok(bounds);
+    }
+    let feasible = match is_feasible(case, effort) {
+        Err(AnalysisError::TooLong { .. }) if bounds.iter().all(Option::is_some) => false,
+        found => found?,
+    };
+    if feasible {
+        for (contender, bound) in case.contenders.iter().zip(&mut bounds) {
+            if late((contender, bound)) {
+                *bound = Some(Bound::of_feasible(contender));
+            }
         }
     }
     Ok(bounds)
 }
 
+/// The bounds where a yes or no will do, as for [`of_node`]: EDF alone has a faster way to it.
+pub(crate) fn in_time(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
+    let feasible = is_feasible(case, effort)?;
+    let bound = |c: &Contender| feasible.then(|| Bound::of_feasible(c));
+    Ok(case.contenders.iter().map(bound).collect())
+}
+
+fn is_feasible(case: &Case, effort: &Effort) -> Checked<bool> {
+    Ok(edf::find_excess(case, &mut effort.meter(STEPS))?.is_none())
+}
+
 /// Any order that never idles.
-pub(crate) fn everybody(case: &Case) -> Checked<Vec<Option<Bound>>> {
+pub(crate) fn everybody(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
     if case.supply == Supply::Nothing {
         return Ok(vec![None; case.contenders.len()]);
     }
-    let window = round_robin::bound_everybody(case, &mut Meter::new(STEPS))?;
+    let window = round_robin::bound_everybody(case, &mut effort.meter(STEPS))?;
     let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
     case.contenders
         .iter()

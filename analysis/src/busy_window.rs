@@ -277,7 +277,7 @@ impl Question<'_> {
 
     /// The worst response over all phases of the supply and all offsets; `None`: beyond 64 bits of
     /// time, there is none. O(phases · offsets · iterations · rivals), limited by the meter.
-    pub(crate) fn worst(&self, meter: &mut Meter) -> Checked<Option<Worst>> {
+    pub(crate) fn worst(&self, meter: &mut Meter<'_>) -> Checked<Option<Worst>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
         }
@@ -301,7 +301,7 @@ impl Question<'_> {
     pub(crate) fn first_response(
         &self,
         own: &Contender,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Checked<Option<u64>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
@@ -324,7 +324,7 @@ impl Question<'_> {
         Ok(Some(longest))
     }
 
-    fn worst_in(&self, phase: usize, meter: &mut Meter) -> Checked<Option<Worst>> {
+    fn worst_in(&self, phase: usize, meter: &mut Meter<'_>) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
@@ -368,7 +368,7 @@ impl Question<'_> {
         next: u64,
         offset: u64,
         busy: u64,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Checked<bool> {
         let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
         if busy > next || !self.rivals.iter().any(ordered) {
@@ -398,7 +398,7 @@ impl Question<'_> {
         phase: usize,
         offset: u64,
         known: u64,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Checked<Option<(Worst, u64)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocking(offset)?;
@@ -440,7 +440,7 @@ impl Question<'_> {
         phase: usize,
         fixed: u64,
         offset: u64,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Checked<Option<(u64, u64)>> {
         let before = fixed - self.own.flow.cost;
         let step = self.cost_of_step();
@@ -481,7 +481,7 @@ pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Chec
 /// The longest busy window of all real-time work of a node and one section that blocks it; `None`
 /// when it is longer than `limit`. Without a limit the utilization must be below 1.
 /// O(phases · iterations · tasks).
-pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
+pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
     let blocking = case.background.map_or(0, |(_, section)| section - 1);
     let blocking = in_range(blocking.checked_add(case.held_above), WHAT)?;
     let step = 1 + case.contenders.len() + case.guests.len() + case.takings.len();

@@ -37,8 +37,9 @@ use punctual_model::{Class, CpuId, Requirement, Span, System, TaskId, Work, Work
 
 use crate::decide::Component;
 use crate::error::{Checked, in_range};
+use crate::fixed_point::Effort;
 use crate::handover::{self, BY_PERIODS, Latency, Step};
-use crate::precedence::{self, Edge, Solution};
+use crate::precedence::{self, Ask, Edge, Solution};
 use crate::verdict::{Exactness, Refusal, Subject, TaskVerdict, Test};
 
 const WHAT: &str = "chain";
@@ -127,7 +128,12 @@ pub(crate) fn links(system: &System) -> impl Iterator<Item = (TaskId, TaskId)> +
 }
 
 /// Whether every chain and every difference of responses on the CPUs of `component` holds.
-pub(crate) fn hold(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+pub(crate) fn hold(
+    system: &System,
+    edges: &[Edge],
+    component: &Component,
+    effort: &Effort,
+) -> Checked<bool> {
     let here = |task: &TaskId| cpu_of(system, *task).is_some_and(|cpu| component.contains(cpu));
     let concerned = |r: &Requirement| match r {
         Requirement::Chain { tasks, .. } => tasks.iter().any(here),
@@ -138,7 +144,14 @@ pub(crate) fn hold(system: &System, edges: &[Edge], component: &Component) -> Ch
         return Ok(true);
     }
     let on_its_cpus = |cpu| component.contains(cpu);
-    let solution = precedence::solve(system, edges, on_its_cpus, |_| false)?;
+    let solution = precedence::solve(
+        system,
+        edges,
+        &Ask {
+            cpus: &on_its_cpus,
+            ..Ask::all(effort)
+        },
+    )?;
     for requirement in system.requirements.iter().filter(|r| concerned(r)) {
         let holds = match requirement {
             Requirement::Chain { tasks, within } => {

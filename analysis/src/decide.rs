@@ -12,8 +12,8 @@ use crate::blocking::limits;
 use crate::bounds::{Bound, STEPS};
 use crate::case::{Case, Contender, Who};
 use crate::error::{AnalysisError, Checked};
-use crate::fixed_point::Meter;
-use crate::precedence::{self, Edge};
+use crate::fixed_point::Effort;
+use crate::precedence::{self, Ask, Edge};
 use crate::supply::Supply;
 use crate::tree::{self, Solved};
 use crate::utilization::{Ratio, compare_with_one};
@@ -99,9 +99,14 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
 }
 
 /// Whether everything on the CPUs of `component` holds.
-pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
-    let answer = match try_admits(system, edges, component) {
-        Ok(true) => chain::hold(system, edges, component),
+pub(crate) fn admits(
+    system: &System,
+    edges: &[Edge],
+    component: &Component,
+    effort: &Effort,
+) -> Checked<bool> {
+    let answer = match try_admits(system, edges, component, effort) {
+        Ok(true) => chain::hold(system, edges, component, effort),
         answer => answer,
     };
     match answer {
@@ -112,24 +117,24 @@ pub(crate) fn admits(system: &System, edges: &[Edge], component: &Component) -> 
 
 /// Whether a node refuses: a limit is passed, a deadline or a required response cannot be kept, or
 /// a server's budget comes late.
-fn refuses(system: &System, solved: &Solved) -> Checked<bool> {
-    let Solved { case, bounds } = solved;
+fn refuses(system: &System, solved: &Solved, effort: &Effort) -> Checked<bool> {
+    let case = &solved.case;
+    let by_demand = || edf::find_excess(case, &mut effort.meter(STEPS));
+    Ok(is_late(system, solved) || (edf::decides(case) && by_demand()?.is_some()))
+}
+
+/// The same, as far as bounds tell: of larger ones it holds as well.
+fn is_late(system: &System, Solved { case, bounds }: &Solved) -> bool {
     if case.supply == Supply::Nothing {
-        return Ok(true);
+        return true;
     }
     let late = |(contender, bound): (&Contender, &Option<Bound>)| {
         let allowed = allowed_of(system, contender);
         bound.is_none_or(|b| b.response > allowed)
     };
-    if exceeds_limit(system, case) || case.contenders.iter().zip(bounds).any(late) {
-        return Ok(true);
-    }
-    if case.is_cpu() && overloaded(case) {
-        return Ok(true);
-    }
-    let waits = case.contenders.iter().any(|c| c.waiting > 0);
-    let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
-    Ok(edf && !waits && edf::find_excess(case, &mut Meter::new(STEPS))?.is_some())
+    exceeds_limit(system, case)
+        || case.contenders.iter().zip(bounds).any(late)
+        || (case.is_cpu() && overloaded(case))
 }
 
 /// Whether more is asked of the whole CPU than it has. A node that divides time only has slots.
@@ -145,7 +150,12 @@ pub(crate) fn allowed_of(system: &System, contender: &Contender) -> u64 {
     }
 }
 
-fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
+fn try_admits(
+    system: &System,
+    edges: &[Edge],
+    component: &Component,
+    effort: &Effort,
+) -> Checked<bool> {
     let here = |task: TaskId| {
         system
             .tasks
@@ -158,16 +168,16 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
         return Ok(false);
     }
     if edges.iter().any(|e| e.can_delay() && here(e.to)) {
-        return admits_by_bounds(system, edges, component);
+        return admits_by_bounds(system, edges, component, effort);
     }
     let tree = |s: &Scheduler| component.contains(s.cpu);
     let divided = |cpu: CpuId| matches!(system.cpus[cpu.index()].policy, PolicyKind::Tdm { .. });
     if system.schedulers.iter().any(tree) || component.cpus().any(divided) {
-        return admits_by_bounds(system, edges, component);
+        return admits_by_bounds(system, edges, component, effort);
     }
     for cpu in component.cpus() {
         let case = tree::single(system, cpu)?;
-        if exceeds_limit(system, &case) || !cpu_admits(system, &case)? {
+        if exceeds_limit(system, &case) || !cpu_admits(system, &case, effort)? {
             return Ok(false);
         }
     }
@@ -175,17 +185,37 @@ fn try_admits(system: &System, edges: &[Edge], component: &Component) -> Checked
 }
 
 /// By the bounds of all tasks, as `admit` finds them: where bounds feed into each other.
-fn admits_by_bounds(system: &System, edges: &[Edge], component: &Component) -> Checked<bool> {
-    // What cannot be told is told below.
-    let refused = |solved: &Solved| refuses(system, solved).unwrap_or(false);
-    let here = |cpu| component.contains(cpu);
-    let solution = precedence::solve(system, edges, here, refused)?;
+fn admits_by_bounds(
+    system: &System,
+    edges: &[Edge],
+    component: &Component,
+    effort: &Effort,
+) -> Checked<bool> {
+    let ask = Ask {
+        cpus: &|cpu| component.contains(cpu),
+        hopeless: &|solved| is_late(system, solved),
+        in_time: &|case| demand_is_enough(system, edges, case),
+        effort,
+    };
+    let solution = precedence::solve(system, edges, &ask)?;
     for solved in &solution.nodes {
-        if refuses(system, solved)? {
+        if refuses(system, solved, effort)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether nobody asks for more of this node than that deadlines are kept, and the demand tells.
+fn demand_is_enough(system: &System, edges: &[Edge], case: &Case) -> bool {
+    let only_deadline = |c: &Contender| {
+        let Some(task) = c.who.task() else {
+            return false;
+        };
+        let waited_for = edges.iter().any(|e| e.from == task || e.to == task);
+        !waited_for && allowed_of(system, c) == c.deadline
+    };
+    edf::decides(case) && case.contenders.iter().all(only_deadline)
 }
 
 /// By place: who needs no fixed point. Locks have blocking of their own.
@@ -197,16 +227,16 @@ fn shown_in_time(system: &System, case: &Case) -> Vec<bool> {
     }
 }
 
-fn cpu_admits(system: &System, case: &Case) -> Checked<bool> {
+fn cpu_admits(system: &System, case: &Case, effort: &Effort) -> Checked<bool> {
     let allowed = |place: usize| allowed_of(system, &case.contenders[place]);
-    let mut meter = Meter::new(STEPS);
+    let mut meter = effort.meter(STEPS);
     match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
             let shown = shown_in_time(system, case);
             for place in (0..case.contenders.len()).filter(|&place| !shown[place]) {
                 let allowed = allowed(place);
                 let enough = Some(allowed);
-                let mut meter = Meter::new(STEPS);
+                let mut meter = effort.meter(STEPS);
                 let worst = fixed_priority::bound_response_time(case, place, enough, &mut meter)?;
                 if worst.is_none_or(|w| w.response > allowed) {
                     return Ok(false);

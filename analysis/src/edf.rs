@@ -79,7 +79,7 @@ fn locked(case: &Case, at: u64) -> Checked<u64> {
 }
 
 /// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
-fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter) -> Checked<Option<u64>> {
+fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
     if case.takings.is_empty() && case.supply == Supply::Dedicated {
         meter.spend(1, WHAT)?;
         return Ok((work <= limit).then_some(work));
@@ -100,7 +100,7 @@ fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter) -> Checked<Opt
 }
 
 /// The excess at `at`, if there is one.
-fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess>> {
+fn excess(case: &Case, at: u64, meter: &mut Meter<'_>) -> Checked<Result<u64, Excess>> {
     meter.spend(case.contenders.len(), WHAT)?;
     let demand = demand(case, at)?;
     if demand == 0 {
@@ -119,7 +119,7 @@ fn excess(case: &Case, at: u64, meter: &mut Meter) -> Checked<Result<u64, Excess
 }
 
 /// What is left of [0, `at`] when everything takes as much as it may: bisection.
-fn supply(case: &Case, at: u64, meter: &mut Meter) -> Checked<u64> {
+fn supply(case: &Case, at: u64, meter: &mut Meter<'_>) -> Checked<u64> {
     let (mut done, mut not_done) = (0, at.saturating_add(1));
     while not_done - done > 1 {
         let middle = done + (not_done - done) / 2;
@@ -145,6 +145,17 @@ pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
     is_whole(case) && !sections && case.locks.is_empty() && case.held_above == 0
 }
 
+/// Whether the demand decides here. Work that waits for others, and a budget that may be kept, come
+/// late for others only: their own deadlines count from where they would have come, which the
+/// responses tell apart and the demand does not.
+pub(crate) fn decides(case: &Case) -> bool {
+    let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
+    edf && case
+        .contenders
+        .iter()
+        .all(|c| c.waiting == 0 && c.kept == 0)
+}
+
 /// The first instant that counts: no whole job is due before it.
 fn first_deadline(case: &Case) -> u64 {
     case.contenders.iter().map(blocks_until).min().unwrap_or(0)
@@ -166,14 +177,14 @@ fn last_deadline(case: &Case, before: u64) -> Option<u64> {
 
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
 /// and sufficient for sporadic arrivals. O(steps · tasks); few steps in practice.
-pub(crate) fn find_excess(case: &Case, meter: &mut Meter) -> Checked<Option<Excess>> {
+pub(crate) fn find_excess(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<Excess>> {
     if case.contenders.is_empty() {
         return Ok(None);
     }
     if case.load() == Ordering::Greater {
         return find_overload(case, meter).map(Some);
     }
-    let Some(horizon) = horizon(case)? else {
+    let Some(horizon) = horizon(case, meter)? else {
         return Ok(None);
     };
     // Blocking changes only where a deadline of a task with a section is passed.
@@ -215,7 +226,7 @@ fn search_below(
     case: &Case,
     end: u64,
     step: Option<u64>,
-    meter: &mut Meter,
+    meter: &mut Meter<'_>,
 ) -> Checked<Option<Below>> {
     let floor = step.unwrap_or(0).max(first_deadline(case));
     let mut at = last_deadline(case, end);
@@ -242,7 +253,7 @@ fn search_below(
 /// Beyond which instant nothing new can happen: the smaller of the longest busy period and the
 /// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
 /// `None` when there is nothing to search.
-fn horizon(case: &Case) -> Checked<Option<u64>> {
+fn horizon(case: &Case, meter: &Meter<'_>) -> Checked<Option<u64>> {
     let Some(latest) = case.contenders.iter().map(|c| c.deadline).max() else {
         return Ok(None);
     };
@@ -255,7 +266,7 @@ fn horizon(case: &Case) -> Checked<Option<u64>> {
         Ordering::Less => u64::MAX,
         _ => hyper.map_or(u64::MAX, |h| h.saturating_add(case.supply.delay())),
     };
-    let mut trial = Meter::new(BUSY_PERIOD_STEPS);
+    let mut trial = meter.apart(BUSY_PERIOD_STEPS);
     let busy = match busy_window::longest(case, limit, &mut trial) {
         Ok(busy) => busy.and_then(|b| b.checked_add(1)),
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
@@ -309,7 +320,7 @@ fn linear_horizon(case: &Case) -> Option<u64> {
 
 /// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
 /// must have it.
-pub(crate) fn find_overload(case: &Case, meter: &mut Meter) -> Checked<Excess> {
+pub(crate) fn find_overload(case: &Case, meter: &mut Meter<'_>) -> Checked<Excess> {
     let mut at = None;
     for _ in 0..SCANNED_DEADLINES {
         let Some(next) = next_deadline(case, at)? else {

@@ -23,10 +23,11 @@ use core::fmt;
 
 use punctual_model::{Class, Requirement, SchedulerId, Span, System, TaskId, Work, readable};
 
-use crate::decide::{self, Component};
-use crate::error::Checked;
+use crate::decide::Component;
+use crate::error::{AnalysisError, Checked};
 use crate::precedence::{self, Edge};
 use crate::slack::set_budget;
+use crate::trials::Trials;
 use crate::verdict::{Refusal, Subject, Verdict};
 
 /// Most tasks whose wcet or period is tried for one refusal: those that use most of the processor.
@@ -195,6 +196,7 @@ struct Search<'a> {
     system: &'a System,
     edges: &'a [Edge],
     component: &'a Component,
+    trials: &'a Trials,
 }
 
 impl Search<'_> {
@@ -206,7 +208,7 @@ impl Search<'_> {
             FixTarget::Deadline(_) | FixTarget::Period(_) => &precedence::edges(&changed)[..],
             _ => self.edges,
         };
-        decide::admits(&changed, edges, self.component)
+        self.trials.admit(&changed, edges, self.component)
     }
 
     /// The value nearest to the present one that admits, between it and `end`: bisection.
@@ -363,40 +365,50 @@ fn first_task(requirement: &Requirement) -> Option<TaskId> {
     }
 }
 
-/// Gives every refusal its fix, or says why it has none. About 40 decisions per candidate.
+/// The component that a refusal speaks of.
+fn place(system: &System, components: &[Component], subject: Subject) -> Option<usize> {
+    let of_task = |task: TaskId| system.tasks.get(task.index()).map(|t| t.cpu);
+    let cpu = match subject {
+        Subject::Task(task) => of_task(task)?,
+        Subject::Cpu(cpu) => cpu,
+        Subject::Scheduler(id) => system.schedulers.get(id.index())?.cpu,
+        Subject::Requirement(index) => {
+            let task = system.requirements.get(index).and_then(first_task);
+            of_task(task?)?
+        }
+    };
+    components.iter().position(|c| c.contains(cpu))
+}
+
+/// Gives every refusal its fix, or says why it has none. About 40 decisions per candidate, as long
+/// as there are trials.
 pub(crate) fn add_fixes(system: &System, edges: &[Edge], verdict: &mut Verdict) -> Checked<()> {
     let components = Component::all(system, edges);
+    let trials = Trials::new();
     let mut admitted = Vec::with_capacity(components.len());
     for component in &components {
-        admitted.push(decide::admits(system, edges, component)?);
+        admitted.push(trials.admit(system, edges, component).unwrap_or(false));
     }
     for refusal in &mut verdict.refusals {
-        let cpu = match refusal.subject {
-            Subject::Task(task) => system.tasks[task.index()].cpu,
-            Subject::Cpu(cpu) => cpu,
-            Subject::Scheduler(id) => system.schedulers[id.index()].cpu,
-            Subject::Requirement(index) => {
-                let task = system.requirements.get(index).and_then(first_task);
-                let Some(task) = task.and_then(|t| system.tasks.get(t.index())) else {
-                    continue;
-                };
-                task.cpu
-            }
-        };
-        let Some(mine) = components.iter().position(|c| c.contains(cpu)) else {
+        let Some(mine) = place(system, &components, refusal.subject) else {
             continue;
         };
-        let component = &components[mine];
-        let others = admitted
-            .iter()
-            .enumerate()
-            .any(|(index, ok)| index != mine && !ok);
-        let found = Search {
+        let search = Search {
             system,
             edges,
-            component,
-        }
-        .search(refusal)?;
+            component: &components[mine],
+            trials: &trials,
+        };
+        let found = match search.search(refusal) {
+            Err(AnalysisError::TooLong { .. }) => {
+                refusal.advice =
+                    "whether a single parameter mends it would take too long to search".into();
+                continue;
+            }
+            found => found?,
+        };
+        let mut others = admitted.iter().enumerate();
+        let others = others.any(|(index, ok)| index != mine && !ok);
         refusal.advice = match (&found, others) {
             (Some(fix), false) => format!("{fix} mends it"),
             (Some(fix), true) => format!(

@@ -7,31 +7,67 @@
 //!
 //! Source: Knaster and Tarski; used for response times since Joseph and Pandya 1986.
 
+use core::cell::Cell;
+
 use crate::error::{AnalysisError, Checked};
 
-/// Steps left for a whole analysis: an answer that takes longer than anyone waits is an error.
-#[derive(Clone, Debug)]
-pub(crate) struct Meter {
-    left: u64,
+/// Steps left for a whole question, however many searches it takes: an answer that takes longer
+/// than anyone waits is an error. One step looks at one task once (a few nanoseconds).
+#[derive(Debug)]
+pub(crate) struct Effort {
+    left: Cell<u64>,
 }
 
-impl Meter {
-    /// A meter with this many steps; one step looks at one task once (a few nanoseconds).
-    pub(crate) const fn new(steps: u64) -> Meter {
-        Meter { left: steps }
+impl Effort {
+    /// So many steps.
+    pub(crate) const fn new(steps: u64) -> Effort {
+        Effort {
+            left: Cell::new(steps),
+        }
+    }
+
+    /// For one search of at most `steps`, which are taken from here.
+    pub(crate) fn meter(&self, steps: u64) -> Meter<'_> {
+        Meter {
+            left: steps,
+            whole: self,
+        }
+    }
+
+    /// What is left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    /// Takes `steps` away; false, and nothing is left, when there are fewer.
+    pub(crate) fn take(&self, steps: u64) -> bool {
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+}
+
+/// Steps left for one search of a question.
+#[derive(Debug)]
+pub(crate) struct Meter<'a> {
+    left: u64,
+    whole: &'a Effort,
+}
+
+impl<'a> Meter<'a> {
+    /// Another search of the same question, of at most `steps`.
+    pub(crate) fn apart(&self, steps: u64) -> Meter<'a> {
+        self.whole.meter(steps)
     }
 
     /// Takes `steps` away.
     pub(crate) fn spend(&mut self, steps: usize, what: &'static str) -> Checked<()> {
-        match self.left.checked_sub(steps as u64) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => {
-                self.left = 0;
-                Err(AnalysisError::TooLong { what })
-            }
+        let left = self.left.checked_sub(steps as u64);
+        self.left = left.unwrap_or(0);
+        if left.is_some() && self.whole.take(steps as u64) {
+            Ok(())
+        } else {
+            Err(AnalysisError::TooLong { what })
         }
     }
 }
@@ -76,9 +112,20 @@ mod tests {
 
     #[test]
     fn a_spent_meter_is_an_error_and_stays_one() {
-        let mut meter = Meter::new(10);
+        let question = Effort::new(100);
+        let mut meter = question.meter(10);
         assert!(meter.spend(10, "x").is_ok());
         assert!(meter.spend(1, "x").is_err());
         assert!(meter.spend(1, "x").is_err());
+    }
+
+    #[test]
+    fn all_searches_of_a_question_share_its_steps() {
+        let question = Effort::new(15);
+        assert!(question.meter(10).spend(10, "x").is_ok());
+        let mut second = question.meter(10);
+        assert!(second.spend(6, "x").is_err(), "only 5 are left");
+        assert!(second.apart(10).spend(1, "x").is_err());
+        assert_eq!(question.left(), 0);
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
     enough: Option<u64>,
-    meter: &mut Meter,
+    meter: &mut Meter<'_>,
 ) -> Checked<Option<Worst>> {
     let question = question(case, place, enough);
     if !fits(&question) {

@@ -55,6 +55,7 @@ mod supply;
 mod synthesis;
 mod transition;
 mod tree;
+mod trials;
 mod upper_bound;
 mod utilization;
 mod verdict;

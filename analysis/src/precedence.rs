@@ -25,6 +25,7 @@ use punctual_model::{CpuId, PolicyKind, Span, System, Task, TaskId};
 use crate::bounds::{self, Bound};
 use crate::case::{Case, Grant, policy_of};
 use crate::error::{AnalysisError, Checked};
+use crate::fixed_point::Effort;
 use crate::tree::{Solved, Walk};
 use crate::utilization::gcd;
 
@@ -134,15 +135,34 @@ pub(crate) struct Solution {
     pub(crate) waiting: Vec<Option<u64>>,
 }
 
-/// Bounds all tasks of the CPUs for which `asked` holds; these must be closed under precedence.
-/// The bounds grow from round to round: as soon as they are `hopeless` they are returned as they
-/// are. O(rounds · cost of the tests); one round when all precedence is consistent.
-pub(crate) fn solve(
-    system: &System,
-    edges: &[Edge],
-    asked: impl Fn(CpuId) -> bool,
-    hopeless: impl Fn(&Solved) -> bool,
-) -> Checked<Solution> {
+/// What is asked of the nodes of a system.
+pub(crate) struct Ask<'a> {
+    /// Which CPUs; they must be closed under precedence.
+    pub(crate) cpus: &'a dyn Fn(CpuId) -> bool,
+    /// The bounds grow from round to round: as soon as this holds of some they are returned as they
+    /// are. It must hold of larger ones as well.
+    pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
+    /// Whether it is enough to know that the contenders of a node keep their deadlines.
+    pub(crate) in_time: &'a dyn Fn(&Case) -> bool,
+    /// The steps left for it.
+    pub(crate) effort: &'a Effort,
+}
+
+impl<'a> Ask<'a> {
+    /// All bounds of all CPUs.
+    pub(crate) fn all(effort: &'a Effort) -> Ask<'a> {
+        Ask {
+            cpus: &|_| true,
+            hopeless: &|_| false,
+            in_time: &|_| false,
+            effort,
+        }
+    }
+}
+
+/// Bounds all tasks of the CPUs that are asked about. O(rounds · cost of the tests), one round when
+/// all precedence is consistent; limited by the effort.
+pub(crate) fn solve(system: &System, edges: &[Edge], ask: &Ask<'_>) -> Checked<Solution> {
     let mut known = Waiting::none(system.tasks.len());
     let mut before = known.clone();
     let mut rounds = 0;
@@ -156,7 +176,7 @@ pub(crate) fn solve(
         .map_or(0, Span::ticks)
         .saturating_mul(MAX_WAITING);
     loop {
-        let found = match one_round(system, edges, &known, &asked, &hopeless) {
+        let found = match one_round(system, edges, &known, ask) {
             // Jitters that grew until the search found no end have none.
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. })
                 if known != before =>
@@ -168,7 +188,7 @@ pub(crate) fn solve(
             found => found?,
         };
         let next = known.after_round(edges, &found.1);
-        let lost = found.0.iter().any(&hopeless);
+        let lost = found.0.iter().any(ask.hopeless);
         if next == known || lost {
             let (nodes, bounds) = found;
             return Ok(Solution {
@@ -265,13 +285,7 @@ fn next_waiting(
 
 type Round = (Vec<Solved>, Vec<Option<Bound>>);
 
-fn one_round(
-    system: &System,
-    edges: &[Edge],
-    known: &Waiting,
-    asked: &impl Fn(CpuId) -> bool,
-    hopeless: &impl Fn(&Solved) -> bool,
-) -> Checked<Round> {
+fn one_round(system: &System, edges: &[Edge], known: &Waiting, ask: &Ask<'_>) -> Checked<Round> {
     let lengths = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
     let (jitters, outer) = (lengths(&known.all), lengths(&known.outside));
     // What waits for ever, or does not wait at all, is seen node by node.
@@ -282,15 +296,17 @@ fn one_round(
     let test = |case: &Case| -> Checked<Vec<Option<Bound>>> {
         let mut found = if waits(case, &known.all, Option::is_none) {
             vec![None; case.contenders.len()]
+        } else if (ask.in_time)(case) {
+            return bounds::in_time(case, ask.effort);
         } else {
-            bounds::of_node(case)?
+            bounds::of_node(case, ask.effort)?
         };
         let inside = waits(case, &known.all, |w| *w != Some(0))
             && !waits(case, &known.outside, Option::is_none)
             && has_inside_waiting(system, edges, case);
         if inside {
             let case = with_waiting(system, case, &outer)?;
-            for (mine, window) in found.iter_mut().zip(bounds::everybody(&case)?) {
+            for (mine, window) in found.iter_mut().zip(bounds::everybody(&case, ask.effort)?) {
                 *mine = smaller(*mine, window);
             }
         }
@@ -300,14 +316,15 @@ fn one_round(
     let mut bounds = vec![None; system.tasks.len()];
     for (index, _) in (0_u16..)
         .zip(&system.cpus)
-        .filter(|&(i, _)| asked(CpuId(i)))
+        .filter(|&(i, _)| (ask.cpus)(CpuId(i)))
     {
         let walk = Walk {
             system,
             cpu: CpuId(index),
             waiting: &jitters,
             bounds: &test,
-            hopeless,
+            hopeless: ask.hopeless,
+            effort: ask.effort,
         };
         for solved in walk.solve()? {
             for (contender, bound) in solved.case.contenders.iter().zip(&solved.bounds) {

@@ -13,12 +13,12 @@ use alloc::vec::Vec;
 
 use punctual_model::{PolicyKind, SchedulerId, Span, System, TaskId, Work, readable};
 
-use crate::bounds::{Basis, Bound, STEPS};
+use crate::bounds::{self, Basis, Bound, STEPS};
 use crate::busy_window::{Question, Worst};
 use crate::case::{Case, Who};
 use crate::edf::{self, Excess};
 use crate::error::{AnalysisError, Checked};
-use crate::fixed_point::Meter;
+use crate::fixed_point::Effort;
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::verdict::{Refusal, Subject, Witness};
@@ -28,11 +28,12 @@ use crate::{decide, explain, fixed_priority, spuri};
 /// the file.
 pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal>> {
     let mut refusals = Vec::new();
+    let effort = bounds::question();
     for solved in nodes {
         if solved.case.supply == Supply::Nothing {
             refusals.extend(without_supply(system, nodes, &solved.case));
         } else {
-            of_node(system, solved, &mut refusals)?;
+            of_node(system, solved, &effort, &mut refusals)?;
         }
     }
     Ok(refusals)
@@ -80,10 +81,15 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
     Some(refusal(Subject::Scheduler(id), name, reason))
 }
 
-fn of_node(system: &System, solved: &Solved, refusals: &mut Vec<Refusal>) -> Checked<()> {
+fn of_node(
+    system: &System,
+    solved: &Solved,
+    effort: &Effort,
+    refusals: &mut Vec<Refusal>,
+) -> Checked<()> {
     let Solved { case, bounds } = solved;
     let overloaded = case.is_cpu() && decide::overloaded(case);
-    let whole = node_refusal(system, solved, overloaded)?;
+    let whole = node_refusal(system, solved, overloaded, effort)?;
     let covers_deadlines = whole
         .as_ref()
         .is_some_and(|refusal| refusal.witness.is_some());
@@ -102,7 +108,10 @@ fn of_node(system: &System, solved: &Solved, refusals: &mut Vec<Refusal>) -> Che
             continue;
         }
         refusals.push(match contender.who {
-            Who::Task(task) => task_refusal(system, case, place, task, bound, allowed)?,
+            Who::Task(task) => {
+                let witness = missing_job(case, place, bound, allowed, effort)?;
+                task_refusal(system, case, (place, task), bound, allowed, witness)
+            }
             Who::Server(id) => server_refusal(system, case, place, id, bound)?,
         });
     }
@@ -188,11 +197,16 @@ fn title(system: &System, case: &Case) -> (Subject, String, String) {
     }
 }
 
-fn node_refusal(system: &System, solved: &Solved, overloaded: bool) -> Checked<Option<Refusal>> {
+fn node_refusal(
+    system: &System,
+    solved: &Solved,
+    overloaded: bool,
+    effort: &Effort,
+) -> Checked<Option<Refusal>> {
     let Solved { case, bounds } = solved;
     let (subject, name, title) = title(system, case);
     let utilization = crate::utilization::parts_per_million(&case.ratios());
-    let mut meter = Meter::new(STEPS);
+    let mut meter = effort.meter(STEPS);
     if overloaded {
         let reason = format!(
             "{title} is overloaded: its utilization is {}",
@@ -206,9 +220,7 @@ fn node_refusal(system: &System, solved: &Solved, overloaded: bool) -> Checked<O
         let refusal = refusal(subject, &name, reason);
         return Ok(Some(with_excess(refusal, case, excess)));
     }
-    let waits = case.contenders.iter().any(|c| c.waiting > 0);
-    if case.policy == PolicyKind::EarliestDeadlineFirst
-        && !waits
+    if edf::decides(case)
         && let Some(excess) = edf::find_excess(case, &mut meter)?
     {
         let late = late_tasks(system, case, bounds);
@@ -270,11 +282,11 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
 fn task_refusal(
     system: &System,
     case: &Case,
-    place: usize,
-    task: TaskId,
+    (place, task): (usize, TaskId),
     bound: Option<Bound>,
     allowed: u64,
-) -> Checked<Refusal> {
+    witness: Option<(Question<'_>, Worst)>,
+) -> Refusal {
     let contender = &case.contenders[place];
     let name = &system.tasks[task.index()].name;
     let what = if allowed < contender.deadline {
@@ -293,7 +305,7 @@ fn task_refusal(
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
     };
     let mut refusal = refusal(Subject::Task(task), name, reason);
-    if let Some((question, worst)) = missing_job(case, place, bound, allowed)? {
+    if let Some((question, worst)) = witness {
         refusal.witness = Some(Witness::Response {
             task,
             job: worst.job,
@@ -303,16 +315,17 @@ fn task_refusal(
         });
         refusal.situation = situation(system, case, &question, &worst);
     }
-    Ok(refusal)
+    refusal
 }
 
 /// The first job of the busy window that is late, where the test has a job to show.
-fn missing_job(
-    case: &Case,
+fn missing_job<'a>(
+    case: &'a Case,
     place: usize,
     bound: Option<Bound>,
     allowed: u64,
-) -> Checked<Option<(Question<'_>, Worst)>> {
+    effort: &Effort,
+) -> Checked<Option<(Question<'a>, Worst)>> {
     let hidden = case
         .contenders
         .iter()
@@ -339,7 +352,7 @@ fn missing_job(
     if !fixed_priority::fits(&question) {
         return Ok(None);
     }
-    match question.worst(&mut Meter::new(STEPS)) {
+    match question.worst(&mut effort.meter(STEPS)) {
         Ok(worst) => Ok(worst
             .filter(|w| w.response > allowed)
             .map(|worst| (question, worst))),

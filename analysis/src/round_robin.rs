@@ -20,7 +20,7 @@ use crate::fixed_point::Meter;
 
 /// The longest busy window of all work of the node; `None` when nothing bounds it: the utilization
 /// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
-pub(crate) fn bound_everybody(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
+pub(crate) fn bound_everybody(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
     match case.load() {
         Ordering::Less => longest(case, u64::MAX, meter),
         Ordering::Equal => {

@@ -8,9 +8,10 @@
 
 use punctual_model::{Class, System, TaskId, Work};
 
-use crate::decide::{self, Component};
+use crate::decide::Component;
 use crate::error::Checked;
 use crate::precedence::Edge;
+use crate::trials::Trials;
 use crate::verdict::Slack;
 
 /// Sets what one job may take.
@@ -25,10 +26,14 @@ pub(crate) fn set_budget(class: &mut Class, budget: Work) {
 
 /// The slack of one task of an admitted system; `None` for aperiodic work.
 /// O(log(deadline / wcet · 1000)) decisions.
+///
+/// # Errors
+/// [`AnalysisError::TooLong`](crate::error::AnalysisError::TooLong) when no trials are left.
 pub(crate) fn of(
     system: &System,
     edges: &[Edge],
     component: &Component,
+    trials: &Trials,
     task: TaskId,
 ) -> Checked<Option<Slack>> {
     let class = &system.tasks[task.index()].class;
@@ -50,7 +55,7 @@ pub(crate) fn of(
             continue;
         };
         set_budget(&mut changed.tasks[task.index()].class, grown);
-        if decide::admits(&changed, edges, component)? {
+        if trials.admit(&changed, edges, component)? {
             admitted = middle;
         } else {
             refused = middle;

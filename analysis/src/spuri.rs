@@ -51,7 +51,7 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
 
 /// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
-pub(crate) fn window(case: &Case, meter: &mut Meter) -> Checked<Option<u64>> {
+pub(crate) fn window(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
     // Single jobs become urgent enough once, at a difference of deadlines.
     let once = case.everybody().any(|c| c.flow.separation.is_none());
     let latest = |c: &Contender| c.deadline.saturating_add(c.flow.jitter);
@@ -99,7 +99,7 @@ pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
     window: u64,
-    meter: &mut Meter,
+    meter: &mut Meter<'_>,
 ) -> Checked<Option<Worst>> {
     question(case, place, window).worst(meter)
 }

@@ -12,10 +12,11 @@ use punctual_model::{Requirement, SchedulerId, System, Task, TaskId};
 
 use super::NoSuggestion;
 use crate::admit::{self, admit};
+use crate::bounds;
 use crate::case::Who;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
-use crate::precedence;
+use crate::precedence::{self, Ask};
 
 /// Who may be late.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +37,7 @@ pub(crate) fn late(system: &System) -> Checked<Late> {
         servers: vec![true; system.schedulers.len()],
     };
     let edges = precedence::edges(system);
-    let solution = match precedence::solve(system, &edges, |_| true, |_| false) {
+    let solution = match precedence::solve(system, &edges, &Ask::all(&bounds::question())) {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => return Ok(late),
         found => found?,
     };

@@ -37,6 +37,7 @@ use crate::case::{
     Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background, policy_of,
 };
 use crate::error::{Checked, in_range};
+use crate::fixed_point::Effort;
 use crate::overhead;
 use crate::supply::Supply;
 
@@ -57,6 +58,7 @@ pub(crate) fn single(system: &System, cpu: CpuId) -> Checked<Case> {
         waiting: &[],
         bounds: &|_| Ok(Vec::new()),
         hopeless: &|_| false,
+        effort: &Effort::new(0),
     };
     Case::build(system, (cpu, None), walk.root()?, &[])
 }
@@ -71,6 +73,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
     /// Whether to go no further.
     pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
+    /// The steps left for the whole question.
+    pub(crate) effort: &'a Effort,
 }
 
 impl Walk<'_> {

@@ -15,7 +15,7 @@ use crate::case::{Arrival, Case, Contender, Guest, Who, invalid};
 use crate::demand::Flow;
 use crate::edf;
 use crate::error::{Checked, in_range};
-use crate::fixed_point::Meter;
+use crate::fixed_point::Effort;
 use crate::fixed_priority;
 use crate::overhead::{self, Cost};
 use crate::supply::budget::{Budget, Lateness, Served};
@@ -78,7 +78,7 @@ impl Walk<'_> {
             response,
             // What overheads take may come first.
             steps: if overheads == 0 {
-                steps(case, place, usable)?
+                steps(case, place, usable, self.effort)?
             } else {
                 Vec::new()
             },
@@ -147,7 +147,7 @@ impl Walk<'_> {
 /// How late the first parts of a budget come: under preemptive priorities their own responses
 /// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late
 /// as its last unit; where the lateness has too many steps, some are counted as late as the next.
-fn steps(case: &Case, place: usize, usable: u64) -> Checked<Vec<Lateness>> {
+fn steps(case: &Case, place: usize, usable: u64, effort: &Effort) -> Checked<Vec<Lateness>> {
     let mut steps = Vec::new();
     if case.policy != PREEMPTIVE || usable <= 1 {
         return Ok(steps);
@@ -160,7 +160,7 @@ fn steps(case: &Case, place: usize, usable: u64) -> Checked<Vec<Lateness>> {
     let mut late = |service: u64| -> Checked<Option<u64>> {
         own.flow.cost = service;
         let question = fixed_priority::question(case, place, None);
-        let first = question.first_response(&own, &mut Meter::new(STEPS))?;
+        let first = question.first_response(&own, &mut effort.meter(STEPS))?;
         Ok(first.map(|response| response.saturating_sub(service)))
     };
     let Some(mut at) = late(1)? else {

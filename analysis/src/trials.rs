@@ -1,0 +1,55 @@
+//! Yes or no, again and again: what the searches for slack and fixes may cost together
+//!
+//! # Assumptions
+//! 1. Those of the tests. A search without steps left knows nothing, and says so: a trial that is
+//!    not made is not a refusal.
+
+use punctual_model::System;
+
+use crate::bounds::{QUESTION_STEPS, question};
+use crate::decide::{self, Component};
+use crate::error::{AnalysisError, Checked};
+use crate::fixed_point::Effort;
+use crate::precedence::Edge;
+
+/// Steps for all trials of one verdict: a second or two.
+const TRIAL_STEPS: u64 = QUESTION_STEPS;
+/// What a trial costs for each task before it begins: a copy of it with its name.
+const STEPS_PER_TASK: u64 = 32;
+
+/// The trials of one verdict.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    effort: Effort,
+}
+
+impl Trials {
+    /// None made yet.
+    pub(crate) fn new() -> Trials {
+        Trials {
+            effort: Effort::new(TRIAL_STEPS),
+        }
+    }
+
+    /// Whether everything on the CPUs of `component` holds.
+    ///
+    /// # Errors
+    /// [`AnalysisError::TooLong`] when the trials before have used up all steps.
+    pub(crate) fn admit(
+        &self,
+        system: &System,
+        edges: &[Edge],
+        component: &Component,
+    ) -> Checked<bool> {
+        if self.effort.left() == 0 {
+            return Err(AnalysisError::TooLong {
+                what: "trials of other parameters",
+            });
+        }
+        let one = question();
+        let answer = decide::admits(system, edges, component, &one);
+        let copies = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
+        self.effort.take(QUESTION_STEPS - one.left() + copies);
+        answer
+    }
+}
