@@ -18,7 +18,7 @@ use core::cmp::Ordering;
 
 use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, Task, TaskId};
 
-use crate::blocking::{Blocking, Locks};
+use crate::blocking::{self, Blocking, Locks};
 use crate::demand::Flow;
 use crate::error::{AnalysisError, Checked};
 use crate::overhead;
@@ -192,6 +192,9 @@ impl Case {
                 note_background(&mut case.background, id, task.non_preemptive.ticks());
             }
         }
+        let held = blocking::held_in_background(system, (cpu, node), policy)?;
+        let held = case.held_above.checked_add(held);
+        case.held_above = crate::error::in_range(held, "blocking")?;
         overhead::add_suspensions(&mut case, system)?;
         Ok(case)
     }

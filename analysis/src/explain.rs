@@ -99,7 +99,11 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
         let what = format!("blocked by {} in {}", holder.name, resource.name);
         push(what, 1, section.length);
     }
-    push("blocked by locks held above".into(), 1, case.held_above);
+    push(
+        "blocked by locks held above or in the background".into(),
+        1,
+        case.held_above,
+    );
     for taking in &case.takings {
         if taking.flow.is_fluid {
             push(

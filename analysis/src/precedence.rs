@@ -348,6 +348,8 @@ fn with_waiting(system: &System, case: &Case, waiting: &[u64]) -> Checked<Case> 
     };
     let mut changed = Case::build(system, (case.cpu, case.node), grant, waiting)?;
     let servers = case.contenders.iter().filter(|c| c.who.task().is_none());
+    // What is held in the background is in there already.
+    changed.held_above = case.held_above;
     changed.contenders.extend(servers.cloned());
     changed.guests.clone_from(&case.guests);
     Ok(changed)

@@ -155,6 +155,10 @@ impl ChildScheduler {
             };
             match place {
                 None => self.policy.wake(seen.thread, &seen.attributes),
+                // The job goes on, on the budget of a later release.
+                Some(known) if known.attributes.release < seen.attributes.release => {
+                    self.policy.renew(seen.thread, &seen.attributes);
+                }
                 Some(known) if known.attributes != seen.attributes => {
                     self.policy.update(seen.thread, &seen.attributes);
                 }

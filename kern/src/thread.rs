@@ -37,6 +37,8 @@ pub(crate) struct Job {
     /// The deadline by which a policy orders it: later than its own while it lives on a later
     /// budget.
     pub(crate) scheduling_deadline: Instant,
+    /// The arrival by which a policy orders it: likewise that of its budget.
+    pub(crate) scheduling_arrival: Instant,
     pub(crate) received: Work,
     pub(crate) overran: bool,
     pub(crate) stop: bool,
@@ -227,7 +229,7 @@ impl Thread {
     #[inline]
     fn own_attributes(&self) -> Attributes {
         let (release, absolute_deadline) = match &self.job {
-            Some(job) => (job.arrival, job.scheduling_deadline),
+            Some(job) => (job.scheduling_arrival, job.scheduling_deadline),
             None => (Instant::ZERO, Instant::MAX),
         };
         Attributes {

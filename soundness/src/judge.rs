@@ -2,13 +2,13 @@
 
 use punctual_analysis::{Exactness, FixTarget, Verdict};
 use punctual_generate::{Drawn, Feature, Mix, Random, Scale};
-use punctual_model::{PolicyKind, Requirement, System};
+use punctual_model::{PolicyKind, Requirement, Span, System, TaskId};
 
 use crate::claim::{Analysis, Claim};
 use crate::describe::describe;
 use crate::exhaustive::all_phases;
 use crate::observe::{Seen, observe};
-use crate::situation::{Situation, Stage};
+use crate::situation::{Situation, Stage, late_with};
 use crate::tally::{Tally, Violation};
 use crate::witness::{Confirmation, confirm};
 
@@ -166,7 +166,9 @@ impl Case<'_> {
 
     /// What in a schedule is not as claimed.
     fn contradiction(&self, situation: &Situation, seen: &Seen) -> Option<String> {
-        for (index, task) in seen.tasks.iter().enumerate() {
+        let spared = situation.culprit.map(|c| late_with(self.stage.system, c));
+        let spared = |task: usize| spared.as_ref().is_some_and(|s| s[task]);
+        for (index, task) in seen.tasks.iter().enumerate().filter(|(i, _)| !spared(*i)) {
             let name = &self.stage.system.tasks[index].name;
             if let Some(job) = task.missed {
                 return Some(format!("admitted, and job {job} of {name} is late"));
@@ -183,33 +185,51 @@ impl Case<'_> {
         if let Some(rule) = seen.broken_rules.first() {
             return Some(format!("the log breaks a rule: {rule}"));
         }
-        self.broken_requirement(situation, seen)
+        self.broken_requirement(situation, seen, spared)
     }
 
-    fn broken_requirement(&self, situation: &Situation, seen: &Seen) -> Option<String> {
-        for requirement in &self.stage.system.requirements {
-            let (task, within, what, seen) = match requirement {
+    fn broken_requirement(
+        &self,
+        situation: &Situation,
+        seen: &Seen,
+        spared: impl Fn(usize) -> bool,
+    ) -> Option<String> {
+        let tasks = &self.stage.system.tasks;
+        let name = |task: &TaskId| tasks[task.index()].name.as_str();
+        for (index, requirement) in self.stage.system.requirements.iter().enumerate() {
+            let (who, words, within, seen) = match requirement {
                 Requirement::Response { task, within } => {
                     let longest = seen.tasks[task.index()].longest.map(|l| l.0);
-                    (task, within, "responds within", longest)
+                    (vec![*task], "responds within", within, longest)
                 }
                 // Differences count what jobs surely execute, which shorter work is not.
                 Requirement::Jitter { task, within } if situation.as_described => {
                     let seen = &seen.tasks[task.index()];
                     let difference = seen.longest.zip(seen.shortest).map(|(l, s)| l.0 - s);
-                    (task, within, "varies by", difference)
+                    (vec![*task], "varies by", within, difference)
                 }
-                _ => continue,
+                Requirement::Chain { tasks, within } => {
+                    let within = self.chain_bound(index).unwrap_or(within);
+                    let words = "takes from end to end";
+                    (tasks.clone(), words, within, seen.chains[index])
+                }
+                Requirement::Jitter { .. } => continue,
             };
-            if let Some(seen) = seen.filter(|seen| *seen > within.ticks()) {
-                let name = &self.stage.system.tasks[task.index()].name;
-                let within = within.ticks();
-                return Some(format!(
-                    "{name} {what} {within} as required, and {seen} was seen"
-                ));
+            let over = seen.filter(|seen| *seen > within.ticks());
+            if let (Some(seen), false) = (over, who.iter().any(|t| spared(t.index()))) {
+                let names: Vec<&str> = who.iter().map(name).collect();
+                let (names, within) = (names.join(" -> "), within.ticks());
+                return Some(format!("{names} {words} {within}, and {seen} was seen"));
             }
         }
         None
+    }
+
+    /// What the analysis says of a required chain, which is sharper than what is required.
+    fn chain_bound(&self, requirement: usize) -> Option<&Span> {
+        let chains = &self.claim.verdict.as_ref()?.chains;
+        let mine = chains.iter().find(|c| c.requirement == requirement)?;
+        mine.bound.as_ref()
     }
 
     fn confirm_refusals(&self, random: &mut Random, tally: &mut Tally) {
@@ -286,6 +306,13 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
                 "assumed: "
             };
             tally.branch(format!("{kind}{words}"));
+        }
+    }
+    for chain in &verdict.chains {
+        let exactness = chain.exactness.name();
+        tally.branch(format!("test: {} ({exactness})", chain.test.name));
+        for handover in &chain.handovers {
+            tally.branch(format!("hand-over: {}", handover.how.name()));
         }
     }
     for refusal in &verdict.refusals {

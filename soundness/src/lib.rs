@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod coverage;
 mod describe;
 mod exhaustive;
 mod judge;
@@ -32,6 +33,7 @@ mod tally;
 mod witness;
 
 pub use claim::{Analysis, Claim, analysis};
+pub use coverage::{COMPLETE_FROM, missing};
 pub use describe::describe;
 pub use judge::Judge;
 pub use parallel::over_all_cores;

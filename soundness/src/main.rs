@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use punctual_generate::Feature;
-use punctual_soundness::{Judge, Tally, analysis, describe, mutants, over_all_cores, report};
+use punctual_soundness::{
+    COMPLETE_FROM, Judge, Tally, analysis, describe, missing, mutants, over_all_cores, report,
+};
 
 /// Systems that a mutant may take to be found.
 const MUTANT_SYSTEMS: u64 = 4_000;
@@ -48,6 +50,13 @@ fn main() -> ExitCode {
     }
     let tally = over_all_cores(cli.systems, |index, tally| judge.judge(index, tally));
     let mut text = report(&tally);
+    let untaken = untaken(&cli, &tally);
+    for branch in &untaken {
+        text += &format!("\nNEVER TAKEN: {branch}");
+    }
+    if !untaken.is_empty() {
+        text += "\n\n";
+    }
     let missed = if cli.mutants {
         let (words, missed) = judge_mutants(cli.seed);
         text += &words;
@@ -63,10 +72,20 @@ fn main() -> ExitCode {
         cli.seed
     );
     let printed = writeln!(std::io::stdout(), "{text}").is_ok();
-    match (tally.violations.is_empty() && missed == 0, printed) {
+    let sound = tally.violations.is_empty() && missed == 0 && untaken.is_empty();
+    match (sound, printed) {
         (false, _) => ExitCode::from(1),
         (true, false) => ExitCode::from(3),
         (true, true) => ExitCode::SUCCESS,
+    }
+}
+
+/// Branches that a run of this length should have taken; of some features alone no run does.
+fn untaken(cli: &Cli, tally: &Tally) -> Vec<&'static str> {
+    if cli.features.is_empty() && cli.systems >= COMPLETE_FROM {
+        missing(tally)
+    } else {
+        Vec::new()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A situation in virtual time, and what was seen of each task.
 
 use punctual::{Faults, SimOptions, Workloads, simulate_unjudged};
-use punctual_model::{Span, System};
+use punctual_model::{Requirement, Span, System, TaskId};
 use punctual_trace::{Behavior, Log, Violation};
 
 /// What was seen of one task.
@@ -20,6 +20,8 @@ pub(crate) struct TaskSeen {
 pub(crate) struct Seen {
     /// By task.
     pub(crate) tasks: Vec<TaskSeen>,
+    /// By requirement: the longest latency of a chain.
+    pub(crate) chains: Vec<Option<u64>>,
     /// What the checker of logs says; empty where it was not asked.
     pub(crate) broken_rules: Vec<Violation>,
 }
@@ -50,8 +52,12 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
     if log.cpus.iter().any(|cpu| cpu.lost_from.is_some()) {
         return Err("the recorder was full".into());
     }
+    let behaviors: Vec<Behavior> = (0..log.plan.cpus.len())
+        .map(|cpu| Behavior::new(&log, cpu))
+        .collect();
     Ok(Seen {
-        tasks: tasks(system, &log),
+        tasks: tasks(system, &log, &behaviors),
+        chains: chains(system, &log, &behaviors),
         broken_rules: if look.check_rules {
             punctual_trace::check(&log)
         } else {
@@ -60,10 +66,9 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
     })
 }
 
-fn tasks(system: &System, log: &Log) -> Vec<TaskSeen> {
+fn tasks(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<TaskSeen> {
     let mut tasks = vec![TaskSeen::default(); system.tasks.len()];
-    for (cpu, plan) in log.plan.cpus.iter().enumerate() {
-        let behavior = Behavior::new(log, cpu);
+    for (plan, behavior) in log.plan.cpus.iter().zip(behaviors) {
         for job in &behavior.jobs {
             let Some((task, _)) = plan.threads.get(job.thread.index()) else {
                 continue;
@@ -83,4 +88,71 @@ fn tasks(system: &System, log: &Log) -> Vec<TaskSeen> {
         }
     }
     tasks
+}
+
+/// A job that ran: its arrival, when it began to execute, its completion.
+#[derive(Clone, Copy, Debug)]
+struct Ran {
+    arrival: u64,
+    start: u64,
+    end: u64,
+}
+
+/// The longest latency of each required chain: from the arrival of a job of its first task, from
+/// hand to hand to the first job of the next task that begins after the completion. What has not
+/// come to the end of the chain within the run does not count.
+fn chains(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<Option<u64>> {
+    let is_chain = |r: &Requirement| matches!(r, Requirement::Chain { .. });
+    if !system.requirements.iter().any(is_chain) {
+        return vec![None; system.requirements.len()];
+    }
+    let ran = ran(system, log, behaviors);
+    let chains = system.requirements.iter().map(|requirement| {
+        let Requirement::Chain { tasks, .. } = requirement else {
+            return None;
+        };
+        let (first, rest) = tasks.split_first()?;
+        let latencies = ran[first.index()].iter().filter_map(|job| {
+            let end = rest
+                .iter()
+                .try_fold(job.end, |seen, task| next(&ran, *task, seen))?;
+            Some(end - job.arrival)
+        });
+        latencies.max()
+    });
+    chains.collect()
+}
+
+/// When the first job of `task` that begins at or after `seen` has completed.
+fn next(ran: &[Vec<Ran>], task: TaskId, seen: u64) -> Option<u64> {
+    let jobs = &ran[task.index()];
+    let first = jobs.partition_point(|job| job.start < seen);
+    jobs.get(first).map(|job| job.end)
+}
+
+/// By task: its jobs that completed, in the order in which they began.
+fn ran(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<Vec<Ran>> {
+    let mut ran = vec![Vec::new(); system.tasks.len()];
+    for (plan, behavior) in log.plan.cpus.iter().zip(behaviors) {
+        let mut starts = vec![None; behavior.jobs.len()];
+        for segment in &behavior.segments {
+            if let Some(start) = segment.job.and_then(|job| starts.get_mut(job)) {
+                start.get_or_insert(segment.start.ticks());
+            }
+        }
+        for (job, start) in behavior.jobs.iter().zip(starts) {
+            let thread = plan.threads.get(job.thread.index());
+            if let (Some((task, _)), Some(start), Some(end)) = (thread, start, job.ended) {
+                ran[task.index()].push(Ran {
+                    arrival: job.arrival.ticks(),
+                    start,
+                    end: end.ticks(),
+                });
+            }
+        }
+    }
+    for jobs in &mut ran {
+        jobs.sort_by_key(|job| job.start);
+    }
+    ran
 }

@@ -1,6 +1,6 @@
 //! Releases brought into line: who is released when, so that the worst can happen.
 
-use punctual_model::{Class, PolicyKind, Span, System, Task};
+use punctual_model::{Class, PolicyKind, Requirement, Span, System, Task, TaskId};
 
 /// Most jobs that a usual situation covers.
 const MOST_JOBS: u64 = 1_500;
@@ -28,16 +28,27 @@ fn fed_jitter(task: &Task) -> u64 {
 }
 
 /// Tasks whose first arrivals may move together, but not apart: how long a task waits for its
-/// predecessor depends on the distance of their arrivals, which the description states.
+/// predecessor, or an effect along a chain, depends on the distance of their arrivals, which the
+/// description states.
 pub(crate) fn groups(system: &System) -> Vec<usize> {
     let mut group: Vec<usize> = (0..system.tasks.len()).collect();
+    let mut unite = |a: usize, b: &TaskId| {
+        let (from, to) = (group[a], group[b.index()]);
+        for member in &mut group {
+            if *member == from {
+                *member = to;
+            }
+        }
+    };
     for (index, task) in system.tasks.iter().enumerate() {
         for other in task.after.iter().chain(&task.follows) {
-            let (from, to) = (group[index], group[other.index()]);
-            for member in &mut group {
-                if *member == from {
-                    *member = to;
-                }
+            unite(index, other);
+        }
+    }
+    for requirement in &system.requirements {
+        if let Requirement::Chain { tasks, .. } = requirement {
+            for pair in tasks.windows(2) {
+                unite(pair[0].index(), &pair[1]);
             }
         }
     }

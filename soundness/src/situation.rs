@@ -1,9 +1,10 @@
 //! From which situations a system is simulated, so that the worst has a chance to happen.
 
-use punctual::{Faults, MissingTime};
+use punctual::{Faults, MissingTime, Overrun};
 use punctual_generate::Random;
 use punctual_model::{
-    Arrivals, Class, Instant, PolicyKind, Server, Span, Supply, System, Task, Work, WorkSource,
+    Arrivals, Class, CpuId, Instant, PolicyKind, Server, Span, Supply, System, Task, TaskId, Work,
+    WorkSource,
 };
 
 use crate::observe::Look;
@@ -20,6 +21,8 @@ pub(crate) struct Situation {
     pub(crate) look: Look,
     /// First arrivals are those of the description, and no job does less than it says.
     pub(crate) as_described: bool,
+    /// Who does more than it may, if anybody; nothing is claimed of it.
+    pub(crate) culprit: Option<usize>,
 }
 
 /// Of which system, and with how much effort.
@@ -46,6 +49,7 @@ impl Stage<'_> {
             all.push(self.random_phases(random, round));
             all.push(self.shorter(random, round));
         }
+        all.extend(self.overrun(random));
         all
     }
 
@@ -66,6 +70,7 @@ impl Stage<'_> {
             },
             system,
             as_described: false,
+            culprit: None,
         }
     }
 
@@ -143,6 +148,22 @@ impl Stage<'_> {
         situation
     }
 
+    /// All jobs of one task need more than their worst case, whatever its rule for that; nobody
+    /// else may notice.
+    fn overrun(&self, random: &mut Random) -> Option<Situation> {
+        let tasks = self.system.tasks.iter().enumerate();
+        let called = tasks.filter(|(_, task)| task.class.runs_per_job());
+        let called: Vec<usize> = called.map(|(index, _)| index).collect();
+        let culprit = *random.pick(&called)?;
+        let mut situation = self.random_phases(random, 0);
+        situation.name = format!("an overrun of {}", self.system.tasks[culprit].name);
+        situation.culprit = Some(culprit);
+        let task = TaskId(u32::try_from(culprit).ok()?);
+        let per_mille = u32::try_from(random.within(1_200, 3_000)).ok()?;
+        situation.look.faults.overruns = vec![Overrun { task, per_mille }];
+        Some(situation)
+    }
+
     /// Jobs that need less than their worst case: shorter is not always easier.
     fn shorter(&self, random: &mut Random, round: u64) -> Situation {
         let mut situation = self.random_phases(random, round);
@@ -160,6 +181,29 @@ impl Stage<'_> {
         }
         situation
     }
+}
+
+/// Who may be late with the culprit, and by rights: it waits for it, or for someone who does; or it
+/// shares a CPU with one that waits, whose jobs then come closer together than they may.
+pub(crate) fn late_with(system: &System, culprit: usize) -> Vec<bool> {
+    let mut late = vec![false; system.tasks.len()];
+    late[culprit] = true;
+    // Each round reaches at least one more task, or none.
+    for _ in 0..system.tasks.len() {
+        for (index, task) in system.tasks.iter().enumerate() {
+            let mut waits_for = task.after.iter().chain(&task.follows);
+            late[index] |= waits_for.any(|t| late[t.index()]);
+        }
+        let waits = |t: usize| t != culprit && late[t];
+        let cpus: Vec<CpuId> = (0..late.len())
+            .filter(|&t| waits(t))
+            .map(|t| system.tasks[t].cpu)
+            .collect();
+        for (late, task) in late.iter_mut().zip(&system.tasks) {
+            *late |= cpus.contains(&task.cpu);
+        }
+    }
+    late
 }
 
 /// Jobs execute their worst case.

@@ -14,6 +14,9 @@
 //! * Sections in shared mode do not block each other: the ceiling of a reader is the most urgent
 //!   writer, and readers of one resource may hold it together.
 //!
+//! Jobs that overrun may go on in the background (`demote`, `stop`) and lock there, on nobody's
+//! account: their sections count as those of the least urgent holder.
+//!
 //! A resource shared between nodes (immediate ceilings only) raises the holder's way up to the
 //! closest common node to its ceiling there, and above everybody beside that way.
 //!
@@ -36,7 +39,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use punctual_model::{
-    CpuId, Mode, PolicyKind, Protocol, ResourceId, SchedulerId, System, Task, TaskId,
+    CpuId, Mode, OnOverrun, PolicyKind, Protocol, ResourceId, SchedulerId, Supply, System, Task,
+    TaskId,
 };
 
 use crate::case::Who;
@@ -158,6 +162,36 @@ impl Locks {
         }
         locks
     }
+}
+
+/// Whether a job of this task may lock after it has overrun, below all real-time work.
+fn locks_in_background(task: &Task) -> bool {
+    !task.uses.is_empty() && matches!(task.on_overrun, OnOverrun::Demote | OnOverrun::Stop)
+}
+
+/// Where turns or arrivals decide, nobody is less urgent by a rank: what background holders of a
+/// node add to one busy window. O(tasks · depth).
+pub(crate) fn held_in_background(
+    system: &System,
+    (cpu, node): (CpuId, Option<SchedulerId>),
+    policy: PolicyKind,
+) -> Checked<u64> {
+    // In slots everybody is alone.
+    let counted = matches!(
+        policy,
+        PolicyKind::Fifo
+            | PolicyKind::RoundRobin { .. }
+            | PolicyKind::FixedPriority { preemptive: false }
+    );
+    let mut sum = 0_u64;
+    for (task, id) in system.tasks.iter().zip(0_u32..) {
+        let here = task.cpu == cpu && entity(system, TaskId(id), node).is_some();
+        if counted && here && locks_in_background(task) {
+            let lengths = task.uses.iter().map(|section| section.length.ticks());
+            sum = in_range(sum.checked_add(lengths.max().unwrap_or(0)), WHAT)?;
+        }
+    }
+    Ok(sum)
 }
 
 /// The longest of the holders that exclude each other, or all those that read together.
@@ -327,14 +361,20 @@ impl Place<'_> {
         let Some(who) = entity(self.system, id, self.node) else {
             return;
         };
-        let rank = rank(self.system, self.policy, who);
+        let in_background = locks_in_background(task);
+        let rank = match in_background {
+            true => i128::MIN,
+            false => rank(self.system, self.policy, who),
+        };
+        // What goes on below a server stays within its budget.
+        let escapes = in_background && !self.is_server(who);
         for section in &task.uses {
             let r = section.resource.index();
             let Some(resource) = self.system.resources.get(r) else {
                 continue;
             };
             let above = self.ceilings.shared_above[r];
-            if self.is_local_to_a_child(section.resource, who, above) {
+            if !escapes && self.is_local_to_a_child(section.resource, who, above) {
                 continue;
             }
             // A ceiling does not ask for the mode; who waits for a reader wants to write.
@@ -356,6 +396,12 @@ impl Place<'_> {
                 inherits: resource.protocol == Protocol::Inheritance || self.ceilings.mixed[r],
             });
         }
+    }
+
+    fn is_server(&self, who: Who) -> bool {
+        let Who::Server(id) = who else { return false };
+        let scheduler = self.system.schedulers.get(id.index());
+        scheduler.is_some_and(|s| s.supply != Supply::Shared)
     }
 
     /// Whether all users are below the same child: then it is no business of this node.

@@ -47,13 +47,15 @@ pub enum Feature {
     MissingTime,
     /// Supply set aside above all tasks.
     Reserves,
-    /// Responses required below deadlines.
+    /// Responses and chains required beyond deadlines.
     Requirements,
+    /// Jobs that need more than they may are demoted, stopped or told, instead of throttled.
+    OverrunRules,
 }
 
 impl Feature {
     /// All of them, in the order in which they are applied.
-    pub const ALL: [Feature; 20] = [
+    pub const ALL: [Feature; 21] = [
         Feature::SeveralCpus,
         Feature::Servers,
         Feature::Nesting,
@@ -74,6 +76,7 @@ impl Feature {
         Feature::MissingTime,
         Feature::Reserves,
         Feature::Requirements,
+        Feature::OverrunRules,
     ];
 
     /// The word in reports.
@@ -99,6 +102,7 @@ impl Feature {
             Feature::MissingTime => "missing-time",
             Feature::Reserves => "reserves",
             Feature::Requirements => "requirements",
+            Feature::OverrunRules => "overrun-rules",
         }
     }
 
@@ -146,6 +150,7 @@ impl Feature {
             Feature::MissingTime => machine::missing_time,
             Feature::Reserves => machine::reserves,
             Feature::Requirements => machine::requirements,
+            Feature::OverrunRules => tasks::overrun_rules,
         };
         apply(random, scale, system);
     }

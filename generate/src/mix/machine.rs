@@ -1,6 +1,6 @@
 //! Features of the machine and of the system as a whole.
 
-use punctual_model::{Cpu, CpuId, Requirement, Reserve, Span, System, TaskId, Work};
+use punctual_model::{Cpu, CpuId, Requirement, Reserve, Span, System, Task, TaskId, Work};
 
 use super::base::{self, Scale};
 use crate::random::Random;
@@ -59,7 +59,7 @@ pub(super) fn reserves(random: &mut Random, scale: Scale, system: &mut System) {
     }
 }
 
-/// A required response somewhere between the wcet and the deadline.
+/// Required responses somewhere between the wcet and the deadline, a chain, a difference.
 pub(super) fn requirements(random: &mut Random, _: Scale, system: &mut System) {
     for (id, task) in (0..).map(TaskId).zip(&system.tasks) {
         let (Some(wcet), Some(deadline)) = (task.class.budget(), task.class.relative_deadline())
@@ -74,4 +74,53 @@ pub(super) fn requirements(random: &mut Random, _: Scale, system: &mut System) {
                 .push(Requirement::Response { task: id, within });
         }
     }
+    if random.happens(500) {
+        chain(random, system);
+    }
+    if random.happens(300) {
+        jitter(random, system);
+    }
+}
+
+fn real_time(system: &System) -> Vec<(TaskId, &Task)> {
+    let all = (0..).map(TaskId).zip(&system.tasks);
+    all.filter(|(_, task)| task.class.is_real_time()).collect()
+}
+
+/// From end to end of two or three tasks, in some order, the last of which arrive by the clock;
+/// within a part of what they may take at most if each has to wait for the next arrival.
+fn chain(random: &mut Random, system: &mut System) {
+    let mut rest = real_time(system);
+    let mut tasks = Vec::new();
+    let mut longest = 0_u64;
+    for _ in 0..random.within(2, 3) {
+        rest.retain(|(_, task)| tasks.is_empty() || task.class.arrives_by_clock());
+        if rest.is_empty() {
+            break;
+        }
+        let (id, task) = rest.swap_remove(random.index(rest.len()));
+        let period = task.class.min_separation().unwrap_or_default();
+        let deadline = task.class.relative_deadline().unwrap_or_default();
+        longest = longest.saturating_add(period.saturating_add(deadline).ticks());
+        tasks.push(id);
+    }
+    if tasks.len() >= 2 {
+        let within = Span::from_ticks(random.within(longest / 2, longest).max(1));
+        system
+            .requirements
+            .push(Requirement::Chain { tasks, within });
+    }
+}
+
+/// How much the responses of one task may differ.
+fn jitter(random: &mut Random, system: &mut System) {
+    let tasks = real_time(system);
+    let Some(&(id, task)) = random.pick(&tasks) else {
+        return;
+    };
+    let deadline = task.class.relative_deadline().unwrap_or_default().ticks();
+    let within = Span::from_ticks(random.within(deadline / 3, deadline).max(1));
+    system
+        .requirements
+        .push(Requirement::Jitter { task: id, within });
 }

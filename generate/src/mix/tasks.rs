@@ -1,7 +1,7 @@
 //! Features of single tasks: how they arrive, wait, and keep others waiting.
 
 use punctual_model::{
-    Arrivals, Class, CpuId, Late, Priority, Span, System, Task, TaskId, Work, WorkSource,
+    Arrivals, Class, CpuId, Late, OnOverrun, Priority, Span, System, Task, TaskId, Work, WorkSource,
 };
 
 use super::base::Scale;
@@ -166,6 +166,15 @@ pub(super) fn late(random: &mut Random, _: Scale, system: &mut System) {
             },
             _ => continue,
         };
+    }
+}
+
+pub(super) fn overrun_rules(random: &mut Random, _: Scale, system: &mut System) {
+    const RULES: [OnOverrun; 3] = [OnOverrun::Demote, OnOverrun::Stop, OnOverrun::Signal];
+    for task in &mut system.tasks {
+        if task.class.runs_per_job() && random.happens(600) {
+            task.on_overrun = random.pick(&RULES).copied().unwrap_or_default();
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Each release grants its thread one *allotment* (its wcet). A job takes its own allotment when it
 //! starts; what it leaves over is gone with it. A job that needs more waits for the next release
-//! and lives on that allotment, with that release's deadline as its urgency; the job released there
-//! gets what is left. So in any window a thread receives at most one allotment per release, and the
-//! analysis' bounds for the others hold whatever it does. A backlog that missing time piled up
-//! keeps its allotments: it may catch up. A backlog behind a demoted job is of the owner's making:
-//! its allotments lapse, and it runs in the background until none is left.
+//! and lives on that allotment, with that release's deadline as its urgency and its place among
+//! equals; the job released there gets what is left. So in any window a thread receives at
+//! most one allotment per release, and the analysis' bounds for the others hold whatever it does. A
+//! backlog that missing time piled up keeps its allotments: it may catch up. A backlog behind a
+//! demoted job is of the owner's making: its allotments lapse, and it runs in the background until
+//! none is left.
 
 use punctual_model::{Class, Instant, OnOverrun};
 
@@ -117,7 +118,7 @@ impl<H: Hierarchy> Shard<H> {
         t.debt = t.debt.saturating_sub(full);
         let (id, budget) = (t.id(thread), t.budget);
         sink.trace(now, TraceEvent::Replenished { thread: id, budget });
-        self.postpone_deadline(thread);
+        self.move_back(thread);
         if budget.is_zero() {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
@@ -134,12 +135,14 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    /// A job that lives on a later release's allotment is as urgent as that release.
-    pub(super) fn postpone_deadline(&mut self, thread: usize) {
+    /// A job that lives on a later release's allotment is as urgent as that release: it has the
+    /// later deadline, and its place among equals.
+    pub(super) fn move_back(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         let deadline = t.deadline_of(t.last_arrival);
         if let Some(job) = t.job.as_mut() {
             job.scheduling_deadline = job.scheduling_deadline.max(deadline);
+            job.scheduling_arrival = job.scheduling_arrival.max(t.last_arrival);
         }
     }
 
@@ -202,6 +205,7 @@ impl<H: Hierarchy> Shard<H> {
             arrival,
             absolute_deadline: deadline,
             scheduling_deadline: deadline,
+            scheduling_arrival: arrival,
             received: punctual_model::Work::ZERO,
             overran: false,
             stop: false,

@@ -30,6 +30,7 @@ impl<H: Hierarchy> Shard<H> {
             arrival: pending.arrival,
             absolute_deadline: deadline,
             scheduling_deadline: deadline,
+            scheduling_arrival: pending.arrival,
             received: punctual_model::Work::ZERO,
             overran: false,
             stop: false,
@@ -41,7 +42,7 @@ impl<H: Hierarchy> Shard<H> {
             t.budget = t.constraint.class.budget().unwrap_or_default();
             t.debt = punctual_model::Work::ZERO;
         } else {
-            self.postpone_deadline(thread);
+            self.move_back(thread);
         }
         let unsatisfied = if self.precedences.has_predecessors(thread) {
             self.count_predecessors(thread, pending.arrival)

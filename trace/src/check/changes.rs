@@ -219,6 +219,7 @@ impl CpuCheck<'_> {
         t.current = Some(CurrentJob {
             job,
             urgency: (job.deadline, job.deadline),
+            place: (job.arrival, job.arrival),
             received: 0,
             started,
             settled: false,

@@ -26,6 +26,8 @@ pub(super) struct CurrentJob {
     pub(super) job: OpenJob,
     /// By which EDF orders it: between these two (equal unless it lives on a later allotment).
     pub(super) urgency: (Instant, Instant),
+    /// Among equals: its arrival, or that of the allotment it lives on.
+    pub(super) place: (Instant, Instant),
     pub(super) received: u64,
     pub(super) started: bool,
     /// Its guarantee is settled; a reservation or a former `once` goes on.
@@ -134,13 +136,13 @@ impl Thread {
     /// How the policy of its scheduler sees it.
     pub(super) fn attributes(&self) -> Attributes {
         let (release, deadline) = match &self.current {
-            Some(current) => (current.job.arrival, current.urgency),
-            None => (Instant::ZERO, (Instant::MAX, Instant::MAX)),
+            Some(current) => (current.place, current.urgency),
+            None => ((Instant::ZERO, Instant::ZERO), (Instant::MAX, Instant::MAX)),
         };
         Attributes {
             priority: self.constraint.priority,
             deadline,
-            release: (release, release),
+            release,
             rank: self.constraint.order,
         }
     }
@@ -272,6 +274,8 @@ impl Thread {
         if let Some(current) = &mut self.current {
             let (a, b) = current.urgency;
             current.urgency = (a.max(from), b.max(to));
+            let (a, b) = current.place;
+            current.place = (a.max(self.last_seen.0), b.max(self.last_seen.1));
         }
     }
 

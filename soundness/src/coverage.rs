@@ -1,0 +1,106 @@
+//! Branches of the analysis that every long run of all features takes.
+//!
+//! A branch that is never taken is not tested, whatever the number of systems: then either the
+//! systems that are drawn have become poorer, or the branch cannot be reached any more. Rare ones
+//! are not listed (they may be missed by chance), and are in the report all the same.
+
+use crate::tally::Tally;
+
+/// Systems from which on the list below is expected to be complete: each branch of it is taken ten
+/// times or more in so many.
+pub const COMPLETE_FROM: u64 = 10_000;
+
+/// The branches, by the names under which runs count them.
+const BRANCHES: &[&str] = &[
+    "assumed: background work costs real-time work nothing but its sections",
+    "assumed: equal priorities: the earlier arrival first, then the order in the file",
+    "assumed: exact means: what is refused can miss a deadline; the response bound is reached by \
+     some arrivals when equal deadlines go before the task",
+    "assumed: no job exceeds its wcet (budgets see to it) nor arrives before its separation",
+    "assumed: the earlier arrival first, then the order in the file",
+    "assumed: the processor never idles while a job is ready",
+    "fix: budget",
+    "fix: deadline",
+    "fix: none",
+    "fix: period",
+    "fix: server budget",
+    "fix: slot length",
+    "hand-over: ordered",
+    "hand-over: sampled",
+    "not exact: _ and _ are never released together (their phases differ), the test assumes that \
+     they are",
+    "not exact: _ has the same priority as the scheduler _ beside it, and is taken to go first",
+    "not exact: _ has the same priority as the scheduler above it, and is taken to go first",
+    "not exact: _ is never released where the worst window of the slots begins",
+    "not exact: _ waits for predecessors that are less urgent or on another CPU; the wait is \
+     counted as release jitter",
+    "not exact: a response is required below the deadline, and the EDF response bound assumes \
+     any offsets and the worst order of equal deadlines",
+    "not exact: a section has to begin one tick before the others are released, which the clock \
+     of _ may not allow",
+    "not exact: a section of _ is taken to begin at the very instant of a release, and to follow \
+     another at once",
+    "not exact: every job is charged all overheads at their most",
+    "not exact: every section that may block it is taken to be held, for its whole length, when \
+     it is released",
+    "not exact: how long _ waits for its predecessors is not known",
+    "not exact: its server's budgets are taken to come as late as they may just when its tasks \
+     are released",
+    "not exact: late releases of _ are dropped",
+    "not exact: the bound is the busy window, not a job in it",
+    "not exact: the suspension of _ is counted as computation (Chen et al. _ _",
+    "not exact: the whole budget of _ is counted, used or not",
+    "not exact: the worst job is released apart from the others, which its clock may not allow",
+    "not exact: with jitter, ties of equal priority are counted against the task",
+    "refusal: with a demand",
+    "refusal: with a response",
+    "refusal: without a witness",
+    "term: _",
+    "term: blocked by _ in _",
+    "term: blocking by a section of _",
+    "term: missing-time",
+    "term: timer entries of the server of _",
+    "term: timer entry of _",
+    "test: chain of arrivals by the clock (sufficient)",
+    "test: chain of periods and responses (sufficient)",
+    "test: first come, first served busy window (exact)",
+    "test: first come, first served busy window (sufficient)",
+    "test: longest busy window (exact)",
+    "test: longest busy window (sufficient)",
+    "test: non-preemptive response-time analysis (exact)",
+    "test: non-preemptive response-time analysis (sufficient)",
+    "test: none (sufficient)",
+    "test: processor demand (QPA), response by Spuri's analysis (exact)",
+    "test: processor demand (QPA), response by Spuri's analysis (sufficient)",
+    "test: response-time analysis (exact)",
+    "test: response-time analysis (sufficient)",
+];
+
+/// What of the list a run has not come by; a run of all features and of at least
+/// [`COMPLETE_FROM`] systems has come by all of it.
+pub fn missing(tally: &Tally) -> Vec<&'static str> {
+    let seen = |branch: &&&str| tally.branches.contains_key(**branch);
+    BRANCHES.iter().filter(|b| !seen(b)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_that_was_never_taken_is_named() {
+        let mut tally = Tally::default();
+        for branch in &BRANCHES[1..] {
+            tally.branch((*branch).into());
+        }
+        assert_eq!(missing(&tally), [BRANCHES[0]]);
+    }
+
+    #[test]
+    fn no_branch_is_listed_twice() {
+        let mut sorted = BRANCHES.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), BRANCHES.len());
+    }
+}

@@ -1,0 +1,86 @@
+//! A few hundred drawn systems, fixed seeds: no promise is broken, what is wrong is found
+
+use punctual_analysis::{admit, is_admitted};
+use punctual_generate::Feature;
+use punctual_soundness::{Judge, Tally, analysis, mutants};
+
+fn judge(seed: u64) -> Judge {
+    Judge {
+        seed,
+        features: Feature::ALL.to_vec(),
+        analysis,
+    }
+}
+
+#[test]
+fn no_schedule_contradicts_the_analysis() {
+    let mut tally = Tally::default();
+    for seed in [1, 2] {
+        for index in 0..200 {
+            judge(seed).judge(index, &mut tally);
+        }
+    }
+    assert_eq!(tally.violations, []);
+    assert!(
+        tally.admitted > 80 && tally.refused > 80,
+        "{} admitted, {} refused",
+        tally.admitted,
+        tally.refused
+    );
+}
+
+#[test]
+fn the_two_answers_of_the_analysis_agree() {
+    let mut answers = 0;
+    for index in 0..600 {
+        let system = judge(3).draw(index).system;
+        let Ok(verdict) = admit(&system) else {
+            continue;
+        };
+        assert_eq!(is_admitted(&system), Ok(verdict.admitted), "{system:#?}");
+        answers += 1;
+    }
+    assert!(answers > 500, "{answers}");
+}
+
+/// Its first round of waiting asked for more than the last one, where a budget may be kept.
+#[test]
+fn a_fast_answer_is_not_given_before_all_rounds_agree() {
+    let features = Feature::ALL.into_iter();
+    let judge = Judge {
+        features: features
+            .filter(|f| !matches!(f, Feature::OwnTime | Feature::OverrunRules))
+            .collect(),
+        ..judge(1)
+    };
+    let mut tally = Tally::default();
+    judge.judge(12_006, &mut tally);
+    assert_eq!((tally.systems, tally.violations), (1, Vec::new()));
+}
+
+/// A job that lived on the budget of a later release kept its place before equals.
+#[test]
+fn an_overrun_keeps_no_place_before_its_equals() {
+    let mut tally = Tally::default();
+    for index in [43, 580, 1_056, 1_456, 9_068] {
+        judge(1).judge(index, &mut tally);
+    }
+    assert_eq!(tally.violations, []);
+}
+
+#[test]
+fn mutants_are_found() {
+    for mutant in &mutants::ALL[..4] {
+        let judge = Judge {
+            seed: 1,
+            features: mutant.features.to_vec(),
+            analysis: mutant.analysis,
+        };
+        let mut tally = Tally::default();
+        let found = (0..1_000).any(|index| {
+            judge.judge(index, &mut tally);
+            !tally.violations.is_empty()
+        });
+        assert!(found, "not found: {}", mutant.mistake);
+    }
+}
