@@ -45,7 +45,7 @@ impl<P: Policy> OneLevel<P> {
     }
 
     /// What the policy leaves idle goes to the background.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn or_background(&self, now: Instant, pick: Pick) -> Choice {
         if pick.entity.is_some() {
             return Choice::of(pick);
@@ -128,7 +128,7 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on<S: Sink>(
         &mut self,
         now: Instant,
@@ -170,7 +170,7 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         self.held == Some(thread)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Choice {
         if let Some(held) = self.held
             && !self.policy.orders_background()
@@ -183,7 +183,7 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
 }
 
 impl Choice {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn of(pick: Pick) -> Choice {
         Choice {
             next: pick.entity.map_or(Next::Idle, Next::Thread),

@@ -94,11 +94,11 @@ impl Policy for AnyPolicy {
     fn charge(&mut self, thread: ThreadId, work: Work) {
         each!(self, p => p.charge(thread, work));
     }
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Pick {
         each!(self, p => p.pick(now))
     }
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on(&mut self, now: Instant, thread: ThreadId, work: Work, gives_way: bool) -> Pick {
         each!(self, p => p.go_on(now, thread, work, gives_way))
     }

@@ -118,11 +118,11 @@ impl Hierarchy for AnyHierarchy {
         fn raise(child: NodeId, priority: Option<Priority>) -> ();
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Choice {
         each!(self, h => h.pick(now))
     }
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on<S: Sink>(
         &mut self,
         now: Instant,

@@ -35,7 +35,7 @@ impl Policy for EarliestDeadlineFirst {
         self.ready.remove(thread);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         Pick {
             entity: self.ready.first().map(|(thread, _)| thread),

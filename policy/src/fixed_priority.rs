@@ -71,7 +71,7 @@ impl Policy for FixedPriority {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         let first = || self.ready.first().map(|(thread, _)| thread);
         Pick {

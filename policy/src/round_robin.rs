@@ -86,7 +86,7 @@ impl Policy for RoundRobin {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Pick {
         let Some((thread, _)) = self.ready.first() else {
             return Pick::NOBODY;

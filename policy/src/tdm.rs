@@ -103,7 +103,7 @@ impl Policy for Tdm {
     fn renew(&mut self, _: ThreadId, _: &Attributes) {}
 
     /// O(log slots).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Pick {
         let (entity, until) = self.owner_at(now);
         Pick { entity, until }

@@ -55,7 +55,7 @@ fn cause_word(cause: MissingCause) -> u64 {
 }
 
 /// Hands the words of an event to `put`; those of the most frequent ones without a call.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
     match event {
         Event::Tick => put(&[head(form::TICK), now.ticks()]),
@@ -360,7 +360,7 @@ fn job(event: &TraceEvent, put: impl FnOnce(&[u64])) {
 
 /// Hands the words of a decision to `put`; those of the most frequent kind without a call, and
 /// without its address, for which it would have to leave the registers.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) fn decision(decision: &Decision, put: impl FnOnce(&[u64])) {
     if let (Next::Thread(thread), None) = (decision.next, decision.refused) {
         put(&[

@@ -69,7 +69,7 @@ impl Recorder {
     }
 
     /// Inlined wherever a record is made, so that its words go from registers to their place.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn put(&mut self, words: &[u64]) {
         let end = self.length + words.len();
         match self.words.get_mut(self.length..end) {
@@ -92,7 +92,7 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn event(&mut self, now: Instant, event: &Event) {
         self.entry = self.length;
         self.now = now;
@@ -104,7 +104,7 @@ impl Sink for Recorder {
         encode::trace(&event, |words| self.put(words));
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn decision(&mut self, _: Instant, decision: &Decision) {
         encode::decision(decision, |words| self.put(words));
     }

@@ -5,6 +5,9 @@
 //! not to be there, and an entry is: charge, do what the thread asked for, choose. The long way
 //! says at its end until when that will be so ([`Shard::set_calm`]). Both ways lead to the same
 //! decisions, which the tests of this crate hold them to.
+//!
+//! What must be inlined for this to be short is inlined in optimized builds only: else the frame of
+//! whoever calls it would be as large as all of it together (20 KiB), on every thread's stack.
 
 use punctual_model::{Class, Instant, ThreadId, Work};
 
@@ -32,7 +35,7 @@ impl<H: Hierarchy> Shard<H> {
     /// nothing has happened. What goes the short way is never refused. For the one place of a
     /// platform through which most entries go: inlined there, without a copy of the event, and
     /// without a [`crate::Decision`] that would have to be put together first.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn handle_calmly<S: Sink>(
         &mut self,
         now: Instant,
@@ -54,7 +57,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// How to take an entry the short way; `None`: the long way.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn calm_way(&self, now: Instant, event: &Event) -> Option<Calm> {
         let id = self.running.filter(|_| now < self.calm_until)?;
         match event {
@@ -72,7 +75,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// The running thread goes on, or lets others of the same urgency go first.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on<S: Sink>(
         &mut self,
         now: Instant,
@@ -91,7 +94,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// A thread waits, may go on, or has finished its job.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn change_calmly<S: Sink>(
         &mut self,
         now: Instant,
@@ -131,7 +134,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Time goes on to `now`; returns what has been executed since the last entry.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn advance_to(&mut self, now: Instant) -> Work {
         let executed = now.since(self.now).as_work();
         self.now = now;
@@ -140,7 +143,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Carries out a choice, if nothing speaks against it; else chooses again the long way.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn conclude<S: Sink>(&mut self, now: Instant, choice: Choice, sink: &mut S) -> Outcome {
         let Next::Thread(id) = choice.next else {
             let arm = self.decide(now, sink);

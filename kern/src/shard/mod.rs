@@ -326,7 +326,7 @@ impl<H: Hierarchy> Shard<H> {
     /// Whom the last decision chose. The long way does not hand it out, but leaves it here: what it
     /// wrote into memory, the short way would have to write there too, and reading at once what has
     /// been written in pieces stalls the processor for longer than the short way takes.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn next(&self) -> Next {
         match (self.running, self.deciding) {
             (Some(thread), _) => Next::Thread(thread),
@@ -375,7 +375,7 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn switch_to<S: Sink>(&mut self, now: Instant, to: Option<ThreadId>, sink: &mut S) {
         let from = self.running;
         if from == to {

@@ -257,7 +257,7 @@ impl<P: Policy, V: Server> Hierarchy for Tree<P, V> {
 
     /// Inlined but for the choice itself: a hierarchy that may be one level keeps its answer in
     /// registers.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Choice {
         let (until, next) = self.choose_apart(now);
         Choice { next, until }

@@ -13,8 +13,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let Some(light) = (unsafe { host.current.get().as_ref() }) else {
             return;
         };
-        let wanted = light.seat.ceiling.get();
-        if wanted != light.seat.told.get() {
+        if light.seat.has_news() {
+            let wanted = light.seat.ceiling.get();
             light.seat.told.set(wanted);
             // The answer only repeats who runs: the event that follows decides.
             let _ = self.handle(host, now, Event::Raise(wanted));

@@ -160,7 +160,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     }
 
     /// One entry: time, event, what is due, and who runs then (null: the carrier).
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn step(&mut self, host: &Host, event: &Event, given_back: bool) -> *const Light {
         let now = host.clock().now();
         match self.step_calmly(host, now, event) {

@@ -59,6 +59,12 @@ impl Seat {
         self.also.set(core::ptr::null());
     }
 
+    /// Whether it wants another urgency than the core knows of.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.ceiling.get() != self.told.get()
+    }
+
     /// Whether it waits in this line.
     pub(crate) fn stands_in(&self, line: &Line) -> bool {
         core::ptr::eq(self.line.get(), line)

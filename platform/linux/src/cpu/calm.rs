@@ -17,7 +17,7 @@ use crate::light::{Light, NOTHING};
 impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has
     /// changed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step_calmly(
         &mut self,
         host: &Host,
@@ -31,7 +31,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let light = unsafe { host.current.get().as_ref() }?;
         let last = host.last_entry.load(Ordering::Relaxed);
         let executed = now.ticks().saturating_sub(last);
-        if executed >= host.limits.suspicious || light.crew.get().is_some() {
+        if executed >= host.limits.suspicious || light.crew.get().is_some() || light.seat.has_news()
+        {
             return None;
         }
         let mut sink = Counting {
@@ -75,7 +76,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         self.conclude(host, now, Decision { next, arm, refused })
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_calm(&self, host: &Host, now: Instant, event: &Event) -> bool {
         let is_ordinary = matches!(
             event,
@@ -88,7 +89,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     }
 
     /// Shows a thread that is about to run what has become of its job and of its last request.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn show(&mut self, light: &Light) {
         let stamp = self.shard.job_stamp(light.id());
         if stamp != light.stamp.get() || light.seat.cancelled.get() {

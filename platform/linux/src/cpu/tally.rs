@@ -20,12 +20,12 @@ pub(super) struct Counting<'a, S> {
 }
 
 impl<S: Sink> Sink for Counting<'_, S> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn event(&mut self, now: Instant, event: &Event) {
         self.sink.event(now, event);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         let counts = |arrival: Instant, deadline: Instant| {
             u64::from(arrival < self.tally.horizon && deadline != Instant::MAX)
@@ -51,7 +51,7 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.sink.trace(now, event);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn decision(&mut self, now: Instant, decision: &Decision) {
         self.tally.decisions += 1;
         self.sink.decision(now, decision);
