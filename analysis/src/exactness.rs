@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Late, PolicyKind, System};
+use punctual_model::{Class, Late, PolicyKind, System, Task};
 
 use crate::bounds::{Basis, Bound};
 use crate::case::{Arrival, Case, Contender, Guest, Source, Taking};
@@ -297,6 +297,29 @@ impl<'a> Doubts<'a> {
                 "a section has to begin one tick before the others are released, which the clock \
                  of {} may not allow",
                 self.name(clock)
+            ));
+        }
+        if blocks {
+            self.about_turns(doubts);
+        }
+    }
+
+    /// Whether background work can be at the beginning of its section when it suits.
+    fn about_turns(&self, doubts: &mut Vec<String>) {
+        let in_turns = |t: &&Task| {
+            let here = (t.cpu, t.scheduler) == (self.case.cpu, self.case.node);
+            here && t.class == Class::Aperiodic
+        };
+        let Some((section, _)) = self.case.background else {
+            return;
+        };
+        if self.system.tasks.iter().filter(in_turns).count() > 1
+            && let Some(task) = self.system.tasks.get(section.index())
+        {
+            doubts.push(format!(
+                "a section of {} begins when the turns of background work let it, not one tick \
+                 before the others are released",
+                task.name
             ));
         }
     }

@@ -2,7 +2,7 @@
 
 use punctual_analysis::{Exactness, Refusal, Subject, Verdict, Witness};
 use punctual_generate::Random;
-use punctual_model::{Class, CpuId, Instant, PolicyKind, Span, Supply, System, Task};
+use punctual_model::{Class, CpuId, Instant, Machine, PolicyKind, Span, Supply, System, Task};
 
 use crate::observe::{Seen, observe};
 use crate::phases::{Alignment, Blocker, blockers, common_instant};
@@ -122,7 +122,16 @@ pub(crate) fn confirm(
     if others && stage.system.tasks.iter().any(sheds) {
         return Ok(Confirmation::OthersFirst);
     }
+    if takings(&stage.system.machine) > 1 {
+        return Ok(Confirmation::NeedsTakings);
+    }
     Ok(Confirmation::Contradicted)
+}
+
+/// How many take time of their own. In virtual time one that finds another at it waits and keeps
+/// its distance from then on, so several may take less than the analysis counts.
+fn takings(machine: &Machine) -> usize {
+    machine.missing_time.iter().count() + machine.reserves.len()
 }
 
 fn jobs_within(system: &System, length: Span) -> u64 {
