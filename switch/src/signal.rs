@@ -72,6 +72,12 @@ impl Gate {
         self.pending.store(1, Ordering::Release);
     }
 
+    /// Whether a signal that found the gate closed has not been served.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire) != 0
+    }
+
     /// Takes the note away, with the gate closed, before the core looks at the clock.
     #[inline]
     pub fn take_pending(&self) -> bool {

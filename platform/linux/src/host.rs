@@ -287,13 +287,15 @@ impl Host {
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
-    /// mail, bells, time that was nobody's, a deferral, threads to be woken in company, calls that
-    /// are on their way. Gate closed. (A pending signal is served when the gate opens.)
+    /// a signal that found the gate closed, mail, bells, time that was nobody's, a deferral, threads
+    /// to be woken in company, calls that are on their way. Gate closed. The long way takes note of
+    /// the signal; an entry that did not would be followed by the next, again and again.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         // SAFETY: gate closed; the borrow ends here.
         let uring = unsafe { &*self.uring.get() };
-        !self.shared.post.is_signalled(self.index)
+        !self.gate.has_pending()
+            && !self.shared.post.is_signalled(self.index)
             && self.shared.post.rung(self.index).is_empty()
             && self.known_missing.load(Ordering::Relaxed) == 0
             && self.deferred_since.get().is_none()
