@@ -1,5 +1,7 @@
 //! How fast virtual time is, per job.
 
+use std::process::Command;
+
 use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Span, System, Task, Work,
@@ -20,12 +22,19 @@ const JOBS: u32 = if cfg!(debug_assertions) {
 };
 /// Each task is released once in this.
 const PERIOD: Span = Span::from_ms(1);
+const WCET: Work = Work::from_us(50);
+/// From the first release of one task to that of the next.
+const STEP: Span = Span::from_us(70);
+/// SimSo takes thousands of times as long per job.
+const SIMSO_JOBS: u32 = 2_000;
+const SIMSO_SAMPLES: u32 = if cfg!(debug_assertions) { 1 } else { 5 };
 /// More than a job writes down.
 const RECORDED_BYTES_PER_JOB: usize = 256;
 
 pub(super) fn benches() -> Vec<Bench> {
     vec![
-        Bench::new("sim job, 10 tasks, not recorded", || measure(|| Ok(NoSink))),
+        Bench::new("sim job, 10 tasks, not recorded", || measure(|| Ok(NoSink)))
+            .against("SimSo", simso),
         Bench::new("sim job, 10 tasks, recorded", || {
             let bytes = JOBS as usize * RECORDED_BYTES_PER_JOB;
             measure(|| Recorder::with_capacity(bytes).map_err(|e| e.to_string()))
@@ -62,6 +71,34 @@ fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>
     Ok(samples)
 }
 
+/// The same set in SimSo, where Python has it (`pip install simso`; `PYTHON` names another Python).
+fn simso() -> Result<Vec<f64>, String> {
+    const SCRIPT: &str = include_str!("simso.py");
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let of = |span: u64| (span / 1_000).to_string();
+    let arguments = [
+        TASKS.to_string(),
+        of(PERIOD.as_ns()),
+        of(WCET.as_ns()),
+        of(STEP.as_ns()),
+        SIMSO_JOBS.to_string(),
+        SIMSO_SAMPLES.to_string(),
+    ];
+    let output = Command::new(&python)
+        .args(["-c", SCRIPT])
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("{} does not start: {error}", python.display()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or("it failed without a word");
+        return Err(format!("{last} (`pip install simso` gets it)"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let samples: Result<Vec<f64>, _> = text.lines().map(str::parse).collect();
+    samples.map_err(|error| format!("its answer is no number: {error}"))
+}
+
 fn system() -> System {
     let cpu = Cpu {
         name: "0".into(),
@@ -71,13 +108,13 @@ fn system() -> System {
     let task = |index: u32| {
         let class = Class::Periodic {
             period: PERIOD,
-            wcet: Work::from_us(50),
+            wcet: WCET,
             relative_deadline: PERIOD,
         };
         let mut task = Task::new(format!("task{index}"), CpuId(0), class);
         task.priority = Priority::new(index);
         // Spread, so that every release is an entry of its own.
-        task.phase = Span::from_us(u64::from(index) * 70);
+        task.phase = Span::from_ns(u64::from(index) * STEP.as_ns());
         task
     };
     System {
