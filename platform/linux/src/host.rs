@@ -287,9 +287,9 @@ impl Host {
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
-    /// a signal that found the gate closed, mail, bells, time that was nobody's, a deferral, threads
-    /// to be woken in company, calls that are on their way. Gate closed. The long way takes note of
-    /// the signal; an entry that did not would be followed by the next, again and again.
+    /// a signal that found the gate closed, mail, bells, time that was nobody's, a deferral,
+    /// threads to be woken in company, calls that are on their way. Gate closed. The long way takes
+    /// note of the signal; an entry that did not would be followed by the next, again and again.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         // SAFETY: gate closed; the borrow ends here.
