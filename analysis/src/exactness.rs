@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Late, PolicyKind, System, Task};
+use punctual_model::{Class, Late, PolicyKind, SchedulerId, System, Task};
 
 use crate::bounds::{Basis, Bound};
 use crate::case::{Arrival, Case, Contender, Guest, Source, Taking};
@@ -313,6 +313,13 @@ impl<'a> Doubts<'a> {
         let Some((section, _)) = self.case.background else {
             return;
         };
+        let whose = self.system.tasks.get(section.index());
+        if let Some(task) = whose.filter(|t| self.is_below(t.scheduler)) {
+            doubts.push(format!(
+                "a section of {} is taken to be finished for more urgent work beside it",
+                task.name
+            ));
+        }
         if self.system.tasks.iter().filter(in_turns).count() > 1
             && let Some(task) = self.system.tasks.get(section.index())
         {
@@ -322,6 +329,17 @@ impl<'a> Doubts<'a> {
                 task.name
             ));
         }
+    }
+
+    /// Whether `node` is below this one.
+    fn is_below(&self, node: Option<SchedulerId>) -> bool {
+        let all = &self.system.schedulers;
+        let parent = |id: &Option<SchedulerId>| {
+            let scheduler = (*id).and_then(|id| all.get(id.index()));
+            scheduler.map(|s| s.parent)
+        };
+        let path = core::iter::successors(Some(node), parent).take(all.len() + 1);
+        node != self.case.node && path.skip(1).any(|id| id == self.case.node)
     }
 
     fn about_locks(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {

@@ -301,8 +301,8 @@ fn one_round(system: &System, edges: &[Edge], known: &Waiting, ask: &Ask<'_>) ->
         } else {
             bounds::of_node(case, ask.effort)?
         };
-        let inside = waits(case, &known.all, |w| *w != Some(0))
-            && !waits(case, &known.outside, Option::is_none)
+        // Also before anybody is known to wait: bounds must not shrink from round to round.
+        let inside = !waits(case, &known.outside, Option::is_none)
             && has_inside_waiting(system, edges, case);
         if inside {
             let case = with_waiting(system, case, &outer)?;

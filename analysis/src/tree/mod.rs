@@ -207,6 +207,10 @@ impl Walk<'_> {
                 held_above: 0,
             };
             let below = self.case(Some(id), grant)?;
+            // Begun in the background, it is finished for whoever is ready beside it.
+            if let Some((task, section)) = below.background {
+                note_background(&mut case.background, task, section);
+            }
             let guests = below.guests.into_iter().map(|g| g.contender);
             below.contenders.into_iter().chain(guests).collect()
         };

@@ -321,6 +321,11 @@ impl Body {
         }
     }
 
+    /// Whether a section of it begins next.
+    pub(crate) fn is_about_to_lock(&self) -> bool {
+        matches!(self.then, Then::Protect | Then::Lock(..))
+    }
+
     pub(crate) fn job(&self) -> u64 {
         self.job
     }

@@ -269,7 +269,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             let event = Event::Missing { span, cause };
             let _ = self.shard.handle(now, event, &mut self.sink);
         }
-        if self.section_end.is_some_and(|end| end <= now) {
+        if self.section_end.is_some_and(|end| end <= now) && !self.arrival_goes_first(now) {
             return self.end_section(now);
         }
         // After a job that ends at this instant: it ended in time.
@@ -288,6 +288,14 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
         }
         self.enter(now, Event::Tick);
         None
+    }
+
+    /// Whether an arrival of this instant comes before what the running body does in it: what is
+    /// locked in an instant keeps nobody away who arrives in it.
+    fn arrival_goes_first(&self, now: Instant) -> bool {
+        let arrives = (self.arrivals.peek()).is_some_and(|Reverse((at, ..))| *at <= now);
+        let body = self.running.and_then(|id| self.bodies[id.index()].as_ref());
+        arrives && self.deciding.is_none() && body.is_some_and(Body::is_about_to_lock)
     }
 
     fn end_section(&mut self, now: Instant) -> Option<Completion> {
