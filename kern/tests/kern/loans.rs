@@ -133,7 +133,7 @@ fn a_thread(dice: &mut Dice) -> ThreadId {
     ThreadId::new(index, u32::try_from(dice.below(2)).unwrap())
 }
 
-fn random_loan(dice: &mut Dice, now: u64) -> Event {
+pub(crate) fn random_loan(dice: &mut Dice, now: u64) -> Event {
     let (from, to) = (a_thread(dice), a_thread(dice));
     let key = u32::try_from(dice.below(3)).unwrap();
     match dice.below(4) {

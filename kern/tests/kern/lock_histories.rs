@@ -26,7 +26,7 @@ fn random_mode(dice: &mut Dice) -> Mode {
     [Mode::Exclusive, Mode::Shared][index(dice, 2)]
 }
 
-fn random_use(dice: &mut Dice, resource: u32) -> UsePlan {
+pub(crate) fn random_use(dice: &mut Dice, resource: u32) -> UsePlan {
     UsePlan {
         mode: random_mode(dice),
         priority: Priority::new(small(dice, 10)),
@@ -34,7 +34,7 @@ fn random_use(dice: &mut Dice, resource: u32) -> UsePlan {
     }
 }
 
-fn random_lock(dice: &mut Dice, now: u64) -> Event {
+pub(crate) fn random_lock(dice: &mut Dice, now: u64) -> Event {
     let resource = small(dice, RESOURCES);
     if dice.below(2) == 0 {
         return Event::Unlock { resource };

@@ -122,8 +122,12 @@ impl Bell {
     pub fn new() -> Option<Bell> {
         let light = current_light()?;
         // SAFETY: the host outlives its threads.
-        let host = unsafe { &*light.host() };
-        Some(Bell(Arc::new(Inner {
+        Some(Bell::made_on(unsafe { &*light.host() }))
+    }
+
+    /// A bell of this CPU.
+    pub(crate) fn made_on(host: &Host) -> Bell {
+        Bell(Arc::new(Inner {
             shared: Arc::clone(&host.shared),
             index: host.index,
             home: host.pool.home.get(),
@@ -131,7 +135,20 @@ impl Bell {
             listed: AtomicBool::new(false),
             next: AtomicPtr::new(core::ptr::null_mut()),
             waiter: Cell::new(core::ptr::null()),
-        })))
+        }))
+    }
+
+    /// Counts a ring and sees to it that the home CPU hears of it. Gate of `host` closed, which is
+    /// the CPU that rings: others may wait for what is listed already.
+    pub(crate) fn ring_from(&self, host: &Host) {
+        self.0.rings.fetch_add(1, Ordering::SeqCst);
+        let listed = self.0.listed.swap(true, Ordering::SeqCst);
+        if !listed {
+            host.shared.post.rung(self.0.index).put(&self.0);
+            if self.0.index != host.index {
+                host.shared.post.kick(self.0.index);
+            }
+        }
     }
 
     /// Rings, from any CPU of the run. Calls the system when the home CPU sleeps or executes a
@@ -146,16 +163,8 @@ impl Bell {
         if !Arc::ptr_eq(&host.shared, &self.0.shared) || host.gate.is_closed() {
             return Err(VisitError::NoRun);
         }
-        // Not preempted in between: others may wait for what is listed already.
         host.gate.close();
-        self.0.rings.fetch_add(1, Ordering::SeqCst);
-        let listed = self.0.listed.swap(true, Ordering::SeqCst);
-        if !listed {
-            host.shared.post.rung(self.0.index).put(&self.0);
-            if self.0.index != host.index {
-                host.shared.post.kick(self.0.index);
-            }
-        }
+        self.ring_from(host);
         if self.0.index == host.index {
             let _ = crate::monitor::enter(light, Event::Tick);
         }

@@ -131,7 +131,8 @@ impl Policy for NoPolicy {
     }
 }
 
-fn short_run<S: Sink + Send + 'static>(
+/// A run of [`RUN_NS`] with these background bodies, and arrivals that change nothing.
+pub(crate) fn short_run<S: Sink + Send + 'static>(
     host: u32,
     options: &RunOptions,
     (bodies, turn_ns): (Vec<Body>, u64),

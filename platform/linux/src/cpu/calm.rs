@@ -5,6 +5,9 @@
 //! way notes until when that is so; what can happen at any time (mail, lateness, an interval long
 //! enough to be suspicious, a timer that is not set) is a flag each, looked at here.
 
+#[cfg(test)]
+mod tests;
+
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{Decision, Event, Hierarchy, Next, Sink};
