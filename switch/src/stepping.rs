@@ -6,11 +6,18 @@
 //! instruction.
 //!
 //! Two ways to choose: at every address that has not been interrupted before, or at the step with a
-//! number. A second signal can be asked for some steps into the handler of the first.
+//! number. A second signal can be asked for some steps into the handler of the first: a handler of
+//! a test asks for it itself ([`enter_handler`]), any other is entered through [`wrap_handler`].
+//!
+//! A function of the test can look at the records at every stop, between two instructions of
+//! whatever is going on ([`watch`]).
 //!
 //! All state is that of the process: one test at a time, on one kernel thread.
 
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use core::arch::naked_asm;
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed,
+};
 
 use crate::frame::SignalFrame;
 use crate::instructions::step_instructions;
@@ -37,6 +44,15 @@ static SECOND_AFTER: AtomicU64 = AtomicU64::new(0);
 static INSIDE: AtomicBool = AtomicBool::new(false);
 static INSIDE_STEPS: AtomicU64 = AtomicU64::new(0);
 static SECONDS: AtomicU64 = AtomicU64::new(0);
+/// The handler that [`wrap_handler`] has found.
+static WRAPPED: AtomicU64 = AtomicU64::new(0);
+/// Not zero: the next signal under test is stepped from the first instruction of its handler on.
+static STEP_IN: AtomicU32 = AtomicU32::new(0);
+/// A [`Watcher`], or null.
+static WATCHER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static WATCHED: AtomicU64 = AtomicU64::new(0);
+/// The number of the first invariant that was found broken; 0: none.
+static BROKEN: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel's `struct sigaction`.
 #[repr(C)]
@@ -76,6 +92,86 @@ pub unsafe fn prepare(signal: i32) -> bool {
     forget();
     // SAFETY: `on_step` changes nothing that interrupted code knows.
     unsafe { install(SIGTRAP, on_step, 1 << (signal - 1)) }
+}
+
+/// Looks at the records between two instructions, given the second one and the stack pointer there;
+/// answers with the number of the invariant that is broken, or 0. It runs inside a signal handler.
+pub type Watcher = fn(instruction: u64, stack_pointer: u64) -> u32;
+
+/// Has `watcher` look at every stop from now on.
+pub fn watch(watcher: Watcher) {
+    WATCHED.store(0, Relaxed);
+    BROKEN.store(0, Relaxed);
+    WATCHER.store(watcher as *mut (), Relaxed);
+}
+
+/// How often the watcher has looked, and the first invariant that it found broken (0: none).
+pub fn watched() -> (u64, u32) {
+    (WATCHED.load(Relaxed), BROKEN.load(Relaxed))
+}
+
+fn look(frame: SignalFrame) {
+    let watcher = WATCHER.load(Relaxed);
+    if watcher.is_null() {
+        return;
+    }
+    // SAFETY: only `watch` writes the word, and what it writes is a function of this type.
+    let watcher = unsafe { core::mem::transmute::<*mut (), Watcher>(watcher) };
+    let broken = watcher(frame.instruction(), frame.stack_pointer());
+    WATCHED.fetch_add(1, Relaxed);
+    if broken != 0 && BROKEN.load(Relaxed) == 0 {
+        BROKEN.store(broken, Relaxed);
+    }
+}
+
+/// Puts a few instructions before the present handler of the signal under test, which step it when
+/// [`begin`] has asked for a second signal. Its other properties stay.
+///
+/// # Safety
+/// As for [`prepare`], which has been called; the handler is there for as long as signals come.
+pub unsafe fn wrap_handler() -> bool {
+    let number = u64::from(SIGNAL.load(Relaxed).cast_unsigned());
+    let mut action = Action {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    let present = &raw mut action as u64;
+    // SAFETY: rt_sigaction writes the action, which outlives the call.
+    let known = unsafe { system_call(13, [number, 0, present, 8, 0, 0]) } == 0;
+    let entry = stepped_entry as *const () as u64;
+    if !known || action.handler == entry {
+        return known;
+    }
+    WRAPPED.store(action.handler, Relaxed);
+    let wrapped = Action {
+        handler: entry,
+        ..action
+    };
+    let address = &raw const wrapped as u64;
+    // SAFETY: it reads the action, which outlives the call and ends in the handler that was there.
+    unsafe { system_call(13, [number, address, 0, 8, 0, 0]) == 0 }
+}
+
+/// In place of the handler under test: sets the trap flag if that is wanted, then goes there. All
+/// that it touches is the flags, and the stack below the kernel's frame.
+#[unsafe(naked)]
+unsafe extern "C" fn stepped_entry(number: i32, information: *mut u8, context: *mut u8) {
+    naked_asm!(
+        "cmp dword ptr [rip + {step_in}], 0",
+        "je 2f",
+        "mov dword ptr [rip + {step_in}], 0",
+        "mov byte ptr [rip + {inside}], 1",
+        "pushfq",
+        "or qword ptr [rsp], 0x100",
+        "popfq",
+        "2:",
+        "jmp qword ptr [rip + {wrapped}]",
+        step_in = sym STEP_IN,
+        inside = sym INSIDE,
+        wrapped = sym WRAPPED,
+    )
 }
 
 /// Every address is new again.
@@ -125,6 +221,8 @@ pub unsafe fn begin(at: u64, second: u64) {
 #[inline(always)]
 pub fn end() {
     ON.store(false, Relaxed);
+    STEP_IN.store(0, Relaxed);
+    INSIDE.store(false, Relaxed);
     // SAFETY: turning it off needs no handler.
     unsafe { step_instructions(false) };
 }
@@ -185,9 +283,12 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
     // SAFETY: the kernel's third argument, used here alone.
     let frame = unsafe { SignalFrame::new(context) };
     if INSIDE.load(Relaxed) {
+        look(frame);
         let steps = INSIDE_STEPS.fetch_add(1, Relaxed) + 1;
         if steps == SECOND_AFTER.load(Relaxed) {
             frame.stop_stepping();
+            // A wrapped handler does not say when it is left.
+            INSIDE.store(WRAPPED.load(Relaxed) == 0, Relaxed);
             SECONDS.fetch_add(1, Relaxed);
             send();
         }
@@ -198,6 +299,7 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
         frame.stop_stepping();
         return;
     }
+    look(frame);
     let step = STEPS.fetch_add(1, Relaxed) + 1;
     if step == MOST_STEPS {
         ON.store(false, Relaxed);
@@ -211,6 +313,8 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
     if step == at {
         ON.store(false, Relaxed);
         frame.stop_stepping();
+        let again = WRAPPED.load(Relaxed) != 0 && SECOND_AFTER.load(Relaxed) > 0;
+        STEP_IN.store(u32::from(again), Relaxed);
         send();
     }
 }

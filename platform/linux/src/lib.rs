@@ -18,7 +18,8 @@
 //! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
 //! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`, [`Bell`]); what the machine can do
-//! ([`probe()`], [`measure_overheads`]). Every libc call stands in `sys`.
+//! ([`probe()`], [`measure_overheads`]); for tests, whether the records are coherent (`coherence`).
+//! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -31,6 +32,7 @@ mod calls;
 mod carrier;
 mod child;
 mod clock;
+mod coherence;
 mod cpu;
 mod crew;
 pub mod direct;
@@ -71,6 +73,7 @@ mod watchdog;
 
 pub use bell::Bell;
 pub use clock::{ClockRate, ClockSource, clock_rate};
+pub use coherence::broken_invariant;
 pub use foreign::{ForeignError, foreign_body};
 pub use job::{Body, JobInfo};
 pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};

@@ -6,9 +6,15 @@
 //! interrupted yet, on whichever thread that is, until a round meets no new one. After each round
 //! every thread must have done its part exactly once. Release builds cover every instruction of
 //! the round, the core's and the policy's included; debug builds, whose rounds are twenty times
-//! longer, those of a few rounds.
+//! longer, those of a few rounds. At every stop, interrupted or not, INV-1 to INV-6 are looked at in
+//! the records of all threads.
+//!
+//! A second preemption, inside the handler of the first, is drawn by seed: which instruction of the
+//! round, and how far into the handler.
 
 mod common;
+#[path = "common/stepped.rs"]
+mod stepped;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -19,58 +25,15 @@ use punctual_linux::job::{sleep_ns, yield_now};
 use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
 use punctual_model::{Class, CpuId, PolicyKind, Span, Task};
 use punctual_switch::{protocol_instructions, stepping};
+use stepped::{Covered, Place, drawn, everywhere};
 
 const STACK: usize = 256 * 1024;
-/// Rounds of one storm at most: each must interrupt something new, so that this is never reached.
-const MOST_ROUNDS: u64 = 20_000;
-
-/// The real-time signal that the run has taken: the one with a handler.
-fn signal_of_the_run() -> i32 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status
-        .lines()
-        .find(|l| l.starts_with("SigCgt:"))
-        .expect("known since 2.6");
-    let mask = line.split_whitespace().nth(1).expect("a mask");
-    let mask = u64::from_str_radix(mask, 16).expect("hexadecimal");
-    // The C library keeps 32 and 33 for itself.
-    (34..=64)
-        .find(|signal| mask >> (signal - 1) & 1 == 1)
-        .expect("a run is going on")
-}
-
-/// What a storm covered.
-#[derive(Debug, Default)]
-struct Covered {
-    interrupted: usize,
-    rounds: u64,
-    /// Rounds that were not stepped to their end.
-    cut: u64,
-}
-
-/// Steps `round` until it meets no instruction that has not been interrupted.
-fn storm(mut round: impl FnMut(u64)) -> Covered {
-    // SAFETY: nobody else uses SIGTRAP, and one storm goes on at a time.
-    assert!(unsafe { stepping::prepare(signal_of_the_run()) });
-    let (mut rounds, mut cut) = (0, 0);
-    loop {
-        let (before, _) = stepping::sent();
-        round(rounds);
-        rounds += 1;
-        cut += u64::from(stepping::steps() >= stepping::MOST_STEPS);
-        let (after, _) = stepping::sent();
-        let sampled = cfg!(debug_assertions) && rounds == 30;
-        if after == before || sampled {
-            break;
-        }
-        assert!(rounds < MOST_ROUNDS, "every round meets something new");
-    }
-    Covered {
-        rounds,
-        cut,
-        interrupted: stepping::covered(),
-    }
-}
+/// Rounds that are interrupted twice, and how deep in the handler at most: a stepped entry of a
+/// debug build is some ten times longer.
+const SAMPLED: (u64, u64) = match cfg!(debug_assertions) {
+    true => (30, 20_000),
+    false => (80, 2_000),
+};
 
 /// A number that threads wait for.
 #[derive(Default)]
@@ -159,9 +122,23 @@ fn driven(policy: PolicyKind, drive: impl Fn(&Pair) -> Covered + Send + 'static)
     covered.expect("it came to its end")
 }
 
-#[test]
-fn light_threads_survive_a_preemption_at_every_instruction_under_every_policy() {
-    let policies = [
+/// One round of the driving thread: what light threads do to each other through the core.
+fn light_round(pair: &Pair, round: u64, place: Place) {
+    place.begin();
+    pair.asked.give();
+    pair.answered.take();
+    yield_now();
+    if place.is_everywhere() {
+        // The idle carrier looks at the clock all the time, a thousand times for one look of ours.
+        sleep_ns(1_000);
+    }
+    place.end();
+    let served = pair.served.load(Relaxed);
+    assert_eq!(served, round + 1, "served once in each round");
+}
+
+fn policies() -> [PolicyKind; 5] {
+    [
         PolicyKind::FixedPriority { preemptive: true },
         PolicyKind::FixedPriority { preemptive: false },
         PolicyKind::EarliestDeadlineFirst,
@@ -169,52 +146,60 @@ fn light_threads_survive_a_preemption_at_every_instruction_under_every_policy() 
         PolicyKind::RoundRobin {
             timeslice: Span::from_ms(200),
         },
-    ];
-    for policy in policies {
+    ]
+}
+
+#[test]
+fn light_threads_survive_a_preemption_at_every_instruction_under_every_policy() {
+    for policy in policies() {
         let covered = driven(policy, |pair| {
-            storm(|round| {
-                // SAFETY: `storm` has prepared.
-                unsafe { stepping::begin(0, 0) };
-                pair.asked.give();
-                pair.answered.take();
-                yield_now();
-                sleep_ns(1_000);
-                stepping::end();
-                assert_eq!(
-                    pair.served.load(Relaxed),
-                    round + 1,
-                    "served once in each round"
-                );
+            everywhere(|round, place| light_round(pair, round, place))
+        });
+        println!("{policy:?}: {covered}");
+        assert!(covered.interrupted > 300, "{covered}");
+    }
+}
+
+#[test]
+fn light_threads_survive_a_second_preemption_inside_the_handler_of_the_first() {
+    for (shard, policy) in (0..).zip(policies()) {
+        let covered = driven(policy, move |pair| {
+            drawn(shard, SAMPLED, |round, place| {
+                light_round(pair, round, place);
             })
         });
-        println!(
-            "{policy:?}: {} instructions interrupted in {} rounds, {} of them cut",
-            covered.interrupted, covered.rounds, covered.cut
-        );
-        assert!(covered.interrupted > 300, "{covered:?}");
+        println!("{policy:?}: {covered}");
+        assert!(covered.seconds > SAMPLED.0 / 10, "{covered}");
     }
 }
 
 #[test]
 fn direct_threads_survive_a_preemption_at_every_instruction_of_what_they_do() {
-    let covered = driven(PolicyKind::FixedPriority { preemptive: true }, |_| {
-        storm(|_| direct_round())
-    });
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    let covered = driven(fixed, |_| everywhere(|_, place| direct_round(place)));
     let copies = protocol_instructions();
     let met = copies
         .filter(|&address| stepping::is_covered(address))
         .count();
-    println!("direct threads: {covered:?}, {met} of them in copies of the dispatch");
+    println!("direct threads: {covered}, {met} of them in copies of the dispatch");
     // A debug build's entry takes longer than what it arms: its rounds are cut.
     let enough = if cfg!(debug_assertions) { 0 } else { 30 };
     assert!(
         covered.interrupted > 300 && met >= enough,
-        "{covered:?}, {met}"
+        "{covered}, {met}"
     );
 }
 
+#[test]
+fn direct_threads_survive_a_second_preemption_inside_the_handler_of_the_first() {
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    let covered = driven(fixed, |_| drawn(9, SAMPLED, |_, place| direct_round(place)));
+    println!("direct threads: {covered}");
+    assert!(covered.seconds > SAMPLED.0 / 10, "{covered}");
+}
+
 /// Three direct threads: one serves another twice, and one waits in vain.
-fn direct_round() {
+fn direct_round(place: Place) {
     let mut scheduler = Scheduler::try_new(3, STACK).expect("a light thread");
     let served = Arc::new(AtomicU64::new(0));
     let (counted, seen) = (Arc::clone(&served), Arc::clone(&served));
@@ -238,10 +223,9 @@ fn direct_round() {
     scheduler.spawn(client).expect("room");
     let waits = || assert!(!direct::block_within(5_000), "nobody wakes it");
     scheduler.spawn(waits).expect("room");
-    // SAFETY: `storm` has prepared.
-    unsafe { stepping::begin(0, 0) };
+    place.begin();
     let report = scheduler.run();
-    stepping::end();
+    place.end();
     let ends = (report.ended, report.blocked, report.refused);
     assert_eq!(ends, (3, 0, 0), "{report:?}");
     assert_eq!(report.panics, []);
