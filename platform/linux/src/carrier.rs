@@ -30,9 +30,9 @@ const LOOK_NS: u64 = 20_000_000;
 const GAP_NS: u64 = 4_000;
 
 /// Lets every light thread run up to its first job, once. A signal between the change to a thread's
-/// own storage and the first store there (of its CPU) finds no CPU and returns: nothing is lost,
-/// because no timer is set and nobody kicks yet, and the first entry of the run looks at everything.
-/// Every thread that can run later, those of the pool included, has passed that place here.
+/// own storage and the first store there (of its CPU) finds no CPU and returns. Nothing is lost: no
+/// timer is set, nobody kicks yet, and the first entry looks at everything. Every thread that can
+/// run later, those of the pool included, has passed that place here.
 ///
 /// # Safety
 /// The caller is the carrier of `host`, with the gate closed; the threads are new and its own.

@@ -17,9 +17,9 @@ use crate::direct::Group;
 use crate::light::Light;
 use crate::local::local;
 
-/// The number of an invariant that does not hold on the calling CPU (1 to 6), or 0. To be asked in
-/// a signal handler on that CPU's kernel thread, with the instruction and the stack pointer that were
-/// interrupted. O(threads); 0 outside of a run.
+/// The number of an invariant that does not hold on the calling CPU (1 to 6), or 0; 0 outside of a
+/// run. To be asked in a signal handler on that CPU's kernel thread, with the instruction and the
+/// stack pointer that were interrupted. O(threads).
 pub fn broken_invariant(instruction: u64, stack_pointer: u64) -> u32 {
     // SAFETY: the word is null outside of a run, and a host outlives its run.
     let Some(host) = (unsafe { local(|l| l.host.get()).as_ref() }) else {
