@@ -3,8 +3,8 @@
 //! `cargo run --release -p punctual --example composability [OUT.svg [SECONDS [ROUNDS]]]`
 //!
 //! The two decoders of `compose-decoders.toml` run in turns with one thing changed about the
-//! neighbour: its task scheduler moves from the core's time into its own, and an endless loop
-//! joins it. Iteration by iteration, the start and finish times of the application under
+//! neighbour: its task scheduler moves from the core's time into its own (with slots: who decides on
+//! its own supply must have one), and an endless loop joins it. Iteration by iteration, the start and finish times of the application under
 //! observation are subtracted. In `sim` the differences are zero; here the plot shows what is left
 //! of them, and beside it the same two applications under plain priorities, without slots.
 //!
@@ -66,10 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ("priorities", priorities(&slots, scenario)),
         ] {
             let quiet = with_trust(&system, scenario.neighbour, Trust::Inline);
-            let greedy = with_greed(
-                &with_trust(&system, scenario.neighbour, Trust::OwnTime),
-                scenario,
-            );
+            let greedy = with_greed(&moved(&quiet, scenario.neighbour), scenario);
             let mut differences = Vec::new();
             for round in 1..=rounds {
                 eprintln!("{}, {sharing}: round {round} of {rounds}", scenario.title);
@@ -92,6 +89,14 @@ fn with_trust(system: &System, scheduler: SchedulerId, trust: Trust) -> System {
     let mut system = system.clone();
     system.schedulers[scheduler.index()].trust = trust;
     system
+}
+
+/// The scheduler decides in its own time, if it has any: without slots there is nothing to move to.
+fn moved(system: &System, scheduler: SchedulerId) -> System {
+    match system.schedulers[scheduler.index()].supply {
+        Supply::Shared => system.clone(),
+        _ => with_trust(system, scheduler, Trust::OwnTime),
+    }
 }
 
 /// An endless loop joins the neighbour; without slots it is a task like the others.
@@ -119,6 +124,7 @@ fn priorities(slots: &System, scenario: &Scenario) -> System {
     }
     for scheduler in &mut system.schedulers {
         scheduler.supply = Supply::Shared;
+        scheduler.trust = Trust::Inline;
     }
     system.schedulers[scenario.neighbour.index()].priority = Priority::new(2);
     system
