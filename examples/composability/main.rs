@@ -3,10 +3,11 @@
 //! `cargo run --release -p punctual --example composability [OUT.svg [SECONDS [ROUNDS]]]`
 //!
 //! The two decoders of `compose-decoders.toml` run in turns with one thing changed about the
-//! neighbour: its task scheduler moves from the core's time into its own (with slots: who decides on
-//! its own supply must have one), and an endless loop joins it. Iteration by iteration, the start and finish times of the application under
-//! observation are subtracted. In `sim` the differences are zero; here the plot shows what is left
-//! of them, and beside it the same two applications under plain priorities, without slots.
+//! neighbour: its task scheduler moves from the core's time into its own (with slots only: who
+//! decides on its own supply must have one), and an endless loop joins it. Iteration by iteration,
+//! the start and finish times of the application under observation are subtracted. In `sim` the
+//! differences are zero; here the plot shows what is left of them, and beside it the same two
+//! applications under plain priorities, without slots.
 //!
 //! Source: CompOSe §5.1 and Fig. 7 and 8.
 

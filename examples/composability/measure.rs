@@ -118,11 +118,13 @@ pub(crate) fn table(all: &[Series]) -> String {
         sizes.sort_unstable();
         let at = |percent: usize| {
             let place = (sizes.len() * percent).div_ceil(100).max(1) - 1;
-            sizes.get(place).map_or(f64::NAN, |&ns| ns as f64 / 1e3)
+            sizes
+                .get(place)
+                .map_or("-".into(), |&ns| format!("{:.1}", ns as f64 / 1e3))
         };
         let _ = writeln!(
             text,
-            "{:26} {:11} {of:7} {:>6} {:>10.1} {:>10.1} {:>10.1}",
+            "{:26} {:11} {of:7} {:>6} {:>10} {:>10} {:>10}",
             series.scenario,
             series.sharing,
             sizes.len(),

@@ -31,9 +31,11 @@ pub(crate) fn draw(all: &[Series]) -> String {
         }
     }
     let width = LEFT + WIDTH + 30.0;
+    let height = top + 20.0;
+    legend(&mut body, top - 4.0);
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" \
+         <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">Difference between two runs with another \
@@ -47,6 +49,25 @@ fn height(ns: i64) -> f64 {
     ((us.log10() + 1.0) / 6.0).min(1.0) * HEIGHT
 }
 
+/// What the marks mean, below the last panel.
+fn legend(out: &mut String, y: f64) {
+    let _ = writeln!(
+        out,
+        "<circle cx=\"{:.0}\" cy=\"{:.0}\" r=\"2.2\" fill=\"#444\" stroke=\"#444\"/>\
+         <text x=\"{:.0}\" y=\"{y:.0}\">undisturbed</text>\
+         <circle cx=\"{:.0}\" cy=\"{:.0}\" r=\"2.2\" fill=\"none\" stroke=\"#444\"/>\
+         <text x=\"{:.0}\" y=\"{y:.0}\">the machine stood still meanwhile</text>\
+         <text x=\"{:.0}\" y=\"{y:.0}\">lowest line: 0.1 us or less</text>",
+        LEFT + 4.0,
+        y - 4.0,
+        LEFT + 14.0,
+        LEFT + 104.0,
+        y - 4.0,
+        LEFT + 114.0,
+        LEFT + 340.0,
+    );
+}
+
 fn panel(out: &mut String, top: f64, name: (&str, &str), lines: &[&Series], pick: Pick) {
     let (scenario, what) = name;
     let bottom = top + HEIGHT;
@@ -56,6 +77,13 @@ fn panel(out: &mut String, top: f64, name: (&str, &str), lines: &[&Series], pick
          <rect x=\"{LEFT}\" y=\"{top}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" \
          stroke=\"#888\"/>",
         top - 8.0
+    );
+    let middle = LEFT + WIDTH / 2.0;
+    let _ = writeln!(
+        out,
+        "<text x=\"{middle:.0}\" y=\"{:.0}\" text-anchor=\"middle\">iteration, in the order of the \
+         rounds</text>",
+        bottom + 16.0
     );
     for (decade, label) in ["0.1", "1", "10", "100", "1 000", "10 000", "100 000"]
         .iter()
@@ -90,7 +118,8 @@ fn panel(out: &mut String, top: f64, name: (&str, &str), lines: &[&Series], pick
         }
         let _ = writeln!(
             out,
-            "<text x=\"{:.0}\" y=\"{:.0}\" fill=\"{colour}\" text-anchor=\"end\">{}</text>",
+            "<text x=\"{:.0}\" y=\"{:.0}\" fill=\"{colour}\" text-anchor=\"end\" \
+             stroke=\"white\" stroke-width=\"4\" paint-order=\"stroke\">{}</text>",
             LEFT + WIDTH - 6.0,
             top + 16.0 + 16.0 * row as f64,
             series.sharing

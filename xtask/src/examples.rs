@@ -2,6 +2,7 @@
 //!
 //! They use what the tests before them have built.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,10 @@ use crate::workspace::Workspace;
 
 /// Examples that exist to be refused; all others are admitted, and met in virtual time.
 const REFUSED: [&str; 2] = ["avionics-one-cpu.toml", "waters2019.toml"];
+
+/// Examples of several files, which measure: each is asked for one short round, and where its plot
+/// goes.
+const MEASURING: [&str; 1] = ["composability"];
 
 /// Checks every description in `examples/`, simulates the admitted ones, and runs the programs.
 pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
@@ -29,7 +34,12 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
         check_description(tally, workspace, &folder, &name);
     }
     for program in programs {
-        run_program(tally, workspace, program.trim_end_matches(".rs"));
+        run_program(tally, workspace, program.trim_end_matches(".rs"), &[]);
+    }
+    for name in MEASURING {
+        let plot = log_folder(workspace).join(format!("{name}.svg"));
+        let arguments = [plot.into_os_string(), "1".into(), "1".into()];
+        run_program(tally, workspace, name, &arguments);
     }
 }
 
@@ -51,9 +61,10 @@ fn check_description(tally: &mut Tally, workspace: &Workspace, folder: &Path, na
 }
 
 /// One program that uses the library, for real.
-fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str) {
-    tally.run(&format!("examples/{name}.rs: runs here"), |tests| {
-        let command = Command::new(built(workspace).join("examples").join(name));
+fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str, arguments: &[OsString]) {
+    tally.run(&format!("examples/{name}: runs here"), |tests| {
+        let mut command = Command::new(built(workspace).join("examples").join(name));
+        command.args(arguments);
         run_logged(
             log_folder(workspace),
             &format!("example-{name}"),
