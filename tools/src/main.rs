@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod c_calls;
 mod certify;
 mod check;
 mod conform;

@@ -1,6 +1,7 @@
 //! The built `punctual` command, seen from outside: exit codes, output, files.
 
 mod bench;
+mod c_functions;
 mod check;
 mod common;
 mod conform;

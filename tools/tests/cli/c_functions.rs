@@ -1,0 +1,82 @@
+//! `punctual run` with functions in C that call back.
+
+use std::process::Command;
+
+use crate::common::{Folder, code, json, output, stdout};
+
+/// Ends the process by a signal when it is refused, or when somebody else is inside.
+const SOURCE: &str = r#"
+#include <stdint.h>
+#include <stdlib.h>
+
+int punctual_lock(const char *resource);
+void punctual_unlock(const char *resource);
+int punctual_checkpoint(void);
+
+static int inside;
+
+int step(uint64_t job, uint64_t arrival_ns)
+{
+    (void)job;
+    (void)arrival_ns;
+    if (punctual_lock("bus") != 0 || inside != 0)
+        abort();
+    inside = 1;
+    int stop = punctual_checkpoint();
+    inside = 0;
+    punctual_unlock("bus");
+    /* Declared with these uses alone: another one is refused. */
+    if (!stop && punctual_lock("nowhere") == 0)
+        abort();
+    return 0;
+}
+"#;
+
+const SYSTEM: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "fixed-priority"
+[resource.bus]
+protocol = "inheritance"
+[task.fast]
+class = "periodic"
+on = "cpu.c"
+period = "20ms"
+wcet = "2ms"
+priority = 2
+uses = [{ resource = "bus", for = "1ms" }]
+work = { call = "step", library = "libstep.so" }
+[task.slow]
+class = "periodic"
+on = "cpu.c"
+period = "50ms"
+wcet = "2ms"
+priority = 1
+uses = [{ resource = "bus", for = "1ms" }]
+work = { call = "step", library = "libstep.so" }
+[run]
+for = "500ms"
+"#;
+
+#[test]
+fn a_c_function_locks_a_resource_by_calls_into_the_command() {
+    let folder = Folder::new("c-functions");
+    let source = folder.write("step.c", SOURCE);
+    let mut cc = Command::new("cc");
+    let _ = cc.args([
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+    ]);
+    let built = cc
+        .args(["-o", &folder.path("libstep.so"), &source])
+        .status();
+    assert!(built.expect("cc starts").success());
+    let file = folder.write("c.toml", SYSTEM);
+    let done = output(&["run", &file, "--force", "--json"]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(code(&done) <= 1, "{}{said}", stdout(&done));
+    let report = json(&done);
+    assert_eq!(report["tasks"][0]["jobs"], 25);
+    assert_eq!(report["tasks"][1]["jobs"], 10);
+}
