@@ -1,13 +1,16 @@
 //! Threads that are created, admitted, woken and joined while the program runs.
 //!
-//! `cargo run --release --example threads -p punctual`
+//! `cargo run --release --example threads -p punctual -- threads.log`, then `punctual report
+//! threads.log` and `punctual replay threads.log`.
 
 use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
 use std::sync::Arc;
 
 use punctual::sync::{Mutex, Queue, WaitError};
 use punctual::thread::{self, SpawnError};
-use punctual::{Constraint, PolicyKind, Runtime, Span, Work};
+use punctual::{Constraint, PolicyKind, RunReport, Runtime, Span, Work, record, trace};
 
 /// A sample every 2 ms, handed on to whoever waits for it.
 fn sensor(samples: &Queue<u64>) -> Result<u64, WaitError> {
@@ -56,12 +59,13 @@ fn first() -> Result<(u64, u64), SpawnError> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::on(0, PolicyKind::EarliestDeadlineFirst).threads(16);
-    let finished = runtime.start(first)?;
-    let is_real_time = finished.is_real_time();
-    let (sent, total) = finished.result?;
+    // `runtime.start(first)` does the same without a record.
+    let recorded = record(runtime, 16 << 20, first)?;
+    let (sent, total) = recorded.result.ok_or("the first thread has not ended")??;
     println!("{sent} samples, their sum is {total}");
-    if !is_real_time {
-        println!("without real-time priority: on time as far as this machine allowed");
+    println!("{}", RunReport::new(&recorded.log));
+    if let Some(path) = std::env::args_os().nth(1) {
+        trace::text::write(&recorded.log, &mut BufWriter::new(File::create(path)?))?;
     }
     if total != 100 * 99 / 2 {
         return Err("a sample was lost".into());

@@ -135,6 +135,7 @@ impl Assembly {
             host,
             counters,
             lost_from,
+            created: Vec::new(),
             records,
         });
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use punctual_analysis::{AnalysisError, Verdict};
 use punctual_model::{ModelError, TaskId};
 use punctual_sim::SimError;
-use punctual_thread::UnknownFunction;
+use punctual_thread::{StartError, UnknownFunction};
 
 /// Why there is no result.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub enum Error {
     },
     /// Virtual time refused.
     Sim(SimError),
+    /// A run of threads did not start.
+    Start(StartError),
 }
 
 impl fmt::Display for Error {
@@ -95,6 +97,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Sim(error) => write!(f, "{error}"),
+            Error::Start(error) => write!(f, "{error}"),
         }
     }
 }

@@ -14,6 +14,7 @@ mod children;
 mod error;
 mod live;
 mod program;
+mod record;
 mod replay;
 mod simulate;
 mod what_if;
@@ -33,7 +34,9 @@ pub use punctual_thread::{
     Constraint, Finished, JobContext, NotAdmitted, OnFault, Oracle, Runtime, StartError, Step,
     Thread, Timer, Workload, Workloads, sync, thread,
 };
+pub use punctual_trace as trace;
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};
+pub use record::{Recorded, record};
 pub use replay::replay;
 pub use simulate::{SimOptions, simulate, simulate_unjudged};
 pub use what_if::{PolicyChange, WhatIf, WhatIfError, what_if};

@@ -15,7 +15,7 @@ use punctual_model::{
 use punctual_policy::AnyHierarchy;
 use punctual_sim::SimError;
 use punctual_thread::Workloads;
-use punctual_trace::{Counters, Log, Mode, Recorder};
+use punctual_trace::{Counters, Header, Log, Mode, Recorder};
 
 use crate::assemble::{Assembly, recorder};
 use crate::bodies::{Programs, body_of};
@@ -340,7 +340,19 @@ fn log_of(
     hosts: &[u32],
     workloads: &mut Workloads,
 ) -> Log {
-    let header = &mut assembly.header;
+    describe(&outcome, &mut assembly.header);
+    let mut end = Instant::ZERO;
+    for (cpu, host) in outcome.cpus.into_iter().zip(hosts) {
+        end = end.max(cpu.sink.last_entry());
+        let counters = counters(&cpu.counters, outcome.missing);
+        assembly.cpu(cpu.sink, Some(*host), counters);
+    }
+    assembly.header.end = end;
+    assembly.finish(workloads.check())
+}
+
+/// How it ran, what it did not get, how it ended.
+pub(crate) fn describe(outcome: &punctual_linux::Outcome<Recorder>, header: &mut Header) {
     header.mode = match outcome.mode {
         punctual_linux::Mode::RealTime => Mode::RealTime,
         punctual_linux::Mode::BestEffort => Mode::BestEffort,
@@ -362,17 +374,13 @@ fn log_of(
         .iter()
         .map(|p| format!("{} panicked: {}", p.name, p.message));
     header.faults = panics.collect();
-    let mut end = Instant::ZERO;
-    for (cpu, host) in outcome.cpus.into_iter().zip(hosts) {
-        end = end.max(cpu.sink.last_entry());
-        let counters = counters(&cpu.counters, outcome.missing);
-        assembly.cpu(cpu.sink, Some(*host), counters);
-    }
-    assembly.header.end = end;
-    assembly.finish(workloads.check())
 }
 
-fn counters(c: &punctual_linux::CpuCounters, missing: punctual_linux::MissingMethod) -> Counters {
+/// What the platform counted on one CPU.
+pub(crate) fn counters(
+    c: &punctual_linux::CpuCounters,
+    missing: punctual_linux::MissingMethod,
+) -> Counters {
     Counters {
         deferrals: c.deferrals,
         deferred_max_ns: c.deferred_max_ns,

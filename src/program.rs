@@ -154,7 +154,7 @@ impl Program {
     }
 }
 
-fn program_name() -> String {
+pub(crate) fn program_name() -> String {
     let path = std::env::args_os().next().map(std::path::PathBuf::from);
     let name = path.as_deref().and_then(std::path::Path::file_name);
     name.map_or_else(

@@ -49,7 +49,7 @@ fn work(log: &Log) -> BTreeMap<(String, u64), u64> {
     for cpu in 0..log.cpus.len() {
         let behavior = Behavior::new(log, cpu);
         for job in behavior.jobs.iter().filter(|job| job.ended.is_some()) {
-            let name = log.task_name(cpu, job.thread.index()).to_string();
+            let name = log.task_name(cpu, job.thread).to_string();
             let _ = all.insert((name, job.index), job.received.ticks());
         }
     }

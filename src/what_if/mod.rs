@@ -203,6 +203,7 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
             host: None,
             counters: Counters::default(),
             lost_from,
+            created: Vec::new(),
             records,
         }
     };

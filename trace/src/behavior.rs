@@ -15,6 +15,8 @@
 mod build;
 mod supply;
 
+use std::collections::BTreeMap;
+
 use punctual_kern::{MissingCause, Outcome};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
@@ -41,8 +43,10 @@ pub struct Behavior {
     pub deciding: Vec<Deciding>,
     /// The schedulers by place; the CPU's own is the first.
     pub nodes: Vec<NodeRecord>,
-    /// What was counted per thread index.
-    pub threads: Vec<ThreadCounts>,
+    /// How many places threads have had.
+    pub places: usize,
+    /// What was counted of threads of which something was.
+    pub threads: BTreeMap<ThreadId, ThreadCounts>,
     /// Entries that decided something (all but the announcements of missing time).
     pub decisions: u64,
     /// Times the processor changed hands, to or from idle included.
@@ -176,6 +180,9 @@ pub struct JobRecord {
     pub ended: Option<Instant>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+    /// Its thread was created while the run went on, and ended in this job of its own will: the
+    /// job is as done as the thread wanted it, though the core calls it aborted.
+    pub last: bool,
     /// Work received, as the core counted it at the end.
     pub received: Work,
     /// It used its budget and was not done.
@@ -200,6 +207,7 @@ impl JobRecord {
     /// From arrival to completion; `None` while it is not complete, or when it never was.
     pub fn response_time(&self) -> Option<Span> {
         match self.outcome? {
+            Outcome::Aborted if self.last => Some(self.ended?.since(self.arrival)),
             Outcome::Done | Outcome::Stopped => Some(self.ended?.since(self.arrival)),
             Outcome::Aborted | Outcome::Short => None,
         }
@@ -222,7 +230,8 @@ impl JobRecord {
             return false;
         }
         match self.outcome {
-            Some(Outcome::Aborted | Outcome::Short) => true,
+            Some(Outcome::Aborted) if !self.last => true,
+            Some(Outcome::Short) => true,
             _ => self.ended.unwrap_or(end) > self.absolute_deadline,
         }
     }

@@ -199,7 +199,7 @@ impl<'a> Choices<'a> {
 
     fn choice(&self, now: Instant, next: Next, job: Option<u64>) -> Choice {
         let who = match next {
-            Next::Thread(thread) => Some(self.log.task_name(self.cpu, thread.index())),
+            Next::Thread(thread) => Some(self.log.task_name(self.cpu, thread)),
             Next::RunChild(node) => Some(self.log.node_name(self.cpu, node.index())),
             _ => None,
         };
@@ -244,7 +244,7 @@ fn responses(log: &Log, behaviors: &[Behavior]) -> Responses {
     for (cpu, behavior) in behaviors.iter().enumerate() {
         for job in &behavior.jobs {
             if let Some(response) = job.response_time() {
-                let name = log.task_name(cpu, job.thread.index()).to_string();
+                let name = log.task_name(cpu, job.thread).to_string();
                 let response = log.ns(response.ticks());
                 let _ = all.entry(name).or_default().insert(job.index, response);
             }

@@ -248,6 +248,7 @@ forms! { PLANS:
         must(Field::Word(YES_NO)),
     ];
     PLAN_USE = 107 "use" &[NUMBER, NUMBER, must(Field::Word(MODES)), NUMBER, NUMBER];
+    PLAN_CREATED = 108 "created" &[THREAD, NUMBER];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.

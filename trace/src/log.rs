@@ -5,7 +5,7 @@
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
 use punctual_kern::Plan;
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Span, TaskId, ThreadId};
 
 use crate::record::Records;
 
@@ -16,7 +16,8 @@ pub struct Log {
     pub header: Header,
     /// The shards that it ran on, complete: replay builds them again from here.
     pub plan: Plan,
-    /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]).
+    /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]); after them
+    /// those of threads that were created while it ran, one for all of a name on a CPU.
     pub tasks: Vec<TaskInfo>,
     /// Names of the schedulers below CPUs, in the order of the file
     /// ([`punctual_model::SchedulerId`]).
@@ -110,6 +111,9 @@ pub struct CpuLog {
     pub counters: Counters,
     /// From when on nothing was recorded, because the recorder was full; `None`: all is here.
     pub lost_from: Option<Instant>,
+    /// Threads that were created while it ran, as far as they are known by name, in ascending
+    /// order: the task of each.
+    pub created: Vec<(ThreadId, TaskId)>,
     /// Every event, change and decision.
     pub records: Records,
 }
@@ -147,14 +151,49 @@ impl Log {
         self.plan.frequency.ns_up(ticks)
     }
 
-    /// Name of the task behind thread `thread` of CPU `cpu`; threads created later have none.
-    pub fn task_name(&self, cpu: usize, thread: usize) -> &str {
-        self.plan
-            .cpus
-            .get(cpu)
-            .and_then(|plan| plan.threads.get(thread))
-            .and_then(|(task, _)| self.tasks.get(task.index()))
+    /// The task behind a thread of CPU `cpu`: planned with it, or known by name since it was
+    /// created. O(log of those).
+    pub fn task_of(&self, cpu: usize, thread: ThreadId) -> Option<TaskId> {
+        let planned = self.plan.cpus.get(cpu)?.threads.get(thread.index());
+        if let Some((task, _)) = planned.filter(|_| thread.generation() == 0) {
+            return Some(*task);
+        }
+        let created = &self.cpus.get(cpu)?.created;
+        let place = created.binary_search_by_key(&thread, |(thread, _)| *thread);
+        Some(created[place.ok()?].1)
+    }
+
+    /// Name of the task behind a thread of CPU `cpu`; `?` when nothing says it.
+    pub fn task_name(&self, cpu: usize, thread: ThreadId) -> &str {
+        self.task_of(cpu, thread)
+            .and_then(|task| self.tasks.get(task.index()))
             .map_or("?", |task| task.name.as_str())
+    }
+
+    /// Names of the tasks whose threads had place `thread` on CPU `cpu`, in the order of their
+    /// coming; of more than three the first two and how many more. O(threads created).
+    pub fn place_name(&self, cpu: usize, thread: usize) -> String {
+        let planned = u32::try_from(thread).map(|index| ThreadId::new(index, 0));
+        let planned = planned.ok().and_then(|id| self.task_of(cpu, id));
+        let created = self.cpus.get(cpu).map_or(&[][..], |cpu| &cpu.created);
+        let created = created.iter().filter(|(id, _)| id.index() == thread);
+        let mut tasks: Vec<TaskId> = planned.into_iter().collect();
+        for (_, task) in created {
+            if !tasks.contains(task) {
+                tasks.push(*task);
+            }
+        }
+        let name = |task: &TaskId| self.tasks.get(task.index()).map_or("?", |task| &task.name);
+        match tasks.len() {
+            0 => "?".to_owned(),
+            1..=3 => tasks.iter().map(name).collect::<Vec<_>>().join(", "),
+            n => format!(
+                "{}, {} and {} more",
+                name(&tasks[0]),
+                name(&tasks[1]),
+                n - 2
+            ),
+        }
     }
 
     /// Name of the scheduler at place `node` of the tree of CPU `cpu`: a scheduler of the file, or

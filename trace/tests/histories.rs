@@ -405,6 +405,7 @@ fn log(system: System, plan: Plan, recorder: Recorder, end: Instant, seed: u64) 
             host: None,
             counters: Counters::default(),
             lost_from,
+            created: Vec::new(),
             records,
         }],
         oracle: None,

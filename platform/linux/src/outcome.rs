@@ -101,6 +101,9 @@ pub struct CpuOutcome<S> {
     /// Threads that were in the middle of a job at the end. They are not resumed; their stacks
     /// stay allocated.
     pub abandoned: usize,
+    /// Threads that were created while it ran, with their names, as far as there was room
+    /// ([`crate::RunOptions::births`]).
+    pub births: Vec<(ThreadId, String)>,
     /// Threads that stopped the CPU by waiting inside the kernel.
     pub waits: Vec<Loss>,
 }

@@ -24,6 +24,7 @@ use crate::host::Host;
 use crate::job::StopJob;
 use crate::light::{Light, Phase, describe, open_gate};
 use crate::monitor::enter;
+use crate::name::Name;
 use crate::period::Kind;
 
 /// Bytes of a closure or a result that need no allocation.
@@ -156,13 +157,39 @@ pub(crate) struct Pool {
     goes_before: Cell<Option<GoesBefore>>,
     /// Threads created so far: the last tie-break between equals.
     created: Cell<u32>,
+    /// The first of them by name, as many as there is room for.
+    births: UnsafeCell<Vec<(ThreadId, Name)>>,
 }
 
 impl Pool {
     /// Before the run.
-    pub(crate) fn set_up(&self, home: u64, goes_before: GoesBefore) {
+    pub(crate) fn set_up(&self, home: u64, goes_before: GoesBefore, births: usize) {
         self.home.set(home);
         self.goes_before.set(Some(goes_before));
+        // Written once, so that the pages exist before the run.
+        let mut room = vec![(ThreadId::new(u32::MAX, 1), Name::new("?")); births];
+        room.clear();
+        // SAFETY: nobody creates a thread before the run.
+        unsafe { *self.births.get() = room };
+    }
+
+    /// Who was created, by name. After the run.
+    pub(crate) fn births(&self) -> Vec<(ThreadId, String)> {
+        // SAFETY: nobody creates a thread after the run.
+        let births = unsafe { core::mem::take(&mut *self.births.get()) };
+        let named = births.into_iter();
+        named
+            .map(|(id, name)| (id, name.as_str().to_owned()))
+            .collect()
+    }
+
+    /// Keeps the name of a thread that has just been created, if there is room.
+    fn note_birth(&self, light: &Light) {
+        // SAFETY: gate closed, and the borrow ends here.
+        let births = unsafe { &mut *self.births.get() };
+        if births.len() < births.capacity() {
+            births.push((light.id(), Name::new(light.name())));
+        }
     }
 
     /// Whether one thread goes before another. O(1).
@@ -190,7 +217,9 @@ impl Pool {
     pub(crate) fn adopt(&self, id: ThreadId) -> Option<*const Light> {
         let light = self.newborn.replace(core::ptr::null());
         // SAFETY: records outlive the run (INV-L1).
-        unsafe { light.as_ref() }?.set_id(id);
+        let record = unsafe { light.as_ref() }?;
+        record.set_id(id);
+        self.note_birth(record);
         Some(light)
     }
 }

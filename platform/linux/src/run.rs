@@ -81,6 +81,9 @@ pub struct RunOptions {
     /// Threads of each CPU that are prepared to be created while it runs ([`crate::spawn`]). The
     /// shards need room for them.
     pub pool: usize,
+    /// Threads of each CPU that are created while it runs and kept by name for the outcome, at
+    /// most; 72 bytes each, taken before the run.
+    pub births: usize,
     /// How long the run may last beyond its duration and grace before the watchdog ends it.
     pub patience_ns: u64,
 }
@@ -96,6 +99,7 @@ impl Default for RunOptions {
             give_back: true,
             stop: Arc::new(AtomicBool::new(false)),
             pool: 0,
+            births: 0,
             patience_ns: 2_000_000_000,
         }
     }

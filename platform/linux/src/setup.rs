@@ -99,6 +99,7 @@ where
     drop(alternate);
     shared_cpu.finish_counters();
     let counters = shared_cpu.host.counters.get();
+    let births = shared_cpu.host.pool.births();
     let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
     let panics = bury(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
@@ -107,6 +108,7 @@ where
         sink,
         counters,
         abandoned,
+        births,
         waits,
     };
     start.map(|_| (outcome, panics))
@@ -200,7 +202,7 @@ where
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let place = index as u64;
     let home = RUNS.fetch_add(1, Ordering::Relaxed) << 16 | place;
-    host.pool.set_up(home, goes_before::<H, S>);
+    host.pool.set_up(home, goes_before::<H, S>, options.births);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());
     let (nodes, children) = make_children::<H, S>(plan.children);

@@ -5,7 +5,10 @@
 //! its own time: the question costs what an analysis costs, and others preempt it. Bandwidth of a
 //! thread that has ended stays taken until the zero-lag instant of its last job has passed.
 
-use punctual_analysis::{AnalysisError, Change, Verdict, When, admit, admit_transition};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, When};
+use punctual_analysis::{admit, admit_transition};
 use punctual_model::{Instant, Machine, PolicyKind, Span, System, TaskId};
 
 use crate::constraint::Constraint;
@@ -29,17 +32,44 @@ pub enum NotAdmitted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grant(u64);
 
+/// What was promised to the threads of one name on one CPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// The CPU, by its place in the run.
+    pub cpu: usize,
+    /// The name of the threads.
+    pub name: String,
+    /// The largest bound of their responses that any verdict gave while they were there; `None`:
+    /// one had none.
+    pub response_bound: Option<Span>,
+    /// How that is to be understood.
+    pub exactness: Exactness,
+}
+
+/// The promises of one CPU, in the order of the first of each name.
+pub(crate) type Promises = Mutex<Vec<Promise>>;
+
+/// Whose a task of the system is.
+#[derive(Debug)]
+struct Owner {
+    grant: Grant,
+    name: String,
+    /// From when on (nanoseconds) it is nobody's; `None`: it lives.
+    until: Option<Instant>,
+}
+
 /// The guarantees of one CPU.
 #[derive(Debug)]
 pub(crate) struct Admission {
     system: System,
-    /// Whose each task of the system is, and from when on (nanoseconds) it is nobody's.
-    owners: Vec<(Grant, Option<Instant>)>,
+    /// One per task of the system.
+    owners: Vec<Owner>,
     next: u64,
+    promises: Arc<Promises>,
 }
 
 impl Admission {
-    pub(crate) fn new(policy: PolicyKind, machine: Machine) -> Admission {
+    pub(crate) fn new(policy: PolicyKind, machine: Machine, promises: Arc<Promises>) -> Admission {
         let cpu = punctual_model::Cpu {
             name: "0".to_owned(),
             host: None,
@@ -53,6 +83,7 @@ impl Admission {
             },
             owners: Vec::new(),
             next: 0,
+            promises,
         }
     }
 
@@ -70,10 +101,15 @@ impl Admission {
         // It may arrive at any instant.
         task.phase = Span::ZERO;
         changed.tasks.push(task);
-        judge(&changed)?;
+        let verdict = judge(&changed)?;
         self.system = changed;
-        self.owners.push((grant, None));
+        self.owners.push(Owner {
+            grant,
+            name: name.to_owned(),
+            until: None,
+        });
         self.next += 1;
+        self.promise(&verdict);
         Ok(grant)
     }
 
@@ -93,11 +129,12 @@ impl Admission {
         let id = TaskId(u32::try_from(place).unwrap_or(u32::MAX));
         let change = Change::Replace(id, task);
         let changed = change.apply(&self.system).map_err(NotAdmitted::Analysis)?;
-        judge(&changed)?;
+        let verdict = judge(&changed)?;
         let transition = admit_transition(&self.system, &change).map_err(NotAdmitted::Analysis)?;
         match transition.when {
             When::AtOnce | When::ZeroLag => {
                 self.system = transition.system;
+                self.promise(&verdict);
                 Ok(())
             }
             When::Idle => Err(NotAdmitted::NoSafeInstant(transition.ground)),
@@ -108,7 +145,7 @@ impl Admission {
     /// The thread has ended: what was granted is free from `at` on.
     pub(crate) fn remove(&mut self, grant: Grant, at: Instant) {
         if let Some(place) = self.place(grant) {
-            self.owners[place].1 = Some(at);
+            self.owners[place].until = Some(at);
         }
     }
 
@@ -117,12 +154,36 @@ impl Admission {
         admit(&self.system)
     }
 
+    /// Keeps what a verdict says of those that live.
+    fn promise(&self, verdict: &Verdict) {
+        let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
+        let living = self.owners.iter().zip(&verdict.tasks);
+        for (owner, task) in living.filter(|(owner, _)| owner.until.is_none()) {
+            match promises.iter_mut().find(|p| p.name == owner.name) {
+                Some(promise) => {
+                    let bounds = promise.response_bound.zip(task.response_bound);
+                    let larger = bounds.map(|(a, b)| a.max(b));
+                    if larger != promise.response_bound {
+                        promise.exactness = task.exactness;
+                    }
+                    promise.response_bound = larger;
+                }
+                None => promises.push(Promise {
+                    cpu: 0,
+                    name: owner.name.clone(),
+                    response_bound: task.response_bound,
+                    exactness: task.exactness,
+                }),
+            }
+        }
+    }
+
     fn place(&self, grant: Grant) -> Option<usize> {
-        self.owners.iter().position(|owner| owner.0 == grant)
+        self.owners.iter().position(|owner| owner.grant == grant)
     }
 
     fn forget_until(&mut self, now: Instant) {
-        let gone = |owner: &(Grant, Option<Instant>)| owner.1.is_some_and(|at| at <= now);
+        let gone = |owner: &Owner| owner.until.is_some_and(|at| at <= now);
         while let Some(place) = self.owners.iter().position(gone) {
             let _ = self.owners.remove(place);
             let _ = self.system.tasks.remove(place);
@@ -141,14 +202,14 @@ fn task_name(name: &str, grant: Grant) -> String {
     format!("{name}:{}", grant.0)
 }
 
-fn judge(system: &System) -> Result<(), NotAdmitted> {
+fn judge(system: &System) -> Result<Verdict, NotAdmitted> {
     system.validate().map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
         NotAdmitted::Meaningless(all.join("; "))
     })?;
     let verdict = admit(system).map_err(NotAdmitted::Analysis)?;
     if verdict.admitted {
-        Ok(())
+        Ok(verdict)
     } else {
         Err(NotAdmitted::Refused(Box::new(verdict)))
     }
@@ -187,7 +248,8 @@ mod tests {
     }
 
     fn edf() -> Admission {
-        Admission::new(PolicyKind::EarliestDeadlineFirst, Machine::default())
+        let policy = PolicyKind::EarliestDeadlineFirst;
+        Admission::new(policy, Machine::default(), Arc::default())
     }
 
     #[test]
@@ -215,6 +277,34 @@ mod tests {
         cpu.remove(first, at(15));
         assert!(cpu.add("c", &half(10), at(14)).is_err());
         assert!(cpu.add("c", &half(10), at(15)).is_ok());
+    }
+
+    #[test]
+    fn a_promise_is_the_largest_bound_of_a_name_while_it_lived() {
+        let policy = PolicyKind::FixedPriority { preemptive: true };
+        let promises: Arc<Promises> = Arc::default();
+        let mut cpu = Admission::new(policy, Machine::default(), Arc::clone(&promises));
+        let light = |period_ms, priority| {
+            let wcet = Work::from_ms(1);
+            Constraint::periodic(Span::from_ms(period_ms), wcet).priority(priority)
+        };
+        let low = cpu.add("low", &light(20, 1), at(0)).expect("alone");
+        let high = cpu.add("high", &light(10, 2), at(0)).expect("two");
+        cpu.remove(high, at(5));
+        cpu.add("third", &light(20, 0), at(30)).expect("two again");
+        cpu.remove(low, at(50));
+        cpu.add("fourth", &light(20, 3), at(40))
+            .expect("still taken");
+        let promises = promises.lock().expect("nobody panicked");
+        let bounds = promises.iter().map(|p| (p.name.as_str(), p.response_bound));
+        let ms = |n| Some(Span::from_ms(n));
+        let expected = [
+            ("low", ms(2)),
+            ("high", ms(1)),
+            ("third", ms(3)),
+            ("fourth", ms(1)),
+        ];
+        assert_eq!(bounds.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -42,11 +42,11 @@ pub mod thread;
 mod timer;
 mod workload;
 
-pub use admission::NotAdmitted;
+pub use admission::{NotAdmitted, Promise};
 pub use constraint::Constraint;
 pub use punctual_linux::{JobInfo, NoNextJob, OnFault};
 pub use registry::{UnknownFunction, Workloads};
-pub use runtime::{Finished, Runtime, StartError};
+pub use runtime::{FIRST, Finished, Runtime, StartError};
 pub use thread::Thread;
 pub use timer::Timer;
 pub use workload::{JobContext, Oracle, Step, Workload};

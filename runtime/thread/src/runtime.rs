@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::{ConfigError, NoSink, Plan};
+use punctual_kern::{ConfigError, NoSink, Plan, Sink};
 use punctual_linux::{
     Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate,
     measure_overheads, run, this_cpu,
@@ -12,7 +12,7 @@ use punctual_linux::{
 use punctual_model::{Cpu, Instant, Machine, PolicyKind, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyHierarchy;
 
-use crate::admission::{Admission, NotAdmitted};
+use crate::admission::{Admission, NotAdmitted, Promise, Promises};
 use crate::constraint::Constraint;
 use crate::sync::Mutex;
 use crate::thread::{SpawnError, now};
@@ -52,6 +52,11 @@ pub enum StartError {
     Run(RunError),
     /// The first thread's constraint means nothing.
     Config(ConfigError),
+    /// There is no memory for a recorder.
+    NoRecorder {
+        /// How much it wanted.
+        bytes: usize,
+    },
     /// The first thread asked for a guarantee and does not get it.
     NotAdmitted(NotAdmitted),
     /// The first thread did not come to its end: it panicked, or the run was ended.
@@ -66,6 +71,9 @@ impl fmt::Display for StartError {
         match self {
             StartError::Run(error) => write!(f, "{error}"),
             StartError::Config(error) => write!(f, "{error}"),
+            StartError::NoRecorder { bytes } => {
+                write!(f, "no memory to record the run: {} MiB", bytes >> 20)
+            }
             StartError::NotAdmitted(why) => write!(f, "{why}"),
             StartError::NoResult { panics } => {
                 write!(f, "the first thread did not come to its end")?;
@@ -81,14 +89,50 @@ impl std::error::Error for StartError {}
 
 /// A run that is over.
 #[derive(Debug)]
-pub struct Finished<T> {
+pub struct Finished<T, S = NoSink> {
     /// What the first thread returned.
     pub result: T,
     /// What the run left behind: its mode, what it did not get, counters, panics.
-    pub outcome: Outcome<NoSink>,
+    pub outcome: Outcome<S>,
+    /// What its shards were built from: the first thread of each CPU is thread 0 there.
+    pub plan: Plan,
+    /// The host CPU of each.
+    pub hosts: Vec<u32>,
+    /// What was promised to threads with a guarantee, one per name and CPU, in the order of their
+    /// first admission.
+    pub promises: Vec<Promise>,
 }
 
-impl<T> Finished<T> {
+impl<T, S> Finished<T, S> {
+    /// The result, and the rest.
+    pub fn split(self) -> (T, Finished<(), S>) {
+        let Finished {
+            result,
+            outcome,
+            plan,
+            hosts,
+            promises,
+        } = self;
+        let rest = Finished {
+            result: (),
+            outcome,
+            plan,
+            hosts,
+            promises,
+        };
+        (result, rest)
+    }
+
+    fn with<R>(self, result: R) -> Finished<R, S> {
+        Finished {
+            result,
+            outcome: self.outcome,
+            plan: self.plan,
+            hosts: self.hosts,
+            promises: self.promises,
+        }
+    }
+
     /// Whether its guarantees could be kept: without real-time priority they are observations.
     pub fn is_real_time(&self) -> bool {
         self.outcome.mode == Mode::RealTime
@@ -174,12 +218,38 @@ impl Runtime {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn start<T, F>(mut self, first: F) -> Result<Finished<T>, StartError>
+    pub fn start<T, F>(self, first: F) -> Result<Finished<T>, StartError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let options = self.options();
+        let (result, finished) = self.start_recorded(0, |_| Ok(NoSink), first)?.split();
+        match result {
+            Some(result) => Ok(finished.with(result)),
+            None => Err(StartError::NoResult {
+                panics: finished.outcome.panics,
+            }),
+        }
+    }
+
+    /// As [`Runtime::start`], with a recorder on each CPU, made from what its shard is built from,
+    /// and the names of up to `births` threads of each CPU kept for the outcome. A first thread
+    /// that does not come to its end leaves no result, and its record all the same.
+    ///
+    /// # Errors
+    /// See [`StartError`]; [`StartError::NoResult`] does not come.
+    pub fn start_recorded<T, F, S>(
+        mut self,
+        births: usize,
+        mut sink: impl FnMut(&punctual_kern::CpuPlan) -> Result<S, StartError>,
+        first: F,
+    ) -> Result<Finished<Option<T>, S>, StartError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+        S: Sink + Send + 'static,
+    {
+        let options = self.options(births);
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
             None => measure_overheads(self.host, &options)
@@ -188,36 +258,44 @@ impl Runtime {
         };
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind> = [self.policy].into_iter().chain(policies).collect();
+        let hosts = self.beside.iter().map(|beside| beside.host);
+        let hosts: Vec<u32> = [self.host].into_iter().chain(hosts).collect();
         let shared = Shared::new(&policies, terms, &self.main).map_err(StartError::NotAdmitted)?;
         let overhead = shared.overhead();
         let result = Arc::new(HostMutex::new(None));
-        let body = body_of(first, Arc::clone(&result), Arc::clone(&options.stop));
-        let mut plans = vec![self.plan((self.host, self.policy), body, overhead)?];
+        let mut bodies = vec![body_of(
+            first,
+            Arc::clone(&result),
+            Arc::clone(&options.stop),
+        )];
         for beside in core::mem::take(&mut self.beside) {
             let mut first = Some(beside.first);
-            let body: Body = Box::new(move |_| {
+            bodies.push(Box::new(move |_| {
                 if let Some(first) = first.take() {
                     first();
                 }
-            });
-            plans.push(self.plan((beside.host, beside.policy), body, overhead)?);
+            }));
         }
+        let plan = self.plan(&policies, &hosts, overhead);
+        let cpus = plan.cpus.iter().zip(&hosts).zip(bodies);
+        let cpus = cpus.map(|((plan, host), body)| cpu_plan(plan, *host, sink(plan)?, body));
+        let cpus = cpus.collect::<Result<_, _>>()?;
         let shared = Arc::new(shared);
-        let current = Current::set(shared);
-        let outcome = run(plans, &options).map_err(StartError::Run);
+        let current = Current::set(Arc::clone(&shared));
+        let outcome = run(cpus, &options).map_err(StartError::Run);
         drop(current);
-        let outcome = outcome?;
-        let result = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match result {
-            Some(result) => Ok(Finished { result, outcome }),
-            None => Err(StartError::NoResult {
-                panics: outcome.panics,
-            }),
-        }
+        Ok(Finished {
+            outcome: outcome?,
+            result: result.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            plan,
+            hosts,
+            promises: shared.promises(),
+        })
     }
 
-    fn options(&self) -> RunOptions {
+    fn options(&self, births: usize) -> RunOptions {
         RunOptions {
+            births,
             real_time: self.real_time,
             stack_bytes: self.stack_bytes,
             pool: self.threads,
@@ -225,47 +303,56 @@ impl Runtime {
         }
     }
 
-    fn plan(
-        &self,
-        (host, policy): (u32, PolicyKind),
-        body: Body,
-        overhead: Work,
-    ) -> Result<CpuPlan<AnyHierarchy, NoSink>, StartError> {
-        let name = host.to_string();
-        let cpu = Cpu {
-            name: name.clone(),
-            host: Some(host),
-            policy,
+    /// What the shards are built from: the first thread of each CPU, and room for more.
+    fn plan(&self, policies: &[PolicyKind], hosts: &[u32], overhead: Work) -> Plan {
+        let cpu = |(policy, host): (&PolicyKind, &u32)| Cpu {
+            name: host.to_string(),
+            host: Some(*host),
+            policy: *policy,
         };
         let system = System {
-            cpus: vec![cpu],
+            cpus: policies.iter().zip(hosts).map(cpu).collect(),
             ..System::default()
         };
         let frequency = clock_rate().frequency;
         let ticks = |ns| frequency.ticks_up(ns);
         let main = self.main.in_core(overhead).convert(ticks, ticks);
-        let mut plan = Plan::new(&system, frequency).cpus.swap_remove(0);
-        plan.capacity.threads = self.threads + 1;
-        plan.capacity.pending = 4 * self.threads + 64;
-        plan.threads.push((TaskId(0), main));
-        plan.homes.push(0);
-        Ok(CpuPlan {
-            host,
-            name,
-            shard: plan
-                .build(AnyHierarchy::new(&plan))
-                .map_err(StartError::Config)?,
-            sink: NoSink,
-            threads: vec![ThreadPlan {
-                id: ThreadId::new(0, 0),
-                name: "first".to_owned(),
-                body,
-            }],
-            children: Vec::new(),
-            resources: Vec::new(),
-            arrivals: Vec::new(),
-        })
+        let mut plan = Plan::new(&system, frequency);
+        for (task, cpu) in (0..).zip(&mut plan.cpus) {
+            cpu.capacity.threads = self.threads + 1;
+            cpu.capacity.pending = 4 * self.threads + 64;
+            cpu.threads.push((TaskId(task), main));
+            cpu.homes.push(0);
+        }
+        plan
     }
+}
+
+/// The name of the first thread of every CPU.
+pub const FIRST: &str = "first";
+
+fn cpu_plan<S: Sink>(
+    plan: &punctual_kern::CpuPlan,
+    host: u32,
+    sink: S,
+    body: Body,
+) -> Result<CpuPlan<AnyHierarchy, S>, StartError> {
+    Ok(CpuPlan {
+        host,
+        name: host.to_string(),
+        shard: plan
+            .build(AnyHierarchy::new(plan))
+            .map_err(StartError::Config)?,
+        sink,
+        threads: vec![ThreadPlan {
+            id: ThreadId::new(0, 0),
+            name: FIRST.to_owned(),
+            body,
+        }],
+        children: Vec::new(),
+        resources: Vec::new(),
+        arrivals: Vec::new(),
+    })
 }
 
 /// Runs `first` once, keeps its result, and ends the run whatever happens.
@@ -295,6 +382,9 @@ where
 pub(crate) struct Shared {
     /// By CPU: tasks of different CPUs do not meet.
     admission: Vec<Mutex<Admission>>,
+    /// What each of them has promised. Only who asks for admission writes here, one at a time, so
+    /// no thread ever waits for this lock; it is read when the run is over.
+    promises: Vec<Arc<Promises>>,
     terms: Machine,
 }
 
@@ -304,15 +394,33 @@ impl Shared {
         terms: Machine,
         first: &Constraint,
     ) -> Result<Shared, NotAdmitted> {
-        let of_cpu = |policy: &PolicyKind| {
-            let mut admission = Admission::new(*policy, terms.clone());
+        let promises: Vec<Arc<Promises>> = policies.iter().map(|_| Arc::default()).collect();
+        let of_cpu = |(policy, promises): (&PolicyKind, &Arc<Promises>)| {
+            let mut admission = Admission::new(*policy, terms.clone(), Arc::clone(promises));
             if first.has_guarantee() {
-                let _ = admission.add("first", first, Instant::ZERO)?;
+                let _ = admission.add(FIRST, first, Instant::ZERO)?;
             }
             Ok(Mutex::new(admission))
         };
-        let admission = policies.iter().map(of_cpu).collect::<Result<_, _>>()?;
-        Ok(Shared { admission, terms })
+        let cpus = policies.iter().zip(&promises);
+        let admission = cpus.map(of_cpu).collect::<Result<_, _>>()?;
+        Ok(Shared {
+            admission,
+            promises,
+            terms,
+        })
+    }
+
+    /// What was promised, by CPU.
+    fn promises(&self) -> Vec<Promise> {
+        let of_cpu = |(cpu, promises): (usize, &Arc<Promises>)| {
+            let promises = promises.lock().unwrap_or_else(PoisonError::into_inner);
+            let promises = promises.iter().cloned();
+            promises
+                .map(|promise| Promise { cpu, ..promise })
+                .collect::<Vec<_>>()
+        };
+        self.promises.iter().enumerate().flat_map(of_cpu).collect()
     }
 
     /// What the scheduler costs on behalf of a job, as the analysis counts it.

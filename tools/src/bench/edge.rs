@@ -158,6 +158,7 @@ fn log(plan: Plan, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
             host: None,
             counters: Counters::default(),
             lost_from,
+            created: Vec::new(),
             records,
         });
     }

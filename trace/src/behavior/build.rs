@@ -30,6 +30,8 @@ struct ThreadState {
     /// The job that it is working on.
     current: Option<usize>,
     waiting: Option<(Instant, WaitReason)>,
+    /// It was created while the run went on.
+    created: bool,
 }
 
 #[derive(Default)]
@@ -151,7 +153,7 @@ impl Builder {
         let index = thread.index();
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, ThreadState::default);
-            self.behavior.threads.resize(index + 1, Default::default());
+            self.behavior.places = index + 1;
         }
         &mut self.threads[index]
     }
@@ -183,11 +185,11 @@ impl Builder {
             } => self.released(now, thread, (job, arrival, deadline)),
             TraceEvent::Skipped { thread, .. } => {
                 self.state(thread);
-                self.behavior.threads[thread.index()].skipped += 1;
+                self.behavior.threads.entry(thread).or_default().skipped += 1;
             }
             TraceEvent::Lost { thread, .. } => {
                 self.state(thread);
-                self.behavior.threads[thread.index()].lost += 1;
+                self.behavior.threads.entry(thread).or_default().lost += 1;
             }
             TraceEvent::Completed {
                 thread,
@@ -203,7 +205,7 @@ impl Builder {
                 state.waiting = None;
             }
             TraceEvent::Created { thread } => {
-                self.state(thread);
+                self.state(thread).created = true;
                 let home = match self.event {
                     Some(Event::Manage {
                         request: Request::Create { home, .. },
@@ -291,6 +293,7 @@ impl Builder {
             started: None,
             ended: None,
             outcome: None,
+            last: false,
             received: punctual_model::Work::ZERO,
             overran: false,
             demoted: None,
@@ -314,7 +317,10 @@ impl Builder {
         let Some(at) = self.find(thread, index) else {
             return;
         };
+        let created = self.state(thread).created;
+        let left = self.event == Some(Event::Exit) && end.0 == Outcome::Aborted;
         let job = &mut self.behavior.jobs[at];
+        job.last = created && left && self.running == Some(thread);
         job.ended = Some(now);
         (job.outcome, job.received) = (Some(end.0), end.1);
         self.state(thread).open.retain(|&open| open != at);

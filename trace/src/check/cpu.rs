@@ -1,6 +1,6 @@
 //! One CPU, entry by entry.
 
-use punctual_kern::{CpuPlan, Decision, Event, Next, NodeId, Request, TraceEvent};
+use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 
 use super::locks::Locks;
@@ -43,7 +43,6 @@ pub(super) fn check(log: &Log, cpu: usize) -> (Vec<Violation>, History) {
 pub(super) struct CpuCheck<'a> {
     pub(super) log: &'a Log,
     pub(super) cpu: usize,
-    plan: &'a CpuPlan,
     pub(super) threads: Vec<Thread>,
     pub(super) nodes: Vec<Node>,
     pub(super) running: Option<ThreadId>,
@@ -84,7 +83,6 @@ impl<'a> CpuCheck<'a> {
         CpuCheck {
             log,
             cpu,
-            plan,
             threads: threads.collect(),
             nodes: Node::all(plan),
             running: None,
@@ -116,8 +114,9 @@ impl<'a> CpuCheck<'a> {
 
     /// A thread in messages: its task, or its number.
     pub(super) fn name(&self, thread: usize) -> String {
-        match self.plan.threads.get(thread) {
-            Some(_) => self.log.task_name(self.cpu, thread).into(),
+        let id = self.threads.get(thread).map(|thread| thread.id);
+        match id.and_then(|id| self.log.task_of(self.cpu, id).map(|_| id)) {
+            Some(id) => self.log.task_name(self.cpu, id).into(),
             None => format!("thread {thread}"),
         }
     }

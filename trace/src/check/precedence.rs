@@ -170,7 +170,7 @@ fn edge_holds(
             last = last.max((done, first.index));
         }
         if last.0 > started {
-            let name = |at: Place| log.task_name(at.0, at.1);
+            let name = |at: Place| log.place_name(at.0, at.1);
             let (is, before) = (name(to), name(from));
             violations.push(Violation {
                 rule: Rule::PrecedenceRespected,

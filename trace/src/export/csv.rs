@@ -41,7 +41,7 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
             write!(
                 out,
                 "{},{},{},{},{},",
-                log.task_name(cpu, thread),
+                log.task_name(cpu, job.thread),
                 job.index,
                 log.ns(period.map_or(0, Span::ticks)),
                 log.ns(end.since(job.arrival).ticks()),

@@ -95,13 +95,15 @@ impl<W: Write> Trace<'_, W> {
         self.track(&Message::new().number(1, PROCESS).message(3, &process))?;
         for (cpu, plan) in log.plan.cpus.iter().enumerate().take(log.cpus.len()) {
             let cpu_name = &log.cpus[cpu].name;
-            for thread in 0..plan.threads.len() {
-                let task = log.task_name(cpu, thread);
+            let created = log.cpus[cpu].created.iter().map(|(id, _)| id.index() + 1);
+            let places = created.max().unwrap_or(0).max(plan.threads.len());
+            for thread in 0..places {
+                let task = log.place_name(cpu, thread);
                 let id = tid(cpu, thread);
                 let thread = Message::new()
                     .number(1, PROCESS)
                     .number(2, id)
-                    .text(5, task);
+                    .text(5, &task);
                 self.track(&Message::new().number(1, id).message(4, &thread))?;
                 let jobs = format!("{task} jobs (CPU {cpu_name})");
                 self.child(TASK_TRACKS + id, &jobs)?;
@@ -198,7 +200,7 @@ impl<W: Write> Trace<'_, W> {
         match thread {
             Some(thread) => {
                 let index = thread.index();
-                (tid(cpu, index), self.log.task_name(cpu, index))
+                (tid(cpu, index), self.log.task_name(cpu, thread))
             }
             None => (0, "swapper"),
         }
@@ -208,7 +210,7 @@ impl<W: Write> Trace<'_, W> {
     fn jobs(&mut self, cpu: usize, behavior: &Behavior) -> io::Result<()> {
         let log = self.log;
         // Slices of one track may not overlap: a job that waits behind another begins at its turn.
-        let mut free_from = vec![Instant::ZERO; behavior.threads.len()];
+        let mut free_from = vec![Instant::ZERO; behavior.places];
         for job in &behavior.jobs {
             let thread = job.thread.index();
             let track = TASK_TRACKS + tid(cpu, thread);
@@ -279,7 +281,7 @@ impl<W: Write> Trace<'_, W> {
             let start = hold.start.max(free_from);
             if start < hold.end {
                 let track = resource_track(cpu, hold.resource as usize);
-                let holder = log.task_name(cpu, hold.thread.index());
+                let holder = log.task_name(cpu, hold.thread);
                 self.slices(track, holder, [(start, hold.end)])?;
                 last = (hold.resource, hold.end);
             }

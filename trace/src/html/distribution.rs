@@ -65,9 +65,9 @@ fn closeness(task: &TaskReport) -> u128 {
 /// Responses in nanoseconds by task, for the tasks that are drawn.
 fn collect(log: &Log, behaviors: &[Behavior], tasks: usize, drawn: &[usize]) -> Vec<Vec<u64>> {
     let mut responses = vec![Vec::new(); tasks];
-    for (behavior, plan) in behaviors.iter().zip(&log.plan.cpus) {
+    for (cpu, behavior) in behaviors.iter().enumerate() {
         for job in &behavior.jobs {
-            let Some((task, _)) = plan.threads.get(job.thread.index()) else {
+            let Some(task) = log.task_of(cpu, job.thread) else {
                 continue;
             };
             if let Some(response) = job.response_time()

@@ -162,11 +162,11 @@ impl Drawing<'_> {
             Escaped(&name)
         )?;
         for thread in 0..rows {
-            let task = self.log.task_name(cpu, thread);
+            let task = self.log.place_name(cpu, thread);
             let home = self.log.plan.cpus[cpu].homes.get(thread).copied();
             let on = match home.map(usize::from).filter(|home| *home > 0) {
                 Some(home) => format!("{task} on {}", self.log.node_name(cpu, home)),
-                None => task.into(),
+                None => task.clone(),
             };
             let y = row(thread) + ROW - 4.0;
             write!(
@@ -176,7 +176,7 @@ impl Drawing<'_> {
                 LABELS - 8.0,
                 y - 4.0,
                 Escaped(&on),
-                Escaped(&clip(task, 20))
+                Escaped(&clip(&task, 20))
             )?;
         }
         for thread in 0..rows {

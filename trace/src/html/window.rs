@@ -60,7 +60,7 @@ fn closest(log: &Log, behaviors: &[Behavior]) -> Option<Window> {
     });
     let (_, _, cpu, job, over) = jobs.max_by_key(|(share, response, ..)| (*share, *response))?;
     let around = over.since(job.arrival).ticks().max(8);
-    let task = log.task_name(cpu, job.thread.index());
+    let task = log.task_name(cpu, job.thread);
     Some(Window {
         start: Instant::from_ticks(job.arrival.ticks().saturating_sub(around / 8)),
         end: Instant::from_ticks(over.ticks().saturating_add(around / 8)),
@@ -75,12 +75,12 @@ fn closest(log: &Log, behaviors: &[Behavior]) -> Option<Window> {
 /// The job of a miss, and its CPU.
 fn find<'a>(log: &Log, behaviors: &'a [Behavior], miss: &Miss) -> Option<(usize, &'a JobRecord)> {
     let cpu = log.cpus.iter().position(|cpu| cpu.name == miss.cpu)?;
-    let threads = &log.plan.cpus.get(cpu)?.threads;
-    let thread = threads
-        .iter()
-        .position(|(task, _)| Some(*task) == miss.task_index)?;
-    let mut jobs = behaviors.get(cpu)?.jobs.iter();
-    let job = jobs.find(|job| job.thread.index() == thread && job.index == miss.job)?;
+    let is_it = |job: &&JobRecord| {
+        let arrival = log.ns(job.arrival.ticks());
+        (job.index, arrival) == (miss.job, miss.release_ns)
+            && log.task_of(cpu, job.thread) == miss.task_index
+    };
+    let job = behaviors.get(cpu)?.jobs.iter().find(is_it)?;
     Some((cpu, job))
 }
 
@@ -105,7 +105,7 @@ fn choose(log: &Log, behaviors: &[Behavior], misses: &[Miss], end: Instant) -> W
     let length = length.max((around + around / 4).min(length.saturating_mul(CLOSER)));
     let spare = length.saturating_sub(around);
     let start = arrival.ticks().saturating_sub((spare / 2).max(length / 10));
-    let task = log.task_name(cpu, job.thread.index());
+    let task = log.task_name(cpu, job.thread);
     let which = if excused {
         "first miss"
     } else {

@@ -296,15 +296,14 @@ impl<'a> Inquiry<'a> {
         let needed = if short { self.shortfall(job) } else { late };
         let cause = if excused {
             Cause::MissingTime
-        } else if job.outcome == Some(Outcome::Aborted) {
+        } else if job.outcome == Some(Outcome::Aborted) && !job.last {
             Cause::Unattributed
         } else {
             self.cause(job, &delays, needed)
         };
-        let names = &self.log.plan.cpus[self.cpu].threads;
         Miss {
-            task: self.log.task_name(self.cpu, job.thread.index()).into(),
-            task_index: names.get(job.thread.index()).map(|(task, _)| *task),
+            task: self.log.task_name(self.cpu, job.thread).into(),
+            task_index: self.log.task_of(self.cpu, job.thread),
             cpu: self.log.cpus[self.cpu].name.clone(),
             job: job.index,
             release_ns: self.log.ns(job.arrival.ticks()),
@@ -465,7 +464,7 @@ impl<'a> Inquiry<'a> {
     fn name_culprit(&self, text: &mut String, part: &str, (job, delays): (&JobRecord, &Delays)) {
         let _ = match part {
             "more urgent work" => delays.worst.map(|(thread, share)| {
-                let task = self.log.task_name(self.cpu, thread);
+                let task = self.log.place_name(self.cpu, thread);
                 write!(text, " (`{task}` {})", readable(self.log.ns(share)))
             }),
             "waiting for resources" => self

@@ -71,18 +71,24 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<T
             let home = log.plan.cpus[cpu].homes.get(thread).copied();
             let home = home.map(usize::from).filter(|home| *home > 0);
             report.scheduler = home.map(|home| log.node_name(cpu, home).into());
-            if let Some(counts) = behavior.threads.get(thread) {
-                report.skipped = counts.skipped;
-                report.lost = counts.lost;
+        }
+        for (thread, counts) in &behavior.threads {
+            let task = log.task_of(cpu, *thread);
+            if let Some(report) = task.and_then(|task| tasks.get_mut(task.index())) {
+                report.skipped += counts.skipped;
+                report.lost += counts.lost;
             }
         }
         for job in &behavior.jobs {
-            let Some((task, _)) = threads.get(job.thread.index()) else {
+            let Some(task) = log.task_of(cpu, job.thread) else {
                 continue;
             };
             let Some(report) = tasks.get_mut(task.index()) else {
                 continue;
             };
+            if report.cpu.is_empty() {
+                report.cpu.clone_from(&log.cpus[cpu].name);
+            }
             count(report, job, behavior);
             if let Some(response) = job.response_time() {
                 responses[task.index()].push(log.ns(response.ticks()));

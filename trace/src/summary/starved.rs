@@ -104,6 +104,7 @@ mod tests {
             started: None,
             ended: ended.map(t),
             outcome: None,
+            last: false,
             received: Work::ZERO,
             overran: false,
             demoted: None,

@@ -149,7 +149,7 @@ impl Inquiry<'_> {
         let holder = near.find(|hold| {
             hold.resource == resource && hold.start < wait.end && hold.thread != job.thread
         })?;
-        let holder = self.log.task_name(self.cpu, holder.thread.index());
+        let holder = self.log.task_name(self.cpu, holder.thread);
         Some((self.log.resource_name(self.cpu, resource), holder))
     }
 }

@@ -201,10 +201,12 @@ impl Reader {
             Part::Header => Ok(()),
             Part::Cpu => Err("a CPU without its `records`".into()),
             Part::Records(words) => {
+                let (plan, created) = std::mem::take(&mut self.plan).finish()?;
                 if let Some(cpu) = self.cpus.last_mut() {
                     cpu.records = Records::from_words(words);
+                    cpu.created = created;
                 }
-                self.plans.push(std::mem::take(&mut self.plan).finish()?);
+                self.plans.push(plan);
                 Ok(())
             }
         }
@@ -237,13 +239,11 @@ impl Reader {
                 ));
             }
         }
-        for thread in plan.cpus.iter().flat_map(|cpu| &cpu.threads) {
-            if thread.0.index() >= self.tasks.len() {
-                return Err(format!(
-                    "a thread of task {}, which is not here",
-                    thread.0.0
-                ));
-            }
+        let planned = plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+        let created = self.cpus.iter().flat_map(|cpu| &cpu.created);
+        let mut tasks = planned.map(|t| t.0).chain(created.map(|t| t.1));
+        if let Some(task) = tasks.find(|task| task.index() >= self.tasks.len()) {
+            return Err(format!("a thread of task {}, which is not here", task.0));
         }
         Ok(Log {
             header,

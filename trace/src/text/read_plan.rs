@@ -1,7 +1,7 @@
 //! Reads what one shard was built from.
 
 use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
-use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId};
+use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId, ThreadId};
 
 use super::policy;
 use super::resources::ResourceReader;
@@ -48,6 +48,8 @@ pub(super) struct PlanReader {
     edges: Vec<(u32, Edge)>,
     remotes: Vec<(Instant, Option<Span>)>,
     notifications: Vec<(u32, CpuId, u32)>,
+    /// Threads that were created while it ran, and their tasks.
+    created: Vec<(ThreadId, TaskId)>,
 }
 
 impl PlanReader {
@@ -90,6 +92,10 @@ impl PlanReader {
                 let slot = u32::try_from(fields.maybe()?).ok()?;
                 self.notifications.push((index.ok()?, to, slot));
             }
+            form::PLAN_CREATED => {
+                let task = TaskId(u32::try_from(fields.maybe()?).ok()?);
+                self.created.push((thread_of(first)?, task));
+            }
             _ => {
                 let word = fields.maybe()?;
                 let local = matches!(kind, form::PLAN_AFTER | form::PLAN_FOLLOWS);
@@ -107,11 +113,13 @@ impl PlanReader {
         Some(())
     }
 
-    pub(super) fn finish(self) -> Result<CpuPlan, String> {
+    /// The plan, and who was created while it ran.
+    pub(super) fn finish(mut self) -> Result<(CpuPlan, Vec<(ThreadId, TaskId)>), String> {
+        self.created.sort_unstable();
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
         let homes = self.tree.homes(self.threads.len(), &capacity)?;
-        Ok(CpuPlan {
+        let plan = CpuPlan {
             cpu,
             policy,
             capacity,
@@ -124,7 +132,8 @@ impl PlanReader {
             notifications: self.notifications,
             resources: self.resources.resources,
             uses: self.resources.uses,
-        })
+        };
+        Ok((plan, self.created))
     }
 }
 

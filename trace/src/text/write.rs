@@ -40,6 +40,14 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
         line(&mut text, "cpu", &cpu.name);
         counters(cpu, &mut text);
         write_plan(plan, &mut text);
+        for (thread, task) in &cpu.created {
+            let words = [
+                u64::from(form::PLAN_CREATED),
+                encode::thread_word(*thread),
+                u64::from(task.0),
+            ];
+            put(&mut text, &words);
+        }
         text.push_str("records\n");
         records(&cpu.records, &mut text, out)?;
     }

@@ -122,6 +122,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
                 host: None,
                 counters: Counters::default(),
                 lost_from,
+                created: Vec::new(),
                 records,
             }
         })

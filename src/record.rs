@@ -1,0 +1,174 @@
+//! A run of threads that were created while it ran, recorded: the same log as that of a file's run.
+
+use std::collections::HashMap;
+
+use punctual_model::{Instant, Span, TaskId, ThreadId};
+use punctual_thread::{FIRST, Finished, Promise, Runtime, StartError};
+use punctual_trace::{Bound, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
+
+use crate::Error;
+use crate::assemble::tool;
+use crate::live::{counters, describe};
+use crate::program::program_name;
+
+/// What came out of a run of threads, and its log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded<T> {
+    /// What the first thread returned; `None`: it did not come to its end, and the faults in the
+    /// log's header say why.
+    pub result: Option<T>,
+    /// All that happened. Every name of a thread is a task there; its bound is the largest that
+    /// was promised while threads of that name lived.
+    pub log: Log,
+}
+
+/// As [`Runtime::start`], recorded: what each CPU does takes up to `bytes` bytes (about 128 per
+/// entry of the scheduler), and one eighth of that more for names. A log that is full stops, and
+/// says from when on; `punctual replay`, `report` and `diff` read it once it is written
+/// ([`crate::trace::text::write`]).
+///
+/// ```no_run
+/// use punctual::{Constraint, PolicyKind, RunReport, Runtime, Span, Work, record, thread, trace};
+///
+/// let runtime = Runtime::on(0, PolicyKind::EarliestDeadlineFirst);
+/// let recorded = record(runtime, 16 << 20, || {
+///     let every = Constraint::periodic(Span::from_ms(10), Work::from_ms(1));
+///     let ticks = thread::spawn("tick", every, || {
+///         while thread::wait_next_period().is_ok_and(|job| job.index < 100) {}
+///     })?;
+///     ticks.join().ok();
+///     Ok::<(), thread::SpawnError>(())
+/// })?;
+/// assert!(trace::check(&recorded.log).is_empty());
+/// println!("{}", RunReport::new(&recorded.log));
+/// # Ok::<(), punctual::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Start`].
+pub fn record<T, F>(runtime: Runtime, bytes: usize, first: F) -> Result<Recorded<T>, Error>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let sink = |_: &_| Recorder::with_capacity(bytes).map_err(|_| StartError::NoRecorder { bytes });
+    let finished = runtime.start_recorded(bytes / BYTES_PER_BIRTH, sink, first);
+    let (result, finished) = finished.map_err(Error::Start)?.split();
+    let log = log_of(finished);
+    Ok(Recorded { result, log })
+}
+
+/// A thread that is created, runs and ends takes more than this in the records.
+const BYTES_PER_BIRTH: usize = 512;
+
+fn log_of(finished: Finished<(), Recorder>) -> Log {
+    let Finished {
+        outcome,
+        plan,
+        hosts,
+        promises,
+        ..
+    } = finished;
+    let mut header = Header {
+        platform: "linux".to_owned(),
+        mode: Mode::BestEffort,
+        lost: Vec::new(),
+        tool: tool(),
+        source: program_name(),
+        machine: Vec::new(),
+        seed: 0,
+        duration: Span::ZERO,
+        end: Instant::ZERO,
+        stopped: None,
+        faults: Vec::new(),
+    };
+    describe(&outcome, &mut header);
+    // It ends when its first thread does: that is no early end.
+    if outcome.ending == punctual_linux::Ending::Stopped {
+        header.stopped = None;
+    }
+    let last = outcome.cpus.iter().map(|cpu| cpu.sink.last_entry()).max();
+    header.end = last.unwrap_or_default();
+    header.duration = Span::from_ns(plan.frequency.ns_up(header.end.ticks()));
+    let names: Vec<String> = hosts.iter().map(u32::to_string).collect();
+    let mut tasks = Tasks::new(&names, &promises);
+    let missing = outcome.missing;
+    let cpus = outcome.cpus.into_iter().enumerate();
+    let cpus = cpus.map(|(cpu, outcome)| {
+        let births = outcome.births.iter();
+        let named = births.map(|(thread, name)| (*thread, tasks.of(cpu, name)));
+        let mut created: Vec<(ThreadId, TaskId)> = named.collect();
+        created.sort_unstable();
+        let (records, lost_from) = outcome.sink.finish();
+        CpuLog {
+            name: names[cpu].clone(),
+            host: Some(hosts[cpu]),
+            counters: counters(&outcome.counters, missing),
+            lost_from,
+            created,
+            records,
+        }
+    });
+    let cpus = cpus.collect();
+    Log {
+        header,
+        plan,
+        tasks: tasks.all,
+        schedulers: Vec::new(),
+        resources: Vec::new(),
+        cpus,
+        oracle: None,
+    }
+}
+
+/// One task for all threads of a name on a CPU. The first thread of each CPU comes first.
+struct Tasks<'a> {
+    cpus: &'a [String],
+    promises: &'a [Promise],
+    all: Vec<TaskInfo>,
+    /// Their number by CPU and name.
+    known: HashMap<(usize, String), TaskId>,
+}
+
+impl Tasks<'_> {
+    fn new<'a>(cpus: &'a [String], promises: &'a [Promise]) -> Tasks<'a> {
+        let mut tasks = Tasks {
+            cpus,
+            promises,
+            all: Vec::new(),
+            known: HashMap::new(),
+        };
+        for cpu in 0..cpus.len() {
+            let _ = tasks.of(cpu, FIRST);
+        }
+        tasks
+    }
+
+    fn of(&mut self, cpu: usize, name: &str) -> TaskId {
+        if let Some(task) = self.known.get(&(cpu, name.to_owned())) {
+            return *task;
+        }
+        let task = TaskId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+        let _ = self.known.insert((cpu, name.to_owned()), task);
+        // Other CPUs may have the same names; reports tell tasks by theirs.
+        let elsewhere = (0..self.cpus.len())
+            .any(|other| other != cpu && self.known.contains_key(&(other, name.to_owned())));
+        let promised = self.promises.iter();
+        let mut promised = promised.filter(|promise| promise.cpu == cpu && promise.name == name);
+        let bound = promised.next().and_then(|promise| {
+            Some(Bound {
+                ns: promise.response_bound?.as_ns(),
+                exactness: promise.exactness.name().to_owned(),
+            })
+        });
+        self.all.push(TaskInfo {
+            name: match elsewhere {
+                true => format!("{name}@{}", self.cpus[cpu]),
+                false => name.to_owned(),
+            },
+            bound: None,
+            machine_bound: bound,
+        });
+        task
+    }
+}
