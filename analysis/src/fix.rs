@@ -1,7 +1,7 @@
 //! The smallest fix: one parameter, and the value from which on the system is admitted
 //!
 //! Candidates, in this order; the first kind that mends is taken:
-//! 1. what the scheduler of a late task is granted: more budget, longer slots, a shorter period of
+//! 1. what a late task or its scheduler is granted: more budget, longer slots, a shorter period of
 //!    its server; of a server whose budget comes late: less of it, less of those beside it;
 //! 2. the wcet of one task of the CPUs concerned: the smallest relative reduction;
 //! 3. the deadline, or the required response, of the task that is late; what a chain allows;
@@ -64,6 +64,8 @@ pub enum FixTarget {
     ServerPeriod(SchedulerId),
     /// The length of a slot of a scheduler, by its place in the list.
     SlotLength(SchedulerId, usize),
+    /// The length of a slot of a task that stands directly in a frame, by its place in the list.
+    TaskSlotLength(TaskId, usize),
 }
 
 impl Fix {
@@ -120,7 +122,10 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
             Class::Reservation { period, .. } => *period = span,
             Class::Once { .. } | Class::Aperiodic => {}
         },
-        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
+        FixTarget::ServerBudget(_)
+        | FixTarget::ServerPeriod(_)
+        | FixTarget::SlotLength(..)
+        | FixTarget::TaskSlotLength(..) => {
             supply::set(system, target, value);
         }
         FixTarget::Within(index) => {
@@ -145,9 +150,10 @@ fn get(system: &System, target: FixTarget) -> Option<u64> {
             class => class.relative_deadline().map(Span::ticks),
         },
         FixTarget::Period(task) => class(task).min_separation().map(Span::ticks),
-        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
-            supply::get(system, target)
-        }
+        FixTarget::ServerBudget(_)
+        | FixTarget::ServerPeriod(_)
+        | FixTarget::SlotLength(..)
+        | FixTarget::TaskSlotLength(..) => supply::get(system, target),
         FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
@@ -169,9 +175,10 @@ fn parameter(system: &System, target: FixTarget) -> String {
             Class::Sporadic { .. } => key(task, "min-separation"),
             _ => key(task, "period"),
         },
-        FixTarget::ServerBudget(_) | FixTarget::ServerPeriod(_) | FixTarget::SlotLength(..) => {
-            supply::parameter(system, target)
-        }
+        FixTarget::ServerBudget(_)
+        | FixTarget::ServerPeriod(_)
+        | FixTarget::SlotLength(..)
+        | FixTarget::TaskSlotLength(..) => supply::parameter(system, target),
         FixTarget::Within(index) => {
             let same =
                 |r: &&Requirement| kind(r) == system.requirements.get(index).map_or("", kind);

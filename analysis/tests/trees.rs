@@ -265,6 +265,33 @@ fn a_task_that_is_late_in_its_scheduler_is_mended_by_more_supply() {
 }
 
 #[test]
+fn a_task_that_is_late_in_its_own_slots_is_mended_by_the_smallest_longer_slot() {
+    let tdm = PolicyKind::Tdm {
+        frame: span(10),
+        scheduling: span(1),
+    };
+    // 5 in slots of 3 in 10: 7 + 3 + 7 + 2 = 19; by 16 it takes slots of 5: 5 + 5 = 10.
+    let mut system = periodic(tdm, &[(5, 40, 16), (1, 40, 40)]);
+    for (task, at, length) in [(0, 0, 3), (1, 7, 2)] {
+        system.tasks[task].slots = vec![punctual_model::Slot {
+            at: Span::from_ticks(at),
+            length: span(length),
+        }];
+    }
+    let verdict = admit(&system).expect("small numbers");
+    let fix = verdict.refusals[0].fix.clone().expect("a longer slot");
+    assert_eq!(
+        fix.to_string(),
+        "task.t0.slots[0].length = \"5ns\" instead of \"3ns\""
+    );
+    let mut shorter = system.clone();
+    fix.apply(&mut system);
+    assert!(admit(&system).expect("small numbers").admitted);
+    shorter.tasks[0].slots[0].length = span(4);
+    assert!(!admit(&shorter).expect("small numbers").admitted);
+}
+
+#[test]
 fn a_server_whose_budget_comes_late_is_mended_by_less_of_it() {
     let mut system = periodic(FP, &[(6, 13, 13), (1, 20, 20)]);
     system

@@ -329,7 +329,7 @@ fn note_branches(tally: &mut Tally, system: &System, verdict: &Verdict) {
             FixTarget::Within(_) => "within",
             FixTarget::ServerBudget(_) => "server budget",
             FixTarget::ServerPeriod(_) => "server period",
-            FixTarget::SlotLength(..) => "slot length",
+            FixTarget::SlotLength(..) | FixTarget::TaskSlotLength(..) => "slot length",
         });
         tally.branch(format!("fix: {fix}"));
     }

@@ -7,14 +7,24 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
+use punctual_model::{CpuId, PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
 
 use super::FixTarget;
 use crate::case::policy_of;
 use crate::verdict::Subject;
 
-/// Changes a parameter of a scheduler's supply.
+/// A scheduler that may divide time: of a CPU, or one below it.
+type Node = (CpuId, Option<SchedulerId>);
+
+/// Changes a parameter of what a scheduler, or a task in a frame, is granted.
 pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
+    if let FixTarget::TaskSlotLength(task, place) = target {
+        let task = system.tasks.get_mut(task.index());
+        if let Some(slot) = task.and_then(|t| t.slots.get_mut(place)) {
+            slot.length = Span::from_ticks(value);
+        }
+        return;
+    }
     let (FixTarget::ServerBudget(id) | FixTarget::ServerPeriod(id) | FixTarget::SlotLength(id, _)) =
         target
     else {
@@ -55,6 +65,10 @@ pub(super) fn get(system: &System, target: FixTarget) -> Option<u64> {
             Supply::Slots(slots) => slots.get(place).map(|slot| slot.length.ticks()),
             _ => None,
         },
+        FixTarget::TaskSlotLength(task, place) => {
+            let slots = &system.tasks.get(task.index())?.slots;
+            slots.get(place).map(|slot| slot.length.ticks())
+        }
         _ => None,
     }
 }
@@ -66,6 +80,10 @@ pub(super) fn parameter(system: &System, target: FixTarget) -> String {
         FixTarget::ServerBudget(id) => format!("scheduler.{}.server.budget", name(id)),
         FixTarget::ServerPeriod(id) => format!("scheduler.{}.server.period", name(id)),
         FixTarget::SlotLength(id, place) => format!("scheduler.{}.slots[{place}].length", name(id)),
+        FixTarget::TaskSlotLength(task, place) => {
+            let name = system.tasks.get(task.index()).map_or("?", |t| &t.name);
+            format!("task.{name}.slots[{place}].length")
+        }
         _ => String::new(),
     }
 }
@@ -74,8 +92,16 @@ pub(super) fn parameter(system: &System, target: FixTarget) -> String {
 pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, u64)> {
     match subject {
         Subject::Task(task) => {
-            let home = system.tasks.get(task.index()).and_then(|t| t.scheduler);
-            home.map_or_else(Vec::new, |home| more(system, home))
+            let Some(late) = system.tasks.get(task.index()) else {
+                return Vec::new();
+            };
+            let mut found = longer(system, (late.cpu, late.scheduler), &late.slots, |place| {
+                FixTarget::TaskSlotLength(task, place)
+            });
+            if let Some(home) = late.scheduler {
+                found.extend(more(system, home));
+            }
+            found
         }
         Subject::Scheduler(id) => {
             // Late at its parent, or too little for those below.
@@ -104,10 +130,9 @@ fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
                 found.push((FixTarget::ServerPeriod(id), server.budget.ticks()));
             }
             Supply::Slots(slots) => {
-                let places = slots.iter().enumerate();
-                found.extend(places.filter_map(|(place, slot)| {
-                    let most = room(system, id, *slot)?;
-                    Some((FixTarget::SlotLength(id, place), most))
+                let node = (scheduler.cpu, scheduler.parent);
+                found.extend(longer(system, node, slots, |place| {
+                    FixTarget::SlotLength(id, place)
                 }));
             }
         }
@@ -131,14 +156,25 @@ fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, u64)> {
     found
 }
 
+/// Longer slots of one owner in the frame of `node`, each with the most it can have.
+fn longer(
+    system: &System,
+    node: Node,
+    slots: &[Slot],
+    target: impl Fn(usize) -> FixTarget,
+) -> Vec<(FixTarget, u64)> {
+    let places = slots.iter().enumerate();
+    let room = |(place, slot): (usize, &Slot)| Some((target(place), room(system, node, *slot)?));
+    places.filter_map(room).collect()
+}
+
 /// How long a slot could be without touching the next one.
-fn room(system: &System, id: SchedulerId, slot: Slot) -> Option<u64> {
-    let scheduler = system.schedulers.get(id.index())?;
-    let policy = policy_of(system, scheduler.cpu, scheduler.parent).ok()?;
+fn room(system: &System, node: Node, slot: Slot) -> Option<u64> {
+    let policy = policy_of(system, node.0, node.1).ok()?;
     let PolicyKind::Tdm { frame, scheduling } = policy else {
         return None;
     };
-    let here = |cpu, node| cpu == scheduler.cpu && node == scheduler.parent;
+    let here = |cpu, parent| (cpu, parent) == node;
     let tasks = system.tasks.iter().filter(|t| here(t.cpu, t.scheduler));
     let children = system.schedulers.iter().filter(|s| here(s.cpu, s.parent));
     let slots = children.flat_map(|s| match &s.supply {
