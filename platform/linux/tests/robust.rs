@@ -77,24 +77,34 @@ fn one_kernel_thread_carries_all_threads_of_a_cpu() {
 
 #[test]
 fn a_job_that_overruns_is_stopped_at_its_next_checkpoint_and_cleans_up() {
-    struct Count(Arc<AtomicU64>);
+    /// Jobs that cleaned up, and those of them that were unwound.
+    struct Count(Arc<[AtomicU64; 2]>);
     impl Drop for Count {
         fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0[0].fetch_add(1, Ordering::Relaxed);
+            self.0[1].fetch_add(u64::from(std::thread::panicking()), Ordering::Relaxed);
         }
     }
     let _alone = alone();
-    let cleaned = Arc::new(AtomicU64::new(0));
+    let cleaned = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let cleans = Arc::clone(&cleaned);
+    // Ten jobs, however long a loaded machine takes for them.
+    let options = for_ms(10_000);
+    let stop = Arc::clone(&options.stop);
     let mut greedy = periodic("greedy", 1, 5_000, 1_000, move |_| {
-        let _count = Count(Arc::clone(&cleans));
-        loop {
+        let count = Count(Arc::clone(&cleans));
+        let begun = std::time::Instant::now();
+        // A job whose allotment lapsed behind a late one has nothing to exceed: it ends by itself.
+        while begun.elapsed().as_millis() < 2 {
+            if count.0[1].load(Ordering::Relaxed) == 10 {
+                stop.store(true, Ordering::Relaxed);
+            }
             job::checkpoint();
         }
     });
     greedy.task.on_overrun = OnOverrun::Stop;
     let plan = plan(vec![greedy], 10_000, Log::with_room(10_000));
-    let outcome = run(vec![plan], &for_ms(50)).expect("a run");
+    let outcome = run(vec![plan], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     let stopped = |event: &TraceEvent| {
         matches!(
@@ -112,7 +122,8 @@ fn a_job_that_overruns_is_stopped_at_its_next_checkpoint_and_cleans_up() {
         .filter(|(_, event)| stopped(event))
         .count() as u64;
     assert!(count >= 10, "{count} jobs stopped");
-    assert!(cleaned.load(Ordering::Relaxed) >= count);
+    assert!(cleaned[0].load(Ordering::Relaxed) >= count);
+    assert_eq!(cleaned[1].load(Ordering::Relaxed), 10, "jobs unwound");
 }
 
 #[test]
