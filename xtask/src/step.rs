@@ -146,18 +146,35 @@ pub(crate) fn run_logged(
     if status.success() {
         return Outcome::Passed(remark(counted));
     }
-    let lines: Vec<&str> = output.lines().collect();
-    let first = lines.len().saturating_sub(SHOWN_LINES);
-    let tail = lines[first..].join("\n");
-    let hidden = if first > 0 {
-        format!("... {first} lines before\n")
-    } else {
-        String::new()
-    };
     Outcome::Failed(format!(
-        "{hidden}{tail}\n({command:?}: {status}; log: {})",
+        "{}({command:?}: {status}; log: {})",
+        excerpt(&output),
         log.display()
     ))
+}
+
+/// What helps most to find out why: what failing tests said, wherever in the output it stands; else
+/// its last lines.
+fn excerpt(output: &str) -> String {
+    let mut told = Vec::new();
+    let mut telling = false;
+    for line in output.lines() {
+        telling |= line == "failures:";
+        if telling {
+            told.push(line);
+        }
+        telling &= !line.starts_with("test result:");
+    }
+    let lines = match told.is_empty() {
+        true => output.lines().collect(),
+        false => told,
+    };
+    let first = lines.len().saturating_sub(SHOWN_LINES);
+    let hidden = match first {
+        0 => String::new(),
+        _ => format!("... {first} lines before\n"),
+    };
+    format!("{hidden}{}\n", lines[first..].join("\n"))
 }
 
 /// Runs `command` with the terminal as its own; whether it succeeded.
@@ -204,6 +221,19 @@ mod tests {
                 ignored: 1
             }
         );
+    }
+
+    #[test]
+    fn what_a_failing_test_said_is_shown_however_much_follows() {
+        let after = "test another ... ok\n".repeat(2 * SHOWN_LINES);
+        let output = format!(
+            "running 1 test\n\nfailures:\n\n---- one stdout ----\nthe reason\n\nfailures:\n    \
+             one\n\ntest result: FAILED. 0 passed; 1 failed\n{after}"
+        );
+        let shown = excerpt(&output);
+        assert!(shown.contains("the reason") && shown.contains("FAILED"));
+        assert!(!shown.contains("another"), "{shown}");
+        assert!(excerpt(&after).contains("another"));
     }
 
     #[test]

@@ -76,6 +76,7 @@ pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use coherence::broken_invariant;
 pub use foreign::{ForeignError, foreign_body};
 pub use job::{Body, JobInfo};
+pub use light::end_run;
 pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};

@@ -74,6 +74,8 @@ pub(crate) struct Light {
     pub(crate) stamp: Cell<JobStamp>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
+    /// The run is over when the body has returned from the present job ([`end_run`]).
+    ends_run: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
     pub(crate) lock_looks: Cell<u32>,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
@@ -133,6 +135,7 @@ impl Light {
             job: Cell::new(None),
             stamp: Cell::new(JobStamp::NONE),
             quit: Cell::new(false),
+            ends_run: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
             crew: Cell::new(None),
@@ -311,6 +314,7 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
             _ if light.quit.get() => break,
             _ => {
                 light.phase.set(Phase::Between);
+                end_run_if_asked(light);
                 request(light, Event::Complete);
             }
         }
@@ -325,6 +329,7 @@ fn finish(light: &Light) -> ! {
     if !light.quit.get() {
         gate.close();
         light.phase.set(Phase::Finished);
+        end_run_if_asked(light);
         // SAFETY: gate closed; `enter` picks another thread and never this one again.
         unsafe { ((*light.host).enter)(light.host, Event::Exit) };
     }
@@ -332,6 +337,25 @@ fn finish(light: &Light) -> ! {
     loop {
         // SAFETY: gate closed; the carrier frees this stack afterwards and does not come back.
         unsafe { switch_to(light.host, core::ptr::null()) };
+    }
+}
+
+/// Ends the run as soon as the body of the calling light thread is left, by return or by panic. A
+/// body that raised the stop flag itself could be preempted before it returns, and the run would
+/// end with this thread in the middle of its job: abandoned, though its work is done. Does nothing
+/// outside of a run.
+pub fn end_run() {
+    if let Some(light) = current_light() {
+        light.ends_run.set(true);
+    }
+}
+
+/// With the body left, so that whoever is preempted here can still be ended.
+fn end_run_if_asked(light: &Light) {
+    if light.ends_run.get() {
+        // SAFETY: the host outlives its threads.
+        let shared = unsafe { &(*light.host).shared };
+        shared.stop.store(true, Ordering::Relaxed);
     }
 }
 

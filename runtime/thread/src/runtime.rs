@@ -1,12 +1,11 @@
 //! A run that threads are created in: CPU, policy, pool, and the terms of admission.
 
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_kern::{ConfigError, NoSink, Plan, Sink};
 use punctual_linux::{
-    Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate,
+    Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate, end_run,
     measure_overheads, run, this_cpu,
 };
 use punctual_model::{Cpu, Instant, Machine, PolicyKind, System, TaskId, ThreadId, Work};
@@ -263,11 +262,7 @@ impl Runtime {
         let shared = Shared::new(&policies, terms, &self.main).map_err(StartError::NotAdmitted)?;
         let overhead = shared.overhead();
         let result = Arc::new(HostMutex::new(None));
-        let mut bodies = vec![body_of(
-            first,
-            Arc::clone(&result),
-            Arc::clone(&options.stop),
-        )];
+        let mut bodies = vec![body_of(first, Arc::clone(&result))];
         for beside in core::mem::take(&mut self.beside) {
             let mut first = Some(beside.first);
             bodies.push(Box::new(move |_| {
@@ -356,20 +351,14 @@ fn cpu_plan<S: Sink>(
 }
 
 /// Runs `first` once, keeps its result, and ends the run whatever happens.
-fn body_of<T, F>(first: F, result: Arc<HostMutex<Option<T>>>, stop: Arc<AtomicBool>) -> Body
+fn body_of<T, F>(first: F, result: Arc<HostMutex<Option<T>>>) -> Body
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    struct Stop(Arc<AtomicBool>);
-    impl Drop for Stop {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     let mut first = Some(first);
     Box::new(move |_| {
-        let _stop = Stop(Arc::clone(&stop));
+        end_run();
         if let Some(first) = first.take() {
             let value = first();
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
