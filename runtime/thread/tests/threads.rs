@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{FIXED, alone, done, fly, free, ms, runtime, us};
 use punctual_model::PolicyKind;
@@ -68,9 +69,14 @@ fn a_constraint_changes_while_its_thread_runs() {
         let every = |n| Constraint::periodic(ms(n), us(100));
         let beside = Constraint::reservation(ms(10), us(9_000));
         let _beside = thread::spawn("beside", beside, thread::block).expect("admitted");
-        let body = || {
+        let changed = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&changed);
+        let body = move || {
             let mut arrivals = Vec::new();
-            while arrivals.len() < 12 {
+            let mut after = 0;
+            // However late the first thread comes to it on a loaded machine.
+            while after < 8 {
+                after += u32::from(told.load(Ordering::Relaxed));
                 arrivals.extend(thread::wait_next_period().map(|job| job.arrival_ns));
             }
             arrivals.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()
@@ -80,6 +86,7 @@ fn a_constraint_changes_while_its_thread_runs() {
         let all = Constraint::periodic(ms(2), us(2_000));
         let refused = thread_.change(all).is_err();
         thread_.change(every(4)).expect("less than before");
+        changed.store(true, Ordering::Relaxed);
         (refused, thread_.join().expect("its gaps"))
     })
     .result;
