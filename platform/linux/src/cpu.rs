@@ -16,6 +16,7 @@ use punctual_kern::{
 use punctual_model::{Instant, Span, ThreadId};
 
 use crate::bell::next_rung;
+use crate::between::next_called;
 use crate::child::Child;
 use crate::crew::at_work;
 use crate::host::{Host, Reason, switch_to};
@@ -178,7 +179,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         event: Event,
         given_back: bool,
     ) -> *const Light {
-        host.shared.post.acknowledge(host.index);
+        host.hear_kick(now);
         note_overdue_timer(host, now, given_back);
         host.end_deferral(now);
         self.charge(host, now, given_back);
@@ -274,7 +275,9 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             room -= 1;
         }
         while room > 0
-            && let Some(thread) = next_rung(host).or_else(|| next_answered(host))
+            && let Some(thread) = next_rung(host)
+                .or_else(|| next_called(host))
+                .or_else(|| next_answered(host))
         {
             *decision = self.handle(host, now, Event::Wake(thread));
             room -= 1;
@@ -364,6 +367,12 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         due = due.min(arm.unwrap_or(Instant::MAX));
         if let Some(&(arrival, _)) = self.arrivals.get(self.next_arrival) {
             due = due.min(arrival);
+        }
+        // The idle CPU looks at its rings all the time, or is woken.
+        if let Some(at) = host.kicks.get().due()
+            && !idle
+        {
+            due = due.min(at);
         }
         // Sleep is not cut short for what sleep is.
         if let Some(give_back) = self.give_back

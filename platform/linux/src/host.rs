@@ -19,6 +19,7 @@ use punctual_switch::{DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRec
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
 use crate::cpu::{ANSWER_LOOK_NS, LOOK_NS};
+use crate::kicks::{Kicks, WINDOW_NS};
 use crate::light::Light;
 use crate::missing::SUSPICIOUS_NS;
 use crate::outcome::CpuCounters;
@@ -56,6 +57,8 @@ pub(crate) enum Reason {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) post: Post,
+    /// Runs are numbered from 1, so that what belonged to an earlier one is refused.
+    pub(crate) number: u64,
     /// The caller wants the run to end (Ctrl-C).
     pub(crate) stop: Arc<AtomicBool>,
     /// The watchdog wants the run to end.
@@ -92,6 +95,8 @@ pub(crate) struct Limits {
     pub(crate) answer_look: Span,
     /// [`NEAR_NS`].
     pub(crate) near: Span,
+    /// [`WINDOW_NS`].
+    pub(crate) kick_window: Span,
 }
 
 impl Limits {
@@ -102,6 +107,7 @@ impl Limits {
             look: Span::from_ticks(clock.ticks(LOOK_NS)),
             answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
+            kick_window: Span::from_ticks(clock.ticks(WINDOW_NS)),
         }
     }
 }
@@ -143,6 +149,8 @@ pub(crate) struct Host {
     /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
     pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
+    /// How often others have interrupted this CPU.
+    pub(crate) kicks: Cell<Kicks>,
     /// What blocking calls of its light threads go through; `None`: the kernel has no such ring.
     pub(crate) uring: UnsafeCell<Option<Uring>>,
     /// The light threads of this CPU, for a look at who waits; set once before the run.
@@ -197,6 +205,7 @@ impl Host {
             deferred_since: Cell::new(None),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
+            kicks: Cell::new(Kicks::default()),
             uring: UnsafeCell::new(None),
             lights: UnsafeCell::new(Vec::new()),
             resources,
@@ -297,10 +306,28 @@ impl Host {
         !self.gate.has_pending()
             && !self.shared.post.is_signalled(self.index)
             && self.shared.post.rung(self.index).is_empty()
+            && self.shared.post.called(self.index).is_empty()
             && self.known_missing.load(Ordering::Relaxed) == 0
             && self.deferred_since.get().is_none()
             && self.pool.waking.get().is_null()
             && !uring.as_ref().is_some_and(Uring::is_busy)
+    }
+
+    /// Before the rings are read: others may kick again, unless they have done so too often. Gate
+    /// closed.
+    pub(crate) fn hear_kick(&self, now: Instant) {
+        if !self.shared.post.is_signalled(self.index) {
+            return;
+        }
+        let before = self.kicks.get();
+        let mut kicks = before;
+        if kicks.hear(now, self.limits.kick_window) {
+            self.shared.post.acknowledge(self.index);
+            self.count(|c| c.kicks += 1);
+        } else if before.due().is_none() {
+            self.count(|c| c.kicks_held += 1);
+        }
+        self.kicks.set(kicks);
     }
 
     /// Counts an entry, or a signal without one. Gate closed: nobody else writes the word, so it

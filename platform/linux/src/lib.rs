@@ -14,10 +14,12 @@
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `period`, `attend`), what they share ([`Monitor`], `seat`), and schedulers of their
+//! `spawn`, `period`, `attend`), what they share ([`Monitor`],
+//! `desk`, `seat`, between CPUs `between` and `turn`), and schedulers of their
 //! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
 //! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
-//! ([`clock_rate`], `missing`); other CPUs (`post`, [`Bell`]); what the machine can do
+//! ([`clock_rate`], `missing`); other CPUs (`post`, `kicks`,
+//! [`Bell`]); what the machine can do
 //! ([`probe()`], [`measure_overheads`]); for tests, whether the records are coherent (`coherence`).
 //! Every libc call stands in `sys`.
 //!
@@ -28,6 +30,7 @@ mod action;
 mod attend;
 mod bell;
 pub mod bench;
+mod between;
 mod calls;
 mod carrier;
 mod child;
@@ -35,6 +38,7 @@ mod clock;
 mod coherence;
 mod cpu;
 mod crew;
+mod desk;
 pub mod direct;
 mod fault;
 mod foreign;
@@ -44,6 +48,7 @@ mod interpose;
 mod interrupted;
 mod io;
 pub mod job;
+mod kicks;
 mod light;
 mod local;
 mod lock;
@@ -67,6 +72,7 @@ mod stack;
 mod sys;
 mod text;
 mod tls;
+mod turn;
 mod uring;
 mod wait;
 mod watchdog;
@@ -74,10 +80,11 @@ mod watchdog;
 pub use bell::Bell;
 pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use coherence::broken_invariant;
+pub use desk::Desk;
 pub use foreign::{ForeignError, foreign_body};
 pub use job::{Body, JobInfo};
 pub use light::end_run;
-pub use monitor::{Desk, Monitor, Step, Visit, VisitError, Who};
+pub use monitor::{Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, measure_overheads};
 pub use period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};

@@ -9,22 +9,26 @@
 //! visit is atomic without any atomic instruction, and without an entry of the scheduler when
 //! nobody has to wait or to go on. A thread of another CPU is refused.
 //!
-//! INV-M1: the state is borrowed only during a visit, with the gate closed, and never across an
-//! entry of the scheduler.
+//! What threads of several CPUs visit takes turns beside that: see `between`.
+//!
+//! INV-M1: the state is borrowed only during a visit, with the gate closed and, between CPUs, in
+//! one's turn, and never across an entry of the scheduler.
 
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::resume_unwind;
 
-use punctual_kern::{Ceiling, Event, Refusal};
-use punctual_model::{Instant, Span};
+use punctual_kern::{Event, Refusal};
+use punctual_model::Instant;
 
+use crate::desk::{After, Desk};
 use crate::host::Host;
 use crate::job::StopJob;
 use crate::light::{Light, Phase, open_gate};
 use crate::local::current_light;
 use crate::seat::Line;
+use crate::turn::Turn;
 
 /// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +81,7 @@ impl Who {
     }
 
     /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
-    fn light(self, host: &Host) -> Option<&'static Light> {
+    pub(crate) fn light(self, host: &Host) -> Option<&'static Light> {
         if self.home != host.pool.home.get() {
             return None;
         }
@@ -89,14 +93,17 @@ impl Who {
 
 /// The state `S`, with `LINES` lines of waiting threads.
 pub struct Monitor<S, const LINES: usize> {
-    /// Which CPU of which run it belongs to; 0: none yet.
-    home: AtomicU64,
-    state: UnsafeCell<S>,
-    lines: [Line; LINES],
+    /// Which CPU of which run it belongs to, or which run; 0: none yet.
+    pub(crate) home: AtomicU64,
+    /// Whose turn it is, between CPUs.
+    pub(crate) turn: Turn,
+    pub(crate) state: UnsafeCell<S>,
+    pub(crate) lines: [Line; LINES],
 }
 
-// SAFETY: the state is visited by the threads of one CPU only, one at a time (INV-M1); it may be
-// made on one kernel thread and visited on another.
+// SAFETY: the state is visited by one thread at a time: those of one CPU with its gate closed, or
+// those of several each in its turn (INV-M1). It may be made on one kernel thread and visited on
+// another.
 unsafe impl<S: Send, const LINES: usize> Sync for Monitor<S, LINES> {}
 // SAFETY: nobody waits in it while it is moved, because who waits borrows it.
 unsafe impl<S: Send, const LINES: usize> Send for Monitor<S, LINES> {}
@@ -167,142 +174,16 @@ pub enum VisitError {
     Over,
 }
 
-/// What a visitor may do to those that wait.
-pub struct Desk<'a> {
-    host: &'a Host,
-    me: &'a Light,
-    lines: &'a [Line],
-    also: *const Light,
-    handed: Option<&'static Light>,
-    lowered: bool,
-}
-
-impl fmt::Debug for Desk<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
-    }
-}
-
-impl Desk<'_> {
-    /// The caller.
-    pub fn me(&self) -> Who {
-        Who::of(self.me)
-    }
-
-    /// How many wait in a line. O(them).
-    pub fn count(&self, line: usize) -> usize {
-        self.lines[line].iter().count()
-    }
-
-    /// Whether nobody waits in a line.
-    pub fn is_empty(&self, line: usize) -> bool {
-        self.lines[line].iter().next().is_none()
-    }
-
-    /// The most urgent of a line, the first come among equals, with what it asked. O(waiters).
-    pub fn most_urgent(&self, line: usize) -> Option<(Who, u64)> {
-        let found = self.most_urgent_of(line, Some)?;
-        Some((Who::of(found.0), found.1))
-    }
-
-    /// The most urgent of a line among those whose ask is `wanted`. O(waiters).
-    pub fn most_urgent_if(&self, line: usize, wanted: impl Fn(u64) -> bool) -> Option<Who> {
-        let found = self.most_urgent_of(line, |ask| wanted(ask).then_some(ask))?;
-        Some(Who::of(found.0))
-    }
-
-    /// Answers the most urgent of a line among those for whom `answer` gives one, and returns what
-    /// that one asked; `None`: there is none. O(waiters).
-    pub fn answer_if(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let (light, answer) = self.most_urgent_of(line, answer)?;
-        self.go_on(light, answer);
-        Some(light.seat.ask.get())
-    }
-
-    /// Whether the caller is more urgent than one that waits.
-    pub fn goes_before(&self, who: Who) -> bool {
-        who.light(self.host)
-            .is_none_or(|other| self.is_before(self.me, other))
-    }
-
-    /// How urgent the caller is at least from now on; `None`: as urgent as by itself. The core is
-    /// told when it is entered next, and not at all if that comes to nothing before.
-    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
-        self.me.seat.ceiling.set(ceiling);
-        self.lowered |= self.me.seat.told.get().is_some();
-    }
-
-    /// What [`Desk::set_ceiling`] said last.
-    pub fn ceiling(&self) -> Option<Ceiling> {
-        self.me.seat.ceiling.get()
-    }
-
-    /// The instant `span` (nanoseconds) from now, on the timeline of the core.
-    pub fn after(&self, span: Span) -> Instant {
-        let clock = self.host.clock();
-        let ticks = clock.frequency().ticks_down(span.ticks());
-        clock.now().saturating_add(Span::from_ticks(ticks))
-    }
-
-    fn is_before(&self, a: &Light, b: &Light) -> bool {
-        self.host.pool.goes_before(self.host, a.id(), b.id())
-    }
-
-    fn most_urgent_of(
-        &self,
-        line: usize,
-        answer: impl Fn(u64) -> Option<u64>,
-    ) -> Option<(&'static Light, u64)> {
-        let waiters = self.lines[line].iter();
-        let wanted = waiters.filter_map(|light| Some((light, answer(light.seat.ask.get())?)));
-        let most = |first: (&'static Light, u64), other: (&'static Light, u64)| match self
-            .is_before(other.0, first.0)
-        {
-            true => other,
-            false => first,
-        };
-        wanted.reduce(most)
-    }
-
-    /// Answers one that waits, which goes on when the visit is over.
-    pub fn answer(&mut self, who: Who, answer: u64) {
-        if let Some(light) = self.waiter(who) {
-            self.go_on(light, answer);
-        }
-    }
-
-    /// The thread, if it waits here.
-    fn waiter(&self, who: Who) -> Option<&'static Light> {
-        let light = who.light(self.host)?;
-        self.lines
-            .iter()
-            .any(|line| light.seat.stands_in(line))
-            .then_some(light)
-    }
-
-    /// As [`Desk::answer`]; it holds from now on what the caller held, and whoever waits for that
-    /// lends to it. One visit hands over once.
-    pub fn hand_over(&mut self, who: Who, answer: u64) {
-        if let Some(light) = self.waiter(who) {
-            light.seat.leave();
-            light.seat.answer.set(Some(answer));
-            self.handed = Some(light);
-        }
-    }
-
-    fn go_on(&mut self, light: &Light, answer: u64) {
-        light.seat.leave();
-        light.seat.answer.set(Some(answer));
-        light.seat.also.set(self.also);
-        self.also = light;
-    }
-}
-
 impl<S, const LINES: usize> Monitor<S, LINES> {
     /// State that belongs to the CPU of its first visitor.
     pub const fn new(state: S) -> Self {
+        Monitor::belonging_to(0, state)
+    }
+
+    pub(crate) const fn belonging_to(home: u64, state: S) -> Self {
         Monitor {
-            home: AtomicU64::new(0),
+            home: AtomicU64::new(home),
+            turn: Turn::new(),
             state: UnsafeCell::new(state),
             lines: [const { Line::new() }; LINES],
         }
@@ -334,6 +215,9 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
         // SAFETY: the host outlives its threads; only its cells and atomics are used.
         let host = unsafe { &*light.host() };
         if self.home.load(Ordering::Relaxed) != host.pool.home.get() {
+            if self.is_between_cpus() {
+                return self.visit_between(light, host, until, visitor);
+            }
             self.settle(host)?;
         }
         if host.gate.is_closed() {
@@ -343,14 +227,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             });
         }
         host.gate.close();
-        let mut desk = Desk {
-            host,
-            me: light,
-            lines: &self.lines,
-            also: core::ptr::null(),
-            handed: None,
-            lowered: false,
-        };
+        let mut desk = Desk::new(host, light, &self.lines, false);
         let step = {
             let opened = OpenOnPanic(host);
             // SAFETY: the gate is closed on the CPU that the state belongs to, so nobody else
@@ -359,12 +236,12 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             core::mem::forget(opened);
             step
         };
-        let Desk {
+        let After {
             also,
             handed,
             lowered,
             ..
-        } = desk;
+        } = desk.close();
         match step {
             Step::Done(result) => {
                 if also.is_null() && handed.is_none() && !lowered {
@@ -414,7 +291,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
 
     /// Lets those go on that were answered. Gate: closed on entry, open on return.
     #[inline(never)]
-    fn let_go(&self, light: &Light, also: *const Light, handed: Option<&Light>) {
+    pub(crate) fn let_go(&self, light: &Light, also: *const Light, handed: Option<&Light>) {
         let host = light.host();
         let event = match handed {
             Some(to) => Event::HandOver {
@@ -502,7 +379,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
 }
 
 /// Ends the calling thread by unwinding, unless it is unwinding already.
-fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> {
+pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> {
     if std::thread::panicking() {
         return result;
     }
@@ -536,7 +413,7 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), VisitError>
 }
 
 /// A visitor that panics must not leave the gate closed.
-struct OpenOnPanic<'a>(&'a Host);
+pub(crate) struct OpenOnPanic<'a>(pub(crate) &'a Host);
 
 impl Drop for OpenOnPanic<'_> {
     fn drop(&mut self) {

@@ -32,6 +32,10 @@ pub struct CpuCounters {
     pub timer_settings: u64,
     /// Signals that hit the way out of another signal.
     pub nested: u64,
+    /// Signals of other CPUs that had news, noticed.
+    pub kicks: u64,
+    /// How often others were kept from sending more of them for a while.
+    pub kicks_held: u64,
     /// Sleeps of the idle CPU.
     pub sleeps: u64,
     /// The latest wake-up from such a sleep, after the instant at which the sleep was to end. It is

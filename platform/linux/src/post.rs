@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use punctual_kern::Message;
 
 use crate::bell::Rung;
+use crate::between::Called;
+use crate::light::Light;
 use crate::sys::{self, Tid};
 
 /// Messages that one pair holds; a full ring makes the sender keep its news until its next entry.
@@ -94,6 +96,36 @@ struct Mailbox {
     carrier: OnceLock<Tid>,
     /// Bells that others have rung.
     rung: Rung,
+    /// Threads that others have answered.
+    called: Called,
+}
+
+/// CPUs to be told of news.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kicks {
+    /// Those that are to look soon, and those that need not be interrupted: a bit for each; the
+    /// last stands for all from there on.
+    soon: u64,
+    idle: u64,
+}
+
+impl Kicks {
+    pub(crate) const NONE: Kicks = Kicks { soon: 0, idle: 0 };
+
+    pub(crate) fn add(&mut self, cpu: usize, soon: bool) {
+        let bit = 1 << cpu.min(63);
+        match soon {
+            true => self.soon |= bit,
+            false => self.idle |= bit,
+        }
+    }
+
+    /// Whether a CPU is to be told, and whether soon.
+    fn of(self, cpu: usize) -> Option<bool> {
+        let bit = 1 << cpu.min(63);
+        let soon = self.soon & bit != 0;
+        (soon || self.idle & bit != 0).then_some(soon)
+    }
 }
 
 /// Everything that the CPUs of one run share.
@@ -113,6 +145,7 @@ impl Post {
             signalled: AtomicBool::new(false),
             carrier: OnceLock::new(),
             rung: Rung::new(),
+            called: Called::new(),
         };
         Post {
             boxes: (0..cpus).map(|_| mailbox()).collect(),
@@ -155,7 +188,43 @@ impl Post {
 
     fn has_mail(&self, to: usize) -> bool {
         let has_message = (0..self.boxes.len()).any(|from| !self.ring(from, to).is_empty());
-        has_message || !self.boxes[to].rung.is_empty()
+        has_message || !self.boxes[to].rung.is_empty() || !self.boxes[to].called.is_empty()
+    }
+
+    /// The threads of a CPU that others have answered.
+    #[inline]
+    pub(crate) fn called(&self, cpu: usize) -> &Called {
+        &self.boxes[cpu].called
+    }
+
+    /// A thread of CPU `cpu` goes on: in a turn of the monitor in which it was answered.
+    pub(crate) fn call(&self, cpu: usize, light: &Light) {
+        self.boxes[cpu].called.put(light);
+    }
+
+    /// Has CPUs look at their lists. O(CPUs) when there are any.
+    #[inline]
+    pub(crate) fn kick_all(&self, kicks: Kicks) {
+        if kicks == Kicks::NONE {
+            return;
+        }
+        for cpu in 0..self.boxes.len() {
+            match kicks.of(cpu) {
+                Some(true) => self.kick(cpu),
+                Some(false) => self.nudge(cpu),
+                None => {}
+            }
+        }
+    }
+
+    /// Has a CPU look at its rings if it sleeps; one that runs is not interrupted.
+    fn nudge(&self, to: usize) {
+        let mailbox = &self.boxes[to];
+        fence(Ordering::SeqCst);
+        if mailbox.activity.load(Ordering::SeqCst) == activity::SLEEPING {
+            mailbox.kicks.fetch_add(1, Ordering::SeqCst);
+            sys::futex_wake(&mailbox.kicks);
+        }
     }
 
     /// The bells of a CPU that have been rung.
@@ -197,12 +266,9 @@ impl Post {
         self.boxes[cpu].signalled.load(Ordering::Relaxed)
     }
 
-    /// Called before the rings are read.
+    /// Others may send a kick by signal again. Called before the rings are read.
     pub(crate) fn acknowledge(&self, cpu: usize) {
-        let signalled = &self.boxes[cpu].signalled;
-        if signalled.load(Ordering::Relaxed) {
-            signalled.store(false, Ordering::SeqCst);
-        }
+        self.boxes[cpu].signalled.store(false, Ordering::SeqCst);
     }
 
     /// Sleeps at most `ns`, or until the next kick, or not at all when there is mail. `wait` sleeps

@@ -1,6 +1,6 @@
 //! A run: CPUs with their threads, for a while, for real.
 
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::fmt;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -188,6 +188,7 @@ impl fmt::Debug for ThreadPlan {
 }
 
 static RUNNING: Mutex<()> = Mutex::new(());
+static RUNS: AtomicU64 = AtomicU64::new(1);
 
 /// Runs the plan and returns what it left behind. One run at a time per process. Everything that
 /// it changes (signal handlers, memory locks, scheduling classes, timers) is as before afterwards.
@@ -212,6 +213,7 @@ where
     let signal = claim_signal()?;
     let shared = Arc::new(Shared {
         post: Post::new(plan.len(), signal.number()),
+        number: RUNS.fetch_add(1, Ordering::Relaxed),
         stop: Arc::clone(&options.stop),
         abort: AtomicBool::new(false),
         panics: Mutex::new(Vec::new()),
@@ -252,7 +254,7 @@ where
         let _ = member.handle.join();
     }
     shared.post.forget_bells();
-    let stopped = options.stop.load(core::sync::atomic::Ordering::Relaxed);
+    let stopped = options.stop.load(Ordering::Relaxed);
     let ending = match (barked, stopped) {
         (true, _) => Ending::Watchdog,
         (_, true) => Ending::Stopped,

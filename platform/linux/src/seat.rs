@@ -1,17 +1,20 @@
 //! Where a light thread waits: lines of threads, linked through their records.
 //!
 //! A thread waits in at most one line at a time, so its record has room for the links and nothing
-//! is allocated. Lines are looked at and changed with the gate closed only. INV-S1: a thread whose
+//! is allocated. Lines are looked at and changed with the gate closed only, those between CPUs in a
+//! turn (`between`). INV-S1: a thread whose
 //! `line` is set stands in that line and is blocked, or about to be within the same closed gate;
 //! the line outlives its stay, because the call that waits borrows it.
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 use punctual_kern::Ceiling;
 
 use crate::light::Light;
 
-/// The places of one thread in a line, and what it asked and was answered. Gate closed.
+/// The places of one thread in a line, and what it asked and was answered. Gate closed; the line,
+/// the ask and the answer of who waits in a monitor between CPUs, in a turn of that (INV-M2).
 #[derive(Debug)]
 pub(crate) struct Seat {
     line: Cell<*const Line>,
@@ -30,6 +33,12 @@ pub(crate) struct Seat {
     pub(crate) told: Cell<Option<Ceiling>>,
     /// The next of those that are woken together with it.
     pub(crate) also: Cell<*const Light>,
+
+    // Any CPU.
+    /// It is on its CPU's list of those who are called.
+    pub(crate) is_called: AtomicBool,
+    /// The next on that list; whoever puts it there writes it before.
+    pub(crate) called_after: AtomicPtr<Light>,
 }
 
 impl Seat {
@@ -45,6 +54,8 @@ impl Seat {
             ceiling: Cell::new(None),
             told: Cell::new(None),
             also: Cell::new(core::ptr::null()),
+            is_called: AtomicBool::new(false),
+            called_after: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
 

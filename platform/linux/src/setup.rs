@@ -1,6 +1,5 @@
 //! What a carrier does before and after it carries: its class, signals, timer, and light threads.
 
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -198,10 +197,7 @@ where
     );
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.uring.get() = make_ring(plan.host, &mut said) };
-    // Runs are numbered, so that what belonged to an earlier one is refused.
-    static RUNS: AtomicU64 = AtomicU64::new(1);
-    let place = index as u64;
-    let home = RUNS.fetch_add(1, Ordering::Relaxed) << 16 | place;
+    let home = host.shared.number << 16 | index as u64;
     host.pool.set_up(home, goes_before::<H, S>, options.births);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());

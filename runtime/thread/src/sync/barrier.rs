@@ -22,6 +22,15 @@ impl Barrier {
         }
     }
 
+    /// As [`Barrier::new`], for threads of every CPU of a run. Each CPU's go on in one entry of its
+    /// own.
+    pub const fn between_cpus(size: usize) -> Barrier {
+        Barrier {
+            size,
+            meeting: Monitor::between_cpus(()),
+        }
+    }
+
     /// Waits for the others; `true` for the one that came last. All go on in one entry of the
     /// scheduler, O(size · log n).
     ///

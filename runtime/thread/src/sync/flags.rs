@@ -67,6 +67,13 @@ impl Flags {
         }
     }
 
+    /// As [`Flags::new`], for threads of every CPU of a run; served in the order of coming.
+    pub const fn between_cpus() -> Flags {
+        Flags {
+            raised: Monitor::between_cpus(0),
+        }
+    }
+
     /// Raises flags. Whoever has enough then goes on, the most urgent first, until what is taken
     /// leaves too little. O(waiters · those that go on).
     ///

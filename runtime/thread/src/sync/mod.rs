@@ -1,7 +1,6 @@
-//! What threads wait for: locks, conditions, queues, and bells of other CPUs.
+//! What threads wait for: locks, conditions, queues, of one CPU and between CPUs.
 //!
-//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`], but
-//! for [`Bell::ring`], which is heard on the CPU that made the bell.
+//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`].
 //! With nobody waiting no call enters the scheduler or the system: one kernel thread carries the
 //! CPU, so a few plain instructions with preemption put off are enough. Who waits is served by
 //! urgency, the first come among equals. Every wait has a form that ends at an instant (`_until`)
@@ -15,6 +14,7 @@ mod mutex;
 mod queue;
 mod rwlock;
 mod semaphore;
+mod spin;
 
 use core::fmt;
 
@@ -29,6 +29,7 @@ pub use mutex::{Ceiling, Guard, Mutex};
 pub use queue::{Queue, SendError};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::Semaphore;
+pub use spin::SpinMutex;
 
 /// Why a call did not do what it was asked for. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

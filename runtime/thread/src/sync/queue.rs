@@ -12,7 +12,7 @@ use super::{WaitError, after, instant};
 const CONSUMERS: usize = 0;
 const PRODUCERS: usize = 1;
 
-/// A bounded queue of messages between threads of one CPU, in the order of their sending.
+/// A bounded queue of messages between threads, in the order of their sending.
 ///
 /// A message that somebody waits for does not go through the line: it is put where the most urgent
 /// waiter wants it, and if that one is more urgent than the sender, the processor goes with it in
@@ -25,6 +25,15 @@ struct Line<T> {
     /// Never longer than `most`, for which it has room.
     messages: VecDeque<T>,
     most: usize,
+}
+
+impl<T> Line<T> {
+    fn of(most: usize) -> Line<T> {
+        Line {
+            messages: VecDeque::with_capacity(most),
+            most,
+        }
+    }
 }
 
 /// What was not sent, and why.
@@ -61,12 +70,13 @@ fn ask_of<T>(place: &Place<T>) -> u64 {
 /// Puts a message in a place, or takes it out, and leaves what was not put there.
 ///
 /// # Safety
-/// `ask` came from [`ask_of`] of a place of this type, whose thread waits on this CPU.
+/// `ask` came from [`ask_of`] of a place of this type, whose thread waits in the line that the
+/// caller visits.
 unsafe fn swap<T>(ask: u64, message: Option<T>) -> Option<T> {
     let address = usize::try_from(ask).unwrap_or(0);
     let place = core::ptr::with_exposed_provenance::<Place<T>>(address);
-    // SAFETY: the place is alive while its thread waits (the caller), and one kernel thread carries
-    // the CPU, so that nobody uses it at the same time.
+    // SAFETY: the place is alive while its thread waits (the caller), and who visits the line does
+    // so alone, so that nobody uses it at the same time.
     unsafe { (*place).replace(message) }
 }
 
@@ -74,10 +84,15 @@ impl<T: Send> Queue<T> {
     /// A queue for `most` messages, whose memory is taken here and once.
     pub fn new(most: usize) -> Queue<T> {
         Queue {
-            line: Monitor::new(Line {
-                messages: VecDeque::with_capacity(most),
-                most,
-            }),
+            line: Monitor::new(Line::of(most)),
+        }
+    }
+
+    /// As [`Queue::new`], for threads of every CPU of a run; who waits is served in the order of
+    /// coming.
+    pub fn between_cpus(most: usize) -> Queue<T> {
+        Queue {
+            line: Monitor::between_cpus(Line::of(most)),
         }
     }
 

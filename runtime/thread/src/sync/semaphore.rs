@@ -22,6 +22,13 @@ impl Semaphore {
         }
     }
 
+    /// As [`Semaphore::new`], for threads of every CPU of a run; served in the order of coming.
+    pub const fn between_cpus(permits: u64) -> Semaphore {
+        Semaphore {
+            permits: Monitor::between_cpus(permits),
+        }
+    }
+
     /// Takes a permit; waits for one if need be.
     ///
     /// # Errors

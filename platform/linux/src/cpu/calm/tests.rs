@@ -95,6 +95,7 @@ fn host() -> Host {
     let clock = Clock::starting_in(clock_rate(), 3_600_000_000_000);
     assert_eq!(clock.now(), Instant::ZERO);
     let shared = Shared {
+        number: 1,
         post: Post::new(1, IGNORED),
         stop: Arc::new(AtomicBool::new(false)),
         abort: AtomicBool::new(false),

@@ -1,0 +1,212 @@
+//! Monitors that threads of several CPUs visit.
+//!
+//! ```text
+//!   visit:  close gate -> wait for the turn -> look at the state, change it, answer waiters
+//!           -> end the turn -> call the CPUs of who goes on -> enter the scheduler if somebody of
+//!           this CPU is to go on or the caller is to wait -> open gate
+//! ```
+//!
+//! Nobody is preempted in a turn, by anything of ours, so a turn is a few dozen instructions. Who
+//! is answered on another CPU stands in that CPU's list of those who are called, which it looks at
+//! when it enters its scheduler, and is kicked if it would not do that by itself.
+//!
+//! INV-M2: the seat of a thread that waits in such a monitor is touched in a turn of it only; so
+//! who leaves the line, also at the end of the run, has a turn for that.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use punctual_kern::Event;
+use punctual_model::{Instant, ThreadId};
+
+use crate::desk::{After, Desk};
+use crate::host::Host;
+use crate::light::{Light, Phase, open_gate};
+use crate::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, enter};
+use crate::turn::Turn;
+
+/// The place of a home that is a whole run.
+pub(crate) const EVERY_CPU: u64 = 0xFFFF;
+
+/// The threads of one CPU that were answered by others and have not heard of it yet.
+#[derive(Debug)]
+pub(crate) struct Called(AtomicPtr<Light>);
+
+impl Called {
+    pub(crate) const fn new() -> Called {
+        Called(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::SeqCst).is_null()
+    }
+
+    /// Any CPU, while the thread cannot end: during a turn in which it was answered.
+    pub(crate) fn put(&self, light: &Light) {
+        if light.seat.is_called.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let node = core::ptr::from_ref(light).cast_mut();
+        let mut first = self.0.load(Ordering::Relaxed);
+        loop {
+            light.seat.called_after.store(first, Ordering::Relaxed);
+            let order = (Ordering::SeqCst, Ordering::Relaxed);
+            match self.0.compare_exchange(first, node, order.0, order.1) {
+                Ok(_) => return,
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    /// Takes one off. The CPU itself only, so that nobody else takes the second meanwhile.
+    fn take(&self) -> Option<&'static Light> {
+        let mut first = self.0.load(Ordering::SeqCst);
+        loop {
+            // SAFETY: a record of this CPU, which outlives the run (INV-L1).
+            let light = unsafe { first.as_ref() }?;
+            let after = light.seat.called_after.load(Ordering::Relaxed);
+            let order = (Ordering::SeqCst, Ordering::SeqCst);
+            match self.0.compare_exchange(first, after, order.0, order.1) {
+                Ok(_) => return Some(light),
+                Err(other) => first = other,
+            }
+        }
+    }
+}
+
+/// The next thread of this CPU that was answered by another. An entry, gate closed. O(1). It may
+/// have ended its wait by itself since, and begun another: every wait looks whether it is meant.
+pub(crate) fn next_called(host: &Host) -> Option<ThreadId> {
+    let light = host.shared.post.called(host.index).take()?;
+    // From now on an answer lists it again; what was answered before is seen when it goes on.
+    light.seat.is_called.store(false, Ordering::SeqCst);
+    Some(light.id())
+}
+
+impl<S, const LINES: usize> Monitor<S, LINES> {
+    /// State that belongs to all CPUs of the run of its first visitor. Who waits is served in the
+    /// order of coming, since urgencies of different CPUs do not compare, and lends nothing.
+    pub const fn between_cpus(state: S) -> Self {
+        Monitor::belonging_to(EVERY_CPU, state)
+    }
+
+    /// Whether threads of every CPU of its run may visit it.
+    #[cold]
+    pub(crate) fn is_between_cpus(&self) -> bool {
+        self.home.load(Ordering::Relaxed) & EVERY_CPU == EVERY_CPU
+    }
+
+    /// Gives the monitor its run, once.
+    fn settle_between(&self, host: &Host) -> Result<(), VisitError> {
+        let home = host.pool.home.get() | EVERY_CPU;
+        let order = Ordering::Relaxed;
+        match self.home.compare_exchange(EVERY_CPU, home, order, order) {
+            Ok(_) => Ok(()),
+            Err(other) if other == home => Ok(()),
+            Err(_) => Err(VisitError::OtherCpu),
+        }
+    }
+
+    /// [`Monitor::visit`] between CPUs. Waits for one visit of each other CPU at most, spinning.
+    #[inline(never)]
+    pub(crate) fn visit_between<R>(
+        &self,
+        light: &Light,
+        host: &Host,
+        until: Option<Instant>,
+        visitor: impl FnOnce(&mut S, &mut Desk<'_>) -> Step<R>,
+    ) -> Result<Visit<R>, VisitError> {
+        self.settle_between(host)?;
+        if host.gate.is_closed() {
+            return Err(match light.quit.get() {
+                true => VisitError::Over,
+                false => VisitError::NoRun,
+            });
+        }
+        host.gate.close();
+        let mut desk = Desk::new(host, light, &self.lines, true);
+        let step = {
+            let opened = OpenOnPanic(host);
+            let turn = InTurn::take(&self.turn);
+            // SAFETY: it is this thread's turn, and its gate is closed: nobody else borrows the
+            // state (INV-M1); the borrow ends with this call.
+            let step = visitor(unsafe { &mut *self.state.get() }, &mut desk);
+            if let Step::Wait { line, ask, .. } = step {
+                self.lines[line].join(light, ask);
+            }
+            drop(turn);
+            core::mem::forget(opened);
+            step
+        };
+        let After { also, kicks, .. } = desk.close();
+        host.shared.post.kick_all(kicks);
+        match step {
+            Step::Done(result) => {
+                if also.is_null() {
+                    open_gate(host);
+                } else {
+                    self.let_go(light, also, None);
+                }
+                Ok(Visit::Done(result))
+            }
+            Step::Wait { .. } => {
+                host.pool.waking.set(also);
+                self.wait_between(light, until)
+            }
+        }
+    }
+
+    /// Gate: closed on entry, open on return.
+    #[inline(never)]
+    fn wait_between<R>(
+        &self,
+        light: &Light,
+        until: Option<Instant>,
+    ) -> Result<Visit<R>, VisitError> {
+        loop {
+            let late = until.is_some_and(|until| until <= light.now());
+            if !late {
+                light.phase.set(Phase::Resting);
+                let _ = enter(light, Event::Block { until });
+                light.phase.set(Phase::Inside);
+            }
+            let quit = light.quit.get();
+            let ends = quit || light.seat.cancelled.get() && !std::thread::panicking();
+            let turn = InTurn::take(&self.turn);
+            let answer = light.seat.answer.take();
+            if answer.is_none() && (late || ends) {
+                light.seat.leave();
+            }
+            drop(turn);
+            let result = match answer {
+                Some(answer) => Ok(Visit::Answered(answer)),
+                None if ends => Err(VisitError::Over),
+                None if late => Err(VisitError::TimedOut),
+                None => continue,
+            };
+            if !quit {
+                open_gate(light.host());
+            }
+            return match result {
+                Err(VisitError::Over) => end_or(result),
+                result => result,
+            };
+        }
+    }
+}
+
+/// A turn, which ends also when its visitor panics.
+struct InTurn<'a>(&'a Turn);
+
+impl InTurn<'_> {
+    fn take(turn: &Turn) -> InTurn<'_> {
+        turn.take();
+        InTurn(turn)
+    }
+}
+
+impl Drop for InTurn<'_> {
+    fn drop(&mut self) {
+        self.0.pass();
+    }
+}
