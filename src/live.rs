@@ -39,6 +39,9 @@ pub struct LiveOptions {
     pub base: PathBuf,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
+    /// What this machine takes for scheduling (`punctual doctor --measure` proposes it); `None`: it
+    /// is measured just before the run.
+    pub terms: Option<Machine>,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
 }
@@ -50,22 +53,33 @@ pub struct Admitted {
     pub file: Verdict,
     /// With this machine's measured overheads and reserves added.
     pub machine: Verdict,
-    /// What was measured.
-    pub overheads: Overheads,
+    /// What was measured just now; `None`: the terms were given.
+    pub overheads: Option<Overheads>,
     terms: Machine,
 }
 
-/// Measures this machine and asks for admission with its terms: the system's own, plus overheads
-/// and the slices given back under real-time priority. Takes less than half a second.
+/// Asks for admission with the terms of this machine: the system's own, plus overheads and the
+/// slices given back under real-time priority, as given, else as measured now in less than half a
+/// second.
 ///
 /// # Errors
 /// A meaningless system, a CPU without a host, a machine that refuses to be measured.
-pub fn admit_here(system: &System) -> Result<Admitted, Error> {
+pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, Error> {
     let file = admit(system)?;
     let hosts = hosts(system)?;
     let first = hosts.first().copied().unwrap_or(0);
-    let overheads = punctual_linux::measure_overheads(first, &PlatformOptions::default())?;
-    let terms = add(&system.machine, overheads.machine());
+    let overheads = match given {
+        Some(_) => None,
+        None => {
+            let options = PlatformOptions::default();
+            Some(punctual_linux::measure_overheads(first, &options)?)
+        }
+    };
+    let measured = overheads.as_ref().map(Overheads::machine);
+    let terms = match given.or(measured.as_ref()) {
+        Some(here) => system.machine.with(here),
+        None => system.machine.clone(),
+    };
     let machine = admit(&System {
         machine: terms.clone(),
         ..system.clone()
@@ -99,7 +113,7 @@ pub fn run(
         .ok_or(Error::NoDuration)?;
     options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
-    let admitted = admit_here(system)?;
+    let admitted = admit_here(system, options.terms.as_ref())?;
     if !admitted.machine.admitted && !options.force {
         return Err(Error::Refused(Box::new(admitted.machine)));
     }
@@ -114,10 +128,7 @@ pub fn run(
     let mut assembly = Assembly::new(system, plan.clone(), "linux", Mode::RealTime);
     assembly.header.source = options.source.clone();
     assembly.header.machine = options.fingerprint.clone();
-    assembly
-        .header
-        .machine
-        .extend(overhead_facts(&admitted.overheads));
+    assembly.header.machine.extend(overhead_facts(&admitted));
     assembly.header.seed = seed;
     assembly.header.duration = duration;
     assembly.bounds(&admitted.file, Some(&admitted.machine));
@@ -149,22 +160,6 @@ pub fn run(
 fn hosts(system: &System) -> Result<Vec<u32>, Error> {
     let host = |cpu: &punctual_model::Cpu| cpu.host.ok_or_else(|| Error::NoHost(cpu.name.clone()));
     system.cpus.iter().map(host).collect()
-}
-
-/// The file's terms and the machine's, term by term.
-fn add(file: &Machine, here: Machine) -> Machine {
-    let mut sum = file.clone();
-    sum.switch = sum.switch.saturating_add(here.switch);
-    sum.timer = sum.timer.saturating_add(here.timer);
-    sum.preemption = sum.preemption.saturating_add(here.preemption);
-    sum.cache_delay = sum.cache_delay.saturating_add(here.cache_delay);
-    // A machine that is taken altogether is refused by the analysis, not called meaningless.
-    sum.reserves
-        .extend(here.reserves.into_iter().filter_map(|mut reserve| {
-            reserve.budget = reserve.budget.min(reserve.period.as_work());
-            (!reserve.budget.is_zero()).then_some(reserve)
-        }));
-    sum
 }
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
@@ -396,20 +391,25 @@ pub(crate) fn counters(
     }
 }
 
-fn overhead_facts(overheads: &Overheads) -> Vec<(String, String)> {
-    let fact = |name: &str, ns: u64, n: usize| {
-        (
-            name.to_string(),
-            format!(
-                "{} (p90 of the quietest quarter of {n} samples)",
-                punctual_model::readable(ns)
-            ),
-        )
+fn overhead_facts(admitted: &Admitted) -> Vec<(String, String)> {
+    let fact = |name: &str, ns: u64, from: String| {
+        let value = format!("{} ({from})", punctual_model::readable(ns));
+        (name.to_string(), value)
     };
+    let Some(overheads) = &admitted.overheads else {
+        let given = |name, term: Work| fact(name, term.ticks(), "as given, the file's too".into());
+        let terms = &admitted.terms;
+        return vec![
+            given("switch", terms.switch),
+            given("timer entry", terms.timer),
+            given("preemption", terms.preemption),
+        ];
+    };
+    let measured = |n: usize| format!("p90 of the quietest quarter of {n} samples");
     let [switches, timers, preemptions, _] = overheads.samples;
     vec![
-        fact("switch", overheads.switch_ns, switches),
-        fact("timer entry", overheads.timer_ns, timers),
-        fact("preemption", overheads.preemption_ns, preemptions),
+        fact("switch", overheads.switch_ns, measured(switches)),
+        fact("timer entry", overheads.timer_ns, measured(timers)),
+        fact("preemption", overheads.preemption_ns, measured(preemptions)),
     ]
 }

@@ -47,6 +47,30 @@ pub struct Machine {
     pub reserves: alloc::vec::Vec<Reserve>,
 }
 
+impl Machine {
+    /// These terms and those of another description of the same machine, term by term: overheads
+    /// and reserves of both, the lower limit, and the other's missing time where this has none.
+    /// A reserve never takes more than all there is: a machine that is taken altogether is refused
+    /// by the analysis, not called meaningless.
+    #[must_use]
+    pub fn with(&self, other: &Machine) -> Machine {
+        let mut sum = self.clone();
+        sum.switch = sum.switch.saturating_add(other.switch);
+        sum.timer = sum.timer.saturating_add(other.timer);
+        sum.preemption = sum.preemption.saturating_add(other.preemption);
+        sum.cache_delay = sum.cache_delay.saturating_add(other.cache_delay);
+        sum.missing_time = sum.missing_time.or_else(|| other.missing_time.clone());
+        sum.limits.utilization = sum.limits.utilization.min(other.limits.utilization);
+        let capped = other.reserves.iter().cloned().map(|mut reserve| {
+            reserve.budget = reserve.budget.min(reserve.period.as_work());
+            reserve
+        });
+        sum.reserves
+            .extend(capped.filter(|reserve| !reserve.budget.is_zero()));
+        sum
+    }
+}
+
 /// At most `budget` of supply taken in any window of `period`, at any time, above all tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reserve {

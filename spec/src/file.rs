@@ -38,8 +38,19 @@ impl File {
     }
 }
 
-/// Reads every section of the tree.
+/// Reads every section of the tree, and says which are not there.
 pub(crate) fn read_file(root: &DeTable<'_>, report: &mut Report<'_>) -> File {
+    let file = read_sections(root, report);
+    for section in SECTIONS.iter().filter(|section| section.needed) {
+        if !root.contains_key(section.name) {
+            report_absent(section, report);
+        }
+    }
+    file
+}
+
+/// Reads the sections that there are.
+pub(crate) fn read_sections(root: &DeTable<'_>, report: &mut Report<'_>) -> File {
     let mut file = File::default();
     for (name, value) in in_order(root) {
         let Some(section) = sections::find(name.get_ref()) else {
@@ -64,24 +75,18 @@ pub(crate) fn read_file(root: &DeTable<'_>, report: &mut Report<'_>) -> File {
             file.single.insert(section.name, record);
         }
     }
-    for section in SECTIONS.iter().filter(|section| section.needed) {
-        if !root.contains_key(section.name) {
-            report.add(
-                &(0..0),
-                format!("the file has no [{}] section", section.name),
-                || {
-                    let keys = section.keys.list.iter().filter(|key| key.needed != 0);
-                    let keys = keys.map(|key| format!("`{} = {}`", key.name, key.example));
-                    format!(
-                        "add `[{}]` with {}",
-                        section.name,
-                        keys.collect::<Vec<_>>().join(", ")
-                    )
-                },
-            );
-        }
-    }
     file
+}
+
+/// A section without which the file means nothing.
+pub(crate) fn report_absent(section: &Section, report: &mut Report<'_>) {
+    let message = format!("the file has no [{}] section", section.name);
+    report.add(&(0..0), message, || {
+        let keys = section.keys.list.iter().filter(|key| key.needed != 0);
+        let keys = keys.map(|key| format!("`{} = {}`", key.name, key.example));
+        let keys = keys.collect::<Vec<_>>().join(", ");
+        format!("add `[{}]` with {keys}", section.name)
+    });
 }
 
 fn read_named(table: &DeTable<'_>, section: &Section, report: &mut Report<'_>) -> Vec<Named> {

@@ -71,17 +71,18 @@ impl std::error::Error for LoadError {}
 /// The file cannot be read, is larger than [`MAX_FILE_BYTES`], is not UTF-8, or has mistakes.
 pub fn load(path: impl AsRef<Path>) -> Result<Description, LoadError> {
     let path = path.as_ref();
+    let text = text_of(path)?;
+    parse(&text, &path.display().to_string()).map_err(LoadError::Invalid)
+}
+
+/// The text of a file.
+pub(crate) fn text_of(path: &Path) -> Result<String, LoadError> {
     let origin = path.display().to_string();
     let bytes = read(path).map_err(|error| unreadable(path, &origin, error))?;
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&text, &origin).map_err(LoadError::Invalid),
-        Err(error) => Err(not_utf8(
-            path,
-            &origin,
-            error.utf8_error().valid_up_to(),
-            error.as_bytes(),
-        )),
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        not_utf8(path, &origin, offset, error.as_bytes())
+    })
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

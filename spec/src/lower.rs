@@ -19,7 +19,7 @@ use crate::nearest::nearest;
 use crate::places::{Places, SchedulerPlaces, TaskPlaces};
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
-use machine::lower_machine;
+pub(crate) use machine::lower_machine;
 use parent::Parents;
 use policy::lower_policy;
 use require::lower_requirements;

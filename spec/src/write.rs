@@ -214,11 +214,22 @@ fn write_resource(resource: &Resource, out: &mut Out) {
     );
 }
 
+/// The text of a platform file ([`crate::parse_platform`]).
+pub fn write_platform(machine: &Machine) -> String {
+    let mut out = Out(String::new());
+    out.line("[machine]");
+    write_terms(machine, &mut out);
+    out.0
+}
+
 fn write_machine(machine: &Machine, out: &mut Out) {
-    if *machine == Machine::default() {
-        return;
+    if *machine != Machine::default() {
+        out.line("\n[machine]");
+        write_terms(machine, out);
     }
-    out.line("\n[machine]");
+}
+
+fn write_terms(machine: &Machine, out: &mut Out) {
     for (key, term) in [
         ("switch", machine.switch),
         ("timer", machine.timer),

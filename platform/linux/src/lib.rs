@@ -20,7 +20,7 @@
 //! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`); other CPUs (`post`, `kicks`,
 //! [`Bell`]); what the machine can do
-//! ([`probe()`], [`measure_overheads`]); for tests, whether the records are coherent (`coherence`).
+//! ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent (`coherence`).
 //! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
@@ -86,7 +86,7 @@ pub use job::{Body, JobInfo};
 pub use light::end_run;
 pub use monitor::{Monitor, Step, Visit, VisitError, Who};
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
-pub use overhead::{Overheads, measure_overheads};
+pub use overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
 pub use pool::{OnFault, SpawnError};
 pub use probe::{Gaps, Probe, Status, probe, scan_gaps};

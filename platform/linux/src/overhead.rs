@@ -6,15 +6,19 @@
 //! the neighbours: it is missing time, which a run measures and reports apart, and which enters
 //! admission only where it is declared (otherwise a busy minute would refuse a sound system).
 
+mod terms;
+
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+pub use terms::{Term, Terms, measure_terms};
 
 use punctual_kern::{
     Attributes, Capacity, Constraint, Decision, Event, NoSink, OneLevel, Pick, Policy, Shard, Sink,
 };
 use punctual_model::{
-    Class, CpuId, Frequency, Instant, Late, Machine, Reserve, Span, Task, ThreadId, Work,
+    Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
 };
 
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS};
@@ -93,20 +97,45 @@ impl Overheads {
 /// # Errors
 /// As for [`run()`].
 pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, RunError> {
-    let (mut switches, mode) = measure_switch(host, options)?;
-    let mut timers = measure_timer(host, options)?;
-    let mut preemptions = measure_preemption(host, options)?;
-    let mut wakes = measure_wake(host, options, mode)?;
-    let samples = [switches.len(), timers.len(), preemptions.len(), wakes.len()];
-    let rate = clock_rate().frequency;
-    Ok(Overheads {
-        switch_ns: rate.ns_up(quiet_percentile_90(&mut switches)),
-        timer_ns: rate.ns_up(quiet_percentile_90(&mut timers)),
-        preemption_ns: rate.ns_up(quiet_percentile_90(&mut preemptions)),
-        wake_late_ns: rate.ns_up(quiet_percentile_90(&mut wakes)),
-        samples,
+    let (switches, mode) = measure_switch(host, options)?;
+    let timers = measure_timer(host, options)?;
+    let preemptions = measure_preemption(host, options)?.first;
+    let wakes = measure_wake(host, options, mode)?;
+    Ok(Overheads::of(
+        [&switches, &timers, &preemptions, &wakes],
         mode,
-    })
+    ))
+}
+
+impl Overheads {
+    /// From what was measured of switches, timers, preemptions and wake-ups.
+    fn of(measured: [&Measured; 4], mode: Mode) -> Overheads {
+        let rate = clock_rate().frequency;
+        let [switches, timers, preemptions, wakes] = measured;
+        let proposed = |m: &Measured| rate.ns_up(quiet_percentile_90(&mut m.ticks.clone()));
+        Overheads {
+            switch_ns: proposed(switches),
+            timer_ns: proposed(timers),
+            preemption_ns: proposed(preemptions),
+            wake_late_ns: proposed(wakes),
+            samples: measured.map(|m| m.ticks.len()),
+            mode,
+        }
+    }
+}
+
+/// Samples in the order of time, and what the machine took meanwhile.
+#[derive(Default)]
+struct Measured {
+    ticks: Vec<u64>,
+    missing_ns: u64,
+}
+
+impl Measured {
+    fn new(samples: Samples, missing_ns: u64) -> Measured {
+        let ticks = samples.into_vec();
+        Measured { ticks, missing_ns }
+    }
 }
 
 /// The 90th percentile of the quietest of [`ROUNDS`] rounds; 0 without samples.
@@ -120,70 +149,54 @@ fn quiet_percentile_90(samples: &mut [u64]) -> u64 {
     percentiles.min().unwrap_or(0)
 }
 
-/// The threads measured here have no deadline, so the core orders them itself.
-struct NoPolicy;
+/// The only thread here that has a deadline, or nobody: then the core orders the others itself.
+struct Last {
+    thread: Option<ThreadId>,
+    picks: bool,
+}
 
-impl Policy for NoPolicy {
-    fn wake(&mut self, _thread: ThreadId, _attributes: &Attributes) {}
-    fn block(&mut self, _thread: ThreadId) {}
+impl Policy for Last {
+    fn wake(&mut self, thread: ThreadId, _attributes: &Attributes) {
+        self.thread = Some(thread);
+    }
+    fn block(&mut self, _thread: ThreadId) {
+        self.thread = None;
+    }
     fn pick(&mut self, _now: Instant) -> Pick {
-        Pick::NOBODY
+        match self.thread.filter(|_| self.picks) {
+            Some(thread) => Pick::run(thread),
+            None => Pick::NOBODY,
+        }
     }
 }
 
-/// A run of [`RUN_NS`] with these background bodies, and arrivals that change nothing.
+/// What one CPU of a short run executes.
+pub(crate) struct Short {
+    pub(crate) host: u32,
+    /// Background bodies.
+    pub(crate) bodies: Vec<Body>,
+    /// A later one is more urgent; else they take turns.
+    pub(crate) ranked: bool,
+    pub(crate) turn_ns: u64,
+    /// How many times a thread of a deadline arrives.
+    pub(crate) arrivals: u64,
+    /// What it does then; `None`: it is never picked, so its arrivals are timers that change
+    /// nothing.
+    pub(crate) urgent: Option<Body>,
+}
+
+/// What a short run leaves behind.
+pub(crate) struct Flown {
+    mode: Mode,
+    missing_ns: u64,
+}
+
+/// A run of [`RUN_NS`] on one CPU or several.
 pub(crate) fn short_run<S: Sink + Send + 'static>(
-    host: u32,
+    cpus: Vec<(Short, S)>,
     options: &RunOptions,
-    (bodies, turn_ns): (Vec<Body>, u64),
-    arrivals: u64,
-    sink: S,
-) -> Result<(S, Mode), RunError> {
-    let rate = clock_rate().frequency;
-    let capacity = Capacity {
-        threads: bodies.len() + 1,
-        pending: 4,
-        background_turn: Span::from_ticks(rate.ticks_up(turn_ns)),
-        nodes: 0,
-    };
-    let mut shard = Shard::new(capacity, OneLevel::new(capacity, NoPolicy));
-    let task = Task::new("measure", CpuId(0), Class::Aperiodic);
-    let mut threads = Vec::new();
-    for body in bodies {
-        let attached = shard.attach(Constraint::of_task(&task, 0));
-        // The shard was made for exactly these threads.
-        let Ok(id) = attached else { continue };
-        threads.push(ThreadPlan {
-            id,
-            name: task.name.clone(),
-            body,
-        });
-    }
-    // A thread that is released and never picked: its arrivals are timers that change nothing.
-    let turn = Span::from_ticks(rate.ticks_up(TURN_NS));
-    let class = Class::Sporadic {
-        min_separation: turn,
-        wcet: turn.as_work(),
-        relative_deadline: turn,
-    };
-    let mut idle = Task::new("arrive", CpuId(0), class);
-    idle.late = Late::Skip;
-    let mut fed = Vec::new();
-    if let Ok(id) = shard.attach(Constraint::of_task(&idle, 1)) {
-        let at = |n: u64| Instant::from_ticks(turn.ticks() * n);
-        fed.extend((1..=arrivals).map(|n| (at(n), id)));
-    }
-    let name = "measure".to_owned();
-    let plan = CpuPlan {
-        host,
-        name,
-        shard,
-        sink,
-        threads,
-        children: Vec::new(),
-        resources: Vec::new(),
-        arrivals: fed,
-    };
+) -> Result<Flown, RunError> {
+    let plans = cpus.into_iter().map(|(short, sink)| short.plan(sink));
     let options = RunOptions {
         duration_ns: Some(RUN_NS),
         grace_ns: 0,
@@ -191,10 +204,81 @@ pub(crate) fn short_run<S: Sink + Send + 'static>(
         stop: Arc::new(AtomicBool::new(false)),
         ..options.clone()
     };
-    let mut outcome = run(vec![plan], &options)?;
-    match outcome.cpus.pop() {
-        Some(cpu) => Ok((cpu.sink, outcome.mode)),
-        None => Err(RunError::Stuck { cpu: 0 }),
+    let outcome = run(plans.collect(), &options)?;
+    let missing = outcome.cpus.iter().map(|cpu| cpu.counters.missing_ns);
+    Ok(Flown {
+        missing_ns: missing.sum(),
+        mode: outcome.mode,
+    })
+}
+
+impl Short {
+    /// Endless bodies that are alone, or take turns of this length.
+    fn of(host: u32, bodies: Vec<Body>, turn_ns: u64) -> Short {
+        Short {
+            host,
+            bodies,
+            ranked: false,
+            turn_ns,
+            arrivals: 0,
+            urgent: None,
+        }
+    }
+
+    fn plan<S>(self, sink: S) -> CpuPlan<OneLevel<Last>, S> {
+        let rate = clock_rate().frequency;
+        let capacity = Capacity {
+            threads: self.bodies.len() + 1,
+            pending: 4,
+            background_turn: Span::from_ticks(rate.ticks_up(self.turn_ns)),
+            nodes: 0,
+        };
+        let policy = Last {
+            thread: None,
+            picks: self.urgent.is_some(),
+        };
+        let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy));
+        let mut task = Task::new("measure", CpuId(0), Class::Aperiodic);
+        let mut threads = Vec::new();
+        for (body, urgency) in self.bodies.into_iter().zip(0..) {
+            task.priority = Priority::new(if self.ranked { urgency } else { 0 });
+            // The shard was made for exactly these threads.
+            let Ok(id) = shard.attach(Constraint::of_task(&task, 0)) else {
+                continue;
+            };
+            let name = task.name.clone();
+            threads.push(ThreadPlan { id, name, body });
+        }
+        let turn = Span::from_ticks(rate.ticks_up(TURN_NS));
+        let class = Class::Sporadic {
+            min_separation: turn,
+            wcet: turn.as_work(),
+            relative_deadline: turn,
+        };
+        let mut urgent = Task::new("arrive", CpuId(0), class);
+        urgent.late = Late::Skip;
+        let mut arrivals = Vec::new();
+        if let Ok(id) = shard.attach(Constraint::of_task(&urgent, 1)) {
+            let at = |n: u64| Instant::from_ticks(turn.ticks() * n);
+            arrivals.extend((1..=self.arrivals).map(|n| (at(n), id)));
+            let name = urgent.name;
+            let body = self.urgent.into_iter();
+            threads.extend(body.map(|body| ThreadPlan {
+                id,
+                name: name.clone(),
+                body,
+            }));
+        }
+        CpuPlan {
+            host: self.host,
+            name: "measure".to_owned(),
+            shard,
+            sink,
+            threads,
+            children: Vec::new(),
+            resources: Vec::new(),
+            arrivals,
+        }
     }
 }
 
@@ -230,7 +314,7 @@ impl Samples {
     }
 }
 
-fn measure_switch(host: u32, options: &RunOptions) -> Result<(Vec<u64>, Mode), RunError> {
+fn measure_switch(host: u32, options: &RunOptions) -> Result<(Measured, Mode), RunError> {
     let (samples, clock) = (Samples::new(), clock());
     let timed = samples.clone();
     let first: Body = Box::new(move |_| {
@@ -247,12 +331,13 @@ fn measure_switch(host: u32, options: &RunOptions) -> Result<(Vec<u64>, Mode), R
             job::yield_now();
         }
     });
-    let (_, mode) = short_run(host, options, (vec![first, second], RUN_NS), 0, NoSink)?;
-    Ok((samples.into_vec(), mode))
+    let short = Short::of(host, vec![first, second], RUN_NS);
+    let flown = short_run(vec![(short, NoSink)], options)?;
+    Ok((Measured::new(samples, flown.missing_ns), flown.mode))
 }
 
 /// A gap between two readings of the clock that holds an entry of the scheduler is the price of it.
-fn measure_timer(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> {
+fn measure_timer(host: u32, options: &RunOptions) -> Result<Measured, RunError> {
     let (samples, clock) = (Samples::new(), clock());
     let timed = samples.clone();
     let body: Body = Box::new(move |_| {
@@ -271,20 +356,20 @@ fn measure_timer(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> 
             last = now;
         }
     });
-    short_run(
-        host,
-        options,
-        (vec![body], RUN_NS),
-        RUN_NS / TURN_NS,
-        NoSink,
-    )?;
-    Ok(samples.into_vec())
+    let short = Short {
+        arrivals: RUN_NS / TURN_NS,
+        ..Short::of(host, vec![body], RUN_NS)
+    };
+    let flown = short_run(vec![(short, NoSink)], options)?;
+    Ok(Measured::new(samples, flown.missing_ns))
 }
 
-/// Tells the threads when the tick that came last had been due.
+/// Tells the threads when the tick that came last had been due, and when it came.
 struct Due {
     next: Option<Instant>,
-    came: Arc<AtomicU64>,
+    came: Arc<(AtomicU64, AtomicU64)>,
+    /// How late the ticks were.
+    late: Samples,
 }
 
 impl Sink for Due {
@@ -292,7 +377,9 @@ impl Sink for Due {
         if let (Event::Tick, Some(due)) = (event, self.next)
             && now >= due
         {
-            self.came.store(due.ticks(), Ordering::Relaxed);
+            self.came.0.store(due.ticks(), Ordering::Relaxed);
+            self.came.1.store(now.ticks(), Ordering::Relaxed);
+            self.late.push(now.since(due).ticks());
         }
     }
 
@@ -301,11 +388,21 @@ impl Sink for Due {
     }
 }
 
-fn measure_preemption(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunError> {
-    let samples = Samples::new();
-    let came = Arc::new(AtomicU64::new(0));
+/// A preemption and its parts.
+struct Preemptions {
+    /// From the instant at which it was due to the first instruction of the successor.
+    first: Measured,
+    /// From there to the entry.
+    timer: Measured,
+    /// From the entry to the first instruction.
+    dispatch: Measured,
+}
+
+fn measure_preemption(host: u32, options: &RunOptions) -> Result<Preemptions, RunError> {
+    let (first, dispatch, late) = (Samples::new(), Samples::new(), Samples::new());
+    let came = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
     let body = || -> Body {
-        let (came, timed) = (Arc::clone(&came), samples.clone());
+        let (came, first, dispatch) = (Arc::clone(&came), first.clone(), dispatch.clone());
         Box::new(move |_| {
             let mut entries = job::entries();
             loop {
@@ -313,7 +410,8 @@ fn measure_preemption(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunEr
                 let now = job::now_ticks();
                 // An entry that was due less than a turn ago brought this thread here.
                 if entered != entries && job::entries() == entered {
-                    timed.push(now.saturating_sub(came.load(Ordering::Relaxed)));
+                    first.push(now.saturating_sub(came.0.load(Ordering::Relaxed)));
+                    dispatch.push(now.saturating_sub(came.1.load(Ordering::Relaxed)));
                 }
                 entries = entered;
             }
@@ -322,16 +420,23 @@ fn measure_preemption(host: u32, options: &RunOptions) -> Result<Vec<u64>, RunEr
     let sink = Due {
         next: None,
         came: Arc::clone(&came),
+        late: late.clone(),
     };
-    short_run(host, options, (vec![body(), body()], TURN_NS), 0, sink)?;
-    Ok(samples.into_vec())
+    let short = Short::of(host, vec![body(), body()], TURN_NS);
+    let missing_ns = short_run(vec![(short, sink)], options)?.missing_ns;
+    let measured = |samples| Measured::new(samples, missing_ns);
+    Ok(Preemptions {
+        first: measured(first),
+        timer: measured(late),
+        dispatch: measured(dispatch),
+    })
 }
 
 fn clock() -> Clock {
     Clock::starting_in(clock_rate(), 0)
 }
 
-fn measure_wake(host: u32, options: &RunOptions, mode: Mode) -> Result<Vec<u64>, RunError> {
+fn measure_wake(host: u32, options: &RunOptions, mode: Mode) -> Result<Measured, RunError> {
     const SLEEPS: usize = 30;
     let priority = options.priority;
     let sleeper = move || {
@@ -358,7 +463,10 @@ fn measure_wake(host: u32, options: &RunOptions, mode: Mode) -> Result<Vec<u64>,
             what: "start a helper thread",
             error,
         })?;
-    Ok(thread.join().unwrap_or_default())
+    Ok(Measured {
+        ticks: thread.join().unwrap_or_default(),
+        missing_ns: 0,
+    })
 }
 
 #[cfg(test)]

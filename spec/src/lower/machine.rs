@@ -16,7 +16,7 @@ const NAUTILUS_BUDGET: Work = Work::from_us(10);
 const NAUTILUS_PERIOD: Span = Span::from_us(100);
 
 /// The machine, and the places of its reserves. Broken parts are left out.
-pub(super) fn lower_machine(places: &mut Places) -> Machine {
+pub(crate) fn lower_machine(places: &mut Places) -> Machine {
     let record = &places.machine;
     let work = |key| Work::from_ns(record.duration(key).unwrap_or(0));
     let mut machine = Machine {

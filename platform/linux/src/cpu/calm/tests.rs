@@ -28,7 +28,7 @@ use crate::job::{self, Body};
 use crate::light::{Light, open_gate};
 use crate::local::current_light;
 use crate::outcome::CpuCounters;
-use crate::overhead::short_run;
+use crate::overhead::{Short, short_run};
 use crate::post::Post;
 use crate::run::RunOptions;
 use crate::stack::Stack;
@@ -460,8 +460,15 @@ fn a_signal_that_found_the_gate_closed_costs_one_entry() {
     });
     let options = RunOptions::default();
     let cpu = sys::allowed_cpus().expect("known").pop().expect("one");
-    let run = short_run(cpu, &options, (vec![body], 1_000_000), 0, Told::default());
-    assert!(run.is_ok());
+    let short = Short {
+        host: cpu,
+        bodies: vec![body],
+        ranked: false,
+        turn_ns: 1_000_000,
+        arrivals: 0,
+        urgent: None,
+    };
+    assert!(short_run(vec![(short, Told::default())], &options).is_ok());
     let entries = entries.lock().expect("the run is over");
     assert_eq!(entries.len() as u64, SIGNALS);
     // A timer may come in between, and must not come in between all the time.

@@ -1,0 +1,226 @@
+//! Everything that a machine takes for scheduling, term by term, for `punctual doctor --measure`.
+//!
+//! The terms that admission counts (switch, timer entry, preemption, and how late a CPU wakes up
+//! that was given away), and beside them the parts that they are made of. What is proposed is the
+//! rule of [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest
+//! sample stand beside it, because they say how much above the proposal comes and goes with the
+//! neighbours.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use punctual_kern::NoSink;
+
+use super::{
+    Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, measure_preemption, measure_switch,
+    measure_timer, measure_wake, quiet_percentile_90, short_run,
+};
+use crate::bell::Bell;
+use crate::clock::clock_rate;
+use crate::job::{self, Body};
+use crate::run::{RunError, RunOptions};
+
+/// One cost of scheduling on this machine, in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// Its name.
+    pub name: &'static str,
+    /// From where to where.
+    pub meaning: &'static str,
+    /// How many samples.
+    pub samples: usize,
+    /// Their median, 99th percentile and maximum.
+    pub quantiles_ns: [u64; 3],
+    /// The 90th percentile of the quietest quarter, rounded up.
+    pub proposed_ns: u64,
+    /// What the machine took while it was measured.
+    pub missing_ns: u64,
+}
+
+/// What [`measure_terms`] found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// What admission counts.
+    pub overheads: Overheads,
+    /// Each term.
+    pub terms: Vec<Term>,
+    /// Terms that could not be measured, and why.
+    pub missing: Vec<(&'static str, String)>,
+}
+
+impl Term {
+    fn new(name: &'static str, meaning: &'static str, measured: &Measured) -> Term {
+        let rate = clock_rate().frequency;
+        let mut sorted = measured.ticks.clone();
+        sorted.sort_unstable();
+        // The smallest sample that so many hundredths of all samples do not exceed.
+        let at = |percent: usize| {
+            let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+            rate.ns_up(sorted.get(rank).copied().unwrap_or(0))
+        };
+        Term {
+            name,
+            meaning,
+            samples: sorted.len(),
+            quantiles_ns: [at(50), at(99), at(100)],
+            proposed_ns: rate.ns_up(quiet_percentile_90(&mut measured.ticks.clone())),
+            missing_ns: measured.missing_ns,
+        }
+    }
+}
+
+/// Measures on one host CPU, and kicks between it and `other`, in less than half a second, under
+/// the class that a run would have.
+///
+/// # Errors
+/// As for [`run()`](crate::run()).
+pub fn measure_terms(
+    host: u32,
+    other: Option<u32>,
+    options: &RunOptions,
+) -> Result<Terms, RunError> {
+    let (switches, mode) = measure_switch(host, options)?;
+    let timers = measure_timer(host, options)?;
+    let preemptions = measure_preemption(host, options)?;
+    let releases = measure_release(host, options)?;
+    let wakes = measure_wake(host, options, mode)?;
+    let counted = [&switches, &timers, &preemptions.first, &wakes];
+    let mut terms = vec![
+        Term::new("switch", "from thread to thread by a yield", &switches),
+        Term::new("timer-entry", "a signal that changes nothing", &timers),
+        Term::new(
+            "preemption",
+            "from the instant it is due to the successor's first instruction",
+            &preemptions.first,
+        ),
+        Term::new(
+            "timer-latency",
+            "from that instant to the scheduler's entry",
+            &preemptions.timer,
+        ),
+        Term::new(
+            "dispatch",
+            "from that entry to the successor's first instruction",
+            &preemptions.dispatch,
+        ),
+        Term::new(
+            "release",
+            "from an arrival to the first instruction of its job, which interrupts another",
+            &releases,
+        ),
+        Term::new(
+            "wake-late",
+            "a thread that gave its CPU away, after the end of its sleep",
+            &wakes,
+        ),
+    ];
+    let mut missing = Vec::new();
+    match other {
+        None => missing.push(("kick", "this process may use one CPU only".to_owned())),
+        Some(other) => terms.push(Term::new(
+            "kick",
+            "from a ring on another CPU to the woken thread's first instruction",
+            &measure_kick(host, other, options)?,
+        )),
+    }
+    Ok(Terms {
+        overheads: Overheads::of(counted, mode),
+        terms,
+        missing,
+    })
+}
+
+/// How late the first instruction of an urgent job is that interrupts one who computes.
+fn measure_release(host: u32, options: &RunOptions) -> Result<Measured, RunError> {
+    let samples = Samples::new();
+    let timed = samples.clone();
+    let rate = clock_rate().frequency;
+    let urgent: Body = Box::new(move |job| {
+        let now = job::now_ticks();
+        timed.push(now.saturating_sub(rate.ticks_up(job.arrival_ns)));
+    });
+    let short = Short {
+        arrivals: RUN_NS / TURN_NS,
+        urgent: Some(urgent),
+        ..Short::of(host, vec![busy()], RUN_NS)
+    };
+    let flown = short_run(vec![(short, NoSink)], options)?;
+    Ok(Measured::new(samples, flown.missing_ns))
+}
+
+/// A thread that only computes.
+fn busy() -> Body {
+    Box::new(|_| {
+        loop {
+            core::hint::spin_loop();
+        }
+    })
+}
+
+/// How long after a ring on `other` the thread on `host` executes that waits for it, while another
+/// one computes there. One ring per turn.
+fn measure_kick(host: u32, other: u32, options: &RunOptions) -> Result<Measured, RunError> {
+    let samples = Samples::new();
+    let timed = samples.clone();
+    let bell = Arc::new(OnceLock::new());
+    let rung = Arc::new(AtomicU64::new(0));
+    let (theirs, stamp) = (Arc::clone(&bell), Arc::clone(&rung));
+    let waits: Body = Box::new(move |_| {
+        let Some(bell) = Bell::new() else { return };
+        let bell = theirs.get_or_init(|| bell);
+        while bell.wait(None).is_ok() {
+            let now = job::now_ticks();
+            timed.push(now.saturating_sub(stamp.load(Ordering::Acquire)));
+        }
+    });
+    let turn = clock_rate().frequency.ticks_up(TURN_NS);
+    let rings: Body = Box::new(move |_| {
+        let mut next = 0;
+        loop {
+            let now = job::now_ticks();
+            if now >= next
+                && let Some(bell) = bell.get()
+            {
+                next = now + turn;
+                rung.store(job::now_ticks(), Ordering::Release);
+                if bell.ring().is_err() {
+                    return;
+                }
+            }
+            core::hint::spin_loop();
+        }
+    });
+    let there = Short {
+        ranked: true,
+        ..Short::of(host, vec![busy(), waits], RUN_NS)
+    };
+    let here = Short::of(other, vec![rings], RUN_NS);
+    let flown = short_run(vec![(there, NoSink), (here, NoSink)], options)?;
+    Ok(Measured::new(samples, flown.missing_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys;
+
+    #[test]
+    fn every_term_is_measured_and_the_parts_of_a_preemption_are_no_longer_than_the_whole() {
+        let mut cpus = sys::allowed_cpus().expect("known");
+        let host = cpus.pop().expect("one");
+        let found = measure_terms(host, cpus.pop(), &RunOptions::default()).expect("measured");
+        assert_eq!(found.terms.len() + found.missing.len(), 8);
+        for term in &found.terms {
+            let [p50, p99, max] = term.quantiles_ns;
+            assert!(term.samples > 5, "{term:?}");
+            assert!(0 < p50 && p50 <= p99 && p99 <= max, "{term:?}");
+            assert!(term.proposed_ns <= max, "{term:?}");
+        }
+        let median = |name| {
+            let term = found.terms.iter().find(|term| term.name == name);
+            term.expect("measured").quantiles_ns[0]
+        };
+        let whole = median("preemption");
+        assert!(median("timer-latency") <= whole && median("dispatch") <= whole);
+    }
+}

@@ -1,0 +1,140 @@
+//! Platform files: what a machine takes for scheduling, apart from the systems that run on it.
+//!
+//! One section, `[machine]`, as in a system file. `punctual doctor --measure --platform FILE` writes
+//! one, and `check` and `run` add its terms to those of a system.
+
+use std::path::Path;
+
+use punctual_model::{Cpu, Machine, ModelError, PolicyKind, System};
+
+use crate::diagnostic::Diagnostic;
+use crate::file::read_sections;
+use crate::load::{LoadError, text_of};
+use crate::lower::lower_machine;
+use crate::places::Places;
+use crate::read::in_order;
+use crate::report::{Report, quote};
+use crate::source::Source;
+use crate::syntax;
+
+/// Reads the text of a platform file; `origin` names it in messages. Never panics.
+///
+/// # Errors
+/// All mistakes found, in the order of the file.
+pub fn parse_platform(text: &str, origin: &str) -> Result<Machine, Vec<Diagnostic>> {
+    let source = Source::new(text, origin);
+    let mut report = Report::new(&source);
+    let Some(root) = syntax::parse(&source, &mut report) else {
+        return Err(report.finish());
+    };
+    let others = in_order(&root).into_iter();
+    for (name, _) in others.filter(|(name, _)| name.get_ref() != "machine") {
+        let what = quote(name.get_ref());
+        let message = format!("{what} has no place in a platform file");
+        report.add(&name.span(), message, || {
+            "keep `[machine]` alone; a system has a file of its own".into()
+        });
+    }
+    if !root.contains_key("machine") {
+        report.add(&(0..0), "the file has no [machine] section", || {
+            "let `punctual doctor --measure --platform FILE` write one".into()
+        });
+    }
+    if !report.is_empty() {
+        return Err(report.finish());
+    }
+    let mut places = Places {
+        machine: read_sections(&root, &mut report).take("machine"),
+        ..Places::default()
+    };
+    let machine = lower_machine(&mut places);
+    for error in validate(&machine).err().unwrap_or_default() {
+        if !places.is_broken(&error.fault) {
+            let ModelError {
+                fault,
+                message,
+                help,
+            } = error;
+            report.add(&places.of(&fault), message, || help);
+        }
+    }
+    if report.is_empty() {
+        Ok(machine)
+    } else {
+        Err(report.finish())
+    }
+}
+
+/// Whether the terms mean something for a system without tasks.
+fn validate(machine: &Machine) -> Result<(), Vec<ModelError>> {
+    let cpu = Cpu {
+        name: "0".into(),
+        host: Some(0),
+        policy: PolicyKind::FixedPriority { preemptive: true },
+    };
+    let system = System {
+        cpus: vec![cpu],
+        machine: machine.clone(),
+        ..System::default()
+    };
+    system.validate()
+}
+
+/// Reads a platform file.
+///
+/// # Errors
+/// As for [`crate::load()`].
+pub fn load_platform(path: impl AsRef<Path>) -> Result<Machine, LoadError> {
+    let path = path.as_ref();
+    let text = text_of(path)?;
+    let origin = path.display().to_string();
+    parse_platform(&text, &origin).map_err(LoadError::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write_platform;
+    use punctual_model::{Reserve, Span, Work};
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let machine = Machine {
+            switch: Work::from_ns(180),
+            preemption: Work::from_us(7),
+            missing_time: Some(Reserve {
+                name: "missing-time".into(),
+                budget: Work::from_us(400),
+                period: Span::from_ms(10),
+            }),
+            reserves: vec![Reserve {
+                name: "fair-server-slices".into(),
+                budget: Work::from_us(612),
+                period: Span::from_ms(10),
+            }],
+            ..Machine::default()
+        };
+        let text = write_platform(&machine);
+        assert_eq!(parse_platform(&text, "here.toml"), Ok(machine));
+        let nothing = write_platform(&Machine::default());
+        assert_eq!(
+            parse_platform(&nothing, "here.toml"),
+            Ok(Machine::default())
+        );
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_refused_where_it_is() {
+        let refused = |text: &str| {
+            let mistakes = parse_platform(text, "here.toml").expect_err("a mistake");
+            mistakes[0].to_string()
+        };
+        let system = refused("[machine]\nswitch = \"1us\"\n[system]\ncpus = [0]\n");
+        assert!(system.contains("`system` has no place in a platform file"));
+        assert!(system.contains("here.toml:3"), "{system}");
+        assert!(refused("").contains("no [machine] section"));
+        assert!(refused("[machine]\nswich = \"1us\"\n").contains("did you mean `switch`?"));
+        let reserve = "reserve = [{ name = \"r\", budget = \"2ms\", period = \"1ms\" }]";
+        assert!(refused(&format!("[machine]\n{reserve}\n")).contains("here.toml:2"));
+    }
+}
