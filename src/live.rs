@@ -39,11 +39,19 @@ pub struct LiveOptions {
     pub base: PathBuf,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
-    /// What this machine takes for scheduling (`punctual doctor --measure` proposes it); `None`: it
-    /// is measured just before the run.
-    pub terms: Option<Machine>,
+    /// What this machine takes for scheduling; `None`: it is measured just before the run.
+    pub terms: Option<GivenTerms>,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
+}
+
+/// What a machine takes for scheduling, as `punctual doctor --measure` proposes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenTerms {
+    /// The terms, which are added to those of the system.
+    pub machine: Machine,
+    /// Where they come from, for the report.
+    pub from: String,
 }
 
 /// A system that this machine has admitted (or that was forced), ready to run.
@@ -113,7 +121,8 @@ pub fn run(
         .ok_or(Error::NoDuration)?;
     options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
-    let admitted = admit_here(system, options.terms.as_ref())?;
+    let given = options.terms.as_ref();
+    let admitted = admit_here(system, given.map(|given| &given.machine))?;
     if !admitted.machine.admitted && !options.force {
         return Err(Error::Refused(Box::new(admitted.machine)));
     }
@@ -128,7 +137,7 @@ pub fn run(
     let mut assembly = Assembly::new(system, plan.clone(), "linux", Mode::RealTime);
     assembly.header.source = options.source.clone();
     assembly.header.machine = options.fingerprint.clone();
-    assembly.header.machine.extend(overhead_facts(&admitted));
+    assembly.header.machine.extend(term_facts(&admitted, given));
     assembly.header.seed = seed;
     assembly.header.duration = duration;
     assembly.bounds(&admitted.file, Some(&admitted.machine));
@@ -391,25 +400,42 @@ pub(crate) fn counters(
     }
 }
 
-fn overhead_facts(admitted: &Admitted) -> Vec<(String, String)> {
-    let fact = |name: &str, ns: u64, from: String| {
-        let value = format!("{} ({from})", punctual_model::readable(ns));
+/// Which terms were added to the system's, and from where.
+fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, String)> {
+    let fact = |name: &str, ns: u64, from: &str| {
+        let value = format!("{}{from}", punctual_model::readable(ns));
         (name.to_string(), value)
     };
     let Some(overheads) = &admitted.overheads else {
-        let given = |name, term: Work| fact(name, term.ticks(), "as given, the file's too".into());
-        let terms = &admitted.terms;
-        return vec![
-            given("switch", terms.switch),
-            given("timer entry", terms.timer),
-            given("preemption", terms.preemption),
+        let Some(GivenTerms { machine, from }) = given else {
+            return Vec::new();
+        };
+        let mut facts = vec![
+            ("terms".to_string(), format!("from {from}")),
+            fact("switch", machine.switch.ticks(), ""),
+            fact("timer entries of a release", machine.timer.ticks(), ""),
+            fact("preemption", machine.preemption.ticks(), ""),
         ];
+        facts.extend(machine.reserves.iter().map(|reserve| {
+            let period = punctual_model::readable(reserve.period.as_ns());
+            fact(
+                &reserve.name,
+                reserve.budget.ticks(),
+                &format!(" in every {period}"),
+            )
+        }));
+        return facts;
     };
-    let measured = |n: usize| format!("p90 of the quietest quarter of {n} samples");
+    let measured = |n: usize| format!(" (p90 of the quietest quarter of {n} samples)");
     let [switches, timers, preemptions, _] = overheads.samples;
     vec![
-        fact("switch", overheads.switch_ns, measured(switches)),
-        fact("timer entry", overheads.timer_ns, measured(timers)),
-        fact("preemption", overheads.preemption_ns, measured(preemptions)),
+        ("terms".to_string(), "measured before the run".to_string()),
+        fact("switch", overheads.switch_ns, &measured(switches)),
+        fact("timer entry", overheads.timer_ns, &measured(timers)),
+        fact(
+            "preemption",
+            overheads.preemption_ns,
+            &measured(preemptions),
+        ),
     ]
 }

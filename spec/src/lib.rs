@@ -53,7 +53,7 @@ mod write;
 pub use description::{Description, parse};
 pub use diagnostic::Diagnostic;
 pub use load::{LoadError, MAX_FILE_BYTES, load};
-pub use platform::{load_platform, parse_platform};
+pub use platform::{Platform, load_platform, parse_platform};
 pub use report::MAX_DIAGNOSTICS;
 pub use schema::schema;
 pub use units::parse_duration;

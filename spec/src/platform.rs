@@ -1,11 +1,13 @@
 //! Platform files: what a machine takes for scheduling, apart from the systems that run on it.
 //!
-//! One section, `[machine]`, as in a system file. `punctual doctor --measure --platform FILE` writes
-//! one, and `check` and `run` add its terms to those of a system.
+//! Two sections: `[machine]`, as in a system file, and `[measured]`, free texts that say where, when
+//! and how its terms were found. `punctual doctor --measure --platform FILE` writes one, and `check`
+//! and `run` add its terms to those of a system.
 
 use std::path::Path;
 
 use punctual_model::{Cpu, Machine, ModelError, PolicyKind, System};
+use toml::de::DeTable;
 
 use crate::diagnostic::Diagnostic;
 use crate::file::read_sections;
@@ -17,24 +19,26 @@ use crate::report::{Report, quote};
 use crate::source::Source;
 use crate::syntax;
 
+/// What a platform file says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Platform {
+    /// The terms.
+    pub machine: Machine,
+    /// Where, when and how they were measured, as (name, value), in the order of the file.
+    pub measured: Vec<(String, String)>,
+}
+
 /// Reads the text of a platform file; `origin` names it in messages. Never panics.
 ///
 /// # Errors
 /// All mistakes found, in the order of the file.
-pub fn parse_platform(text: &str, origin: &str) -> Result<Machine, Vec<Diagnostic>> {
+pub fn parse_platform(text: &str, origin: &str) -> Result<Platform, Vec<Diagnostic>> {
     let source = Source::new(text, origin);
     let mut report = Report::new(&source);
     let Some(root) = syntax::parse(&source, &mut report) else {
         return Err(report.finish());
     };
-    let others = in_order(&root).into_iter();
-    for (name, _) in others.filter(|(name, _)| name.get_ref() != "machine") {
-        let what = quote(name.get_ref());
-        let message = format!("{what} has no place in a platform file");
-        report.add(&name.span(), message, || {
-            "keep `[machine]` alone; a system has a file of its own".into()
-        });
-    }
+    let measured = read_measured(&root, &mut report);
     if !root.contains_key("machine") {
         report.add(&(0..0), "the file has no [machine] section", || {
             "let `punctual doctor --measure --platform FILE` write one".into()
@@ -43,8 +47,12 @@ pub fn parse_platform(text: &str, origin: &str) -> Result<Machine, Vec<Diagnosti
     if !report.is_empty() {
         return Err(report.finish());
     }
+    let terms = DeTable::from_iter(
+        root.into_iter()
+            .filter(|(name, _)| name.get_ref() == "machine"),
+    );
     let mut places = Places {
-        machine: read_sections(&root, &mut report).take("machine"),
+        machine: read_sections(&terms, &mut report).take("machine"),
         ..Places::default()
     };
     let machine = lower_machine(&mut places);
@@ -59,10 +67,37 @@ pub fn parse_platform(text: &str, origin: &str) -> Result<Machine, Vec<Diagnosti
         }
     }
     if report.is_empty() {
-        Ok(machine)
+        Ok(Platform { machine, measured })
     } else {
         Err(report.finish())
     }
+}
+
+/// The texts of `[measured]`; any section beside it and `[machine]` is a mistake.
+fn read_measured(root: &DeTable<'_>, report: &mut Report<'_>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (name, value) in in_order(root) {
+        match (name.get_ref().as_ref(), value.get_ref().as_table()) {
+            ("machine", _) => {}
+            ("measured", Some(table)) => {
+                for (key, value) in in_order(table) {
+                    match value.get_ref().as_str() {
+                        Some(text) => found.push((key.get_ref().to_string(), text.to_owned())),
+                        None => report.add(&value.span(), "this is no text", || {
+                            "everything in [measured] is a text in quotes".into()
+                        }),
+                    }
+                }
+            }
+            (other, _) => {
+                let message = format!("{} has no place in a platform file", quote(other));
+                report.add(&name.span(), message, || {
+                    "keep `[machine]` and `[measured]`; a system has a file of its own".into()
+                });
+            }
+        }
+    }
+    found
 }
 
 /// Whether the terms mean something for a system without tasks.
@@ -84,7 +119,7 @@ fn validate(machine: &Machine) -> Result<(), Vec<ModelError>> {
 ///
 /// # Errors
 /// As for [`crate::load()`].
-pub fn load_platform(path: impl AsRef<Path>) -> Result<Machine, LoadError> {
+pub fn load_platform(path: impl AsRef<Path>) -> Result<Platform, LoadError> {
     let path = path.as_ref();
     let text = text_of(path)?;
     let origin = path.display().to_string();
@@ -114,12 +149,17 @@ mod tests {
             }],
             ..Machine::default()
         };
-        let text = write_platform(&machine);
-        assert_eq!(parse_platform(&text, "here.toml"), Ok(machine));
-        let nothing = write_platform(&Machine::default());
+        let measured = vec![
+            ("processor".to_owned(), "a \"quoted\" one\\".to_owned()),
+            ("cpu".to_owned(), "1".to_owned()),
+        ];
+        let platform = Platform { machine, measured };
+        let text = write_platform(&platform);
+        assert_eq!(parse_platform(&text, "here.toml"), Ok(platform));
+        let nothing = write_platform(&Platform::default());
         assert_eq!(
             parse_platform(&nothing, "here.toml"),
-            Ok(Machine::default())
+            Ok(Platform::default())
         );
     }
 
@@ -133,6 +173,8 @@ mod tests {
         assert!(system.contains("`system` has no place in a platform file"));
         assert!(system.contains("here.toml:3"), "{system}");
         assert!(refused("").contains("no [machine] section"));
+        let number = refused("[measured]\ncpu = 1\n[machine]\n");
+        assert!(number.contains("this is no text") && number.contains("here.toml:2"));
         assert!(refused("[machine]\nswich = \"1us\"\n").contains("did you mean `switch`?"));
         let reserve = "reserve = [{ name = \"r\", budget = \"2ms\", period = \"1ms\" }]";
         assert!(refused(&format!("[machine]\n{reserve}\n")).contains("here.toml:2"));

@@ -13,6 +13,7 @@ use punctual_model::{
     SchedulerId, Server, Share, Slot, Span, Supply, System, TaskId, Trust, Work, readable,
 };
 
+use crate::platform::Platform;
 use task::write_task;
 
 /// The text of a system file for `system`, which must be valid. O(size of the system).
@@ -215,10 +216,17 @@ fn write_resource(resource: &Resource, out: &mut Out) {
 }
 
 /// The text of a platform file ([`crate::parse_platform`]).
-pub fn write_platform(machine: &Machine) -> String {
+pub fn write_platform(platform: &Platform) -> String {
     let mut out = Out(String::new());
+    if !platform.measured.is_empty() {
+        out.line("[measured]");
+        for (name, value) in &platform.measured {
+            out.key(key_of(name).as_ref(), quoted(value));
+        }
+        out.line("");
+    }
     out.line("[machine]");
-    write_terms(machine, &mut out);
+    write_terms(&platform.machine, &mut out);
     out.0
 }
 

@@ -7,13 +7,14 @@ use punctual_model::{Reserve, System};
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::output::PromisedFile;
+use crate::platform_file::Given;
 use crate::verdict_json::VerdictJson;
 use crate::{certify, input, output, second_opinion, suggest, verdict_text};
 
 /// Says whether a system will be on time, and why
 ///
 /// Uses only what the file states: overheads, reserves and missing time that are absent are 0.
-/// `run` adds this machine's measured terms.
+/// `run` adds this machine's measured terms; --platform adds those of a file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 admitted; 1 refused; 2 the file has mistakes; 3 no certificate could be written.\n\n\
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
+    /// Add the terms of a machine, as `punctual doctor --measure --platform` writes them
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
     /// Look for parameters with which it is admitted, and print what has to change
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["simulate", "certificate"])]
     suggest: Option<suggest::Wanted>,
@@ -52,6 +56,16 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if let Some(missing) = &args.missing_time {
         system.machine.missing_time = Some(missing.clone());
     }
+    let given = args.platform.as_deref().map(Given::load).transpose()?;
+    if let Some(given) = &given {
+        system.machine = system.machine.with(&given.machine);
+        if !args.quiet {
+            output::remark(format!(
+                "remark: with the terms of {}",
+                given.origin.describe()
+            ));
+        }
+    }
     if let Some(wanted) = args.suggest {
         return suggest::execute(&system, wanted, args.json);
     }
@@ -63,7 +77,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if args.simulate {
         second_opinion::print(&system, &verdict, args.json, coloured)?;
     } else if args.json {
-        output::print_json(&VerdictJson::new(&system, &verdict))?;
+        let origin = given.map(|given| given.origin);
+        output::print_json(&VerdictJson::new(&system, &verdict).with_platform(origin))?;
     } else if args.quiet {
         output::print(verdict_text::headline(&system, &verdict, coloured))?;
     } else {

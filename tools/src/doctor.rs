@@ -1,17 +1,18 @@
 //! `punctual doctor`: what this machine can promise, by trying it, and the command that mends it.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
-use punctual_linux::{Gaps, Overheads, Probe, RunOptions, Status};
+use punctual_linux::{Gaps, Probe, RunOptions, Status, Term, Terms};
 use punctual_model::{Span, readable};
 use serde::Serialize;
 
-use crate::bench::quiet_cpu;
+use crate::bench::allowed;
 use crate::ending::{Ended, Ending, Failure};
 use crate::machine::{self, Fact};
-use crate::output::{self, JSON_FORMAT, styled};
-use crate::{input, verdict_text};
+use crate::output::{self, JSON_FORMAT, PromisedFile, styled};
+use crate::{input, platform_file, verdict_text};
 
 /// Tries what this machine can promise, and prints the command that mends each finding
 ///
@@ -23,6 +24,7 @@ use crate::{input, verdict_text};
     Examples:\n  \
     punctual doctor                        # a second of looking\n  \
     punctual doctor --measure --for 10s    # overheads and missing time as well\n  \
+    punctual doctor --measure --platform here.toml   # terms for `run --platform here.toml`\n  \
     punctual doctor --fix-script | sudo sh # read it first"
 )]
 pub(crate) struct Args {
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// With --measure: how long to look for missing time
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration, default_value = "3s")]
     duration: Span,
+    /// With --measure: write the terms as a file that `check` and `run` take with --platform
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    platform: Option<PathBuf>,
     /// The host CPU to look at; the last one that may be used, by default
     #[arg(long)]
     cpu: Option<u32>,
@@ -70,20 +75,52 @@ struct Measured {
     timer_ns: u64,
     preemption_ns: u64,
     wake_late_ns: u64,
+    mode: &'static str,
+    terms: Vec<TermJson>,
+    not_measured: Vec<NotMeasured>,
     gaps: u64,
     gaps_total_ns: u64,
     gaps_longest_ns: u64,
+    gaps_densest_10ms_ns: u64,
     observed_ns: u64,
+    #[serde(skip)]
+    table: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct TermJson {
+    name: &'static str,
+    meaning: &'static str,
+    proposed_ns: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+    samples: usize,
+    missing_time_ns: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct NotMeasured {
+    name: &'static str,
+    why: String,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let cpu = match args.cpu {
-        Some(cpu) => cpu,
-        None => quiet_cpu().map_err(Failure::run)?,
-    };
+    let cpus = allowed().map_err(Failure::run)?;
+    let last = || cpus.last().copied().ok_or("no CPU may be used");
+    let cpu = args.cpu.map_or_else(last, Ok).map_err(Failure::run)?;
+    let file = args.platform.as_deref().map(PromisedFile::open);
+    let file = file.transpose()?;
     let probes = punctual_linux::probe(cpu);
     let measured = if args.measure {
-        Some(measure(cpu, args.duration)?)
+        // The quietest of the others, by the same guess as for the one itself.
+        let other = cpus.iter().rev().find(|&&other| other != cpu);
+        let (terms, gaps) = measure(cpu, other.copied(), args.duration)?;
+        if let Some(file) = file {
+            let text = platform_file::propose(cpu, &terms, &gaps);
+            file.fill(|out| out.write_all(text.as_bytes()))?;
+        }
+        Some(Measured::new(&terms, &gaps))
     } else {
         None
     };
@@ -98,20 +135,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
     Ok(Ending::Good)
 }
 
-fn measure(cpu: u32, duration: Span) -> Result<Measured, Failure> {
-    let overheads: Overheads = punctual_linux::measure_overheads(cpu, &RunOptions::default())
+fn measure(cpu: u32, other: Option<u32>, duration: Span) -> Result<(Terms, Gaps), Failure> {
+    let terms = punctual_linux::measure_terms(cpu, other, &RunOptions::default())
         .map_err(|error| Failure::run(format!("cannot measure on CPU {cpu}: {error}")))?;
-    let gaps: Gaps = punctual_linux::scan_gaps(cpu, duration.as_ns());
-    Ok(Measured {
-        switch_ns: overheads.switch_ns,
-        timer_ns: overheads.timer_ns,
-        preemption_ns: overheads.preemption_ns,
-        wake_late_ns: overheads.wake_late_ns,
-        gaps: gaps.count,
-        gaps_total_ns: gaps.total_ns,
-        gaps_longest_ns: gaps.longest_ns,
-        observed_ns: gaps.observed_ns,
-    })
+    Ok((terms, punctual_linux::scan_gaps(cpu, duration.as_ns())))
 }
 
 impl Findings {
@@ -205,21 +232,63 @@ impl Findings {
 }
 
 impl Measured {
+    fn new(terms: &Terms, gaps: &Gaps) -> Measured {
+        let overheads = &terms.overheads;
+        let not_measured = terms.missing.iter().cloned();
+        Measured {
+            switch_ns: overheads.switch_ns,
+            timer_ns: overheads.timer_ns,
+            preemption_ns: overheads.preemption_ns,
+            wake_late_ns: overheads.wake_late_ns,
+            mode: platform_file::mode(overheads.mode),
+            terms: terms.terms.iter().map(TermJson::new).collect(),
+            not_measured: not_measured
+                .map(|(name, why)| NotMeasured { name, why })
+                .collect(),
+            gaps: gaps.count,
+            gaps_total_ns: gaps.total_ns,
+            gaps_longest_ns: gaps.longest_ns,
+            gaps_densest_10ms_ns: gaps.densest_ns,
+            observed_ns: gaps.observed_ns,
+            table: platform_file::table(terms),
+        }
+    }
+
     fn render(&self) -> String {
         let missing_ppm =
             u128::from(self.gaps_total_ns) * 1_000_000 / u128::from(self.observed_ns.max(1));
-        format!(
-            "  switch {}, timer entry {}, preemption {}, sleep late by {} (90th percentile of the quietest round)\n  \
-             missing time: {} in {} gaps, {} ppm of {}; the longest {}\n",
-            readable(self.switch_ns),
-            readable(self.timer_ns),
-            readable(self.preemption_ns),
-            readable(self.wake_late_ns),
+        let mut text = String::new();
+        for line in self.table.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+        let _ = writeln!(
+            text,
+            "  proposed: the 90th percentile of the quietest quarter, {}\n\n  \
+             missing time: {} in {} gaps, {} ppm of {}; the longest {}, at most {} in any 10 ms",
+            self.mode,
             readable(self.gaps_total_ns),
             self.gaps,
             missing_ppm,
             readable(self.observed_ns),
             readable(self.gaps_longest_ns),
-        )
+            readable(self.gaps_densest_10ms_ns),
+        );
+        text
+    }
+}
+
+impl TermJson {
+    fn new(term: &Term) -> TermJson {
+        let [p50_ns, p99_ns, max_ns] = term.quantiles_ns;
+        TermJson {
+            name: term.name,
+            meaning: term.meaning,
+            proposed_ns: term.proposed_ns,
+            p50_ns,
+            p99_ns,
+            max_ns,
+            samples: term.samples,
+            missing_time_ns: term.missing_ns,
+        }
     }
 }

@@ -21,6 +21,7 @@ mod logfile;
 mod machine;
 mod outcome;
 mod output;
+mod platform_file;
 mod progress;
 mod replay;
 mod report;

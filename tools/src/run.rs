@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use punctual::{Error, LiveOptions, Verdict};
+use punctual::{Error, GivenTerms, LiveOptions, Verdict};
 use punctual_model::{Reserve, System};
 use punctual_trace::RunReport;
 
 use crate::ending::{Ended, Ending};
 use crate::flags::Flags;
 use crate::interrupt::Interrupt;
+use crate::platform_file::Given;
 use crate::progress::Bar;
 use crate::verdict_json::VerdictJson;
 use crate::{input, machine, outcome, output, verdict_text, workloads};
@@ -27,6 +28,7 @@ use crate::{input, machine, outcome, output, verdict_text, workloads};
     punctual run examples/rosace.toml --for 10s\n  \
     punctual run examples/two-tasks.toml --for 10s --json\n  \
     punctual run plant.toml --report plant.html --trace plant.pftrace --record plant.log\n  \
+    punctual run plant.toml --platform here.toml        # terms measured at a quieter hour\n  \
     punctual run plant.toml --missing-time 500us/10ms   # count on what this machine takes"
 )]
 pub(crate) struct Args {
@@ -40,6 +42,10 @@ pub(crate) struct Args {
     /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
+    /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
+    /// earlier, instead of measuring them now
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
@@ -48,6 +54,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if let Some(missing) = &args.missing_time {
         description.system.machine.missing_time = Some(missing.clone());
     }
+    let given = args.platform.as_deref().map(Given::load).transpose()?;
     let system = &description.system;
     let verdict = input::admit(system)?;
     if !verdict.admitted {
@@ -72,8 +79,15 @@ pub(crate) fn execute(args: &Args) -> Ended {
             .into_iter()
             .map(|f| (f.name.into(), f.value))
             .collect(),
+        terms: given.as_ref().map(|given| GivenTerms {
+            machine: given.machine.clone(),
+            from: given.origin.describe(),
+        }),
         ..LiveOptions::default()
     };
+    if let Some(terms) = options.terms.as_ref().filter(|_| !flags.outputs.quiet) {
+        output::remark(format!("remark: with the terms of {}", terms.from));
+    }
     let bar = Bar::new("run", flags.outputs.quiet);
     let log = punctual::run(
         system,
@@ -87,12 +101,11 @@ pub(crate) fn execute(args: &Args) -> Ended {
     bar.clear();
     let log = match log {
         Err(Error::Refused(verdict)) => {
-            return refuse(
-                system,
-                &verdict,
-                flags,
-                " with the overheads measured on this machine",
-            );
+            let with = match given {
+                Some(_) => " with the terms of the platform file",
+                None => " with the overheads measured on this machine",
+            };
+            return refuse(system, &verdict, flags, with);
         }
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };

@@ -7,6 +7,7 @@ use punctual_model::{CpuId, Span, System, TaskId, readable};
 use serde::Serialize;
 
 use crate::output::JSON_FORMAT;
+use crate::platform_file::Origin;
 
 /// The whole answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -19,6 +20,8 @@ pub(crate) struct VerdictJson {
     schedulers: Vec<SchedulerJson>,
     chains: Vec<ChainJson>,
     jitters: Vec<JitterJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform: Option<Origin>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -154,7 +157,13 @@ impl VerdictJson {
                 .map(|chain| ChainJson::new(system, chain))
                 .collect(),
             jitters: verdict.jitters.iter().map(JitterJson::new).collect(),
+            platform: None,
         }
+    }
+
+    /// The same with a word on whose terms were added to the system's.
+    pub(crate) fn with_platform(self, platform: Option<Origin>) -> VerdictJson {
+        VerdictJson { platform, ..self }
     }
 }
 

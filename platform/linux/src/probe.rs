@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::clock::{Clock, ClockSource, clock_rate, has_invariant_counter};
+use crate::clock::{ClockSource, clock_rate, has_invariant_counter};
+use crate::gaps::scan_gaps;
 use crate::mode::MemoryLock;
 use crate::sys::{self, HostClass};
 use crate::tls::Library;
@@ -298,55 +299,6 @@ fn governor(host: u32) -> Probe {
 
 /// How long the scan for gaps lasts.
 const SCAN_NS: u64 = 200_000_000;
-/// Shorter gaps are interrupts of the kernel's own.
-const GAP_NS: u64 = 10_000;
-
-/// Gaps in the execution of one thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Gaps {
-    /// How many were longer than 10 us.
-    pub count: u64,
-    /// Their sum in nanoseconds.
-    pub total_ns: u64,
-    /// The longest in nanoseconds.
-    pub longest_ns: u64,
-    /// How long was looked, in nanoseconds.
-    pub observed_ns: u64,
-}
-
-/// Spins on a host CPU for `ns` nanoseconds, under SCHED_FIFO where granted, and reports the gaps.
-pub fn scan_gaps(host: u32, ns: u64) -> Gaps {
-    let scan = move || {
-        // A refusal shows in the figure.
-        let _ = sys::pin(None, &[host]);
-        // Not longer than the kernel tolerates: the scan must not freeze a machine of one CPU.
-        if ns < 1_000_000_000 {
-            let _ = sys::set_host_class(None, HostClass::fifo(1));
-        }
-        let clock = Clock::starting_in(clock_rate(), 0);
-        let (end, least) = (clock.ticks(ns), clock.ticks(GAP_NS));
-        let (mut gaps, mut last) = (Gaps::default(), clock.now());
-        while last.ticks() < end {
-            let now = clock.now();
-            let gap = now.since(last).ticks();
-            if gap > least {
-                gaps.count += 1;
-                gaps.total_ns += clock.ns(gap);
-                gaps.longest_ns = gaps.longest_ns.max(clock.ns(gap));
-            }
-            last = now;
-        }
-        gaps.observed_ns = clock.ns(last.ticks());
-        gaps
-    };
-    let thread = std::thread::Builder::new()
-        .name("punctual/scan".to_owned())
-        .spawn(scan);
-    thread
-        .ok()
-        .and_then(|thread| thread.join().ok())
-        .unwrap_or_default()
-}
 
 fn missing_time(host: u32) -> Probe {
     let gaps = scan_gaps(host, SCAN_NS);

@@ -22,13 +22,9 @@ const STACK: usize = 64 * 1024;
 /// Beyond any run.
 const LONG: Span = Span::from_ms(3_600_000);
 
-/// The last CPU that this process may use: the first ones have more of everybody's work.
-pub(crate) fn quiet_cpu() -> Result<u32, String> {
-    let last = allowed()?.pop();
-    last.ok_or_else(|| "no CPU may be used".into())
-}
-
-fn allowed() -> Result<Vec<u32>, String> {
+/// The CPUs that this process may use. The last is the quietest, as a rule: the first ones have more
+/// of everybody's work.
+pub(crate) fn allowed() -> Result<Vec<u32>, String> {
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     Ok(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())

@@ -18,7 +18,7 @@ use crate::ending::{Ended, Ending, Failure};
 use crate::interrupt::Interrupt;
 use crate::{machine, output};
 use figure::{Bench, Figure};
-pub(crate) use live::quiet_cpu;
+pub(crate) use live::allowed;
 
 /// Measures every primitive and its rivals on this machine
 ///

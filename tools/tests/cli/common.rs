@@ -35,6 +35,11 @@ pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
+/// Standard error as text.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
 /// Standard output as JSON.
 pub(crate) fn json(output: &Output) -> Value {
     let said = String::from_utf8_lossy(&output.stderr);

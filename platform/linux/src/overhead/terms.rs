@@ -82,7 +82,6 @@ pub fn measure_terms(
     let (switches, mode) = measure_switch(host, options)?;
     let timers = measure_timer(host, options)?;
     let preemptions = measure_preemption(host, options)?;
-    let releases = measure_release(host, options)?;
     let wakes = measure_wake(host, options, mode)?;
     let counted = [&switches, &timers, &preemptions.first, &wakes];
     let mut terms = vec![
@@ -104,25 +103,31 @@ pub fn measure_terms(
             &preemptions.dispatch,
         ),
         Term::new(
-            "release",
-            "from an arrival to the first instruction of its job, which interrupts another",
-            &releases,
-        ),
-        Term::new(
             "wake-late",
             "a thread that gave its CPU away, after the end of its sleep",
             &wakes,
         ),
     ];
     let mut missing = Vec::new();
-    match other {
-        None => missing.push(("kick", "this process may use one CPU only".to_owned())),
-        Some(other) => terms.push(Term::new(
-            "kick",
-            "from a ring on another CPU to the woken thread's first instruction",
-            &measure_kick(host, other, options)?,
-        )),
-    }
+    // What nobody counts on may fail: who else uses these CPUs under real-time priority can keep a
+    // run from ending, and the last needs two of them.
+    let mut extra = |name, meaning, measured: Result<Measured, String>| match measured {
+        Ok(measured) => terms.push(Term::new(name, meaning, &measured)),
+        Err(why) => missing.push((name, why)),
+    };
+    extra(
+        "release",
+        "from an arrival to the first instruction of its job, which interrupts another",
+        measure_release(host, options).map_err(|error| error.to_string()),
+    );
+    extra(
+        "kick",
+        "from a ring on another CPU to the woken thread's first instruction",
+        match other {
+            None => Err("this process may use one CPU only".to_owned()),
+            Some(other) => measure_kick(host, other, options).map_err(|error| error.to_string()),
+        },
+    );
     Ok(Terms {
         overheads: Overheads::of(counted, mode),
         terms,
@@ -205,22 +210,35 @@ mod tests {
     use crate::sys;
 
     #[test]
-    fn every_term_is_measured_and_the_parts_of_a_preemption_are_no_longer_than_the_whole() {
+    fn every_term_is_measured_or_says_why_not() {
         let mut cpus = sys::allowed_cpus().expect("known");
         let host = cpus.pop().expect("one");
         let found = measure_terms(host, cpus.pop(), &RunOptions::default()).expect("measured");
         assert_eq!(found.terms.len() + found.missing.len(), 8);
+        assert!(found.missing.iter().all(|(_, why)| !why.is_empty()));
         for term in &found.terms {
             let [p50, p99, max] = term.quantiles_ns;
-            assert!(term.samples > 5, "{term:?}");
-            assert!(0 < p50 && p50 <= p99 && p99 <= max, "{term:?}");
+            assert!(p50 <= p99 && p99 <= max, "{term:?}");
             assert!(term.proposed_ns <= max, "{term:?}");
+            assert!(term.samples > 0 || max == 0, "{term:?}");
         }
-        let median = |name| {
-            let term = found.terms.iter().find(|term| term.name == name);
-            term.expect("measured").quantiles_ns[0]
-        };
-        let whole = median("preemption");
-        assert!(median("timer-latency") <= whole && median("dispatch") <= whole);
+    }
+
+    #[test]
+    fn quantiles_are_the_smallest_samples_that_so_many_do_not_exceed() {
+        let ticks: Vec<u64> = (1..=200).rev().collect();
+        let term = Term::new(
+            "x",
+            "y",
+            &Measured {
+                ticks,
+                missing_ns: 3,
+            },
+        );
+        let ns = |ticks| clock_rate().frequency.ns_up(ticks);
+        assert_eq!(term.quantiles_ns, [100, 198, 200].map(ns));
+        // The quietest quarter is the last one: 1 to 50.
+        assert_eq!((term.proposed_ns, term.samples), (ns(45), 200));
+        assert_eq!(term.missing_ns, 3);
     }
 }
