@@ -103,7 +103,8 @@ pub(crate) fn propose(cpu: u32, terms: &Terms, gaps: &Gaps) -> String {
     let mut measured: Vec<_> = facts.map(|f| (f.name.to_owned(), f.value)).collect();
     measured.push(("cpu".to_owned(), cpu.to_string()));
     measured.push(("mode".to_owned(), mode(terms.overheads.mode).to_owned()));
-    let machine = terms.overheads.machine();
+    // A reserve that would take more than there is takes all.
+    let machine = Machine::default().with(&terms.overheads.machine());
     text.push('\n');
     text += &punctual_spec::write_platform(&Platform { machine, measured });
     let _ = write!(

@@ -36,6 +36,10 @@ const TURN_NS: u64 = 150_000;
 /// Switches per sample, which hides the steps of the clock.
 const BATCH: u64 = 20;
 const SAMPLES: usize = 4_096;
+/// A busy machine may not let a short run execute at all: it is repeated until there are so many
+/// samples, and so many times at most.
+const LEAST_SAMPLES: usize = 8;
+const TRIES: usize = 20;
 /// Parts of the samples, of which the quietest counts.
 const ROUNDS: usize = 4;
 
@@ -92,14 +96,15 @@ impl Overheads {
     }
 }
 
-/// Measures on one host CPU, in less than 300 ms, under the class that a run would have.
+/// Measures on one host CPU, in less than 300 ms on a machine that lets it, under the class that a
+/// run would have.
 ///
 /// # Errors
 /// As for [`run()`].
 pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, RunError> {
-    let (switches, mode) = measure_switch(host, options)?;
-    let timers = measure_timer(host, options)?;
-    let preemptions = measure_preemption(host, options)?.first;
+    let (switches, mode) = persist(|| measure_switch(host, options))?;
+    let timers = persist(|| measure_timer(host, options))?;
+    let preemptions = persist(|| measure_preemption(host, options))?.first;
     let wakes = measure_wake(host, options, mode)?;
     Ok(Overheads::of(
         [&switches, &timers, &preemptions, &wakes],
@@ -136,6 +141,35 @@ impl Measured {
         let ticks = samples.into_vec();
         Measured { ticks, missing_ns }
     }
+}
+
+/// Something with samples.
+trait Sampled {
+    fn samples(&self) -> usize;
+}
+
+impl Sampled for (Measured, Mode) {
+    fn samples(&self) -> usize {
+        self.0.samples()
+    }
+}
+
+impl Sampled for Measured {
+    fn samples(&self) -> usize {
+        self.ticks.len()
+    }
+}
+
+/// Measures again until there are enough samples; with fewer, the last attempt counts.
+fn persist<T: Sampled>(mut measure: impl FnMut() -> Result<T, RunError>) -> Result<T, RunError> {
+    let mut measured = measure()?;
+    for _ in 1..TRIES {
+        if measured.samples() >= LEAST_SAMPLES {
+            break;
+        }
+        measured = measure()?;
+    }
+    Ok(measured)
 }
 
 /// The 90th percentile of the quietest of [`ROUNDS`] rounds; 0 without samples.
@@ -396,6 +430,12 @@ struct Preemptions {
     timer: Measured,
     /// From the entry to the first instruction.
     dispatch: Measured,
+}
+
+impl Sampled for Preemptions {
+    fn samples(&self) -> usize {
+        self.first.samples()
+    }
 }
 
 fn measure_preemption(host: u32, options: &RunOptions) -> Result<Preemptions, RunError> {

@@ -39,7 +39,18 @@ fn measurements_come_when_they_are_asked_for() {
     ]));
     assert_obeys(&findings, "doctor");
     assert!(findings["measured"]["observed_ns"].as_u64() >= Some(100_000_000));
-    assert!(findings["measured"]["switch_ns"].as_u64() > Some(0));
+    let measured = &findings["measured"];
+    let all = [&measured["terms"], &measured["not_measured"]];
+    let found = all.map(|list| list.as_array().map_or(0, Vec::len));
+    assert_eq!(found.iter().sum::<usize>(), 8, "{measured:#}");
+    let terms = measured["terms"].as_array().expect("a list").iter();
+    for term in terms {
+        assert!(term["samples"].as_u64() > Some(0), "{term}");
+        assert!(
+            term["proposed_ns"].as_u64() <= term["max_ns"].as_u64(),
+            "{term}"
+        );
+    }
 }
 
 #[test]
