@@ -1,8 +1,8 @@
 //! Platform files: what a machine takes for scheduling, apart from the systems that run on it.
 //!
-//! Two sections: `[machine]`, as in a system file, and `[measured]`, free texts that say where, when
-//! and how its terms were found. `punctual doctor --measure --platform FILE` writes one, and `check`
-//! and `run` add its terms to those of a system.
+//! Two sections: `[machine]`, as in a system file, and `[measured]`, free texts that say where,
+//! when and how its terms were found. `punctual doctor --measure --platform FILE` writes one, and
+//! `check` and `run` add its terms to those of a system.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Platform files: the terms of a machine from `doctor` to `check` and `run`.
 //!
-//! The file says on which machine its terms were measured, and a command that uses it says when that
-//! was another one: another processor, kernel or build has other costs.
+//! The file says on which machine its terms were measured, and a command that uses it says when
+//! that was another one: another processor, kernel or build has other costs.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -47,8 +47,9 @@ impl Window {
         }
     }
 
-    /// Nothing was executed between `start` and `end`. Among the windows in which most is missing one
-    /// ends where a gap ends, so no other is looked at; what lies in it partly counts for that part.
+    /// Nothing was executed between `start` and `end`. Among the windows in which most is missing
+    /// one ends where a gap ends, so no other is looked at; what lies in it partly counts for that
+    /// part.
     fn gap(&mut self, start: u64, end: u64) {
         self.gaps.push_back((start, end));
         self.missing += end - start;

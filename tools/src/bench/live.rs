@@ -22,8 +22,8 @@ const STACK: usize = 64 * 1024;
 /// Beyond any run.
 const LONG: Span = Span::from_ms(3_600_000);
 
-/// The CPUs that this process may use. The last is the quietest, as a rule: the first ones have more
-/// of everybody's work.
+/// The CPUs that this process may use. The last is the quietest, as a rule: the first ones have
+/// more of everybody's work.
 pub(crate) fn allowed() -> Result<Vec<u32>, String> {
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
