@@ -1,0 +1,402 @@
+//! One round: the system of a seed for real, recorded, checked and replayed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_generate::Random;
+use punctual_kern::{ChildScheduler, CpuPlan, NodeId, Plan};
+use punctual_linux::{
+    Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
+};
+use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, Task, ThreadId, Trust};
+use punctual_policy::{AnyHierarchy, AnyPolicy};
+use punctual_thread::sync::Bell;
+use punctual_thread::thread;
+use punctual_trace::{Counters, CpuLog, Header, Log, Recorder, TaskInfo};
+use serde::{Deserialize, Serialize};
+
+use crate::draw::{POOL, Role, Scenario, draw};
+use crate::field::{Field, Round, compute, now};
+
+/// What one CPU may record: a bit more than a second of preemptions every 20 us.
+const RECORDER_BYTES: usize = 96 << 20;
+/// Threads that have not left the field after this are told of, and left behind.
+const PATIENCE_NS: u64 = 8_000_000_000;
+
+/// What came out of a round.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) name: String,
+    pub(crate) real_time: bool,
+    pub(crate) preemptions: u64,
+    pub(crate) entries: u64,
+    pub(crate) switches: u64,
+    pub(crate) deferrals: u64,
+    pub(crate) deferred_max_ns: u64,
+    pub(crate) missing_ns: u64,
+    /// Signals that hit the way out of another signal.
+    pub(crate) nested: u64,
+    pub(crate) operations: u64,
+    pub(crate) caught: u64,
+    /// Events, changes and decisions that were the same when they were fed through the core again.
+    pub(crate) replayed: u64,
+    /// Entries from here on were not recorded, so not checked.
+    pub(crate) cut: bool,
+    pub(crate) violations: Vec<String>,
+}
+
+/// Flies the round of a seed for `ms` milliseconds; ends early when `stop` becomes true.
+pub(crate) fn fly(seed: u64, ms: u64, hosts: &[u32], real_time: bool) -> Report {
+    let scenario = draw(seed, hosts);
+    let mut report = Report {
+        name: scenario.name.clone(),
+        ..Report::default()
+    };
+    match run(&scenario, seed, ms, real_time, &mut report) {
+        Ok(log) => judge(&log, &mut report),
+        Err(message) => report.violations.push(message),
+    }
+    report
+}
+
+fn judge(log: &Log, report: &mut Report) {
+    report.cut = log.is_cut();
+    let found = punctual_trace::check(log);
+    report
+        .violations
+        .extend(found.iter().take(5).map(ToString::to_string));
+    match punctual_trace::replay(log, AnyHierarchy::new) {
+        Ok(stats) => report.replayed = stats.events + stats.changes + stats.decisions,
+        Err(difference) => report.violations.push(format!("replay: {difference}")),
+    }
+}
+
+fn run(
+    scenario: &Scenario,
+    seed: u64,
+    ms: u64,
+    real_time: bool,
+    report: &mut Report,
+) -> Result<Log, String> {
+    let system = &scenario.system;
+    system
+        .validate()
+        .map_err(|errors| format!("not a system: {errors:?}"))?;
+    let frequency = clock_rate().frequency;
+    let mut plan = Plan::new(system, frequency);
+    plan.set_duration(system, Span::from_ms(ms));
+    for cpu in &mut plan.cpus {
+        cpu.capacity.threads += POOL;
+        cpu.capacity.pending += 4 * POOL + 64;
+        cpu.capacity.background_turn =
+            Span::from_ticks(frequency.ticks_up(scenario.turn_us * 1_000));
+    }
+    let end = Instant::from_ns(ms * 1_000_000);
+    let cpus = system.cpus.len();
+    // Threads that were left behind may look at it until the process ends.
+    let round: &'static Round = Box::leak(Box::new(Round::new(cpus, end)));
+    let options = RunOptions {
+        duration_ns: Some(ms * 1_000_000 + 2 * PATIENCE_NS),
+        grace_ns: 0,
+        patience_ns: 2_000_000_000,
+        stack_bytes: 128 * 1024,
+        pool: POOL,
+        real_time,
+        ..RunOptions::default()
+    };
+    let plans = (0..cpus).map(|cpu| cpu_plan(scenario, &plan, cpu, seed, (round, &options.stop)));
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    let outcome = punctual_linux::run(plans, &options).map_err(|error| error.to_string())?;
+    report.real_time = outcome.mode == Mode::RealTime;
+    if round.settled.load(Ordering::SeqCst) == cpus as u64 {
+        round.settle();
+    } else {
+        report
+            .violations
+            .push(format!("it did not settle: {:?}", outcome.ending));
+    }
+    report.operations = round.operations.load(Ordering::SeqCst);
+    report.caught = round.caught.load(Ordering::SeqCst);
+    report.violations.extend(round.notes());
+    for panic in &outcome.panics {
+        report
+            .violations
+            .push(format!("{} panicked: {}", panic.name, panic.message));
+    }
+    let mut logs = Vec::new();
+    let mut last = Instant::ZERO;
+    for (cpu, outcome) in system.cpus.iter().zip(outcome.cpus) {
+        count(&outcome, report);
+        last = last.max(outcome.sink.last_entry());
+        let (records, lost_from) = outcome.sink.finish();
+        logs.push(CpuLog {
+            name: cpu.name.clone(),
+            host: cpu.host,
+            counters: Counters::default(),
+            lost_from,
+            records,
+        });
+    }
+    Ok(log(scenario, plan, seed, last, logs))
+}
+
+fn log(scenario: &Scenario, plan: Plan, seed: u64, end: Instant, cpus: Vec<CpuLog>) -> Log {
+    let system = &scenario.system;
+    let task = |task: &Task| TaskInfo {
+        name: task.name.clone(),
+        ..TaskInfo::default()
+    };
+    Log {
+        header: Header {
+            platform: "linux".to_owned(),
+            mode: punctual_trace::Mode::BestEffort,
+            lost: Vec::new(),
+            tool: "soak".to_owned(),
+            source: scenario.name.clone(),
+            machine: Vec::new(),
+            seed,
+            duration: Span::from_ns(plan.frequency.ns_up(end.ticks())),
+            end,
+            stopped: Some("by its conductor".to_owned()),
+            faults: Vec::new(),
+        },
+        tasks: system.tasks.iter().map(task).collect(),
+        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+        resources: Vec::new(),
+        plan,
+        cpus,
+        oracle: None,
+    }
+}
+
+fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {
+    let counters = outcome.counters;
+    report.preemptions += counters.preemptions;
+    report.entries += counters.decisions;
+    report.switches += counters.switches;
+    report.deferrals += counters.deferrals;
+    report.deferred_max_ns = report.deferred_max_ns.max(counters.deferred_max_ns);
+    report.missing_ns += counters.missing_ns;
+    report.nested += counters.nested;
+    for wait in &outcome.waits {
+        let (what, detail) = (&wait.what, &wait.detail);
+        report
+            .violations
+            .push(format!("a thread waited in the kernel: {what}: {detail}"));
+    }
+}
+
+type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
+
+fn cpu_plan(
+    scenario: &Scenario,
+    plan: &Plan,
+    cpu: usize,
+    seed: u64,
+    (round, stop): (&'static Round, &Arc<AtomicBool>),
+) -> Result<LinuxPlan, String> {
+    let system = &scenario.system;
+    let of_cpu = &plan.cpus[cpu];
+    let field: &'static Field = Box::leak(Box::new(Field::new(round, cpu, &scenario.games[cpu])));
+    let mut threads = Vec::new();
+    for (index, (task, _)) in (0_u32..).zip(&of_cpu.threads) {
+        let role = scenario.roles[task.index()];
+        let one_body = !system.tasks[task.index()].class.runs_per_job();
+        if one_body && role != Role::Conductor {
+            field.inside.fetch_add(1, Ordering::SeqCst);
+        }
+        let dice = Random::at(seed, &[2, task.index() as u64]);
+        threads.push(ThreadPlan {
+            id: ThreadId::new(index, 0),
+            name: system.tasks[task.index()].name.clone(),
+            body: body(role, one_body, field, dice, Arc::clone(stop)),
+        });
+    }
+    Ok(LinuxPlan {
+        host: system.cpus[cpu].host.unwrap_or(0),
+        name: system.cpus[cpu].name.clone(),
+        shard: of_cpu
+            .build(AnyHierarchy::new(of_cpu))
+            .map_err(|error| format!("not a plan: {error:?}"))?,
+        sink: Recorder::with_capacity(RECORDER_BYTES).map_err(|error| error.to_string())?,
+        threads,
+        children: children(of_cpu),
+        resources: Vec::new(),
+        arrivals: arrivals(scenario, plan, of_cpu.cpu, round.end),
+    })
+}
+
+/// The schedulers that decide on their own supply.
+fn children(cpu: &CpuPlan) -> Vec<ChildPlan> {
+    let nodes = (1_u16..).zip(&cpu.nodes);
+    let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
+    let code = |(place, node): (u16, &punctual_kern::NodePlan)| {
+        let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), []);
+        let id = NodeId::new(place, 0);
+        ChildPlan {
+            name: format!("child {place}"),
+            code: ChildScheduler::new(id, cpu.capacity.threads, Box::new(policy)),
+        }
+    };
+    own_time.map(code).collect()
+}
+
+/// Arrivals of sporadic threads before the end of the round, in order.
+fn arrivals(
+    scenario: &Scenario,
+    plan: &Plan,
+    cpu: CpuId,
+    end: Instant,
+) -> Vec<(Instant, ThreadId)> {
+    let mut list = Vec::new();
+    for (index, (task, _)) in (0_u32..).zip(&plan.cpus[cpu.index()].threads) {
+        let task = &scenario.system.tasks[task.index()];
+        if let Class::Sporadic { min_separation, .. } = task.class {
+            let times = ArrivalTimes::new(&task.arrivals, task.phase, min_separation, 0);
+            let ticks = |at: Instant| Instant::from_ticks(plan.frequency.ticks_up(at.as_ns()));
+            let times = times.take_while(|at| *at < end);
+            list.extend(times.map(|at| (ticks(at), ThreadId::new(index, 0))));
+        }
+    }
+    list.sort_by_key(|(at, thread)| (*at, thread.index()));
+    list
+}
+
+/// Somebody is on the field until this is dropped.
+struct Inside(&'static Field);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts how often it was executed, on its stack and beside it: a frame that is resumed twice is
+/// behind.
+struct Executions {
+    here: u64,
+    there: &'static AtomicU64,
+}
+
+impl Executions {
+    fn new() -> Executions {
+        let there = Box::leak(Box::new(AtomicU64::new(0)));
+        Executions { here: 0, there }
+    }
+
+    fn next(&mut self, field: &Field) {
+        let there = self.there.fetch_add(1, Ordering::SeqCst);
+        if there != self.here {
+            field.note(format!("executed twice: step {} is {there}", self.here));
+        }
+        self.here += 1;
+    }
+}
+
+fn body(
+    role: Role,
+    one_body: bool,
+    field: &'static Field,
+    mut dice: Random,
+    stop: Arc<AtomicBool>,
+) -> Body {
+    if role == Role::Conductor {
+        return Box::new(move |_: &JobInfo| conduct(field, &stop));
+    }
+    let mut jobs = 0;
+    let mut executions = Executions::new();
+    Box::new(move |info: &JobInfo| {
+        if !one_body {
+            field.inside.fetch_add(1, Ordering::SeqCst);
+            if info.index < jobs {
+                field.note(format!("job {} after job {}", info.index, jobs - 1));
+            }
+            jobs = info.index + 1;
+        }
+        let _inside = Inside(field);
+        let mut left = if one_body {
+            u64::MAX
+        } else {
+            dice.within(1, 4)
+        };
+        match role {
+            Role::Side { game, side } => field.pairs[game].play(side, field, &mut dice),
+            Role::Ringer => ring(field, &mut dice),
+            _ => {
+                while left > 0 && !field.is_over() {
+                    left -= 1;
+                    executions.next(field);
+                    match role {
+                        Role::Member => field.meet(&mut dice),
+                        Role::Burner => {
+                            compute(20_000, field);
+                            job::checkpoint();
+                        }
+                        _ => field.play(&mut dice),
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Rings the bell of the next CPU and hears its own.
+fn ring(field: &'static Field, dice: &mut Random) {
+    let round = field.round;
+    let Ok(mine) = Bell::new() else {
+        return field.note("no bell".to_owned());
+    };
+    let put = |cpu: usize| {
+        round.bells[cpu]
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    *put(field.cpu) = Some(mine.clone());
+    let other = (field.cpu + 1) % round.bells.len();
+    let hear = |within: u64| {
+        if let Ok(rings) = mine.wait_within(Span::from_us(within)) {
+            round.heard[field.cpu].fetch_add(rings, Ordering::SeqCst);
+        }
+    };
+    while !field.is_over() {
+        field.step();
+        let theirs = put(other).clone();
+        for _ in 0..dice.below(4) {
+            if let Some(bell) = &theirs {
+                round.rung[other].fetch_add(1, Ordering::SeqCst);
+                if let Err(error) = bell.ring() {
+                    field.note(format!("bell: {error}"));
+                }
+            }
+        }
+        hear(dice.below(500));
+    }
+    round.ringers.fetch_sub(1, Ordering::SeqCst);
+    while round.ringers.load(Ordering::SeqCst) > 0 && !field.is_given_up() {
+        thread::sleep(Span::from_us(200));
+    }
+    // The last rings may still be on their way.
+    for _ in 0..5 {
+        hear(2_000);
+    }
+}
+
+/// Waits for the end, then until the field is empty, and balances the books.
+fn conduct(field: &'static Field, stop: &AtomicBool) {
+    thread::sleep_until(field.round.end);
+    let limit = field.round.end.as_ns() + PATIENCE_NS;
+    while field.inside.load(Ordering::SeqCst) > 0 && now().as_ns() < limit {
+        thread::sleep(Span::from_us(500));
+    }
+    let inside = field.inside.load(Ordering::SeqCst);
+    if inside > 0 {
+        field.give_up();
+        field.note(format!("{inside} threads did not leave: {:?}", field.pairs));
+    } else {
+        field.settle();
+    }
+    let settled = field.round.settled.fetch_add(1, Ordering::SeqCst) + 1;
+    if settled == field.round.bells.len() as u64 {
+        stop.store(true, Ordering::Relaxed);
+    }
+}
