@@ -1,7 +1,7 @@
 //! What is flown in a round: a system by chance, and what each of its threads plays.
 //!
 //! Everything follows from one seed. Times are those at which a signal-driven scheduler just keeps
-//! up (periods from 60 us, turns from 20 us): the aim is as many preemptions as possible in as many
+//! up (periods from 250 us, turns from 20 us): the aim is as many preemptions as possible in as many
 //! places as possible, not that anybody meets a deadline.
 
 use punctual_generate::Random;
@@ -242,10 +242,11 @@ impl Cast<'_> {
         u32::try_from(self.random.within(1, 90)).unwrap_or(1)
     }
 
-    /// Periodic or sporadic work, a reservation, or work that is done once: a few per cent each.
+    /// Periodic or sporadic work, a reservation, or work that is done once: a few per cent each. A
+    /// budget below the cost of a few entries would be eaten up by them.
     fn by_the_clock(&mut self) -> Class {
-        let period = self.random.within(60, 1_500);
-        let work = Work::from_us((period * self.random.within(3, 12) / 100).max(5));
+        let period = self.random.within(250, 2_000);
+        let work = Work::from_us((period * self.random.within(3, 12) / 100).max(30));
         let period = Span::from_us(period);
         match self.random.below(8) {
             0 => Class::Reservation {

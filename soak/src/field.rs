@@ -156,6 +156,8 @@ pub(crate) struct Field {
     /// Threads with one body that have not left, and jobs under way.
     pub(crate) inside: AtomicU64,
     pub(crate) pairs: Vec<Pair>,
+    /// The CPU's own scheduler has time for the threads that are created while it runs.
+    may_create: bool,
     plain: Watched,
     ceiling: Watched,
     inner: Watched,
@@ -174,12 +176,18 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    pub(crate) fn new(round: &'static Round, cpu: usize, games: &[Medium]) -> Field {
+    pub(crate) fn new(
+        round: &'static Round,
+        cpu: usize,
+        games: &[Medium],
+        may_create: bool,
+    ) -> Field {
         Field {
             round,
             cpu,
             inside: AtomicU64::new(0),
             pairs: games.iter().map(|&medium| Pair::new(medium)).collect(),
+            may_create,
             plain: Watched::new(Mutex::new(0)),
             ceiling: Watched::new(Mutex::with_ceiling(0, Ceiling::Priority(99))),
             inner: Watched::new(Mutex::new(0)),
@@ -255,7 +263,7 @@ impl Field {
                     .wait_within(Want::any(7).take(), while_)
                     .map(drop)
             }
-            10 => self.children(dice),
+            10 if self.may_create => self.children(dice),
             11 => {
                 self.add_to_total();
                 Ok(())

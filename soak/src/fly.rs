@@ -1,5 +1,6 @@
 //! One round: the system of a seed for real, recorded, checked and replayed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,20 +9,25 @@ use punctual_kern::{ChildScheduler, CpuPlan, NodeId, Plan};
 use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };
-use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, Task, ThreadId, Trust};
+use punctual_model::{ArrivalTimes, Class, CpuId, Instant, PolicyKind, Span, Task, ThreadId, Trust};
 use punctual_policy::{AnyHierarchy, AnyPolicy};
 use punctual_thread::sync::Bell;
 use punctual_thread::thread;
 use punctual_trace::{Counters, CpuLog, Header, Log, Recorder, TaskInfo};
 use serde::{Deserialize, Serialize};
 
+use crate::Cli;
 use crate::draw::{POOL, Role, Scenario, draw};
-use crate::field::{Field, Round, compute, now};
+use crate::field::{Field, Round, compute};
 
 /// What one CPU may record: a bit more than a second of preemptions every 20 us.
 const RECORDER_BYTES: usize = 96 << 20;
-/// Threads that have not left the field after this are told of, and left behind.
-const PATIENCE_NS: u64 = 8_000_000_000;
+/// Threads that have not left the field after so many sleeps of the conductor are told of, and left
+/// behind. Time would not do: where the processor is missing, nobody can leave.
+const MOST_SLEEPS: u32 = 8_000;
+const SLEEP: Span = Span::from_us(500);
+/// Longest time after its end that a round may take to settle, in nanoseconds.
+const LONGEST_END_NS: u64 = 60_000_000_000;
 
 /// What came out of a round.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -45,15 +51,22 @@ pub(crate) struct Report {
     pub(crate) violations: Vec<String>,
 }
 
-/// Flies the round of a seed for `ms` milliseconds; ends early when `stop` becomes true.
-pub(crate) fn fly(seed: u64, ms: u64, hosts: &[u32], real_time: bool) -> Report {
-    let scenario = draw(seed, hosts);
+/// Flies the round of a seed on some of these host CPUs.
+pub(crate) fn fly(cli: &Cli, hosts: &[u32]) -> Report {
+    let scenario = draw(cli.seed, hosts);
     let mut report = Report {
         name: scenario.name.clone(),
         ..Report::default()
     };
-    match run(&scenario, seed, ms, real_time, &mut report) {
-        Ok(log) => judge(&log, &mut report),
+    match run(&scenario, cli, &mut report) {
+        Ok(log) => {
+            judge(&log, &mut report);
+            if let Some(path) = cli.keep.as_ref().filter(|_| !report.violations.is_empty())
+                && let Err(error) = keep(&log, path)
+            {
+                report.violations.push(format!("not kept: {error}"));
+            }
+        }
         Err(message) => report.violations.push(message),
     }
     report
@@ -71,13 +84,14 @@ fn judge(log: &Log, report: &mut Report) {
     }
 }
 
-fn run(
-    scenario: &Scenario,
-    seed: u64,
-    ms: u64,
-    real_time: bool,
-    report: &mut Report,
-) -> Result<Log, String> {
+fn keep(log: &Log, path: &Path) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    punctual_trace::text::write(log, &mut file)?;
+    std::io::Write::flush(&mut file)
+}
+
+fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, String> {
+    let (seed, ms) = (cli.seed, cli.round_ms);
     let system = &scenario.system;
     system
         .validate()
@@ -86,7 +100,19 @@ fn run(
     let mut plan = Plan::new(system, frequency);
     plan.set_duration(system, Span::from_ms(ms));
     for cpu in &mut plan.cpus {
+        // The body of a reservation needs more slices to come to its end.
+        for (_, constraint) in &mut cpu.threads {
+            if matches!(constraint.class, Class::Reservation { .. }) {
+                constraint.until = Instant::MAX;
+            }
+        }
+        // Slots name schedulers by numbers that follow those of the threads.
+        let schedulers = cpu.capacity.entity_of(0);
         cpu.capacity.threads += POOL;
+        let moved = cpu.capacity.entity_of(0) - schedulers;
+        for slot in cpu.slots.iter_mut().filter(|slot| slot.entity >= schedulers) {
+            slot.entity += moved;
+        }
         cpu.capacity.pending += 4 * POOL + 64;
         cpu.capacity.background_turn =
             Span::from_ticks(frequency.ticks_up(scenario.turn_us * 1_000));
@@ -96,12 +122,12 @@ fn run(
     // Threads that were left behind may look at it until the process ends.
     let round: &'static Round = Box::leak(Box::new(Round::new(cpus, end)));
     let options = RunOptions {
-        duration_ns: Some(ms * 1_000_000 + 2 * PATIENCE_NS),
+        duration_ns: Some(ms * 1_000_000 + LONGEST_END_NS),
         grace_ns: 0,
         patience_ns: 2_000_000_000,
         stack_bytes: 128 * 1024,
         pool: POOL,
-        real_time,
+        real_time: !cli.best_effort,
         ..RunOptions::default()
     };
     let plans = (0..cpus).map(|cpu| cpu_plan(scenario, &plan, cpu, seed, (round, &options.stop)));
@@ -134,6 +160,7 @@ fn run(
             host: cpu.host,
             counters: Counters::default(),
             lost_from,
+            created: Vec::new(),
             records,
         });
     }
@@ -197,7 +224,10 @@ fn cpu_plan(
 ) -> Result<LinuxPlan, String> {
     let system = &scenario.system;
     let of_cpu = &plan.cpus[cpu];
-    let field: &'static Field = Box::leak(Box::new(Field::new(round, cpu, &scenario.games[cpu])));
+    // Where time is divided, only those with slots have any.
+    let may_create = !matches!(of_cpu.policy, PolicyKind::Tdm { .. });
+    let field = Field::new(round, cpu, &scenario.games[cpu], may_create);
+    let field: &'static Field = Box::leak(Box::new(field));
     let mut threads = Vec::new();
     for (index, (task, _)) in (0_u32..).zip(&of_cpu.threads) {
         let role = scenario.roles[task.index()];
@@ -384,9 +414,10 @@ fn ring(field: &'static Field, dice: &mut Random) {
 /// Waits for the end, then until the field is empty, and balances the books.
 fn conduct(field: &'static Field, stop: &AtomicBool) {
     thread::sleep_until(field.round.end);
-    let limit = field.round.end.as_ns() + PATIENCE_NS;
-    while field.inside.load(Ordering::SeqCst) > 0 && now().as_ns() < limit {
-        thread::sleep(Span::from_us(500));
+    let mut sleeps = 0;
+    while field.inside.load(Ordering::SeqCst) > 0 && sleeps < MOST_SLEEPS {
+        thread::sleep(SLEEP);
+        sleeps += 1;
     }
     let inside = field.inside.load(Ordering::SeqCst);
     if inside > 0 {

@@ -11,6 +11,7 @@ mod pair;
 mod supervise;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,6 +43,9 @@ pub(crate) struct Cli {
     /// Nothing from outside: no signals, stops and hogs
     #[arg(long)]
     calm: bool,
+    /// Write the records of a round that was violated here, in the text form
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Fly the round of --seed in this process (how rounds are started)
     #[arg(long, hide = true)]
     fly: bool,
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
         let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
     }
     let hosts = cli.cpu.map_or_else(allowed_cpus, |cpu| vec![cpu]);
-    let report = fly::fly(cli.seed, cli.round_ms, &hosts, !cli.best_effort);
+    let report = fly::fly(&cli, &hosts);
     let told = serde_json::to_writer(std::io::stdout(), &report)
         .map_err(std::io::Error::from)
         .and_then(|()| writeln!(std::io::stdout()));

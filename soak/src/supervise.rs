@@ -67,6 +67,9 @@ fn round(cli: &Cli, seed: u64, stop: &AtomicBool, totals: &mut Totals) -> Option
     if let Some(cpu) = cli.cpu {
         command.args(["--cpu", &cpu.to_string()]);
     }
+    if let Some(path) = &cli.keep {
+        command.arg("--keep").arg(path);
+    }
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,

@@ -10,6 +10,7 @@ mod changes;
 mod choice;
 mod cpu;
 mod flow;
+mod lenders;
 mod loan;
 mod locks;
 mod manage;

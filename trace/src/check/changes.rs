@@ -105,7 +105,7 @@ impl CpuCheck<'_> {
                     self.begin_job(thread, job, false);
                 } else {
                     self.threads[thread].blocked = true;
-                    if let Some(Event::Block { until }) = self.event {
+                    if let Some(Event::Block { until } | Event::BlockOn { until, .. }) = self.event {
                         self.threads[thread].timeout = until;
                     }
                 }
@@ -127,6 +127,7 @@ impl CpuCheck<'_> {
             T::Ended { .. } => {
                 self.leave(thread);
                 self.forget_locks(thread);
+                self.lenders.ended(thread);
                 let t = &mut self.threads[thread];
                 t.dead = true;
                 t.current = None;
@@ -160,6 +161,7 @@ impl CpuCheck<'_> {
         if !goes_on || !std::mem::take(&mut self.threads[thread].blocked) {
             return;
         }
+        self.lenders.goes_on(thread);
         let due = self.threads[thread].timeout.take();
         let timed_out = cause == WakeCause::Timeout;
         let since = due.filter(|_| timed_out).unwrap_or(self.now);

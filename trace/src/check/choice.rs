@@ -50,8 +50,8 @@ impl CpuCheck<'_> {
     fn stands_in(&self, entity: Entity, at: usize) -> bool {
         match entity {
             Entity::Thread(id) => {
-                let t = &self.threads[id.index()];
-                t.ready && t.queue == at
+                let thread = self.threads.get(id.index());
+                thread.is_some_and(|t| t.ready && t.queue == at)
             }
             Entity::Node(child) => {
                 let n = &self.nodes[child];

@@ -3,6 +3,7 @@
 use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 
+use super::lenders::Lenders;
 use super::locks::Locks;
 use super::manage::Asked;
 use super::node::{Node, ROOT};
@@ -51,8 +52,9 @@ pub(super) struct CpuCheck<'a> {
     /// The scheduler that decides on its own supply since the last decision.
     pub(super) deciding: Option<usize>,
     pub(super) now: Instant,
-    /// The last entry up to which time is charged, and the one before it.
+    /// Up to when time is charged; the last entry that served what was due, and the one before it.
     last: Instant,
+    served: Instant,
     pub(super) entered: Instant,
     missing: Span,
     pub(super) armed: Option<Instant>,
@@ -63,6 +65,7 @@ pub(super) struct CpuCheck<'a> {
     pub(super) exhausted: Vec<usize>,
     pub(super) asked: Asked,
     pub(super) locks: Locks,
+    pub(super) lenders: Lenders,
     pub(super) history: History,
     violations: Vec<Violation>,
 }
@@ -90,6 +93,7 @@ impl<'a> CpuCheck<'a> {
             deciding: None,
             now: Instant::ZERO,
             last: Instant::ZERO,
+            served: Instant::ZERO,
             entered: Instant::ZERO,
             missing: Span::ZERO,
             armed: None,
@@ -98,6 +102,7 @@ impl<'a> CpuCheck<'a> {
             exhausted: Vec::new(),
             asked: Asked::default(),
             locks: Locks::new(plan),
+            lenders: Lenders::new(plan),
             history: History::new(plan),
             violations: Vec::new(),
         }
@@ -155,8 +160,12 @@ impl<'a> CpuCheck<'a> {
             }
         }
         self.pass_before();
-        (self.entered, self.last) = (self.last, now);
+        self.last = now;
         self.missing = Span::ZERO;
+        if let Event::Raise(ceiling) = event {
+            return self.raised_to(ceiling);
+        }
+        (self.entered, self.served) = (self.served, now);
         self.ask(event);
         self.take(event);
     }
@@ -183,14 +192,13 @@ impl<'a> CpuCheck<'a> {
                         self.forget_answer(queue);
                         self.stir(queue);
                     } else if self.threads[thread].is_budgeted() {
-                        let late = self.lateness() > 0;
+                        let late = self.late_now();
                         let order = &mut self.nodes[queue].order;
-                        order.give_way(Entity::Thread(id));
-                        // Whether before or after what was due before it, no record shows.
-                        order.unsure |= late && order.turns.len() > 1;
+                        order.give_way(Entity::Thread(id), late);
                     }
                 }
             }
+            Event::HandOver { .. } => self.handed_over(event),
             Event::Lock { resource, mode, .. } => {
                 if let Some(thread) = self.running.and_then(|id| self.find(id)) {
                     self.threads[thread].request = Some((resource, mode));
@@ -229,6 +237,11 @@ impl<'a> CpuCheck<'a> {
             return;
         }
         self.answered(event, decision.refused);
+        if matches!(event, Event::Raise(_)) {
+            // Nothing is served and nobody chosen: the next entry is at once.
+            return;
+        }
+        self.waits_for_holder(event, decision.refused);
         if let (Event::Lock { .. }, Some(_)) = (event, decision.refused)
             && let Some(thread) = self.before.and_then(|id| self.find(id))
         {
@@ -261,7 +274,11 @@ impl<'a> CpuCheck<'a> {
             self.running_is_funded(thread, decision.arm);
             self.section_is_armed(thread, decision.arm);
         }
-        self.armed = decision.arm;
+        self.armed = match decision.arm {
+            // More was due than an entry serves: the next one, at once, is as late as this.
+            Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),
+            arm => arm,
+        };
     }
 
     /// The thread that ran has begun a section in a late entry.
@@ -310,6 +327,11 @@ impl<'a> CpuCheck<'a> {
     pub(super) fn no_such_scheduler(&mut self) {
         let what = "a change of a scheduler that does not exist".into();
         self.violation(Rule::EntriesAreWhole, what);
+    }
+
+    /// Who ran when this entry began.
+    pub(super) fn before(&self) -> Option<usize> {
+        self.before.and_then(|id| self.find(id))
     }
 
     /// How late this entry is.

@@ -49,6 +49,7 @@ impl CpuCheck<'_> {
         if self.threads[thread].ready {
             self.leave(thread);
         }
+        self.lenders.goes_on(thread);
         let standing = self.standing(thread);
         let t = &mut self.threads[thread];
         t.low = standing.0;
@@ -91,7 +92,9 @@ impl CpuCheck<'_> {
     pub(super) fn reorder(&mut self, thread: usize) {
         let at = self.threads[thread].queue;
         if self.nodes[at].own_time {
+            // It may want another now, also if it wanted nobody.
             self.forget_answer(at);
+            self.stir(at);
         }
     }
 
@@ -124,7 +127,7 @@ impl CpuCheck<'_> {
     }
 
     /// The instant of this entry if it is late.
-    fn late_now(&self) -> Option<Instant> {
+    pub(super) fn late_now(&self) -> Option<Instant> {
         (self.lateness() > 0).then_some(self.now)
     }
 

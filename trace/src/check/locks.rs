@@ -443,7 +443,7 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// What the sections of a thread lend it: the urgency of whom it keeps waiting, and ceilings.
+    /// What the locks of a thread lend it: the urgency of whom it keeps waiting, and ceilings.
     fn lent_to(&self, thread: usize, most: usize) -> Option<(Standing, Urgency)> {
         let mut best: Option<(Standing, Urgency)> = None;
         let mut take = |standing: Standing, by: Urgency| {
@@ -479,6 +479,13 @@ impl CpuCheck<'_> {
                     take((low, attributes), plan.urgency);
                 }
             }
+        }
+        let (by, lenders) = self.lenders.of(thread);
+        if let Some(ceiling) = self.lenders.ceiling(thread, order) {
+            take(ceiling, by);
+        }
+        for lender in lenders {
+            take(self.standing_within(lender, most), by);
         }
         best
     }
@@ -516,9 +523,11 @@ impl CpuCheck<'_> {
 
     /// Urgencies are others than they were: whoever is ready is queued by its new one.
     pub(super) fn refresh_urgency(&mut self) {
-        if self.locks.is_empty() {
+        let lend = self.lenders.lend();
+        if self.locks.is_empty() && !lend && !self.lenders.lent {
             return;
         }
+        self.lenders.lent = lend;
         for thread in 0..self.threads.len() {
             if !self.threads[thread].ready {
                 continue;

@@ -34,6 +34,9 @@ pub(super) struct Order {
     left: u64,
     /// Who joined in one late entry: its instant, how many, a scheduler among them.
     late: (Instant, u32, bool),
+    /// The last late entry in which somebody gave way: to whom that was due before it, no record
+    /// shows.
+    gave_way: Option<Instant>,
     /// The order of the turns is not known: a log does not tell what a late entry served first.
     pub(super) unsure: bool,
 }
@@ -46,6 +49,7 @@ impl Order {
             turns: VecDeque::new(),
             left: 0,
             late: (Instant::MAX, 0, false),
+            gave_way: None,
             unsure: false,
         };
         order.left = order.timeslice();
@@ -80,6 +84,7 @@ impl Order {
             let scheduler = scheduler || matches!(entity, Entity::Node(_));
             self.late = (now, count + 1, scheduler);
             self.unsure |= scheduler && count > 0;
+            self.unsure |= self.gave_way == Some(now);
         }
     }
 
@@ -119,7 +124,10 @@ impl Order {
         }
     }
 
-    pub(super) fn give_way(&mut self, entity: Entity) {
+    /// `late`: in a late entry, at this instant.
+    pub(super) fn give_way(&mut self, entity: Entity, late: Option<Instant>) {
+        self.gave_way = late;
+        self.unsure |= late.is_some() && self.turns.len() > 1;
         if self.turns.front() == Some(&entity) {
             self.rotate();
         }

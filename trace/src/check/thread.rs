@@ -87,6 +87,8 @@ pub(super) struct Thread {
     pub(super) taken: u64,
     /// Arrival of the last release, become a job or not: between these two.
     last_seen: (Instant, Instant),
+    /// The release by the clock that granted an allotment last.
+    last_grant: Instant,
 }
 
 impl Thread {
@@ -125,6 +127,7 @@ impl Thread {
             granted: 0,
             taken: 0,
             last_seen: (Instant::ZERO, Instant::ZERO),
+            last_grant: Instant::ZERO,
         }
     }
 
@@ -219,12 +222,15 @@ impl Thread {
             return now;
         };
         let period = period.ticks().max(1);
-        let passed = match entered.checked_since(first) {
-            Some(since) if entered > Instant::ZERO => since.ticks() / period + 1,
+        // One allotment may go into debts at once, and the next come in the same entry.
+        let after = entered.max(self.last_grant);
+        let passed = match after.checked_since(first) {
+            Some(since) if after > Instant::ZERO => since.ticks() / period + 1,
             _ => 0,
         };
         let at = first.saturating_add(Span::from_ticks(passed.saturating_mul(period)));
-        let at = at.clamp(armed, now);
+        let at = at.max(self.last_seen.0).clamp(armed, now);
+        self.last_grant = at;
         // Also where no release comes any more.
         if at > self.last_seen.1 {
             self.last_seen = (at, at);
