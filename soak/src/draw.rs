@@ -1,8 +1,8 @@
 //! What is flown in a round: a system by chance, and what each of its threads plays.
 //!
 //! Everything follows from one seed. Times are those at which a signal-driven scheduler just keeps
-//! up (periods from 250 us, turns from 20 us): the aim is as many preemptions as possible in as many
-//! places as possible, not that anybody meets a deadline.
+//! up (periods from 250 us, turns from 20 us): the aim is as many preemptions as possible in as
+//! many places as possible, not that anybody meets a deadline.
 
 use punctual_generate::Random;
 use punctual_model::{

@@ -9,7 +9,9 @@ use punctual_kern::{ChildScheduler, CpuPlan, NodeId, Plan};
 use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };
-use punctual_model::{ArrivalTimes, Class, CpuId, Instant, PolicyKind, Span, Task, ThreadId, Trust};
+use punctual_model::{
+    ArrivalTimes, Class, CpuId, Instant, PolicyKind, Span, Task, ThreadId, Trust,
+};
 use punctual_policy::{AnyHierarchy, AnyPolicy};
 use punctual_thread::sync::Bell;
 use punctual_thread::thread;
@@ -90,12 +92,9 @@ fn keep(log: &Log, path: &Path) -> std::io::Result<()> {
     std::io::Write::flush(&mut file)
 }
 
-fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, String> {
-    let (seed, ms) = (cli.seed, cli.round_ms);
+/// The plan of a scenario, with room for threads that are created.
+fn plan(scenario: &Scenario, ms: u64) -> Plan {
     let system = &scenario.system;
-    system
-        .validate()
-        .map_err(|errors| format!("not a system: {errors:?}"))?;
     let frequency = clock_rate().frequency;
     let mut plan = Plan::new(system, frequency);
     plan.set_duration(system, Span::from_ms(ms));
@@ -110,13 +109,27 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
         let schedulers = cpu.capacity.entity_of(0);
         cpu.capacity.threads += POOL;
         let moved = cpu.capacity.entity_of(0) - schedulers;
-        for slot in cpu.slots.iter_mut().filter(|slot| slot.entity >= schedulers) {
+        for slot in cpu
+            .slots
+            .iter_mut()
+            .filter(|slot| slot.entity >= schedulers)
+        {
             slot.entity += moved;
         }
         cpu.capacity.pending += 4 * POOL + 64;
         cpu.capacity.background_turn =
             Span::from_ticks(frequency.ticks_up(scenario.turn_us * 1_000));
     }
+    plan
+}
+
+fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, String> {
+    let (seed, ms) = (cli.seed, cli.round_ms);
+    let system = &scenario.system;
+    system
+        .validate()
+        .map_err(|errors| format!("not a system: {errors:?}"))?;
+    let plan = plan(scenario, ms);
     let end = Instant::from_ns(ms * 1_000_000);
     let cpus = system.cpus.len();
     // Threads that were left behind may look at it until the process ends.

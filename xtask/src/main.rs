@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | bench`.
+//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench`.
 //!
 //! Everything that continuous integration does can be done here by the same command. Each chore
 //! works from any folder of the workspace, as root and as an ordinary user.
@@ -6,6 +6,7 @@
 
 mod examples;
 mod live;
+mod soak;
 mod soundness;
 mod step;
 mod test;
@@ -45,6 +46,10 @@ enum Chore {
         cargo xtask soundness --systems 10000 --seed 7 --mutants\n  \
         cargo xtask soundness --only 4711        that system, with its verdict")]
     Soundness(soundness::SoundnessOptions),
+    /// Fly random systems live under chaos: nothing lost, nothing twice, every rule kept?
+    #[command(after_help = "Examples:\n  cargo xtask soak --minutes 10\n  \
+        cargo xtask soak --once --seed 38        that round again")]
+    Soak(soak::SoakOptions),
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(&workspace),
         Chore::Fuzz(options) => fuzz(&workspace, &options),
         Chore::Soundness(options) => soundness::run(&workspace, &options),
+        Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
     };
     if passed {

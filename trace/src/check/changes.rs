@@ -105,7 +105,8 @@ impl CpuCheck<'_> {
                     self.begin_job(thread, job, false);
                 } else {
                     self.threads[thread].blocked = true;
-                    if let Some(Event::Block { until } | Event::BlockOn { until, .. }) = self.event {
+                    if let Some(Event::Block { until } | Event::BlockOn { until, .. }) = self.event
+                    {
                         self.threads[thread].timeout = until;
                     }
                 }

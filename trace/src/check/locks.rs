@@ -481,11 +481,9 @@ impl CpuCheck<'_> {
             }
         }
         let (by, lenders) = self.lenders.of(thread);
-        if let Some(ceiling) = self.lenders.ceiling(thread, order) {
-            take(ceiling, by);
-        }
-        for lender in lenders {
-            take(self.standing_within(lender, most), by);
+        let waiting = lenders.map(|lender| self.standing_within(lender, most));
+        for standing in waiting.chain(self.lenders.ceiling(thread, order)) {
+            take(standing, by);
         }
         best
     }
@@ -514,8 +512,8 @@ impl CpuCheck<'_> {
                     true => plan.ceiling,
                     false => Priority::new(u32::MAX),
                 };
-                raised =
-                    Some(raised.map_or(to, |old| if to.is_higher_than(old) { to } else { old }));
+                let higher = |old: Priority| if to.is_higher_than(old) { to } else { old };
+                raised = Some(raised.map_or(to, higher));
             }
         }
         raised

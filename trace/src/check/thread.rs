@@ -214,7 +214,8 @@ impl Thread {
             }
             let at = awaited.unwrap_or(now).clamp(armed, now);
             self.take_place(at);
-            self.last_seen = (at, at);
+            // What several late entries serve may have been due before this wait began.
+            self.last_seen = (armed, at);
             return at;
         }
         let (Some(first), Some(period)) = (self.first, self.constraint.class.min_separation())
@@ -222,18 +223,22 @@ impl Thread {
             return now;
         };
         let period = period.ticks().max(1);
-        // One allotment may go into debts at once, and the next come in the same entry.
-        let after = entered.max(self.last_grant);
-        let passed = match after.checked_since(first) {
-            Some(since) if after > Instant::ZERO => since.ticks() / period + 1,
-            _ => 0,
+        let next_after = |after: Instant| {
+            let passed = match after.checked_since(first) {
+                Some(since) if after > Instant::ZERO => since.ticks() / period + 1,
+                _ => 0,
+            };
+            first.saturating_add(Span::from_ticks(passed.saturating_mul(period)))
         };
-        let at = first.saturating_add(Span::from_ticks(passed.saturating_mul(period)));
+        // One allotment may go into debts at once, and the next come in the same entry; and the
+        // entry before may have left some of what was due to this one.
+        let at = next_after(entered.min(armed).max(self.last_grant));
         let at = at.max(self.last_seen.0).clamp(armed, now);
         self.last_grant = at;
         // Also where no release comes any more.
         if at > self.last_seen.1 {
-            self.last_seen = (at, at);
+            let latest = next_after(entered).max(at).min(now);
+            self.last_seen = (at, latest);
         }
         at
     }

@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -129,6 +129,19 @@ const RULES: [Rule; 20] = [
             "punctual-trace",
         ],
         reason: "what judges the analysis by schedules sees verdicts and logs, and no code of either",
+    },
+    Rule {
+        package: "punctual-soak",
+        may_use: &[
+            "punctual-model",
+            "punctual-kern",
+            "punctual-generate",
+            "punctual-linux",
+            "punctual-policy",
+            "punctual-thread",
+            "punctual-trace",
+        ],
+        reason: "soak flies what it draws and judges by the log: it admits nothing (note 0018)",
     },
     Rule {
         package: "punctual-tools",
