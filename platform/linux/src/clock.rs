@@ -124,6 +124,14 @@ impl Clock {
         clock
     }
 
+    /// The same clock on a CPU whose counter is so many ticks ahead.
+    pub(crate) fn ahead_by(self, ticks: i64) -> Clock {
+        Clock {
+            origin: self.origin.wrapping_add_signed(ticks),
+            ..self
+        }
+    }
+
     #[inline]
     fn raw(&self) -> u64 {
         match self.source {

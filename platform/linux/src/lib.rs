@@ -18,7 +18,7 @@
 //! `desk`, `seat`, between CPUs `between` and `turn`), and schedulers of their
 //! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
 //! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
-//! ([`clock_rate`], `missing`); other CPUs (`post`, `kicks`,
+//! ([`clock_rate`], `missing`, `offset`); other CPUs (`post`, `kicks`,
 //! [`Bell`]); what the machine can do
 //! ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent (`coherence`).
 //! Every libc call stands in `sys`.
@@ -57,6 +57,7 @@ mod missing;
 mod mode;
 mod monitor;
 mod name;
+mod offset;
 mod outcome;
 mod overhead;
 mod period;
@@ -87,6 +88,7 @@ pub use gaps::{Gaps, scan_gaps};
 pub use job::{Body, JobInfo};
 pub use light::end_run;
 pub use monitor::{Monitor, Step, Visit, VisitError, Who};
+pub use offset::ClockOffset;
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
 pub use overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};

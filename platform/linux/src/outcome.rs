@@ -4,6 +4,7 @@ use punctual_kern::MissingCause;
 use punctual_model::{Frequency, ThreadId};
 
 use crate::clock::ClockSource;
+use crate::offset::ClockOffset;
 
 /// Counters of one CPU. Durations in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -127,6 +128,9 @@ pub struct Outcome<S> {
     pub source: ClockSource,
     /// Why it ended.
     pub ending: Ending,
+    /// How far the counter of each CPU is ahead of that of the first, which has been taken off
+    /// its clock; `None`: it was not measured.
+    pub offsets: Vec<Option<ClockOffset>>,
     /// Bodies that panicked.
     pub panics: Vec<Panic>,
     /// How missing time was measured, and with which error.

@@ -10,11 +10,12 @@ use std::time::Duration;
 use punctual_kern::{ChildScheduler, Hierarchy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
-use crate::clock::{Clock, clock_rate};
+use crate::clock::{Clock, ClockSource, clock_rate};
 use crate::host::Shared;
 use crate::job::Body;
 use crate::missing::METHOD;
 use crate::mode::{MemoryLock, claim_signal};
+use crate::offset::{self, ClockOffset};
 use crate::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::post::Post;
 use crate::setup::{CarrierPlan, Ready, Start, carrier};
@@ -235,11 +236,8 @@ where
     drop(results);
     let mode = muster(&crew, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
-    let clock = Clock::starting_in(rate, 2_000_000);
-    for member in &crew {
-        // A carrier that has died is noticed when its outcome does not come.
-        let _ = member.start.send(Start { clock, mode });
-    }
+    let offsets = compare_clocks(&hosts, rate.source);
+    start_all(&crew, &offsets, Clock::starting_in(rate, 2_000_000), mode);
     let collected = collect(&outcomes, crew.len(), watchdog.bound());
     let barked = watchdog.finish();
     if collected.is_err() {
@@ -268,9 +266,31 @@ where
         frequency,
         source,
         ending,
+        offsets,
         panics,
         missing: METHOD,
     })
+}
+
+/// Gives every CPU its clock, and the word to start.
+fn start_all(crew: &[Member], offsets: &[Option<ClockOffset>], clock: Clock, mode: Mode) {
+    for (member, offset) in crew.iter().zip(offsets) {
+        let clock = clock.ahead_by(offset.map_or(0, ClockOffset::correction));
+        // A carrier that has died is noticed when its outcome does not come.
+        let _ = member.start.send(Start { clock, mode });
+    }
+}
+
+/// How far the counter of each CPU is ahead of that of the first.
+fn compare_clocks(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>> {
+    let same = ClockOffset { ticks: 0, error: 0 };
+    let offset = |&host: &u32| {
+        if host == hosts[0] || source == ClockSource::KernelClock {
+            return Some(same);
+        }
+        offset::measure(hosts[0], host)
+    };
+    hosts.iter().map(offset).collect()
 }
 
 fn check_cpus<H, S>(plan: &[CpuPlan<H, S>]) -> Result<(), RunError> {

@@ -1,0 +1,141 @@
+//! How far apart the time-stamp counters of two CPUs are.
+//!
+//! ```text
+//!   first CPU:   read t0, ask ----------------------> answer seen, read t1
+//!   other CPU:            ask seen, read t, answer ---^
+//! ```
+//!
+//! The other one's reading was taken between t0 and t1. So it is ahead by its distance from the
+//! middle, give or take half of the round; the shortest of many rounds says it best.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use punctual_switch::instructions::{pause, read_time_stamp};
+
+use crate::sys;
+
+/// How many rounds are tried.
+const ROUNDS: u64 = 400;
+/// No more are begun after this: on a loaded machine each takes as long as the kernel likes.
+const PATIENCE: Duration = Duration::from_millis(40);
+/// What is asked when nothing more will be.
+const ENOUGH: u64 = u64::MAX;
+
+/// How far the clock of a CPU is ahead of that of the first one of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockOffset {
+    /// Ticks, negative behind; what is within the error may be nothing.
+    pub ticks: i64,
+    /// Largest error of that.
+    pub error: u64,
+}
+
+impl ClockOffset {
+    /// What is to be taken off the clock: nothing that may be nothing.
+    pub(crate) fn correction(self) -> i64 {
+        match self.ticks.unsigned_abs() > self.error {
+            true => self.ticks,
+            false => 0,
+        }
+    }
+
+    /// What one round says.
+    fn of_round(before: u64, other: u64, after: u64) -> ClockOffset {
+        let length = after.wrapping_sub(before);
+        let middle = before.wrapping_add(length / 2);
+        ClockOffset {
+            ticks: other.wrapping_sub(middle).cast_signed(),
+            error: length / 2 + 1,
+        }
+    }
+}
+
+/// Measures it by two kernel threads on these host CPUs; `None`: one of them did not get there in
+/// time. Takes less than a millisecond on a quiet machine, a twentieth of a second at most.
+pub(crate) fn measure(first: u32, other: u32) -> Option<ClockOffset> {
+    let (asked, answered, reading) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let pinned = sys::pin(None, &[other]).is_ok();
+            let mut last = 0;
+            loop {
+                match asked.load(Ordering::Acquire) {
+                    ENOUGH => return,
+                    round if round != last && pinned => {
+                        reading.store(read_time_stamp(), Ordering::Relaxed);
+                        answered.store(round, Ordering::Release);
+                        last = round;
+                    }
+                    _ => pause(),
+                }
+            }
+        });
+        let asks = scope.spawn(|| {
+            let pinned = sys::pin(None, &[first]).is_ok();
+            let best = pinned.then(|| ask(&asked, &answered, &reading)).flatten();
+            asked.store(ENOUGH, Ordering::Release);
+            best
+        });
+        asks.join().ok().flatten()
+    })
+}
+
+fn ask(asked: &AtomicU64, answered: &AtomicU64, reading: &AtomicU64) -> Option<ClockOffset> {
+    let start = Instant::now();
+    let mut best: Option<ClockOffset> = None;
+    for round in 1..=ROUNDS {
+        let before = read_time_stamp();
+        asked.store(round, Ordering::Release);
+        while answered.load(Ordering::Acquire) != round {
+            if start.elapsed() > PATIENCE {
+                return best;
+            }
+            pause();
+        }
+        let after = read_time_stamp();
+        let found = ClockOffset::of_round(before, reading.load(Ordering::Relaxed), after);
+        if best.is_none_or(|best| found.error < best.error) {
+            best = Some(found);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_says_how_far_ahead_within_half_of_itself() {
+        let offset = ClockOffset::of_round(1_000, 6_050, 1_100);
+        assert_eq!((offset.ticks, offset.error), (5_000, 51));
+        assert_eq!(offset.correction(), 5_000);
+        let behind = ClockOffset::of_round(1_000, 450, 1_100);
+        assert_eq!(behind.correction(), -600);
+        let nothing = ClockOffset::of_round(1_000, 1_075, 1_100);
+        assert_eq!((nothing.ticks, nothing.correction()), (25, 0));
+    }
+
+    #[test]
+    fn one_cpu_is_as_far_ahead_as_the_other_is_behind() {
+        let cpus = sys::allowed_cpus().expect("Linux");
+        let [first, other, ..] = cpus[..] else {
+            println!("skipped: needs two CPUs");
+            return;
+        };
+        if !crate::clock::has_invariant_counter() {
+            println!("skipped: needs counters of one rate");
+            return;
+        }
+        let (Some(there), Some(back)) = (measure(first, other), measure(other, first)) else {
+            println!("skipped: this machine gave no time for a round");
+            return;
+        };
+        let sum = there.ticks + back.ticks;
+        assert!(
+            sum.unsigned_abs() <= there.error + back.error,
+            "{there:?} {back:?}"
+        );
+    }
+}
