@@ -32,7 +32,7 @@ pub use punctual_model::{
 pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use punctual_thread::{
     Constraint, Finished, JobContext, NotAdmitted, OnFault, Oracle, Runtime, StartError, Step,
-    Thread, Timer, Workload, Workloads, sync, thread,
+    Thread, Timer, Workload, Workloads, spread, sync, thread,
 };
 pub use punctual_trace as trace;
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};

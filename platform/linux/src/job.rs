@@ -1,12 +1,12 @@
 //! What a body can do while it runs: look at its job, yield, sleep, lock, burn, end early.
 
 use core::sync::atomic::Ordering;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-use crate::light::{Light, Phase, executed_at, executed_now, request};
+use crate::light::{Light, Phase, describe, executed_at, executed_now, request};
 use crate::local::current_light;
 
 pub use crate::lock::{
@@ -73,6 +73,19 @@ pub fn checkpoint() {
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_checkpoint() -> core::ffi::c_int {
     core::ffi::c_int::from(should_stop())
+}
+
+/// Does something whose panic ends it alone: what that said. The end of the job or of the run goes
+/// on through it.
+///
+/// # Errors
+/// What the panic said.
+pub fn contain<R>(body: impl FnOnce() -> R) -> Result<R, String> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => Ok(result),
+        Err(payload) if payload.is::<StopJob>() => resume_unwind(payload),
+        Err(payload) => Err(describe(payload.as_ref())),
+    }
 }
 
 /// Lets others of the same urgency go first; a reservation gives up the rest of its slice. A

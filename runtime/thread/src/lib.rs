@@ -30,6 +30,8 @@
 //! # Ok::<(), punctual_thread::StartError>(())
 //! ```
 //!
+//! Work that any CPU of a run may begin is offered to all of them ([`spread`]).
+//!
 //! A [`Workload`] is a library of named steps that share state; [`Workloads`] finds the step that a
 //! file names. Both are the same for the shipped workloads and for a user's own.
 
@@ -37,6 +39,7 @@ mod admission;
 mod constraint;
 mod registry;
 mod runtime;
+pub mod spread;
 pub mod sync;
 pub mod thread;
 mod timer;

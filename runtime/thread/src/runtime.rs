@@ -13,6 +13,7 @@ use punctual_policy::AnyHierarchy;
 
 use crate::admission::{Admission, NotAdmitted, Promise, Promises};
 use crate::constraint::Constraint;
+use crate::spread::{Board, Spread, Spreads};
 use crate::sync::Mutex;
 use crate::thread::{SpawnError, now};
 
@@ -27,6 +28,7 @@ pub struct Runtime {
     main: Constraint,
     terms: Option<Machine>,
     real_time: bool,
+    spread: Option<Spread>,
 }
 
 /// Another CPU of a run.
@@ -100,6 +102,8 @@ pub struct Finished<T, S = NoSink> {
     /// What was promised to threads with a guarantee, one per name and CPU, in the order of their
     /// first admission.
     pub promises: Vec<Promise>,
+    /// What became of work that was offered, by CPU; empty if the run spread none.
+    pub spreads: Vec<Spreads>,
 }
 
 impl<T, S> Finished<T, S> {
@@ -111,6 +115,7 @@ impl<T, S> Finished<T, S> {
             plan,
             hosts,
             promises,
+            spreads,
         } = self;
         let rest = Finished {
             result: (),
@@ -118,6 +123,7 @@ impl<T, S> Finished<T, S> {
             plan,
             hosts,
             promises,
+            spreads,
         };
         (result, rest)
     }
@@ -129,6 +135,7 @@ impl<T, S> Finished<T, S> {
             plan: self.plan,
             hosts: self.hosts,
             promises: self.promises,
+            spreads: self.spreads,
         }
     }
 
@@ -150,11 +157,13 @@ impl Runtime {
             main: Constraint::aperiodic(0),
             terms: None,
             real_time: true,
+            spread: None,
         }
     }
 
     /// Another CPU beside it, with a first thread of its own that does this. A thread stays on the
-    /// CPU of its creator; a [`crate::sync::Bell`] is heard from the other.
+    /// CPU of its creator; what CPUs share is in [`crate::sync`], and work that any of them may
+    /// begin is offered ([`Runtime::spread`]).
     #[must_use]
     pub fn and(
         mut self,
@@ -212,6 +221,16 @@ impl Runtime {
         Runtime { real_time, ..self }
     }
 
+    /// Spreads work that is offered ([`crate::spread::offer`]) over the CPUs of the run, by workers
+    /// beside the threads that [`Runtime::threads`] says.
+    #[must_use]
+    pub fn spread(self, spread: Spread) -> Runtime {
+        Runtime {
+            spread: Some(spread),
+            ..self
+        }
+    }
+
     /// Starts the run with `first` on its first thread, and ends it when `first` returns: threads
     /// that are left are ended where they wait.
     ///
@@ -259,18 +278,13 @@ impl Runtime {
         let policies: Vec<PolicyKind> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);
         let hosts: Vec<u32> = [self.host].into_iter().chain(hosts).collect();
-        let shared = Shared::new(&policies, terms, &self.main).map_err(StartError::NotAdmitted)?;
+        let shared = Shared::new(&policies, terms, &self).map_err(StartError::NotAdmitted)?;
         let overhead = shared.overhead();
         let result = Arc::new(HostMutex::new(None));
         let mut bodies = vec![body_of(first, Arc::clone(&result))];
-        for beside in core::mem::take(&mut self.beside) {
-            let mut first = Some(beside.first);
-            bodies.push(Box::new(move |_| {
-                if let Some(first) = first.take() {
-                    first();
-                }
-            }));
-        }
+        let beside = core::mem::take(&mut self.beside);
+        bodies.extend(beside.into_iter().map(|beside| once(beside.first)));
+        let bodies = self.with_workers(bodies, &shared);
         let plan = self.plan(&policies, &hosts, overhead);
         let cpus = plan.cpus.iter().zip(&hosts).zip(bodies);
         let cpus = cpus.map(|((plan, host), body)| cpu_plan(plan, *host, sink(plan)?, body));
@@ -285,7 +299,31 @@ impl Runtime {
             plan,
             hosts,
             promises: shared.promises(),
+            spreads: shared.spreads(),
         })
+    }
+
+    /// Bodies that start the workers of their CPU before they begin.
+    fn with_workers(&self, bodies: Vec<Body>, shared: &Shared) -> Vec<Body> {
+        let (Some(spread), Some(board)) = (self.spread, &shared.board) else {
+            return bodies;
+        };
+        let with = |(cpu, mut body): (usize, Body)| -> Body {
+            let mut board = Some(Arc::clone(board));
+            Box::new(move |info| {
+                if let Some(board) = board.take() {
+                    // There is room for them, so it fails only when the run is over.
+                    let _ = board.serve(cpu, spread);
+                }
+                body(info);
+            })
+        };
+        bodies.into_iter().enumerate().map(with).collect()
+    }
+
+    /// Threads of each CPU beside its first.
+    fn pool(&self) -> usize {
+        self.threads + self.spread.map_or(0, |spread| spread.workers)
     }
 
     fn options(&self, births: usize) -> RunOptions {
@@ -293,7 +331,7 @@ impl Runtime {
             births,
             real_time: self.real_time,
             stack_bytes: self.stack_bytes,
-            pool: self.threads,
+            pool: self.pool(),
             ..RunOptions::default()
         }
     }
@@ -314,8 +352,8 @@ impl Runtime {
         let main = self.main.in_core(overhead).convert(ticks, ticks);
         let mut plan = Plan::new(&system, frequency);
         for (task, cpu) in (0..).zip(&mut plan.cpus) {
-            cpu.capacity.threads = self.threads + 1;
-            cpu.capacity.pending = 4 * self.threads + 64;
+            cpu.capacity.threads = self.pool() + 1;
+            cpu.capacity.pending = 4 * self.pool() + 64;
             cpu.threads.push((TaskId(task), main));
             cpu.homes.push(0);
         }
@@ -350,6 +388,16 @@ fn cpu_plan<S: Sink>(
     })
 }
 
+/// Runs `first` once.
+fn once(first: Box<dyn FnOnce() + Send>) -> Body {
+    let mut first = Some(first);
+    Box::new(move |_| {
+        if let Some(first) = first.take() {
+            first();
+        }
+    })
+}
+
 /// Runs `first` once, keeps its result, and ends the run whatever happens.
 fn body_of<T, F>(first: F, result: Arc<HostMutex<Option<T>>>) -> Body
 where
@@ -375,14 +423,17 @@ pub(crate) struct Shared {
     /// no thread ever waits for this lock; it is read when the run is over.
     promises: Vec<Arc<Promises>>,
     terms: Machine,
+    /// Where work is offered.
+    board: Option<Arc<Board>>,
 }
 
 impl Shared {
     fn new(
         policies: &[PolicyKind],
         terms: Machine,
-        first: &Constraint,
+        runtime: &Runtime,
     ) -> Result<Shared, NotAdmitted> {
+        let first = &runtime.main;
         let promises: Vec<Arc<Promises>> = policies.iter().map(|_| Arc::default()).collect();
         let of_cpu = |(policy, promises): (&PolicyKind, &Arc<Promises>)| {
             let mut admission = Admission::new(*policy, terms.clone(), Arc::clone(promises));
@@ -397,7 +448,15 @@ impl Shared {
             admission,
             promises,
             terms,
+            board: runtime
+                .spread
+                .map(|spread| Arc::new(Board::new(spread, policies.len()))),
         })
+    }
+
+    fn spreads(&self) -> Vec<Spreads> {
+        let board = self.board.as_ref();
+        board.map_or_else(Vec::new, |board| board.counts())
     }
 
     /// What was promised, by CPU.
@@ -448,6 +507,12 @@ pub(crate) fn place() -> Option<Place> {
 }
 
 impl Place {
+    /// Where the calling thread offers work, and its CPU there.
+    pub(crate) fn board(&self) -> Option<(Arc<Board>, usize)> {
+        let board = self.0.board.as_ref()?;
+        Some((Arc::clone(board), self.1))
+    }
+
     pub(crate) fn overhead(&self) -> Work {
         self.0.overhead()
     }

@@ -36,6 +36,7 @@ fn on_both<A: Send + 'static, B: Send + 'static>(
         result
     });
     let finished = finished.expect("a run");
+    assert_eq!(finished.outcome.offsets.len(), 2);
     let there = found.lock().expect("nobody panicked").take();
     Some((there.expect("it has ended"), finished))
 }
