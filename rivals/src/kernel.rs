@@ -1,6 +1,5 @@
 //! Threads of the kernel that hand the processor, or a message, to each other.
 
-use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use crate::Samples;
-use crate::batch::{batches, singles};
+use crate::batch::batches;
 use crate::call::{check, futex};
 use crate::thread::{Place, finish, on, start};
 
@@ -237,23 +236,4 @@ impl Queue {
         let received = unsafe { libc::mq_receive(self.number(), to, length, std::ptr::null_mut()) };
         check("mq_receive", i64::try_from(received).unwrap_or(-1))
     }
-}
-
-/// A byte read from a file of the kernel's that is always ready: one system call and its copy.
-///
-/// # Errors
-/// When it is not there.
-pub fn read_ready(place: Place) -> Samples {
-    on(place, || {
-        let mut file = File::open("/dev/zero").map_err(|error| format!("/dev/zero: {error}"))?;
-        let mut byte = [0];
-        singles(|| {
-            let start = std::time::Instant::now();
-            for _ in 0..ROUNDS {
-                file.read_exact(&mut byte)
-                    .map_err(|error| error.to_string())?;
-            }
-            Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS))
-        })
-    })
 }

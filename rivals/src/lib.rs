@@ -6,12 +6,15 @@
 //! rival says why. Nothing here is used by anything that runs: it is the measure, not the thing.
 //!
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
-//! [`locks`]. Signals: [`signals`]. Timers: [`timers`].
+//! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
+//! [`signals`]. Timers: [`timers`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+pub mod contended;
 pub mod contexts;
 pub mod kernel;
 pub mod locks;
+pub mod reads;
 pub mod signals;
 pub mod timers;
 

@@ -50,6 +50,26 @@ pub fn inheriting_mutex(place: Place) -> Samples {
 
 fn mutex(place: Place, protocol: i32) -> Samples {
     on(place, move || {
+        let mutex = Pthread::new(protocol)?;
+        Ok(batches(PAIRS, || {
+            for _ in 0..PAIRS {
+                mutex.lock();
+                mutex.unlock();
+            }
+        }))
+    })
+}
+
+/// A mutex of the C library.
+pub(crate) struct Pthread(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: a mutex is made to be used by several threads; it stays in its box.
+unsafe impl Send for Pthread {}
+// SAFETY: as above.
+unsafe impl Sync for Pthread {}
+
+impl Pthread {
+    pub(crate) fn new(protocol: i32) -> Result<Pthread, String> {
         // SAFETY: attributes are plain numbers, filled in by the next call.
         let mut attributes: libc::pthread_mutexattr_t = unsafe { zeroed() };
         // SAFETY: they live on this stack.
@@ -61,25 +81,31 @@ fn mutex(place: Place, protocol: i32) -> Samples {
             libc::pthread_mutexattr_setprotocol(&raw mut attributes, protocol)
         })?;
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
-        let lock = mutex.get();
-        // SAFETY: the mutex stays in its box, and nobody else knows it.
+        // SAFETY: the mutex stays in its box, and nobody else knows it yet.
         check_number("mutex_init", unsafe {
-            libc::pthread_mutex_init(lock, &raw const attributes)
+            libc::pthread_mutex_init(mutex.get(), &raw const attributes)
         })?;
-        let samples = batches(PAIRS, || {
-            for _ in 0..PAIRS {
-                // SAFETY: initialized above, used by this thread alone.
-                let _ = unsafe { libc::pthread_mutex_lock(lock) };
-                // SAFETY: locked by this thread in the line above.
-                let _ = unsafe { libc::pthread_mutex_unlock(lock) };
-            }
-        });
-        // SAFETY: nobody holds it or will use it.
-        check_number("mutex_destroy", unsafe {
-            libc::pthread_mutex_destroy(lock)
-        })?;
-        Ok(samples)
-    })
+        Ok(Pthread(mutex))
+    }
+
+    /// By a thread that does not hold it.
+    pub(crate) fn lock(&self) {
+        // SAFETY: initialized, and in its box until this value is gone.
+        let _ = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+    }
+
+    /// By the thread that holds it.
+    pub(crate) fn unlock(&self) {
+        // SAFETY: as above.
+        let _ = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+impl Drop for Pthread {
+    fn drop(&mut self) {
+        // SAFETY: nobody else can reach it any more.
+        let _ = unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
 }
 
 /// The kernel's own lock with priority inheritance, always by two system calls.

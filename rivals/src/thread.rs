@@ -19,6 +19,17 @@ pub struct Place {
 /// The priority that rivals get: that of a run.
 const PRIORITY: i32 = 50;
 
+/// The calling thread becomes more urgent than other rivals, or less.
+///
+/// # Errors
+/// When real time was not asked for, or is not permitted: then no thread has an order.
+pub(crate) fn stand_out(place: Place, by: i32) -> Result<(), String> {
+    match place.real_time {
+        true => fifo(PRIORITY + by),
+        false => Err("not asked for".into()),
+    }
+}
+
 /// Starts a thread on a CPU.
 pub(crate) fn start<T: Send + 'static>(
     place: Place,
@@ -29,7 +40,7 @@ pub(crate) fn start<T: Send + 'static>(
     let started = name.spawn(move || {
         let _pinned = pin(cpu);
         if place.real_time {
-            let _permitted = fifo();
+            let _permitted = fifo(PRIORITY);
         }
         work()
     });
@@ -65,9 +76,9 @@ fn pin(cpu: usize) -> Result<(), String> {
     check("sched_setaffinity", pinned).map(drop)
 }
 
-fn fifo() -> Result<(), String> {
+fn fifo(priority: i32) -> Result<(), String> {
     let parameter = libc::sched_param {
-        sched_priority: PRIORITY,
+        sched_priority: priority,
     };
     // SAFETY: the parameter lives during the call; it changes the calling thread alone.
     let changed = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };

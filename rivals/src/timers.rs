@@ -2,14 +2,48 @@
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use crate::Samples;
 use crate::batch::singles;
 use crate::call::{check, check_number};
-use crate::thread::{Place, on};
+use crate::thread::{Place, finish, on, stand_out, start};
 
 /// The period of the wake-ups.
 const PERIOD_NS: i64 = 1_000_000;
+
+/// No figure takes so long.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// The same beside a thread of the same CPU that computes without a call, and is less urgent.
+///
+/// # Errors
+/// Without permission for SCHED_FIFO, and when the kernel refuses.
+pub fn nanosleep_busy(place: Place) -> Samples {
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&over);
+    let (ready, is_ready) = channel();
+    let busy = start(place, place.cpu, move || {
+        let standing = stand_out(place, -1);
+        let permitted = standing.is_ok();
+        let _nobody_waits = ready.send(standing);
+        // Whoever sets the flag may have no other CPU than this one.
+        let started = Instant::now();
+        while permitted && !seen.load(Ordering::Relaxed) && started.elapsed() < LONGEST {
+            std::hint::spin_loop();
+        }
+    })?;
+    let standing = is_ready.recv().map_err(|error| error.to_string());
+    let samples = standing
+        .and_then(|standing| standing)
+        .and_then(|()| nanosleep(place));
+    over.store(true, Ordering::Relaxed);
+    finish(busy)?;
+    samples
+}
 
 /// `clock_nanosleep` to absolute instants, each a millisecond after the one before.
 ///
@@ -92,7 +126,7 @@ pub fn deadline(place: Place) -> Samples {
             Ok(off as f64)
         })
     });
-    crate::thread::finish(anywhere)?
+    finish(anywhere)?
 }
 
 fn now() -> Result<i64, String> {

@@ -1,7 +1,7 @@
 //! Each rival gives samples, or says why it is not there.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
-use punctual_rivals::{Place, Samples, contexts, kernel, locks, signals, timers};
+use punctual_rivals::{Place, Samples, contended, contexts, kernel, locks, reads, signals, timers};
 
 /// The last CPU that may be used.
 fn place() -> Place {
@@ -29,7 +29,9 @@ fn what_every_linux_has_is_measured() {
     measured("futex", kernel::futex_same_cpu(place()));
     measured("create", kernel::create_join(place()));
     measured("pipe", kernel::pipe_same_cpu(place()));
-    measured("read", kernel::read_ready(place()));
+    measured("read", reads::ready(place()));
+    measured("blocking read", reads::blocking(place()));
+    measured("epoll", reads::by_epoll(place()));
     measured("compare", locks::compare_exchange(place()));
     measured("mutex", locks::pthread_mutex(place()));
     measured("inheriting", locks::inheriting_mutex(place()));
@@ -45,6 +47,12 @@ fn what_may_be_missing_is_measured_or_says_why() {
         ("boost", contexts::boost(place())),
         ("queue", kernel::message_queue(place())),
         ("deadline", timers::deadline(place())),
+        ("busy", timers::nanosleep_busy(place())),
+        ("contended", contended::pthread_mutex(place())),
+        (
+            "contended, inheriting",
+            contended::inheriting_mutex(place()),
+        ),
         ("other CPU", kernel::futex_other_cpu(place())),
     ] {
         match samples {

@@ -7,6 +7,7 @@ mod analysis;
 mod direct;
 mod edge;
 mod figure;
+mod io;
 mod kern;
 mod live;
 mod preempting;
@@ -92,6 +93,7 @@ fn all() -> Vec<Bench> {
         switching::benches(),
         sharing::benches(),
         preempting::benches(),
+        io::benches(),
         edge::benches(),
     ];
     parts.into_iter().flatten().collect()

@@ -34,6 +34,10 @@ pub(super) fn benches() -> Vec<Bench> {
         Bench::in_cycles("timer.latency", timer_latency)
             .against("clock_nanosleep", rival(timers::nanosleep))
             .against(
+                "clock_nanosleep, a less urgent thread computes",
+                rival(timers::nanosleep_busy),
+            )
+            .against(
                 "SCHED_DEADLINE, distance off its period",
                 rival(timers::deadline),
             ),

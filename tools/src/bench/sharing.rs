@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_linux::{Body, SpawnError, block, spawn};
 use punctual_model::PolicyKind;
-use punctual_rivals::kernel;
+use punctual_rivals::{contended as taken, kernel};
 use punctual_thread::sync::{Mutex, Queue};
 
 use super::figure::{Bench, Measured, time};
@@ -29,7 +29,9 @@ pub(super) fn benches() -> Vec<Bench> {
             .against("futex", rival(kernel::futex_same_cpu))
     };
     vec![
-        Bench::in_cycles("mutex.contended", contended),
+        Bench::in_cycles("mutex.contended", contended)
+            .against("pthread mutex", rival(taken::pthread_mutex))
+            .against("pthread mutex, inheriting", rival(taken::inheriting_mutex)),
         queue("queue.low_to_high", MEASURING + 1, false),
         queue("queue.high_to_low", MEASURING - 1, false),
         queue("queue.one_to_one", MEASURING + 1, true),

@@ -53,6 +53,8 @@ fn the_figures_have_the_names_that_they_are_known_by() {
         "lock.scheduler",
         "preempt.resume",
         "timer.latency",
+        "io.read_ready",
+        "io.read_blocking",
     ] {
         let done = output(&["bench", name, "--json", "-q"]);
         assert_eq!(code(&done), 0, "{name}");
