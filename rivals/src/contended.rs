@@ -1,4 +1,4 @@
-//! A mutex that a more urgent thread of the same CPU wants while it is held: one unit is a hand-over.
+//! A mutex that a more urgent thread of the same CPU wants while it is held: a hand-over.
 //!
 //! The less urgent thread locks, wakes the other one, which preempts it at once and finds the mutex
 //! taken, and unlocks. The other one gets it, gives it back, and waits for its next turn.
