@@ -387,6 +387,8 @@ pub(crate) fn counters(
 ) -> Counters {
     Counters {
         deferrals: c.deferrals,
+        deferred_p50_ns: c.deferred_p50_ns,
+        deferred_p99_ns: c.deferred_p99_ns,
         deferred_max_ns: c.deferred_max_ns,
         late_max_ns: c.wake_late_max_ns,
         missing_method: missing.method.to_string(),

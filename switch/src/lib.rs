@@ -39,6 +39,7 @@
 //!   the kernel's frame.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+mod caller;
 mod dispatch;
 #[cfg(test)]
 mod every_instruction;

@@ -123,7 +123,11 @@ pub struct CpuLog {
 pub struct Counters {
     /// Preemptions that had to wait until the interrupted code could be left.
     pub deferrals: u64,
-    /// The longest such wait, in nanoseconds.
+    /// The median of such waits, in nanoseconds.
+    pub deferred_p50_ns: u64,
+    /// What 99 % of them do not exceed, in nanoseconds.
+    pub deferred_p99_ns: u64,
+    /// The longest of them, in nanoseconds.
     pub deferred_max_ns: u64,
     /// The longest delay from an armed instant to the entry, in nanoseconds, as the platform saw
     /// it.

@@ -159,6 +159,8 @@ pub struct CpuReport {
     pub executed_ns: u64,
     /// Preemptions that had to wait.
     pub deferrals: u64,
+    /// How long these waited.
+    pub deferral_ns: Quantiles,
     /// The longest of these waits.
     pub deferred_max_ns: u64,
     /// The longest delay from an armed instant to the entry.

@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench`.
+//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench | storm`.
 //!
 //! Everything that continuous integration does can be done here by the same command. Each chore
 //! works from any folder of the workspace, as root and as an ordinary user.
@@ -9,6 +9,7 @@ mod live;
 mod soak;
 mod soundness;
 mod step;
+mod storm;
 mod test;
 mod tidy;
 mod workspace;
@@ -53,6 +54,9 @@ enum Chore {
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
+    /// Four light threads in the C library, preempted every 50 us; then without deferral
+    #[command(after_help = "Example:\n  cargo xtask storm --operations 10000000")]
+    Storm(storm::StormOptions),
 }
 
 #[derive(Args)]
@@ -104,6 +108,7 @@ fn main() -> ExitCode {
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
+        Chore::Storm(options) => storm::run(&workspace, &options),
     };
     if passed {
         ExitCode::SUCCESS

@@ -181,7 +181,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     ) -> *const Light {
         host.hear_kick(now);
         note_overdue_timer(host, now, given_back);
-        host.end_deferral(now);
+        host.deferral.end(now);
         self.charge(host, now, given_back);
         self.note_yield(event);
         self.hear(host, now);
@@ -434,6 +434,7 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
             c.switches = tally.switches;
             c.preemptions = tally.preemptions;
         });
+        self.host.count_deferrals();
     }
 }
 

@@ -19,6 +19,8 @@ use punctual_switch::{DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRec
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
 use crate::cpu::{ANSWER_LOOK_NS, LOOK_NS};
+use crate::deferral::Deferral;
+use crate::forgo;
 use crate::kicks::{Kicks, WINDOW_NS};
 use crate::light::Light;
 use crate::missing::SUSPICIOUS_NS;
@@ -145,7 +147,10 @@ pub(crate) struct Host {
     pub(crate) reason: Cell<Reason>,
     pub(crate) timer: sys::Timer,
     armed: Cell<Option<Instant>>,
-    deferred_since: Cell<Option<Instant>>,
+    /// Preemptions that had to wait.
+    pub(crate) deferral: Deferral,
+    /// Whether they do; see [`crate::forgo`].
+    pub(crate) defers: bool,
     /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
     pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
@@ -202,7 +207,8 @@ impl Host {
             reason: Cell::new(Reason::Idle(None)),
             timer,
             armed: Cell::new(None),
-            deferred_since: Cell::new(None),
+            deferral: Deferral::new(),
+            defers: forgo::keeps_deferral(),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             kicks: Cell::new(Kicks::default()),
@@ -279,20 +285,21 @@ impl Host {
 
     /// Notes that a preemption is being deferred, for how long so far in nanoseconds. Gate closed.
     pub(crate) fn defer(&self, now: Instant) -> u64 {
-        let since = self.deferred_since.get().unwrap_or(now);
-        if self.deferred_since.replace(Some(since)).is_none() {
+        let (waited, is_new) = self.deferral.go_on(now);
+        if is_new {
             self.count(|c| c.deferrals += 1);
         }
-        self.clock().ns(now.since(since).ticks())
+        self.clock().ns(waited.ticks())
     }
 
-    /// A deferred preemption, if there is one, is over. Gate closed.
-    #[inline]
-    pub(crate) fn end_deferral(&self, now: Instant) {
-        if let Some(since) = self.deferred_since.take() {
-            let ns = self.clock().ns(now.since(since).ticks());
-            self.count(|c| c.deferred_max_ns = c.deferred_max_ns.max(ns));
-        }
+    /// Puts the distribution of the deferrals into the counters. Gate closed, after the run.
+    pub(crate) fn count_deferrals(&self) {
+        let ns = |span: Span| self.clock().ns(span.ticks());
+        self.count(|c| {
+            c.deferred_p50_ns = ns(self.deferral.quantile(500));
+            c.deferred_p99_ns = ns(self.deferral.quantile(990));
+            c.deferred_max_ns = ns(self.deferral.longest());
+        });
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
@@ -308,7 +315,7 @@ impl Host {
             && self.shared.post.rung(self.index).is_empty()
             && self.shared.post.called(self.index).is_empty()
             && self.known_missing.load(Ordering::Relaxed) == 0
-            && self.deferred_since.get().is_none()
+            && !self.deferral.is_open()
             && self.pool.waking.get().is_null()
             && !uring.as_ref().is_some_and(Uring::is_busy)
     }

@@ -2,30 +2,38 @@
 //!
 //! The executable defines these names, so the dynamic linker binds every caller to them, the C
 //! library's own calls included. Each counts the depth, calls the library's function by its other
-//! name, and takes a preemption that was wanted meanwhile when the depth returns to zero.
+//! name, and takes a preemption that was wanted meanwhile when the depth returns to zero: unless
+//! the caller is the library itself, which may hold a lock around the call (`setlocale` does).
 //!
 //! The allocator is entered here because its locks are awaited inside the kernel, where one light
 //! thread would stop all; `dl_iterate_phdr` because it calls back with the loader's lock held;
-//! `syscall` because the standard library waits on its locks through it.
+//! `syscall` because the standard library waits on its locks through it. `strtok` is defined here
+//! because the library keeps its place in one word for the whole process: here every thread has its
+//! own.
 //!
 //! On threads that are not light the cost is the counter (some 2 ns).
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
+
+use punctual_switch::entry_with_caller;
 
 use crate::local::local;
 use crate::sys::{self, ObjectCallback};
 use crate::{light, wait};
 
 /// Marks the calling thread as inside foreign code while it lives.
-struct Inside;
+struct Inside {
+    /// Where the entry returns to.
+    caller: usize,
+}
 
 impl Inside {
     #[inline(always)]
-    fn enter() -> Inside {
+    fn enter(caller: usize) -> Inside {
         local(|l| l.foreign.set(l.foreign.get() + 1));
         compiler_fence(Ordering::SeqCst);
-        Inside
+        Inside { caller }
     }
 }
 
@@ -42,68 +50,87 @@ impl Drop for Inside {
             depth == 0 && l.wanted.get()
         });
         if wanted {
-            light::take_wanted_preemption();
+            light::take_wanted_preemption(self.caller);
         }
     }
 }
 
-/// `malloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn malloc(size: usize) -> *mut c_void {
-    let _inside = Inside::enter();
+entry_with_caller! {
+    /// `malloc(3)`.
+    malloc(size: usize) -> *mut c_void => malloc_for, "rsi"
+}
+
+extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter(caller);
     // SAFETY: any size is allowed.
     unsafe { sys::__libc_malloc(size) }
 }
 
-/// `calloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    let _inside = Inside::enter();
+entry_with_caller! {
+    /// `calloc(3)`.
+    calloc(count: usize, size: usize) -> *mut c_void => calloc_for, "rdx"
+}
+
+extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter(caller);
     // SAFETY: any numbers are allowed; the library checks the product.
     unsafe { sys::__libc_calloc(count, size) }
 }
 
-/// `realloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    let _inside = Inside::enter();
+entry_with_caller! {
+    /// `realloc(3)`.
+    realloc(block: *mut c_void, size: usize) -> *mut c_void => realloc_for, "rdx"
+}
+
+unsafe extern "C" fn realloc_for(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter(caller);
     // SAFETY: the caller keeps the contract of realloc(3), which is passed on unchanged.
     unsafe { sys::__libc_realloc(block, size) }
 }
 
-/// `free(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(block: *mut c_void) {
-    let _inside = Inside::enter();
+entry_with_caller! {
+    /// `free(3)`.
+    free(block: *mut c_void) => free_for, "rsi"
+}
+
+unsafe extern "C" fn free_for(block: *mut c_void, caller: usize) {
+    let _inside = Inside::enter(caller);
     // SAFETY: the caller keeps the contract of free(3), which is passed on unchanged.
     unsafe { sys::__libc_free(block) };
 }
 
-/// `memalign(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
-    let _inside = Inside::enter();
+entry_with_caller! {
+    /// `memalign(3)`.
+    memalign(alignment: usize, size: usize) -> *mut c_void => memalign_for, "rdx"
+}
+
+entry_with_caller! {
+    /// `aligned_alloc(3)`.
+    aligned_alloc(alignment: usize, size: usize) -> *mut c_void => memalign_for, "rdx"
+}
+
+extern "C" fn memalign_for(alignment: usize, size: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter(caller);
     // SAFETY: any numbers are allowed; the library checks the alignment.
     unsafe { sys::__libc_memalign(alignment, size) }
 }
 
-/// `aligned_alloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
-    memalign(alignment, size)
+entry_with_caller! {
+    /// `posix_memalign(3)`.
+    posix_memalign(block: *mut *mut c_void, alignment: usize, size: usize) -> c_int
+        => posix_memalign_for, "rcx"
 }
 
-/// `posix_memalign(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(
+unsafe extern "C" fn posix_memalign_for(
     block: *mut *mut c_void,
     alignment: usize,
     size: usize,
+    caller: usize,
 ) -> c_int {
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
         return sys::EINVAL;
     }
-    let found = memalign(alignment, size);
+    let found = memalign_for(alignment, size, caller);
     if found.is_null() {
         return sys::ENOMEM;
     }
@@ -114,11 +141,19 @@ unsafe extern "C" fn posix_memalign(
 
 type Iterate = unsafe extern "C" fn(Option<ObjectCallback>, *mut c_void) -> c_int;
 
-/// `dl_iterate_phdr(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn dl_iterate_phdr(callback: Option<ObjectCallback>, data: *mut c_void) -> c_int {
+entry_with_caller! {
+    /// `dl_iterate_phdr(3)`.
+    dl_iterate_phdr(callback: Option<ObjectCallback>, data: *mut c_void) -> c_int
+        => dl_iterate_phdr_for, "rdx"
+}
+
+unsafe extern "C" fn dl_iterate_phdr_for(
+    callback: Option<ObjectCallback>,
+    data: *mut c_void,
+    caller: usize,
+) -> c_int {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(caller);
     let mut next = NEXT.load(Ordering::Relaxed);
     if next.is_null() {
         next = sys::next_symbol(c"dl_iterate_phdr");
@@ -131,6 +166,15 @@ unsafe extern "C" fn dl_iterate_phdr(callback: Option<ObjectCallback>, data: *mu
     let iterate = unsafe { core::mem::transmute::<*mut c_void, Iterate>(next) };
     // SAFETY: the caller's arguments are passed on unchanged.
     unsafe { iterate(callback, data) }
+}
+
+/// `strtok(3)`, with a place of the calling thread's own.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn strtok(text: *mut c_char, separators: *const c_char) -> *mut c_char {
+    let place = local(|l| l.rest_of_text.as_ptr());
+    // SAFETY: the caller keeps the contract of strtok(3), which is that of strtok_r(3) with a place
+    // that nobody else uses: this thread's own word, which lives as long as the thread.
+    unsafe { sys::strtok_r(text, separators, place) }
 }
 
 /// `syscall(2)`. The C prototype is variadic; integer arguments travel the same way.

@@ -16,11 +16,12 @@
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
 //! `spawn`, `period`, `attend`), what they share ([`Monitor`],
 //! `desk`, `seat`, between CPUs `between` and `turn`), and schedulers of their
-//! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`); calls that would block
-//! (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
+//! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that
+//! would block (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
 //! ([`clock_rate`], `missing`, `offset`); other CPUs (`post`, `kicks`,
 //! [`Bell`]); what the machine can do
-//! ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent (`coherence`).
+//! ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and
+//! runs that must fail (`forgo`).
 //! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
@@ -38,10 +39,12 @@ mod clock;
 mod coherence;
 mod cpu;
 mod crew;
+mod deferral;
 mod desk;
 pub mod direct;
 mod fault;
 mod foreign;
+mod forgo;
 mod futex;
 mod gaps;
 mod host;
@@ -84,6 +87,8 @@ pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use coherence::broken_invariant;
 pub use desk::Desk;
 pub use foreign::{ForeignError, foreign_body};
+#[doc(hidden)] // For the test that such runs fail.
+pub use forgo::forgo_deferral;
 pub use gaps::{Gaps, scan_gaps};
 pub use job::{Body, JobInfo};
 pub use light::end_run;

@@ -407,13 +407,22 @@ pub(crate) fn request(light: &Light, event: Event) {
     open_gate(host);
 }
 
-/// The end of a counted entry of the C library at which a preemption had been put off.
+/// The end of a counted entry of the C library at which a preemption had been put off; the entry
+/// returns to `caller`. The library itself may hold a lock around such a call, so it is left first.
 #[cold]
-pub(crate) fn take_wanted_preemption() {
+pub(crate) fn take_wanted_preemption(caller: usize) {
     local(|l| l.wanted.set(false));
-    if let Some(light) = current_light() {
-        request(light, Event::Tick);
+    let Some(light) = current_light() else { return };
+    let host = light.host;
+    // SAFETY: the host outlives its threads.
+    let (gate, text) = unsafe { (&(*host).gate, &(*host).text) };
+    if !text.contains(caller as u64) || light.quit.get() || gate.is_closed() {
+        return request(light, Event::Tick);
     }
+    gate.close();
+    // SAFETY: as above; the gate is closed.
+    unsafe { (*host).retry() };
+    open_gate(host);
 }
 
 /// Ticks that the running thread had executed at `now`, a reading of its own, less what is known to

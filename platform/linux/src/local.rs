@@ -5,6 +5,7 @@
 //! `switch`). All words are plain cells without destructors: reading one is one load.
 
 use core::cell::Cell;
+use core::ffi::c_char;
 
 use crate::direct::Group;
 use crate::host::Host;
@@ -24,6 +25,8 @@ pub(crate) struct Local {
     /// A preemption waits for the depth to return to zero. Set by the signal, which reads the
     /// depth: two words, because one that both change would need an atomic addition.
     pub(crate) wanted: Cell<bool>,
+    /// Where `strtok` goes on in this thread.
+    pub(crate) rest_of_text: Cell<*mut c_char>,
 }
 
 thread_local! {
@@ -34,6 +37,7 @@ thread_local! {
             direct: Cell::new(core::ptr::null()),
             foreign: Cell::new(0),
             wanted: Cell::new(false),
+            rest_of_text: Cell::new(core::ptr::null_mut()),
         }
     };
 }

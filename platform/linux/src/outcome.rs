@@ -17,6 +17,10 @@ pub struct CpuCounters {
     pub preemptions: u64,
     /// Preemptions that had to wait because they hit the C library.
     pub deferrals: u64,
+    /// The median of such waits, at most a sixteenth too large.
+    pub deferred_p50_ns: u64,
+    /// The 99th percentile of such waits, at most a sixteenth too large.
+    pub deferred_p99_ns: u64,
     /// The longest such wait.
     pub deferred_max_ns: u64,
     /// Time that was nobody's, as far as it was seen, without what was given back.

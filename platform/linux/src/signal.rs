@@ -8,6 +8,7 @@
 //!     inside a counted entry of the C library    -> note it, return; taken when it is left
 //!     in other text of the C library             -> ask again soon, return
 //!     waiting for a lock inside the C library    -> block the light thread for a while
+//!       (in the kernel, or in a function that spins)
 //!     else                                       -> enter the scheduler; it may switch, here
 //!       in a light thread with direct threads       -> recover them before, hand over after
 //! ```
@@ -27,6 +28,9 @@ use crate::sys;
 /// twice the time, and so on.
 const FIRST_LOOK_NS: u64 = 100_000;
 const LOOK_DOUBLINGS: u32 = 4;
+/// Who is still in a function that spins after this is taken to be waiting for a lock there, maybe
+/// one of a less urgent thread, that will not run before this one makes room.
+const SPIN_LIMIT_NS: u64 = 20_000;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
 pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut u8) -> *const Gate {
@@ -99,13 +103,19 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
             host.note_missing(late);
         }
     }
-    if local(|l| l.foreign.get()) > 0 {
+    if host.defers && local(|l| l.foreign.get()) > 0 {
         host.defer(now);
         local(|l| l.wanted.set(true));
         return Arrival::Later;
     }
-    let library = !found.in_call && host.text.contains(found.instruction);
-    if library && host.defer(now) < DEFERRAL_LIMIT_NS {
+    let library = host.defers && !found.in_call && host.text.contains(found.instruction);
+    let spins = library && host.text.spins(found.instruction);
+    let limit = if spins {
+        SPIN_LIMIT_NS
+    } else {
+        DEFERRAL_LIMIT_NS
+    };
+    if library && host.defer(now) < limit {
         host.retry();
         return Arrival::Later;
     }
@@ -115,7 +125,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
         {
             light.note_wait(call);
         }
-        let looks = if found.awaits_futex {
+        let looks = if (found.awaits_futex && host.defers) || spins {
             light.lock_looks.get() + 1
         } else {
             0

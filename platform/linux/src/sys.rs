@@ -4,7 +4,7 @@
 //! itself: they run inside signal handlers on the stacks of preempted threads, so they must not
 //! touch `errno` or anything else of the C library. The others run before and after a run.
 
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::AtomicU32;
 use std::io;
 
@@ -15,8 +15,10 @@ use crate::action::KernelAction;
 pub(crate) mod calls;
 mod counter;
 pub(crate) mod program;
+mod text;
 
 pub(crate) use counter::try_cycle_counter;
+pub(crate) use text::{function_range, text_ranges};
 
 /// An address as an argument of a system call.
 fn address<T>(pointer: *const T) -> u64 {
@@ -472,6 +474,9 @@ unsafe extern "C" {
     pub(crate) fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
 }
 
+/// `strtok(3)` with a place of the caller's; below the entry of `interpose`.
+pub(crate) use libc::strtok_r;
+
 /// Callback of `dl_iterate_phdr`.
 pub(crate) type ObjectCallback =
     unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
@@ -492,48 +497,6 @@ pub(crate) fn symbol(name: &core::ffi::CStr) -> *mut c_void {
 pub(crate) fn errno() -> *mut c_int {
     // SAFETY: no arguments; returns the address of a thread-local.
     unsafe { libc::__errno_location() }
-}
-
-/// Executable ranges of the loaded objects whose file name `select` accepts.
-pub(crate) fn text_ranges(mut select: impl FnMut(&[u8]) -> bool) -> Vec<(u64, u64)> {
-    struct Search<'a> {
-        select: &'a mut dyn FnMut(&[u8]) -> bool,
-        found: Vec<(u64, u64)>,
-    }
-    unsafe extern "C" fn visit(
-        object: *mut libc::dl_phdr_info,
-        _size: usize,
-        data: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a valid object.
-        let object = unsafe { &*object };
-        // SAFETY: `data` is the search below, which outlives the iteration.
-        let search = unsafe { &mut *data.cast::<Search<'_>>() };
-        let name: *const c_char = object.dlpi_name;
-        if name.is_null() {
-            return 0;
-        }
-        // SAFETY: the loader's names are C strings.
-        if !(search.select)(unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes()) {
-            return 0;
-        }
-        for index in 0..usize::from(object.dlpi_phnum) {
-            // SAFETY: the loader vouches for `dlpi_phnum` headers.
-            let header = unsafe { &*object.dlpi_phdr.add(index) };
-            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
-                let begin = object.dlpi_addr + header.p_vaddr;
-                search.found.push((begin, begin + header.p_memsz));
-            }
-        }
-        0
-    }
-    let mut search = Search {
-        select: &mut select,
-        found: Vec::new(),
-    };
-    // SAFETY: the callback gets the search back, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-    search.found
 }
 
 /// A system call for a program that asked for it by number, as the C library's `syscall`.

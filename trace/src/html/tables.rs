@@ -170,7 +170,7 @@ pub(super) fn cpus(out: &mut String, report: &RunReport) -> fmt::Result {
     out.push_str(
         "<div class=\"wide\"><table><thead><tr><th>CPU</th><th>policy</th><th class=\"n\">busy</th>\
          <th class=\"n\">decisions</th><th class=\"n\">switches</th><th class=\"n\">preemptions</th>\
-         <th class=\"n\">deferred</th><th class=\"n\">latest entry</th>\
+         <th class=\"n\">deferral</th><th class=\"n\">latest entry</th>\
          <th class=\"n\">missing time</th><th class=\"n\">longest gap</th>\
          <th class=\"n\">given back</th><th>measured by</th></tr></thead><tbody>\n",
     );
@@ -227,7 +227,11 @@ fn id(cpu: &CpuReport) -> String {
 fn deferred(cpu: &CpuReport) -> String {
     match cpu.deferrals {
         0 => "0".into(),
-        n => format!("{} (max {})", Count(n), Short(cpu.deferred_max_ns)),
+        n => {
+            let p99 = cpu.deferral_ns.p99.unwrap_or(0);
+            let longest = Short(cpu.deferred_max_ns);
+            format!("{} (p99 {}, max {longest})", Count(n), Short(p99))
+        }
     }
 }
 

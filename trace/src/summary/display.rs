@@ -237,11 +237,14 @@ fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fm
         Count(cpu.preemptions)
     )?;
     if cpu.deferrals > 0 {
-        let longest = Short(cpu.deferred_max_ns);
+        let deferral = &cpu.deferral_ns;
         writeln!(
             f,
-            "    deferred {} preemptions, longest {longest}",
-            Count(cpu.deferrals)
+            "    deferral of {} preemptions: p50 {}, p99 {}, max {}",
+            Count(deferral.n),
+            Short(deferral.p50.unwrap_or(0)),
+            Short(deferral.p99.unwrap_or(0)),
+            Short(cpu.deferred_max_ns)
         )?;
     }
     if !cpu.missing_method.is_empty() || cpu.missing_time_ns > 0 {

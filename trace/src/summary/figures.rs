@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Counter, CpuReport, Fact, Miss, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
-use crate::log::Log;
+use crate::log::{Counters, Log};
 use punctual_kern::MissingCause;
 use punctual_model::Instant;
 
@@ -135,6 +135,7 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
             preemptions: behavior.preemptions,
             executed_ns: log.ns(executed),
             deferrals: cpu.counters.deferrals,
+            deferral_ns: deferral(&cpu.counters),
             deferred_max_ns: cpu.counters.deferred_max_ns,
             late_max_ns: log
                 .ns(behavior.late_max.ticks())
@@ -149,6 +150,17 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
         }
     })
     .collect()
+}
+
+/// What the platform kept of its deferrals.
+fn deferral(counters: &Counters) -> Quantiles {
+    let some = |ns: u64| (counters.deferrals > 0).then_some(ns);
+    Quantiles {
+        p50: some(counters.deferred_p50_ns),
+        p99: some(counters.deferred_p99_ns),
+        max: some(counters.deferred_max_ns),
+        n: counters.deferrals,
+    }
 }
 
 fn counter((name, value): &(String, u64)) -> Counter {

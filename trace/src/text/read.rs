@@ -182,6 +182,8 @@ impl Reader {
                 cpu.host = Some(host);
             }
             "deferrals" => c.deferrals = number(rest)?,
+            "deferred-p50" => c.deferred_p50_ns = number(rest)?,
+            "deferred-p99" => c.deferred_p99_ns = number(rest)?,
             "deferred-max" => c.deferred_max_ns = number(rest)?,
             "late-max" => c.late_max_ns = number(rest)?,
             "missing-error" => c.missing_error_ns = number(rest)?,

@@ -110,6 +110,8 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     }
     let c = &cpu.counters;
     number(text, "deferrals", c.deferrals);
+    number(text, "deferred-p50", c.deferred_p50_ns);
+    number(text, "deferred-p99", c.deferred_p99_ns);
     number(text, "deferred-max", c.deferred_max_ns);
     number(text, "late-max", c.late_max_ns);
     number(text, "missing-error", c.missing_error_ns);

@@ -1,0 +1,70 @@
+//! Where code lies, as the loader knows it.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+use super::symbol;
+
+/// Where the code of a function of the C library begins and ends; `None`: it has none by that name.
+pub(crate) fn function_range(name: &CStr) -> Option<(u64, u64)> {
+    const WITH_SYMBOL: c_int = 1;
+    unsafe extern "C" {
+        // `libc` does not declare it.
+        fn dladdr1(
+            address: *const c_void,
+            object: *mut libc::Dl_info,
+            extra: *mut *mut c_void,
+            flags: c_int,
+        ) -> c_int;
+    }
+    let begin = symbol(name);
+    let mut object = core::mem::MaybeUninit::uninit();
+    let mut found: *mut c_void = core::ptr::null_mut();
+    // SAFETY: any address may be asked for; both places for the answers are valid.
+    let known = unsafe { dladdr1(begin, object.as_mut_ptr(), &raw mut found, WITH_SYMBOL) };
+    // SAFETY: null, or the symbol's entry in its object, which stays loaded.
+    let entry = unsafe { found.cast::<libc::Elf64_Sym>().as_ref() }?;
+    let begin = begin.addr() as u64;
+    (known != 0).then_some((begin, begin + entry.st_size))
+}
+
+/// Executable ranges of the loaded objects whose file name `select` accepts.
+pub(crate) fn text_ranges(mut select: impl FnMut(&[u8]) -> bool) -> Vec<(u64, u64)> {
+    struct Search<'a> {
+        select: &'a mut dyn FnMut(&[u8]) -> bool,
+        found: Vec<(u64, u64)>,
+    }
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a valid object.
+        let object = unsafe { &*object };
+        // SAFETY: `data` is the search below, which outlives the iteration.
+        let search = unsafe { &mut *data.cast::<Search<'_>>() };
+        let name: *const c_char = object.dlpi_name;
+        if name.is_null() {
+            return 0;
+        }
+        // SAFETY: the loader's names are C strings.
+        if !(search.select)(unsafe { CStr::from_ptr(name) }.to_bytes()) {
+            return 0;
+        }
+        for index in 0..usize::from(object.dlpi_phnum) {
+            // SAFETY: the loader vouches for `dlpi_phnum` headers.
+            let header = unsafe { &*object.dlpi_phdr.add(index) };
+            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
+                let begin = object.dlpi_addr + header.p_vaddr;
+                search.found.push((begin, begin + header.p_memsz));
+            }
+        }
+        0
+    }
+    let mut search = Search {
+        select: &mut select,
+        found: Vec::new(),
+    };
+    // SAFETY: the callback gets the search back, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
