@@ -137,7 +137,7 @@ pub(crate) fn rest(event: Event) {
     light.phase.set(Phase::Resting);
     request(light, event);
     light.phase.set(Phase::Inside);
-    if light.quit.get() {
+    if light.quit.get() && !light.pooled.ending.get() {
         resume_unwind(Box::new(StopJob));
     }
     checkpoint();

@@ -14,14 +14,12 @@
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `period`, `attend`), what they share ([`Monitor`],
-//! `desk`, `seat`, between CPUs `between` and `turn`), and schedulers of their
-//! own time (`child`); preemption (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that
-//! would block (`calls`, `io`, `uring`); what bodies may call ([`job`]); time
-//! ([`clock_rate`], `missing`, `offset`); other CPUs (`post`, `kicks`,
-//! [`Bell`]); what the machine can do
-//! ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and
-//! runs that must fail (`forgo`).
+//! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
+//! CPUs `between`, `turn`), and schedulers of their own time (`child`); preemption (`signal`,
+//! `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `io`, `uring`); what
+//! bodies may call ([`job`]); time ([`clock_rate`], `missing`, `offset`); other CPUs (`post`,
+//! `kicks`, [`Bell`]); what the machine can do ([`probe()`], [`measure_terms`]); for tests, whether
+//! the records are coherent (`coherence`), and runs that must fail (`forgo`).
 //! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
@@ -45,6 +43,7 @@ pub mod direct;
 mod fault;
 mod foreign;
 mod forgo;
+mod fresh;
 mod futex;
 mod gaps;
 mod host;

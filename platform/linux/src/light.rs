@@ -189,6 +189,10 @@ impl Light {
         self.host
     }
 
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
+    }
+
     pub(crate) fn has_on_stack(&self, pointer: u64) -> bool {
         self.stack.contains(pointer)
     }
@@ -297,6 +301,8 @@ unsafe extern "C" fn main(argument: *mut u8) -> ! {
             light.note_panic(message);
         }
     }
+    light.pooled.ending.set(true);
+    light.stop.store(false, Ordering::Relaxed);
     light.library.end_thread();
     finish(light)
 }

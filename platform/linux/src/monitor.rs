@@ -378,9 +378,11 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     }
 }
 
-/// Ends the calling thread by unwinding, unless it is unwinding already.
+/// Ends the calling thread by unwinding, unless it is doing so already, or executes the destructors
+/// of its thread-locals.
 pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> {
-    if std::thread::panicking() {
+    let ending = |light: &Light| light.pooled.ending.get();
+    if std::thread::panicking() || current_light().is_some_and(ending) {
         return result;
     }
     resume_unwind(Box::new(StopJob));

@@ -10,7 +10,7 @@
 //! first wait. To create one is to take a record off a list, put the closure into its room, and one
 //! entry of the core: nothing is allocated (unless a closure or its result is larger than the
 //! room) and the system is not called. A record goes back to the list when its result has been
-//! taken; thread-locals stay with the record, as with any pool of threads.
+//! taken; its thread-locals are new then (`fresh`).
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_kern::{Constraint, Event};
 use punctual_model::ThreadId;
 
+use crate::fresh;
 use crate::host::Host;
 use crate::job::StopJob;
 use crate::light::{Light, Phase, describe, open_gate};
@@ -102,6 +103,8 @@ pub(crate) struct Pooled {
     /// What comes after a job.
     pub(crate) kind: Cell<Kind>,
     pub(crate) on_fault: Cell<OnFault>,
+    /// Its closure has returned or was unwound: nothing ends it early any more.
+    pub(crate) ending: Cell<bool>,
     /// Nobody will ask for the result.
     pub(crate) detached: Cell<bool>,
     /// Who waits for its end.
@@ -124,6 +127,7 @@ impl Pooled {
             birth: Cell::new(0),
             kind: Cell::new(Kind::Endless),
             on_fault: Cell::new(OnFault::EndThread),
+            ending: Cell::new(false),
             detached: Cell::new(false),
             joiner: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
@@ -258,6 +262,7 @@ pub(crate) fn create(
     pooled.stage.set(Stage::Working);
     pooled.birth.set(pooled.birth.get() + 1);
     pooled.kind.set(Kind::of(&constraint.class));
+    pooled.ending.set(false);
     pooled.detached.set(false);
     pooled.joiner.set(core::ptr::null());
     child.set_name(name);
@@ -319,17 +324,47 @@ pub(crate) fn serve(light: &Light) {
             pooled.stage.set(stage);
             return;
         }
-        if stage == Stage::Returned && pooled.detached.get() {
-            discard(pooled);
-        }
-        host.gate.close();
+        let goes_on = let_go_of_locals(light, host);
         pooled.stage.set(stage);
+        if !goes_on {
+            return;
+        }
         light.phase.set(Phase::Between);
         if pooled.detached.get() {
             host.pool.put(light);
         }
         host.pool.waking.set(pooled.joiner.get());
         let _ = enter(light, Event::Exit);
+    }
+}
+
+/// Lets go of what the thread has beside its stack: its result, if nobody will take it, and its
+/// thread-locals. These are destructors of the program: they may wait. Gate: open on entry; closed
+/// on return, unless the run is over (`false`).
+fn let_go_of_locals(light: &Light, host: &Host) -> bool {
+    let pooled = &light.pooled;
+    // A wish to end has come true; unwinding out of a destructor would end the process.
+    pooled.ending.set(true);
+    light.seat.cancelled.set(false);
+    light.stop.store(false, Ordering::Relaxed);
+    loop {
+        if pooled.detached.get() {
+            discard(pooled);
+        }
+        light.library().end_thread();
+        if light.quit.get() {
+            return false;
+        }
+        host.gate.close();
+        let late = pooled.detached.get() && pooled.discard.get().is_some();
+        if !late {
+            // SAFETY: the destructors have run, and nothing of this thread but its service in the
+            // pool goes on.
+            unsafe { fresh::renew() };
+            return true;
+        }
+        // Whoever would have taken the result has let go of it meanwhile.
+        open_gate(host);
     }
 }
 

@@ -11,6 +11,7 @@ use punctual_kern::{ChildScheduler, Hierarchy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, ClockSource, clock_rate};
+use crate::fresh;
 use crate::host::Shared;
 use crate::job::Body;
 use crate::missing::METHOD;
@@ -208,6 +209,7 @@ where
     };
     check_cpus(&plan)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
+    fresh::find();
     let rate = clock_rate();
     let mut lost = Vec::new();
     let _memory = options.real_time.then(|| MemoryLock::take(&mut lost));

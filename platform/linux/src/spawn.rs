@@ -209,7 +209,7 @@ impl<T> Child<T> {
     /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
     /// `false` when it has ended or cannot be reached.
     pub fn cancel(&self) -> bool {
-        self.poke(|light| light.seat.cancelled.set(true))
+        self.poke(|light| light.seat.cancelled.set(!light.pooled.ending.get()))
     }
 
     fn poke(&self, mark: impl FnOnce(&Light)) -> bool {

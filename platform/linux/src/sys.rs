@@ -14,6 +14,7 @@ use crate::action::KernelAction;
 
 pub(crate) mod calls;
 mod counter;
+pub(crate) mod locals;
 pub(crate) mod program;
 mod text;
 

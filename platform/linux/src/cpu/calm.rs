@@ -107,7 +107,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     #[inline(never)]
     fn show_job(&mut self, light: &Light) {
         let job = self.shard.job(light.id());
-        let stop = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
+        let asked = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
+        let stop = asked && !light.pooled.ending.get();
         light.stop.store(stop, Ordering::Relaxed);
         light.job.set(job);
     }

@@ -1,0 +1,59 @@
+//! Where the loader has put the thread-local storage of this program, and what it looks like new.
+
+use core::ffi::{c_int, c_void};
+
+/// The storage of one object in the calling thread, and its image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Storage {
+    /// Where it begins in the calling thread.
+    pub(crate) begin: *mut u8,
+    /// How long it is.
+    pub(crate) bytes: usize,
+    /// What its first bytes are in a new thread; the others are 0.
+    pub(crate) image: *const u8,
+    /// How many.
+    pub(crate) image_bytes: usize,
+}
+
+/// The storage that holds `address` in the calling thread; `None`: no object's.
+pub(crate) fn storage_around(address: *const u8) -> Option<Storage> {
+    struct Search {
+        address: usize,
+        found: Option<Storage>,
+    }
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a valid object.
+        let object = unsafe { &*object };
+        // SAFETY: `data` is the search below, which outlives the iteration.
+        let search = unsafe { &mut *data.cast::<Search>() };
+        let begin = object.dlpi_tls_data.cast::<u8>();
+        for index in 0..usize::from(object.dlpi_phnum) {
+            // SAFETY: the loader vouches for `dlpi_phnum` headers.
+            let header = unsafe { &*object.dlpi_phdr.add(index) };
+            let size = |n: u64| usize::try_from(n).unwrap_or(0);
+            let storage = Storage {
+                begin,
+                bytes: size(header.p_memsz),
+                image: core::ptr::with_exposed_provenance(size(object.dlpi_addr + header.p_vaddr)),
+                image_bytes: size(header.p_filesz),
+            };
+            let holds = (begin.addr()..begin.addr() + storage.bytes).contains(&search.address);
+            if header.p_type == libc::PT_TLS && !begin.is_null() && holds {
+                search.found = Some(storage);
+                return 1;
+            }
+        }
+        0
+    }
+    let mut search = Search {
+        address: address.addr(),
+        found: None,
+    };
+    // SAFETY: the callback gets the search back, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
