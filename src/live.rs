@@ -10,7 +10,7 @@ use punctual_analysis::Verdict;
 use punctual_kern::{Constraint, CpuPlan, Plan};
 use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
 use punctual_model::{
-    ArrivalTimes, Class, Frequency, Instant, Machine, Span, System, Task, ThreadId, Work,
+    ArrivalTimes, Class, Frequency, Instant, Machine, Reserve, Span, System, Task, ThreadId, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::SimError;
@@ -41,6 +41,9 @@ pub struct LiveOptions {
     pub policies: ChildPolicies,
     /// What this machine takes for scheduling; `None`: it is measured just before the run.
     pub terms: Option<GivenTerms>,
+    /// How often a thread that runs on is interrupted to look for time that the machine took in its
+    /// midst; `None`: every 20 ms.
+    pub sample: Option<Span>,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
 }
@@ -73,6 +76,15 @@ pub struct Admitted {
 /// # Errors
 /// A meaningless system, a CPU without a host, a machine that refuses to be measured.
 pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, Error> {
+    admit_sampled(system, given, None)
+}
+
+/// The same where a thread that runs on is interrupted every `sample`.
+fn admit_sampled(
+    system: &System,
+    given: Option<&Machine>,
+    sample: Option<Span>,
+) -> Result<Admitted, Error> {
     let file = admit(system)?;
     let hosts = hosts(system)?;
     let first = hosts.first().copied().unwrap_or(0);
@@ -84,10 +96,17 @@ pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, 
         }
     };
     let measured = overheads.as_ref().map(Overheads::machine);
-    let terms = match given.or(measured.as_ref()) {
+    let mut terms = match given.or(measured.as_ref()) {
         Some(here) => system.machine.with(here),
         None => system.machine.clone(),
     };
+    if let Some(period) = sample {
+        terms.reserves.push(Reserve {
+            name: "missing-time-samples".to_owned(),
+            budget: terms.timer.min(period.as_work()),
+            period,
+        });
+    }
     let machine = admit(&System {
         machine: terms.clone(),
         ..system.clone()
@@ -122,7 +141,7 @@ pub fn run(
     options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
     let given = options.terms.as_ref();
-    let admitted = admit_here(system, given.map(|given| &given.machine))?;
+    let admitted = admit_sampled(system, given.map(|given| &given.machine), options.sample)?;
     if !admitted.machine.admitted && !options.force {
         return Err(Error::Refused(Box::new(admitted.machine)));
     }
@@ -146,11 +165,13 @@ pub fn run(
     let mut programs = Programs::new();
     let times = (duration, seed);
     let cpus = platform_plans(system, &plan, options, workloads, times, &mut programs)?;
+    let defaults = PlatformOptions::default();
     let platform = PlatformOptions {
         duration_ns: Some(duration.as_ns()),
         grace_ns: longest_deadline(system).as_ns(),
         stop: Arc::clone(&options.stop),
-        ..PlatformOptions::default()
+        sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
+        ..defaults
     };
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use punctual::{Error, GivenTerms, LiveOptions, Verdict};
-use punctual_model::{Reserve, System};
+use punctual_model::{Reserve, Span, System};
 use punctual_trace::RunReport;
 
 use crate::ending::{Ended, Ending};
@@ -29,6 +29,7 @@ use crate::{input, machine, outcome, output, verdict_text, workloads};
     punctual run examples/two-tasks.toml --for 10s --json\n  \
     punctual run plant.toml --report plant.html --trace plant.pftrace --record plant.log\n  \
     punctual run plant.toml --platform here.toml        # terms measured at a quieter hour\n  \
+    punctual run plant.toml --sample 1ms                # see more of what a hypervisor takes\n  \
     punctual run plant.toml --missing-time 500us/10ms   # count on what this machine takes"
 )]
 pub(crate) struct Args {
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
+    /// Look for time that the machine takes in the midst of a job this often, e.g. 1ms; without it,
+    /// every 20ms. Each look costs a timer entry, which admission counts
+    #[arg(long, value_name = "DURATION", value_parser = input::duration)]
+    sample: Option<Span>,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
     /// earlier, instead of measuring them now
     #[arg(long, value_name = "FILE")]
@@ -83,6 +88,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             machine: given.machine.clone(),
             from: given.origin.describe(),
         }),
+        sample: args.sample,
         ..LiveOptions::default()
     };
     if let Some(terms) = options.terms.as_ref().filter(|_| !flags.outputs.quiet) {

@@ -83,6 +83,9 @@ impl Shared {
     }
 }
 
+/// Samples that come more often leave nothing to be sampled.
+const SHORTEST_SAMPLE_NS: u64 = 50_000;
+
 /// The limits that every entry compares with, in ticks: a conversion divides 128 bits, which takes
 /// longer than a decision.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +94,7 @@ pub(crate) struct Limits {
     pub(crate) late: u64,
     /// [`crate::missing::SUSPICIOUS_NS`].
     pub(crate) suspicious: u64,
-    /// [`crate::cpu::LOOK_NS`].
+    /// [`crate::run::RunOptions::sample_ns`].
     pub(crate) look: Span,
     /// [`crate::cpu::ANSWER_LOOK_NS`].
     pub(crate) answer_look: Span,
@@ -111,6 +114,12 @@ impl Limits {
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
             kick_window: Span::from_ticks(clock.ticks(WINDOW_NS)),
         }
+    }
+
+    /// A thread that runs on is looked at every so many nanoseconds, within reason.
+    pub(crate) fn sample(&mut self, clock: &Clock, ns: u64) {
+        let ns = ns.clamp(SHORTEST_SAMPLE_NS, LOOK_NS);
+        self.look = Span::from_ticks(clock.ticks(ns));
     }
 }
 

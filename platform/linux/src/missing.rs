@@ -4,7 +4,8 @@
 //! * gaps between two readings of the clock in loops of a few instructions (burning, idle
 //!   spinning);
 //! * timers that interrupted user code much later than they were due: a processor that executes
-//!   takes its interrupts at once (`signal`);
+//!   takes its interrupts at once (`signal`). A hole that is over when the next timer is due is not
+//!   seen, of another only what lies behind the timer; so a run may ask for timers more often;
 //! * the kernel's account of this thread's processor time, read when an interval is long: it tells
 //!   other threads and SIGSTOP, but not a hypervisor.
 //!

@@ -11,6 +11,7 @@ use punctual_kern::{ChildScheduler, Hierarchy, Shard, Sink};
 use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, ClockSource, clock_rate};
+use crate::cpu::LOOK_NS;
 use crate::fresh;
 use crate::host::Shared;
 use crate::job::Body;
@@ -88,6 +89,10 @@ pub struct RunOptions {
     pub births: usize,
     /// How long the run may last beyond its duration and grace before the watchdog ends it.
     pub patience_ns: u64,
+    /// A thread that runs on is interrupted after so long at the latest (nanoseconds). What the
+    /// machine takes in its midst is seen where such a timer comes late, so shorter samples see
+    /// more, for a timer entry each; the stop flag is looked at then, too.
+    pub sample_ns: u64,
 }
 
 impl Default for RunOptions {
@@ -103,6 +108,7 @@ impl Default for RunOptions {
             pool: 0,
             births: 0,
             patience_ns: 2_000_000_000,
+            sample_ns: LOOK_NS,
         }
     }
 }

@@ -184,7 +184,7 @@ where
     } else {
         dispatch_by_system_call
     };
-    let host = Host::new(
+    let mut host = Host::new(
         index,
         enter::<H, S>,
         switch,
@@ -195,6 +195,7 @@ where
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
         plan.resources,
     );
+    host.limits.sample(&clock, options.sample_ns);
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.uring.get() = make_ring(plan.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;

@@ -170,3 +170,33 @@ fn mistakes_of_a_platform_file_are_shown_with_their_line_and_nothing_runs() {
     let done = output(&["doctor", "--measure", "--platform", &there]);
     assert_eq!(code(&done), 3);
 }
+
+#[test]
+fn samples_of_missing_time_are_counted_by_admission() {
+    let folder = Folder::new("samples");
+    let file = folder.write("terms.toml", "[machine]\ntimer = \"10us\"\n");
+    let two = example("two-tasks.toml");
+    let run = [
+        "run",
+        &two,
+        "--for",
+        "50ms",
+        "--json",
+        "--force",
+        "--platform",
+        &file,
+    ];
+    let bound = |more: &[&str]| {
+        let report = json(&output(&[&run[..], more].concat()));
+        assert_obeys(&report, "run");
+        let task = &report["tasks"][0];
+        (task["bound_ns"].as_u64(), task["machine_bound_ns"].as_u64())
+    };
+    // Releases of both tasks, a timer entry each.
+    assert_eq!(bound(&[]), (Some(2_000_000), Some(2_020_000)));
+    // Three samples fall into that at most.
+    assert_eq!(
+        bound(&["--sample", "1ms"]),
+        (Some(2_000_000), Some(2_050_000))
+    );
+}

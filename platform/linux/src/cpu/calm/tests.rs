@@ -21,7 +21,7 @@ use punctual_switch::{Control, DispatchRecord, dispatch_call};
 
 use crate::bell::Bell;
 use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, enter};
+use crate::cpu::{Core, Cpu, End, GiveBack, LOOK_NS, enter};
 use crate::crew::Crew;
 use crate::host::{Host, Reason, Shared};
 use crate::job::{self, Body};
@@ -412,6 +412,22 @@ fn a_crew_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_s
     let _ = bench.cpu.host.timer_fired();
     assert_eq!(bench.enter(at(3), Event::Tick, true), None);
     assert_eq!(bench.enter(at(3), Event::Exit, true), None);
+}
+
+#[test]
+fn a_thread_that_runs_on_is_looked_at_as_often_as_was_asked_for() {
+    for ns in [1_000_000, 300_000, LOOK_NS] {
+        let mut bench = calm();
+        let clock = bench.cpu.host.clock();
+        bench.cpu.host.limits.sample(&clock, ns);
+        let _ = bench.cpu.host.timer_fired();
+        bench.enter(at(5), Event::Tick, false);
+        let armed = bench.cpu.host.armed_for().expect("somebody runs");
+        assert!(armed <= at(5 + clock.ticks(ns)), "{ns}: {armed:?}");
+        // The short way leaves the timer as it is.
+        assert_eq!(bench.enter(at(6), Event::Tick, true), Some(()));
+        assert_eq!(bench.cpu.host.armed_for(), Some(armed));
+    }
 }
 
 #[test]
