@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod bench;
-mod c_calls;
 mod certify;
 mod check;
 mod conform;
@@ -15,6 +14,7 @@ mod ending;
 mod export;
 mod faults;
 mod flags;
+mod for_c;
 mod input;
 mod interrupt;
 mod logfile;

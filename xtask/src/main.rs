@@ -1,10 +1,12 @@
-//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench | storm`.
+//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench | storm |
+//! install`.
 //!
 //! Everything that continuous integration does can be done here by the same command. Each chore
 //! works from any folder of the workspace, as root and as an ordinary user.
 #![forbid(unsafe_code)]
 
 mod examples;
+mod install;
 mod live;
 mod soak;
 mod soundness;
@@ -57,6 +59,12 @@ enum Chore {
     /// Four light threads in the C library, preempted every 50 us; then without deferral
     #[command(after_help = "Example:\n  cargo xtask storm --operations 10000000")]
     Storm(storm::StormOptions),
+    /// Build the C library and put it, its header and its pkg-config file under a prefix
+    #[command(
+        after_help = "Examples:\n  cargo xtask install                       under /usr/local\n  \
+        cargo xtask install --prefix ~/.local     for one user"
+    )]
+    Install(install::InstallOptions),
 }
 
 #[derive(Args)]
@@ -109,6 +117,7 @@ fn main() -> ExitCode {
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),
+        Chore::Install(options) => install::run(&workspace, &options),
     };
     if passed {
         ExitCode::SUCCESS

@@ -10,8 +10,7 @@ use crate::light::{Light, Phase, describe, executed_at, executed_now, request};
 use crate::local::current_light;
 
 pub use crate::lock::{
-    Held, LockError, lock, lock_number, lock_shared, lock_within, punctual_lock, punctual_unlock,
-    unlock_number,
+    Held, LockError, lock, lock_number, lock_shared, lock_within, unlock_named, unlock_number,
 };
 
 /// The body of a task: called once per job on its light thread (once at all for endless classes).
@@ -56,23 +55,20 @@ pub fn has_overrun() -> bool {
     current_light().is_some_and(|light| light.job.get().is_some_and(|job| job.overran))
 }
 
-/// Whether the job is to end at its next scheduling point. One load.
+/// Whether the job is to end at its next scheduling point: its overrun rule stops it, or its thread
+/// was cancelled. Two loads.
 pub fn should_stop() -> bool {
-    current_light().is_some_and(|light| light.stop.load(Ordering::Relaxed))
+    let is_to_end =
+        |light: &Light| light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get();
+    current_light().is_some_and(is_to_end)
 }
 
-/// A scheduling point without effect but one: a job that its overrun rule stops ends here, by
-/// unwinding to the job's boundary. One load otherwise; does nothing outside of a run.
+/// A scheduling point without effect but one: a job that is to end ends here, by unwinding to the
+/// job's boundary, unless it unwinds already. Two loads otherwise; does nothing outside of a run.
 pub fn checkpoint() {
-    if should_stop() {
+    if should_stop() && !std::thread::panicking() {
         resume_unwind(Box::new(StopJob));
     }
-}
-
-/// [`checkpoint`] for bodies that cannot be unwound (C): returns 1 when the job should return now.
-#[unsafe(no_mangle)]
-pub extern "C" fn punctual_checkpoint() -> core::ffi::c_int {
-    core::ffi::c_int::from(should_stop())
 }
 
 /// Does something whose panic ends it alone: what that said. The end of the job or of the run goes

@@ -35,6 +35,7 @@ mod carrier;
 mod child;
 mod clock;
 mod coherence;
+mod contain;
 mod cpu;
 mod crew;
 mod deferral;
@@ -84,6 +85,7 @@ mod watchdog;
 pub use bell::Bell;
 pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use coherence::broken_invariant;
+pub use contain::{Left, contained};
 pub use desk::Desk;
 pub use foreign::{ForeignError, foreign_body};
 #[doc(hidden)] // For the test that such runs fail.

@@ -328,6 +328,16 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
     None
 }
 
+/// Ends the calling thread where it is, without unwinding, because the run is over. Gate closed (by
+/// the carrier).
+pub(crate) fn leave(light: &Light) -> ! {
+    if light.pooled.stage.get() == Stage::Working {
+        light.pooled.stage.set(Stage::Cancelled);
+    }
+    light.library.end_thread();
+    finish(light)
+}
+
 /// Ends for good. Gate: open, unless the run is over (then the carrier has closed it).
 fn finish(light: &Light) -> ! {
     // SAFETY: the host outlives its threads.

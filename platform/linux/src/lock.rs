@@ -11,7 +11,6 @@
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use std::ffi::CStr;
 use std::fmt;
 
 use punctual_kern::{Event, Refusal};
@@ -101,42 +100,18 @@ pub fn lock_number(resource: u32, mode: Mode) -> Result<Held, LockError> {
     take(light, resource, mode, None)
 }
 
+/// [`unlock_number`] by name, where names are how a resource was locked and not dropped.
+pub fn unlock_named(resource: &str) -> Result<(), LockError> {
+    let light = current_light().ok_or(LockError::NoRun)?;
+    let number = number(light, resource).ok_or_else(|| LockError::Unknown(resource.to_owned()))?;
+    request(light, Event::Unlock { resource: number });
+    Ok(())
+}
+
 /// Gives back what was locked by this number and not dropped; what is not held stays as it is.
 pub fn unlock_number(resource: u32) {
     if let Some(light) = current_light() {
         request(light, Event::Unlock { resource });
-    }
-}
-
-/// [`lock`] for C: 0 when the resource is held, -1 when it is not.
-///
-/// # Safety
-/// `name` is a string that ends with a zero.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_lock(name: *const core::ffi::c_char) -> core::ffi::c_int {
-    // SAFETY: as the caller vouches.
-    let name = unsafe { CStr::from_ptr(name) };
-    match lock(&name.to_string_lossy()) {
-        Ok(held) => {
-            // Unlocked by its name.
-            core::mem::forget(held);
-            0
-        }
-        Err(_) => -1,
-    }
-}
-
-/// Gives back what [`punctual_lock`] locked.
-///
-/// # Safety
-/// `name` is a string that ends with a zero.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_unlock(name: *const core::ffi::c_char) {
-    // SAFETY: as the caller vouches.
-    let name = unsafe { CStr::from_ptr(name) };
-    let number = current_light().and_then(|light| number(light, &name.to_string_lossy()));
-    if let Some(resource) = number {
-        unlock_number(resource);
     }
 }
 

@@ -319,7 +319,8 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     ) -> Result<Visit<R>, VisitError> {
         self.lines[line].join(light, ask);
         let mut result = Err(VisitError::TimedOut);
-        loop {
+        // One that goes on after it was told to end (C) does not wait again.
+        while !is_to_end(light) {
             // SAFETY: the host outlives its threads.
             let now = unsafe { (*light.host()).clock().now() };
             if until.is_some_and(|until| until <= now) {
@@ -342,9 +343,6 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
                 // A holder that has ended cannot be lent anything.
                 Some(_) => holder = None,
                 None => {}
-            }
-            if light.seat.cancelled.get() && !std::thread::panicking() {
-                break;
             }
         }
         light.seat.leave();
@@ -401,17 +399,26 @@ pub(crate) fn enter(light: &Light, event: Event) -> bool {
 /// Waits once, in a way that ends the thread when it is to end. Gate: closed on entry and, unless
 /// this fails, on return.
 pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), VisitError> {
+    if is_to_end(light) {
+        open_gate(light.host());
+        return end_or(Err(VisitError::Over));
+    }
     light.phase.set(Phase::Resting);
     let _ = enter(light, event);
     light.phase.set(Phase::Inside);
     if light.quit.get() {
         return end_or(Err(VisitError::Over));
     }
-    if light.seat.cancelled.get() && !std::thread::panicking() {
+    if is_to_end(light) {
         open_gate(light.host());
         return end_or(Err(VisitError::Over));
     }
     Ok(())
+}
+
+/// Whether the calling thread was cancelled and is not ending yet.
+fn is_to_end(light: &Light) -> bool {
+    light.seat.cancelled.get() && !std::thread::panicking()
 }
 
 /// A visitor that panics must not leave the gate closed.

@@ -73,11 +73,14 @@ impl Overheads {
             ..Machine::default()
         };
         // A thread that runs on is interrupted now and then to look at the stop flag.
-        machine.reserves.push(Reserve {
-            name: "stop-flag-looks".to_owned(),
-            budget: Work::from_ns(self.timer_ns),
-            period: Span::from_ns(LOOK_NS),
-        });
+        // Without a single sample it is not known, and a reserve of nothing is none.
+        if self.timer_ns > 0 {
+            machine.reserves.push(Reserve {
+                name: "stop-flag-looks".to_owned(),
+                budget: Work::from_ns(self.timer_ns),
+                period: Span::from_ns(LOOK_NS),
+            });
+        }
         if self.mode == Mode::RealTime {
             machine.reserves.push(self.fair_server_reserve());
         }

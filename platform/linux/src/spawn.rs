@@ -267,28 +267,13 @@ impl<T> Child<T> {
     /// # Errors
     /// See [`JoinError`]; after [`JoinError::TimedOut`] the handle is given back.
     pub fn join(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Child<T>>)> {
-        let Some((me, light)) = self.enter() else {
-            return Err((JoinError::NotHere, None));
+        let (me, light) = match self.end(until) {
+            Ok(both) => both,
+            // There is no other place to take the result to.
+            Err(JoinError::NotHere) => return Err((JoinError::NotHere, None)),
+            Err(why) => return Err((why, Some(self))),
         };
         let pooled = &light.pooled;
-        if core::ptr::eq(me, light) || !pooled.joiner.get().is_null() {
-            open_gate(me.host());
-            let why = match core::ptr::eq(me, light) {
-                true => JoinError::Itself,
-                false => JoinError::Taken,
-            };
-            return Err((why, Some(self)));
-        }
-        pooled.joiner.set(me);
-        let waited = wait_for(me, until, || pooled.is_over());
-        pooled.joiner.set(core::ptr::null());
-        if let Err(error) = waited {
-            let why = match error {
-                VisitError::TimedOut => JoinError::TimedOut,
-                _ => JoinError::NotHere,
-            };
-            return Err((why, Some(self)));
-        }
         let stage = pooled.stage.get();
         // SAFETY: the thread is over and has left its result, which only this handle takes.
         let result = (stage == Stage::Returned).then(|| unsafe { pooled.room.take::<T>() });
@@ -301,6 +286,36 @@ impl<T> Child<T> {
         }
     }
 
+    /// Waits for its end, until `until` at most, and leaves its result where it is.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    pub fn wait_end(&self, until: Option<Instant>) -> Result<(), JoinError> {
+        self.end(until).map(|_| ())
+    }
+
+    /// Waits for its end; the calling thread and the record. Gate open, before and after.
+    fn end(&self, until: Option<Instant>) -> Result<(&'static Light, &'static Light), JoinError> {
+        let (me, light) = self.enter().ok_or(JoinError::NotHere)?;
+        let pooled = &light.pooled;
+        if core::ptr::eq(me, light) || !pooled.joiner.get().is_null() {
+            open_gate(me.host());
+            return Err(match core::ptr::eq(me, light) {
+                true => JoinError::Itself,
+                false => JoinError::Taken,
+            });
+        }
+        pooled.joiner.set(me);
+        let waiting = Waiting(pooled);
+        let waited = wait_for(me, until, || pooled.is_over());
+        drop(waiting);
+        match waited {
+            Ok(()) => Ok((me, light)),
+            Err(VisitError::TimedOut) => Err(JoinError::TimedOut),
+            Err(_) => Err(JoinError::NotHere),
+        }
+    }
+
     /// The record goes back to the pool. Gate open.
     fn give_back(self, me: &Light, light: &Light) {
         // SAFETY: the host outlives its threads.
@@ -310,6 +325,15 @@ impl<T> Child<T> {
         host.pool.put(light);
         core::mem::forget(self);
         open_gate(host);
+    }
+}
+
+/// Somebody waits for the end of a thread: no longer, however it goes on.
+struct Waiting<'a>(&'a Pooled);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.joiner.set(core::ptr::null());
     }
 }
 

@@ -192,6 +192,15 @@ impl<T> Thread<T> {
         })
     }
 
+    /// Waits for its end for `span` at most (as long as it takes if `None`), and leaves its result
+    /// to [`Thread::join`]: for callers that only have it lent.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    pub fn wait_end(&self, span: Option<Span>) -> Result<(), JoinError> {
+        self.child.wait_end(span.and_then(after))
+    }
+
     /// Lets it go on alone: nobody will ask for its result.
     pub fn detach(self) {
         drop(self);

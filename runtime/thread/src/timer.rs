@@ -31,6 +31,12 @@ impl Timer {
         Some(Timer { period, ..timer })
     }
 
+    /// For the first time at `next`, an instant of the run in nanoseconds, then every `period`;
+    /// once if that is zero.
+    pub const fn starting(next: Instant, period: Span) -> Timer {
+        Timer { next, period }
+    }
+
     /// The next instant, in nanoseconds of the run: what the `_until` calls want.
     pub fn next(&self) -> Instant {
         self.next

@@ -250,3 +250,16 @@ fn a_timer_keeps_its_pace() {
     assert!(count >= 10);
     assert_eq!(drift, ms(2 * count), "whatever was missed");
 }
+
+#[test]
+fn a_thread_that_is_cancelled_while_it_sleeps_does_not_sleep_on() {
+    let ended = fly(runtime(FIXED), || {
+        let sleeper = thread::spawn("sleeper", Constraint::aperiodic(9), || {
+            thread::sleep(punctual_model::Span::MAX);
+        })
+        .expect("free");
+        let cancelled = sleeper.cancel();
+        (cancelled, sleeper.join())
+    });
+    assert_eq!(ended.result, (true, Err(JoinError::Cancelled)));
+}

@@ -6,19 +6,14 @@ use crate::common::{Folder, code, json, output, stdout};
 
 /// Ends the process by a signal when it is refused, or when somebody else is inside.
 const SOURCE: &str = r#"
-#include <stdint.h>
 #include <stdlib.h>
-
-int punctual_lock(const char *resource);
-void punctual_unlock(const char *resource);
-int punctual_checkpoint(void);
+#include <punctual.h>
 
 static int inside;
 
 int step(uint64_t job, uint64_t arrival_ns)
 {
     (void)job;
-    (void)arrival_ns;
     if (punctual_lock("bus") != 0 || inside != 0)
         abort();
     inside = 1;
@@ -26,7 +21,12 @@ int step(uint64_t job, uint64_t arrival_ns)
     inside = 0;
     punctual_unlock("bus");
     /* Declared with these uses alone: another one is refused. */
-    if (!stop && punctual_lock("nowhere") == 0)
+    uint64_t now = 0;
+    if (!stop && punctual_lock("nowhere") != PUNCTUAL_UNKNOWN)
+        abort();
+    if (punctual_now(&now) != PUNCTUAL_OK || now < arrival_ns)
+        abort();
+    if (punctual_burn(1000) != PUNCTUAL_OK || punctual_has_overrun() > 1)
         abort();
     return 0;
 }
@@ -69,6 +69,7 @@ fn a_c_function_locks_a_resource_by_calls_into_the_command() {
         "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
     ]);
     let built = cc
+        .args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include")])
         .args(["-o", &folder.path("libstep.so"), &source])
         .status();
     assert!(built.expect("cc starts").success());

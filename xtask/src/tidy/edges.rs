@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 23] = [
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -88,6 +88,22 @@ const RULES: [Rule; 21] = [
             "punctual-linux",
         ],
         reason: "threads ask the analysis and live on one platform (note 0011)",
+    },
+    Rule {
+        package: "punctual-capi",
+        may_use: &[
+            "punctual-model",
+            "punctual-kern",
+            "punctual-analysis",
+            "punctual-linux",
+            "punctual-thread",
+        ],
+        reason: "C gets what Rust programs have, by another edge (note 0013)",
+    },
+    Rule {
+        package: "punctual-library",
+        may_use: &["punctual-capi"],
+        reason: "what is linked is what is declared",
     },
     Rule {
         package: "punctual-rosace",

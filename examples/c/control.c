@@ -1,0 +1,75 @@
+/* A periodic control loop: read, compute, write, every 10 ms, under a guarantee.
+ *
+ *     cc -o control control.c $(pkg-config --cflags --libs punctual) && ./control
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <punctual.h>
+
+enum { CPU = 0, JOBS = 100 };
+static const uint64_t PERIOD_NS = 10000000, WORK_NS = 500000;
+
+/* A tank that leaks, and the valve that the loop sets. */
+struct tank {
+    double level, valve;
+    unsigned jobs;
+    uint64_t latest_ns;
+};
+
+static void *control(void *argument)
+{
+    struct tank *tank = argument;
+    punctual_job job;
+    job.size = sizeof job;
+    for (;;) {
+        uint64_t now_ns;
+        if (punctual_current_job(&job) || punctual_now(&now_ns))
+            break;
+        if (now_ns - job.arrival_ns > tank->latest_ns)
+            tank->latest_ns = now_ns - job.arrival_ns;
+        tank->level += tank->valve - 0.01 * tank->level;
+        tank->valve += 0.001 * (50.0 - tank->level) - 0.05 * (tank->valve - 0.5);
+        if (++tank->jobs == JOBS)
+            return tank;
+        /* The rest of the period is for others. */
+        if (punctual_wait_next_period(&job))
+            break;
+    }
+    return NULL;
+}
+
+/* The first thread of the run: the run is over when it returns. */
+static void *first(void *argument)
+{
+    punctual_thread loop;
+    punctual_constraint every = punctual_periodic(PERIOD_NS, WORK_NS);
+    punctual_status status = punctual_thread_create(&loop, "control", &every, control, argument);
+    if (status == PUNCTUAL_OK) {
+        void *done = NULL;
+        status = punctual_thread_join(loop, PUNCTUAL_FOREVER, &done);
+        if (status == PUNCTUAL_OK)
+            return done;
+    }
+    fprintf(stderr, "control: %s\n", punctual_strerror(status));
+    return NULL;
+}
+
+int main(void)
+{
+    struct tank tank = {0.0, 0.0, 0, 0};
+    punctual_cpu cpu = punctual_cpu_with(CPU, PUNCTUAL_EARLIEST_DEADLINE, first, &tank);
+    void *done = NULL;
+    punctual_status status = punctual_run(&cpu, NULL, &done);
+    if (status != PUNCTUAL_OK) {
+        char why[512] = "";
+        punctual_why(PUNCTUAL_TEXT, why, sizeof why, NULL);
+        fprintf(stderr, "run: %s: %s\n", punctual_strerror(status), why);
+        return 1;
+    }
+    int real_time = 0;
+    punctual_was_real_time(&real_time);
+    printf("%u jobs, level %.1f, latest start %" PRIu64 " ns after its release%s\n", tank.jobs,
+           tank.level, tank.latest_ns, real_time ? "" : " (not in real time)");
+    return done == &tank ? 0 : 1;
+}

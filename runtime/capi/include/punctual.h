@@ -1,0 +1,1151 @@
+/* punctual.h - hard real time for ordinary Linux programs: the C interface of Punctual
+ *
+ * Written from runtime/capi/src by cbindgen: do not edit.
+ *
+ * Every call returns a punctual_status. Unless its text says otherwise, nothing has changed when
+ * that is not PUNCTUAL_OK. Rules for all of them:
+ *
+ *  - Times are nanoseconds. within_ns is how long a call may wait: 0 not at all, UINT64_MAX as long
+ *    as it takes.
+ *  - "Legal everywhere" means on every thread of the program, "on threads of a run" on the first
+ *    thread of a run and on those created in it. No call is legal in a signal handler.
+ *  - Handles are numbers, to be copied freely. One that names nothing, or nothing any more, is
+ *    answered by PUNCTUAL_STALE; so is one that is all zero.
+ *  - The library keeps no pointer of yours beyond the call, but for the argument of a body, and
+ *    gives you none that has to be freed. Whatever *_create made is yours to end: by *_destroy, a
+ *    thread by punctual_thread_join or punctual_thread_detach.
+ *  - All calls may be made from several threads at once, on the same things too.
+ *  - Every call that may wait answers PUNCTUAL_CANCELLED once its thread is to end.
+ */
+
+#ifndef PUNCTUAL_H
+#define PUNCTUAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* As long as it takes: for within_ns. */
+#define PUNCTUAL_FOREVER UINT64_MAX
+
+
+/**
+ * The longest message in bytes; who has more to say sends a pointer.
+ */
+#define PUNCTUAL_MESSAGE_BYTES 256
+
+/**
+ * The longest line, in messages.
+ */
+#define PUNCTUAL_QUEUE_MESSAGES (1 << 20)
+
+/**
+ * What a call answers. Only `PUNCTUAL_OK` means that it has happened.
+ */
+typedef enum punctual_status {
+    /**
+     * It has happened.
+     */
+    PUNCTUAL_OK = 0,
+    /**
+     * Admission says no: somebody could be late. `punctual_why` says who, by how much, and what
+     * would mend it.
+     */
+    PUNCTUAL_REFUSED = 1,
+    /**
+     * An argument means nothing: a null or misaligned pointer, an unknown number, a period of 0.
+     */
+    PUNCTUAL_INVALID = 2,
+    /**
+     * The handle names nothing: it was never made, or what it named has been destroyed or joined.
+     */
+    PUNCTUAL_STALE = 3,
+    /**
+     * The caller is on no thread of a run.
+     */
+    PUNCTUAL_NO_RUN = 4,
+    /**
+     * The thing belongs to another CPU, or to a run that is over.
+     */
+    PUNCTUAL_OTHER_CPU = 5,
+    /**
+     * It did not happen in time; with a time of 0: not at once.
+     */
+    PUNCTUAL_TIMED_OUT = 6,
+    /**
+     * Whoever holds it waits for the caller, along a chain of holders; or a thread would wait for
+     * its own end.
+     */
+    PUNCTUAL_DEADLOCK = 7,
+    /**
+     * The caller holds it already.
+     */
+    PUNCTUAL_ALREADY_HELD = 8,
+    /**
+     * The caller does not hold it.
+     */
+    PUNCTUAL_NOT_HELD = 9,
+    /**
+     * Somebody else waits for it, and only one may.
+     */
+    PUNCTUAL_TAKEN = 10,
+    /**
+     * It is in use: held, waited for, or in the middle of another call; or a run is on already.
+     */
+    PUNCTUAL_BUSY = 11,
+    /**
+     * The run is over.
+     */
+    PUNCTUAL_OVER = 12,
+    /**
+     * The calling thread or its job is to end: clean up and return from the body. Every call that
+     * waits answers so from then on.
+     */
+    PUNCTUAL_CANCELLED = 13,
+    /**
+     * As many threads as the run was started for exist already.
+     */
+    PUNCTUAL_NO_THREAD_LEFT = 14,
+    /**
+     * The text does not fit into the buffer; what fits is there.
+     */
+    PUNCTUAL_TRUNCATED = 15,
+    /**
+     * The calling thread has one job only: its constraint is neither periodic, nor sporadic, nor a
+     * reservation.
+     */
+    PUNCTUAL_NO_NEXT_JOB = 16,
+    /**
+     * The machine refused something that a run cannot do without. `punctual_why` says what.
+     */
+    PUNCTUAL_CANNOT_RUN = 17,
+    /**
+     * No task of this CPU uses a resource of that name.
+     */
+    PUNCTUAL_UNKNOWN = 18,
+    /**
+     * The scheduler does not allow it now, or not for this kind of thread. `punctual_why` says
+     * more.
+     */
+    PUNCTUAL_NOT_ALLOWED = 19,
+    /**
+     * There is nothing to say: no refusal, no run.
+     */
+    PUNCTUAL_NOTHING = 20,
+    /**
+     * There is no memory or no number left for another one.
+     */
+    PUNCTUAL_NO_MEMORY = 21,
+    /**
+     * A mistake inside Punctual, which has said more on standard error. Please report it.
+     */
+    PUNCTUAL_INTERNAL = 22,
+} punctual_status;
+
+/**
+ * Kinds of work: what `kind` of a constraint says.
+ */
+typedef enum punctual_kind {
+    /**
+     * Background work, by priority: whatever the others leave. No guarantee, no admission.
+     */
+    PUNCTUAL_APERIODIC = 0,
+    /**
+     * A job in every period, of `work_ns` at most, done within `deadline_ns` of its release.
+     */
+    PUNCTUAL_PERIODIC = 1,
+    /**
+     * A job per `punctual_thread_release`, never closer than `period_ns`.
+     */
+    PUNCTUAL_SPORADIC = 2,
+    /**
+     * `work_ns` of processor time in every period.
+     */
+    PUNCTUAL_RESERVATION = 3,
+    /**
+     * `work_ns` of processor time within `deadline_ns` from now, afterwards background work.
+     */
+    PUNCTUAL_ONCE = 4,
+} punctual_kind;
+
+/**
+ * What happens to a job that needs more than its budget: what `on_overrun` of a constraint says.
+ */
+typedef enum punctual_on_overrun {
+    /**
+     * The rest of it continues in the next period.
+     */
+    PUNCTUAL_THROTTLE = 0,
+    /**
+     * The rest of it continues below all real-time work.
+     */
+    PUNCTUAL_DEMOTE = 1,
+    /**
+     * The thread is cancelled: see `PUNCTUAL_CANCELLED`.
+     */
+    PUNCTUAL_STOP = 2,
+    /**
+     * `punctual_has_overrun` says so; otherwise as `PUNCTUAL_THROTTLE`.
+     */
+    PUNCTUAL_SIGNAL = 3,
+} punctual_on_overrun;
+
+/**
+ * What becomes of a release that finds the job before unfinished: what `late` of a constraint
+ * says.
+ */
+typedef enum punctual_late {
+    /**
+     * It waits, with up to 63 others.
+     */
+    PUNCTUAL_QUEUE = 0,
+    /**
+     * It is dropped.
+     */
+    PUNCTUAL_SKIP = 1,
+} punctual_late;
+
+/**
+ * How a thread waits for flags: one of the first two, plus `PUNCTUAL_TAKE` if it lowers them.
+ */
+typedef enum punctual_want {
+    /**
+     * One of the mask is enough.
+     */
+    PUNCTUAL_ANY = 0,
+    /**
+     * All of the mask.
+     */
+    PUNCTUAL_ALL = 1,
+    /**
+     * Those of the mask that are raised then are lowered with it, for one thread only.
+     */
+    PUNCTUAL_TAKE = 2,
+} punctual_want;
+
+/**
+ * What the ceiling of a mutex is: `kind` of `punctual_mutex_create_ceiling`.
+ */
+typedef enum punctual_ceiling {
+    /**
+     * The highest priority among its users, some of which have deadlines or budgets.
+     */
+    PUNCTUAL_CEILING_PRIORITY = 0,
+    /**
+     * The highest priority among its users, all of which are background work.
+     */
+    PUNCTUAL_CEILING_BACKGROUND = 1,
+    /**
+     * The shortest relative deadline among its users in nanoseconds, where deadlines decide.
+     */
+    PUNCTUAL_CEILING_DEADLINE = 2,
+} punctual_ceiling;
+
+/**
+ * Who decides on a CPU: what `policy` says.
+ */
+typedef enum punctual_policy {
+    /**
+     * The earliest absolute deadline first.
+     */
+    PUNCTUAL_EARLIEST_DEADLINE = 0,
+    /**
+     * The highest priority first, with preemption.
+     */
+    PUNCTUAL_FIXED_PRIORITY = 1,
+    /**
+     * Everybody in turn, for `timeslice_ns` at most.
+     */
+    PUNCTUAL_ROUND_ROBIN = 2,
+    /**
+     * First come, first served; nobody is preempted.
+     */
+    PUNCTUAL_FIFO = 3,
+} punctual_policy;
+
+/**
+ * How a text is written: what `form` says.
+ */
+typedef enum punctual_form {
+    /**
+     * Lines for people.
+     */
+    PUNCTUAL_TEXT = 0,
+    /**
+     * One JSON value, with the names of `punctual check --json`.
+     */
+    PUNCTUAL_JSON = 1,
+} punctual_form;
+
+/**
+ * A barrier. All zero: none.
+ */
+typedef struct punctual_barrier {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_barrier;
+
+/**
+ * A bell. All zero: none.
+ */
+typedef struct punctual_bell {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_bell;
+
+/**
+ * A condition. All zero: none.
+ */
+typedef struct punctual_condition {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_condition;
+
+/**
+ * A mutex. All zero: none.
+ */
+typedef struct punctual_mutex {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_mutex;
+
+/**
+ * Event flags. All zero: none.
+ */
+typedef struct punctual_flags {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_flags;
+
+/**
+ * A queue. All zero: none.
+ */
+typedef struct punctual_queue {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_queue;
+
+/**
+ * What a thread executes, once. It returns; it may not be left by `longjmp`, nor by an exception.
+ */
+typedef void *(*punctual_body)(void *argument);
+
+/**
+ * A CPU of a run, and what its first thread executes there.
+ */
+typedef struct punctual_cpu {
+    /**
+     * The CPU, as the kernel counts them.
+     */
+    uint32_t host;
+    /**
+     * One of `punctual_policy`.
+     */
+    uint32_t policy;
+    /**
+     * For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+     */
+    uint64_t timeslice_ns;
+    /**
+     * What its first thread executes.
+     */
+    punctual_body first;
+    /**
+     * With which argument.
+     */
+    void *argument;
+} punctual_cpu;
+
+/**
+ * What a thread asks for. Made by `punctual_periodic` and its like below, which set `size`; fields
+ * that a kind does not name must be 0. Times are nanoseconds.
+ */
+typedef struct punctual_constraint {
+    /**
+     * `sizeof(punctual_constraint)`, by which later versions tell earlier ones.
+     */
+    size_t size;
+    /**
+     * One of `punctual_kind`.
+     */
+    uint32_t kind;
+    /**
+     * Urgency under fixed priority and among background work: a larger number is more urgent.
+     */
+    uint32_t priority;
+    /**
+     * The period; of sporadic work, the least distance between two releases.
+     */
+    uint64_t period_ns;
+    /**
+     * Processor time: of a job at most, of a reservation in every period, of `PUNCTUAL_ONCE` in
+     * all.
+     */
+    uint64_t work_ns;
+    /**
+     * From release to deadline; 0: the period.
+     */
+    uint64_t deadline_ns;
+    /**
+     * The first release, counted from the creation or the change.
+     */
+    uint64_t phase_ns;
+    /**
+     * One of `punctual_late`.
+     */
+    uint32_t late;
+    /**
+     * One of `punctual_on_overrun`.
+     */
+    uint32_t on_overrun;
+} punctual_constraint;
+
+/**
+ * How a run starts. Made by `punctual_defaults` below, which sets `size`; a field that is 0 or
+ * null means what is said of it.
+ */
+typedef struct punctual_options {
+    /**
+     * `sizeof(punctual_options)`, by which later versions tell earlier ones.
+     */
+    size_t size;
+    /**
+     * CPUs beside the one of the call, each with a first thread of its own. Null: none.
+     */
+    const struct punctual_cpu *beside;
+    /**
+     * How many.
+     */
+    size_t beside_count;
+    /**
+     * How many threads each CPU may have at a time beside its first. 0: 64.
+     */
+    size_t threads;
+    /**
+     * Usable bytes of each stack. 0: 64 KiB.
+     */
+    size_t stack_bytes;
+    /**
+     * The constraint of the first thread of each CPU. Null: background work of the lowest
+     * priority.
+     */
+    const struct punctual_constraint *first_asks;
+    /**
+     * 1: do not try for real-time priority and locked memory; guarantees are observations then.
+     */
+    uint32_t best_effort;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} punctual_options;
+
+/**
+ * A semaphore. All zero: none.
+ */
+typedef struct punctual_semaphore {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_semaphore;
+
+/**
+ * A thread. All zero: none.
+ */
+typedef struct punctual_thread {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_thread;
+
+/**
+ * A job of a thread.
+ */
+typedef struct punctual_job {
+    /**
+     * `sizeof(punctual_job)`, set by the caller.
+     */
+    size_t size;
+    /**
+     * Which one, from 0.
+     */
+    uint64_t index;
+    /**
+     * When it arrived, in nanoseconds of the run.
+     */
+    uint64_t arrival_ns;
+    /**
+     * When it is due; the largest number: never.
+     */
+    uint64_t deadline_ns;
+} punctual_job;
+
+/**
+ * Instants at a fixed distance: late or not, the next one is where it belongs. A plain value of
+ * the caller's, which may be copied and needs no end.
+ */
+typedef struct punctual_timer {
+    /**
+     * The next instant, in nanoseconds of the run; the largest number: never again.
+     */
+    uint64_t next_ns;
+    /**
+     * The distance; 0: once.
+     */
+    uint64_t period_ns;
+} punctual_timer;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Why the last call of the calling thread that was refused (`PUNCTUAL_REFUSED`,
+ * `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: who would be late in which
+ * situation, and what would mend it. `form` is one of `punctual_form`. The text and its end go to
+ * `buffer`, as far as `capacity` bytes go; `length`, if not null, gets the bytes of the whole text
+ * without its end, also with `PUNCTUAL_TRUNCATED`; so a null buffer of capacity 0 asks how many.
+ * `PUNCTUAL_NOTHING` when nothing was refused. Legal everywhere.
+ *
+ * Pointers:
+ * `buffer` is null with a capacity of 0, or to that many writable bytes; `length` is null, or to
+ * a place for a number.
+ */
+enum punctual_status punctual_why(uint32_t form, char *buffer, size_t capacity, size_t *length);
+
+/**
+ * What is promised to the threads of this CPU that have a guarantee, and why. The arguments are
+ * those of `punctual_why`. It costs what an analysis costs, on the caller's time. On threads of a
+ * run.
+ *
+ * Pointers:
+ * As for `punctual_why`.
+ */
+enum punctual_status punctual_verdict(uint32_t form, char *buffer, size_t capacity, size_t *length);
+
+/**
+ * Makes a barrier for `threads` (0 counts as 1), which meet there again and again. Legal
+ * everywhere; it belongs to the CPU of its first use.
+ *
+ * Pointers:
+ * `barrier` is null, or to a place for one.
+ */
+enum punctual_status punctual_barrier_create(struct punctual_barrier *barrier, uint32_t threads);
+
+/**
+ * Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
+ */
+enum punctual_status punctual_barrier_destroy(struct punctual_barrier barrier);
+
+/**
+ * Waits for the others, for `within_ns` at most; whoever gives up has not come. `last`, if not
+ * null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On threads
+ * of a run.
+ *
+ * Pointers:
+ * `last` is null, or to a place for an `int`.
+ */
+enum punctual_status punctual_barrier_wait(struct punctual_barrier barrier,
+                                           uint64_t within_ns,
+                                           int *last);
+
+/**
+ * Makes a bell that is heard on the caller's CPU. On threads of a run.
+ *
+ * Pointers:
+ * `bell` is null, or to a place for one.
+ */
+enum punctual_status punctual_bell_create(struct punctual_bell *bell);
+
+/**
+ * Ends a bell; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
+ */
+enum punctual_status punctual_bell_destroy(struct punctual_bell bell);
+
+/**
+ * Rings it. None is lost: each counts. On threads of a run, of any CPU.
+ */
+enum punctual_status punctual_bell_ring(struct punctual_bell bell);
+
+/**
+ * Takes the rings so far, at least one; waits for it for `within_ns` at most. `rings`, if not
+ * null, gets their number. `PUNCTUAL_TAKEN` when somebody waits already. A scheduling point when
+ * it waits. On threads of the CPU that made it.
+ *
+ * Pointers:
+ * `rings` is null, or to a place for a number.
+ */
+enum punctual_status punctual_bell_wait(struct punctual_bell bell,
+                                        uint64_t within_ns,
+                                        uint64_t *rings);
+
+/**
+ * Makes a condition. Legal everywhere; it belongs to the CPU of its first use.
+ *
+ * Pointers:
+ * `condition` is null, or to a place for one.
+ */
+enum punctual_status punctual_condition_create(struct punctual_condition *condition);
+
+/**
+ * Ends a condition; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
+ */
+enum punctual_status punctual_condition_destroy(struct punctual_condition condition);
+
+/**
+ * Unlocks a mutex that the caller holds, waits to be told for `within_ns` at most, and locks it
+ * again, however long that takes. A thread may be told without reason: look again. With
+ * `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_INVALID`,
+ * `PUNCTUAL_STALE`, `PUNCTUAL_NOT_HELD`, and `PUNCTUAL_OTHER_CPU` nothing has changed; with any
+ * other code it is not held. A scheduling point. On threads of a run.
+ */
+enum punctual_status punctual_condition_wait(struct punctual_condition condition,
+                                             struct punctual_mutex mutex,
+                                             uint64_t within_ns);
+
+/**
+ * Tells the most urgent thread that waits, if there is one. A scheduling point when it is more
+ * urgent than the caller. On threads of a run.
+ */
+enum punctual_status punctual_condition_tell_one(struct punctual_condition condition);
+
+/**
+ * Tells all threads that wait. Otherwise as `punctual_condition_tell_one`.
+ */
+enum punctual_status punctual_condition_tell_all(struct punctual_condition condition);
+
+/**
+ * Makes 62 flags, none raised. Legal everywhere; they belong to the CPU of their first use.
+ *
+ * Pointers:
+ * `flags` is null, or to a place for them.
+ */
+enum punctual_status punctual_flags_create(struct punctual_flags *flags);
+
+/**
+ * Ends them; `PUNCTUAL_BUSY` while somebody waits for them. Legal everywhere.
+ */
+enum punctual_status punctual_flags_destroy(struct punctual_flags flags);
+
+/**
+ * Raises flags: whoever has enough goes on, the most urgent first. `PUNCTUAL_INVALID` for bits
+ * from 62 on. A scheduling point when a more urgent thread goes on. On threads of a run.
+ */
+enum punctual_status punctual_flags_raise(struct punctual_flags flags, uint64_t mask);
+
+/**
+ * Lowers flags. On threads of a run.
+ */
+enum punctual_status punctual_flags_lower(struct punctual_flags flags, uint64_t mask);
+
+/**
+ * Waits for flags of `mask` as `want` says, for `within_ns` at most. `found`, if not null, gets
+ * those of the mask that were raised then. A scheduling point when it waits. On threads of a run.
+ *
+ * Pointers:
+ * `found` is null, or to a place for a mask.
+ */
+enum punctual_status punctual_flags_wait(struct punctual_flags flags,
+                                         uint64_t mask,
+                                         uint32_t want,
+                                         uint64_t within_ns,
+                                         uint64_t *found);
+
+/**
+ * Makes a mutex whose holder is as urgent as the most urgent thread that waits for it (priority
+ * inheritance). Legal everywhere; it belongs to the CPU of its first use.
+ *
+ * Pointers:
+ * `mutex` is null, or to a place for one.
+ */
+enum punctual_status punctual_mutex_create(struct punctual_mutex *mutex);
+
+/**
+ * Makes a mutex whose holder is as urgent as `value` says from the first instruction on
+ * (immediate ceiling); `kind` is one of `punctual_ceiling`. Several such are unlocked in the
+ * reverse order of locking. Legal everywhere; it belongs to the CPU of its first use.
+ *
+ * Pointers:
+ * `mutex` is null, or to a place for one.
+ */
+enum punctual_status punctual_mutex_create_ceiling(struct punctual_mutex *mutex,
+                                                   uint32_t kind,
+                                                   uint64_t value);
+
+/**
+ * Ends a mutex; `PUNCTUAL_BUSY` while somebody holds it or waits for it. Legal everywhere.
+ */
+enum punctual_status punctual_mutex_destroy(struct punctual_mutex mutex);
+
+/**
+ * Locks a mutex; waits for it for `within_ns` at most. `PUNCTUAL_ALREADY_HELD` when the caller
+ * holds it. A scheduling point when it waits. On threads of a run.
+ */
+enum punctual_status punctual_mutex_lock(struct punctual_mutex mutex, uint64_t within_ns);
+
+/**
+ * Unlocks a mutex that the caller holds: it goes to the most urgent thread that waits for it. A
+ * thread that ends unlocks what it holds. A scheduling point when a more urgent thread goes on.
+ * On threads of a run.
+ */
+enum punctual_status punctual_mutex_unlock(struct punctual_mutex mutex);
+
+/**
+ * Makes a queue for `messages` messages of `message_bytes` each, at most
+ * `PUNCTUAL_QUEUE_MESSAGES` and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A
+ * queue of 0 messages is a meeting: who sends waits for who receives. Legal everywhere; it belongs
+ * to the CPU of its first use.
+ *
+ * Pointers:
+ * `queue` is null, or to a place for one.
+ */
+enum punctual_status punctual_queue_create(struct punctual_queue *queue,
+                                           size_t message_bytes,
+                                           size_t messages);
+
+/**
+ * Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal
+ * everywhere.
+ */
+enum punctual_status punctual_queue_destroy(struct punctual_queue queue);
+
+/**
+ * Sends a copy of the message at `message`; waits for room for `within_ns` at most. A scheduling
+ * point when it waits, or when a more urgent thread waits for the message. On threads of a run.
+ *
+ * Pointers:
+ * `message` is null, or to as many readable bytes as a message of this queue has.
+ */
+enum punctual_status punctual_queue_send(struct punctual_queue queue,
+                                         const void *message,
+                                         uint64_t within_ns);
+
+/**
+ * Receives a message into `message`; waits for one for `within_ns` at most. A scheduling point
+ * when it waits. On threads of a run.
+ *
+ * Pointers:
+ * `message` is null, or to as many writable bytes as a message of this queue has.
+ */
+enum punctual_status punctual_queue_receive(struct punctual_queue queue,
+                                            void *message,
+                                            uint64_t within_ns);
+
+/**
+ * Messages in the line, those of waiting senders not counted. On threads of its CPU.
+ *
+ * Pointers:
+ * `length` is null, or to a place for a number.
+ */
+enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *length);
+
+/**
+ * What the last run that came to its end left behind: whether it was real time, what it was
+ * refused, what was counted on each CPU. The arguments are those of `punctual_why`.
+ * `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+ *
+ * Pointers:
+ * As for `punctual_why`.
+ */
+enum punctual_status punctual_report(uint32_t form, char *buffer, size_t capacity, size_t *length);
+
+/**
+ * Whether the guarantees of the last run could be kept: `was` gets 1 if it had real-time priority
+ * and 0 if not. `PUNCTUAL_NOTHING` when there was none. On threads of the program.
+ *
+ * Pointers:
+ * `was` is null, or to a place for an `int`.
+ */
+enum punctual_status punctual_was_real_time(int *was);
+
+/**
+ * Starts a run on the CPUs that are described, and returns when it is over: it ends when
+ * `cpu->first` returns, whose result goes to `result`, if that is not null. Threads that are left
+ * end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
+ *
+ * `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
+ * refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
+ * that it asks for (`punctual_why` says more in both cases); `PUNCTUAL_OVER` when the run ended
+ * before the first thread did. On threads of the program, not of a run.
+ *
+ * Pointers:
+ * Each pointer is null or to what it says, for as long as the call takes; the bodies may be
+ * called with their arguments, each on a kernel thread of its own.
+ */
+enum punctual_status punctual_run(const struct punctual_cpu *cpu,
+                                  const struct punctual_options *options,
+                                  void **result);
+
+/**
+ * Makes a semaphore with `permits`. Legal everywhere; it belongs to the CPU of its first use.
+ *
+ * Pointers:
+ * `semaphore` is null, or to a place for one.
+ */
+enum punctual_status punctual_semaphore_create(struct punctual_semaphore *semaphore,
+                                               uint64_t permits);
+
+/**
+ * Ends a semaphore; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
+ */
+enum punctual_status punctual_semaphore_destroy(struct punctual_semaphore semaphore);
+
+/**
+ * Takes a permit; waits for one for `within_ns` at most. A scheduling point when it waits. On
+ * threads of a run.
+ */
+enum punctual_status punctual_semaphore_take(struct punctual_semaphore semaphore,
+                                             uint64_t within_ns);
+
+/**
+ * Gives a permit: to the most urgent thread that waits, else for the next that comes. A scheduling
+ * point when a more urgent thread goes on. On threads of a run.
+ */
+enum punctual_status punctual_semaphore_give(struct punctual_semaphore semaphore);
+
+/**
+ * A code in words, never null: text that lasts as long as the program. Legal everywhere.
+ */
+const char *punctual_strerror(int32_t status);
+
+/**
+ * The version of the library, for example "0.1.0": text that lasts as long as the program. Legal
+ * everywhere.
+ */
+const char *punctual_version(void);
+
+/**
+ * Locks a resource that the task of the caller declares (`uses` in a file), for this job alone;
+ * waits for it as long as it takes, under its protocol. `PUNCTUAL_UNKNOWN` when no task of this
+ * CPU uses one of that name, `PUNCTUAL_NOT_ALLOWED` when the task does not declare it. A
+ * scheduling point. On jobs of a file's tasks.
+ *
+ * Pointers:
+ * `resource` is null or a string.
+ */
+enum punctual_status punctual_lock(const char *resource);
+
+/**
+ * `punctual_lock` together with others that only read. On jobs of a file's tasks.
+ *
+ * Pointers:
+ * `resource` is null or a string.
+ */
+enum punctual_status punctual_lock_shared(const char *resource);
+
+/**
+ * `punctual_lock` that waits for `within_ns` at most. On jobs of a file's tasks.
+ *
+ * Pointers:
+ * `resource` is null or a string.
+ */
+enum punctual_status punctual_lock_within(const char *resource, uint64_t within_ns);
+
+/**
+ * Gives back what a `punctual_lock` of any kind locked; what is not held stays as it is. A
+ * scheduling point. On jobs of a file's tasks.
+ *
+ * Pointers:
+ * `resource` is null or a string.
+ */
+enum punctual_status punctual_unlock(const char *resource);
+
+/**
+ * Creates a thread on the caller's CPU that executes `body(argument)` under a constraint, if
+ * admission agrees: with `PUNCTUAL_REFUSED`, `punctual_why` says why not. The name is copied, 63
+ * bytes of it. `thread`, if not null, gets its handle, to be joined or detached once; a null
+ * pointer detaches it at once. A more urgent thread may begin before the call returns. On threads
+ * of a run.
+ *
+ * Pointers:
+ * `thread` is null, or to a place for one; `name` is null or a string; `asks` is null or to a
+ * constraint; `body` may be called with `argument` on another stack, as long as it likes.
+ */
+enum punctual_status punctual_thread_create(struct punctual_thread *thread,
+                                            const char *name,
+                                            const struct punctual_constraint *asks,
+                                            punctual_body body,
+                                            void *argument);
+
+/**
+ * Waits for the end of a thread for `within_ns` at most, takes what it returned into `result`, if
+ * that is not null, and ends the handle. `PUNCTUAL_NOTHING` when it ended before its body began;
+ * the handle is at its end then, too. A scheduling point. On threads of its CPU.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a pointer.
+ */
+enum punctual_status punctual_thread_join(struct punctual_thread thread,
+                                          uint64_t within_ns,
+                                          void **result);
+
+/**
+ * Ends the handle and lets the thread go on alone. On threads of its CPU.
+ */
+enum punctual_status punctual_thread_detach(struct punctual_thread thread);
+
+/**
+ * The handle of the calling thread; `PUNCTUAL_NOTHING` on the first thread of a CPU, which has
+ * none. It names nothing once the thread is detached. On threads of a run.
+ *
+ * Pointers:
+ * `thread` is null, or to a place for one.
+ */
+enum punctual_status punctual_thread_self(struct punctual_thread *thread);
+
+/**
+ * The name of the calling thread; see `punctual_why` for the buffer. On threads of a run.
+ *
+ * Pointers:
+ * As for `punctual_why`.
+ */
+enum punctual_status punctual_thread_name(char *buffer, size_t capacity, size_t *length);
+
+/**
+ * Bytes of the calling thread's stack that were ever used, and how many there are. On threads of
+ * a run.
+ *
+ * Pointers:
+ * Each pointer is null, or to a place for a number.
+ */
+enum punctual_status punctual_thread_stack(size_t *used, size_t *bytes);
+
+/**
+ * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+ *
+ * Pointers:
+ * `ended` is null, or to a place for an `int`.
+ */
+enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, int *ended);
+
+/**
+ * Tells a thread to end: every call of it that waits, the present one included, answers
+ * `PUNCTUAL_CANCELLED` from now on. It cleans up and returns from its body; nobody ends it
+ * otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
+ */
+enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
+
+/**
+ * Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
+ * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+ */
+enum punctual_status punctual_thread_wake(struct punctual_thread thread);
+
+/**
+ * Releases a job of a sporadic thread; one that comes too early waits for its time. On threads of
+ * its CPU.
+ */
+enum punctual_status punctual_thread_release(struct punctual_thread thread);
+
+/**
+ * Asks for another constraint for a thread, in force when its present job is finished. With
+ * `PUNCTUAL_REFUSED`, `punctual_why` says why not, and the old one stays. A thread that was
+ * created without a guarantee cannot get one later. On threads of its CPU.
+ *
+ * Pointers:
+ * `asks` is null or to a constraint.
+ */
+enum punctual_status punctual_thread_change(struct punctual_thread thread,
+                                            const struct punctual_constraint *asks);
+
+/**
+ * Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
+ * somebody wakes the caller, for `within_ns` at most. A scheduling point. On threads of its CPU.
+ */
+enum punctual_status punctual_yield_to(struct punctual_thread thread, uint64_t within_ns);
+
+/**
+ * Lets others of the same urgency go first; a reservation gives up the rest of its slice. A
+ * scheduling point. On threads of a run.
+ */
+enum punctual_status punctual_yield(void);
+
+/**
+ * Waits until somebody wakes this thread (`punctual_thread_wake`), for `within_ns` at most; a
+ * wake-up that has come since the last wait counts. A scheduling point. On threads of a run.
+ */
+enum punctual_status punctual_block(uint64_t within_ns);
+
+/**
+ * Ends the present job and returns with the next: the body of a periodic thread is a loop around
+ * this call. A sporadic thread returns at its next release, a reservation in its next period.
+ * `job`, if not null, gets the new job. A scheduling point. On threads of a run that were
+ * created.
+ *
+ * Pointers:
+ * `job` is null, or to a `punctual_job` whose size is set.
+ */
+enum punctual_status punctual_wait_next_period(struct punctual_job *job);
+
+/**
+ * The job that the calling thread works on. On threads of a run.
+ *
+ * Pointers:
+ * `job` is null, or to a `punctual_job` whose size is set.
+ */
+enum punctual_status punctual_current_job(struct punctual_job *job);
+
+/**
+ * Nanoseconds since the start of the run. On threads of a run.
+ *
+ * Pointers:
+ * `now_ns` is null, or to a place for a number.
+ */
+enum punctual_status punctual_now(uint64_t *now_ns);
+
+/**
+ * Suspends the calling thread. A scheduling point. On threads of a run; elsewhere the kernel
+ * thread sleeps.
+ */
+enum punctual_status punctual_sleep(uint64_t span_ns);
+
+/**
+ * Suspends the calling thread until an instant of the run; one that has passed is no suspension. A
+ * scheduling point. On threads of a run.
+ */
+enum punctual_status punctual_sleep_until(uint64_t at_ns);
+
+/**
+ * Sets a timer: for the first time `first_ns` from now, then every `period_ns`; once if that is 0.
+ * On threads of a run.
+ *
+ * Pointers:
+ * `timer` is null, or to a place for one.
+ */
+enum punctual_status punctual_timer_set(struct punctual_timer *timer,
+                                        uint64_t first_ns,
+                                        uint64_t period_ns);
+
+/**
+ * Sleeps until the next instant of the timer. `passed`, if not null, gets how many have passed
+ * since the last call: 1 when none was missed, 0 at once when a timer for once has passed already.
+ * A scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `timer` is null, or to one that nobody else uses meanwhile; `passed` is null, or to a place for
+ * a number.
+ */
+enum punctual_status punctual_timer_wait(struct punctual_timer *timer, uint64_t *passed);
+
+/**
+ * Whether the caller may go on: `PUNCTUAL_CANCELLED` when it is to end, because its thread was
+ * cancelled or its overrun rule stops its job. For long bodies without a call that waits; a few
+ * loads. Legal everywhere: outside of a run, nothing is to end.
+ */
+enum punctual_status punctual_checkpoint(void);
+
+/**
+ * 1 if the present job has used up its budget at least once, else 0, also outside of a run. Legal
+ * everywhere.
+ */
+int punctual_has_overrun(void);
+
+/**
+ * Executes for so many nanoseconds of the calling thread's own time: a stand-in for work. On
+ * threads of a run.
+ */
+enum punctual_status punctual_burn(uint64_t work_ns);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* PUNCTUAL_H */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A constraint of which nothing is said yet. */
+static inline punctual_constraint punctual_asks(uint32_t kind, uint64_t period_ns, uint64_t work_ns,
+                                                uint64_t deadline_ns)
+{
+    punctual_constraint asks;
+    asks.size = sizeof asks;
+    asks.kind = kind;
+    asks.priority = 0;
+    asks.period_ns = period_ns;
+    asks.work_ns = work_ns;
+    asks.deadline_ns = deadline_ns;
+    asks.phase_ns = 0;
+    asks.late = PUNCTUAL_QUEUE;
+    asks.on_overrun = PUNCTUAL_THROTTLE;
+    return asks;
+}
+
+/* Background work; a larger number is more urgent. */
+static inline punctual_constraint punctual_aperiodic(uint32_t priority)
+{
+    punctual_constraint asks = punctual_asks(PUNCTUAL_APERIODIC, 0, 0, 0);
+    asks.priority = priority;
+    return asks;
+}
+
+/* A job of at most work_ns in every period, done by its end. */
+static inline punctual_constraint punctual_periodic(uint64_t period_ns, uint64_t work_ns)
+{
+    return punctual_asks(PUNCTUAL_PERIODIC, period_ns, work_ns, 0);
+}
+
+/* A job of at most work_ns per punctual_thread_release, never closer than separation_ns. */
+static inline punctual_constraint punctual_sporadic(uint64_t separation_ns, uint64_t work_ns)
+{
+    return punctual_asks(PUNCTUAL_SPORADIC, separation_ns, work_ns, 0);
+}
+
+/* slice_ns of processor time in every period. */
+static inline punctual_constraint punctual_reservation(uint64_t period_ns, uint64_t slice_ns)
+{
+    return punctual_asks(PUNCTUAL_RESERVATION, period_ns, slice_ns, 0);
+}
+
+/* work_ns of processor time within deadline_ns from now. */
+static inline punctual_constraint punctual_once(uint64_t work_ns, uint64_t deadline_ns)
+{
+    return punctual_asks(PUNCTUAL_ONCE, 0, work_ns, deadline_ns);
+}
+
+/* A CPU of a run and its first thread. */
+static inline punctual_cpu punctual_cpu_with(uint32_t host, uint32_t policy, punctual_body first,
+                                             void *argument)
+{
+    punctual_cpu cpu;
+    cpu.host = host;
+    cpu.policy = policy;
+    cpu.timeslice_ns = 0;
+    cpu.first = first;
+    cpu.argument = argument;
+    return cpu;
+}
+
+/* Options of which nothing is said yet: what a null pointer means, too. */
+static inline punctual_options punctual_defaults(void)
+{
+    punctual_options options;
+    options.size = sizeof options;
+    options.beside = NULL;
+    options.beside_count = 0;
+    options.threads = 0;
+    options.stack_bytes = 0;
+    options.first_asks = NULL;
+    options.best_effort = 0;
+    options.reserved = 0;
+    return options;
+}
+
+#ifdef __cplusplus
+}
+#endif

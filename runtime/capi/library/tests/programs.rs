@@ -1,0 +1,117 @@
+//! Programs in C, linked with the library as users link them, do what they say.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+/// Each has the CPU for itself: they measure it before they promise anything.
+static CPU: Mutex<()> = Mutex::new(());
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+/// Where cargo has put the library: beside this test. (One folder up is that of the last `build`.)
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let folder = test.parent().expect("target/PROFILE/deps");
+    folder.to_path_buf()
+}
+
+/// A folder with the library under the names that linkers look for.
+fn linked() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shared = built().join("libpunctual_library.so");
+    symlink(shared, folder.path().join("libpunctual.so.0")).expect("a link");
+    symlink("libpunctual.so.0", folder.path().join("libpunctual.so")).expect("a link");
+    folder
+}
+
+/// Compiles a program and runs it; `None`, loudly, where there is no compiler.
+fn run(source: &str) -> Option<Output> {
+    let folder = linked();
+    let program = folder.path().join("program");
+    let compiled = Command::new("cc")
+        .args([
+            "-std=c11",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-o",
+        ])
+        .args([&program, &root().join(source)])
+        .arg("-I")
+        .arg(root().join("runtime/capi/include"))
+        .arg("-L")
+        .arg(folder.path())
+        .arg("-lpunctual")
+        .output();
+    let Ok(compiled) = compiled else {
+        eprintln!("NOT TESTED: there is no `cc` here");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
+    assert!(compiled.status.success(), "{source}: {said}");
+    let bytes = std::fs::read(&program).expect("a program");
+    let name = b"libpunctual.so.0\0";
+    assert!(
+        bytes.windows(name.len()).any(|window| window == name),
+        "its soname"
+    );
+    let alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
+    let ran = Command::new(&program)
+        .env("LD_LIBRARY_PATH", folder.path())
+        .output();
+    drop(alone);
+    Some(ran.expect("a program that starts"))
+}
+
+/// What a program says that ends well.
+fn says(source: &str) -> Option<String> {
+    let ran = run(source)?;
+    let [said, complained] = [&ran.stdout, &ran.stderr].map(|out| String::from_utf8_lossy(out));
+    assert!(
+        ran.status.success(),
+        "{source}: {}: {said}{complained}",
+        ran.status
+    );
+    Some(said.into_owned())
+}
+
+#[test]
+fn a_control_loop_in_c_executes_all_its_jobs() {
+    if let Some(said) = says("examples/c/control.c") {
+        assert!(said.starts_with("100 jobs, level "), "{said}");
+    }
+}
+
+#[test]
+fn a_producer_and_a_consumer_in_c_lose_nothing_and_keep_the_order() {
+    if let Some(said) = says("examples/c/pipeline.c") {
+        assert_eq!(said, "1000 sent, 1000 received, in order\n");
+    }
+}
+
+#[test]
+fn a_program_in_c_hears_who_would_be_late_and_what_would_mend_it() {
+    if let Some(said) = says("examples/c/admission.c") {
+        assert!(said.contains("one-too-many: not admitted"), "{said}");
+        assert!(
+            said.contains("overloaded") && said.contains("mends it"),
+            "{said}"
+        );
+        assert!(said.contains("\"verdict\":\"refused\""), "{said}");
+    }
+}
+
+#[test]
+fn whatever_a_program_in_c_does_wrong_is_a_code() {
+    if let Some(said) = says("runtime/capi/library/tests/c/edges.c") {
+        assert_eq!(said, "every case is a code\n");
+    }
+}

@@ -1,0 +1,69 @@
+//! A meeting point of a fixed number of threads.
+
+use core::ffi::c_int;
+
+use ::punctual_thread::sync::Barrier;
+
+use crate::edge::{Within, answer, give, is_place, is_place_or_null, offer};
+use crate::status::punctual_status;
+use crate::table::Table;
+
+static BARRIERS: Table<Barrier> = Table::new();
+
+/// A barrier. All zero: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_barrier {
+    /// The library's.
+    pub id: u64,
+}
+
+/// Makes a barrier for `threads` (0 counts as 1), which meet there again and again. Legal
+/// everywhere; it belongs to the CPU of its first use.
+///
+/// # Safety
+/// `barrier` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_barrier_create(
+    barrier: *mut punctual_barrier,
+    threads: u32,
+) -> punctual_status {
+    answer(|| {
+        is_place(barrier)?;
+        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+        let id = BARRIERS.insert(Barrier::new(threads))?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(barrier, punctual_barrier { id }) }
+    })
+}
+
+/// Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_barrier_destroy(barrier: punctual_barrier) -> punctual_status {
+    answer(|| BARRIERS.remove(barrier.id))
+}
+
+/// Waits for the others, for `within_ns` at most; whoever gives up has not come. `last`, if not
+/// null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On threads
+/// of a run.
+///
+/// # Safety
+/// `last` is null, or to a place for an `int`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_barrier_wait(
+    barrier: punctual_barrier,
+    within_ns: u64,
+    last: *mut c_int,
+) -> punctual_status {
+    answer(|| {
+        is_place_or_null(last)?;
+        let barrier = BARRIERS.get(barrier.id)?;
+        let within = Within::of(within_ns).span();
+        let was_last = match within {
+            Some(span) => barrier.wait_within(span)?,
+            None => barrier.wait()?,
+        };
+        // SAFETY: as the caller vouches.
+        unsafe { offer(last, c_int::from(was_last)) }
+    })
+}

@@ -1,0 +1,205 @@
+//! Messages from thread to thread, by value.
+
+use core::ffi::c_void;
+
+use ::punctual_thread::sync::{Queue, SendError, WaitError};
+
+use crate::edge::{Within, answer, give, is_place};
+use crate::status::{Answer, punctual_status, punctual_status as Status};
+use crate::table::Table;
+
+static QUEUES: Table<Entry> = Table::new();
+
+/// The longest message in bytes; who has more to say sends a pointer.
+pub const PUNCTUAL_MESSAGE_BYTES: usize = 256;
+
+/// The longest line, in messages.
+pub const PUNCTUAL_QUEUE_MESSAGES: usize = 1 << 20;
+
+/// A queue. All zero: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_queue {
+    /// The library's.
+    pub id: u64,
+}
+
+struct Entry {
+    bytes: usize,
+    line: Line,
+}
+
+/// Messages take the least of three sizes that they fit in.
+enum Line {
+    Small(Queue<[u8; 16]>),
+    Middle(Queue<[u8; 64]>),
+    Large(Queue<[u8; PUNCTUAL_MESSAGE_BYTES]>),
+}
+
+impl Line {
+    fn new(bytes: usize, messages: usize) -> Line {
+        match bytes {
+            0..=16 => Line::Small(Queue::new(messages)),
+            17..=64 => Line::Middle(Queue::new(messages)),
+            _ => Line::Large(Queue::new(messages)),
+        }
+    }
+
+    fn len(&self) -> Option<usize> {
+        match self {
+            Line::Small(queue) => queue.len(),
+            Line::Middle(queue) => queue.len(),
+            Line::Large(queue) => queue.len(),
+        }
+    }
+}
+
+/// Makes a queue for `messages` messages of `message_bytes` each, at most
+/// `PUNCTUAL_QUEUE_MESSAGES` and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A
+/// queue of 0 messages is a meeting: who sends waits for who receives. Legal everywhere; it belongs
+/// to the CPU of its first use.
+///
+/// # Safety
+/// `queue` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_queue_create(
+    queue: *mut punctual_queue,
+    message_bytes: usize,
+    messages: usize,
+) -> punctual_status {
+    answer(|| {
+        is_place(queue)?;
+        if message_bytes > PUNCTUAL_MESSAGE_BYTES || messages > PUNCTUAL_QUEUE_MESSAGES {
+            return Err(Status::PUNCTUAL_INVALID);
+        }
+        let id = QUEUES.insert(Entry {
+            bytes: message_bytes,
+            line: Line::new(message_bytes, messages),
+        })?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(queue, punctual_queue { id }) }
+    })
+}
+
+/// Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal
+/// everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_queue_destroy(queue: punctual_queue) -> punctual_status {
+    answer(|| QUEUES.remove(queue.id))
+}
+
+/// Sends a copy of the message at `message`; waits for room for `within_ns` at most. A scheduling
+/// point when it waits, or when a more urgent thread waits for the message. On threads of a run.
+///
+/// # Safety
+/// `message` is null, or to as many readable bytes as a message of this queue has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_queue_send(
+    queue: punctual_queue,
+    message: *const c_void,
+    within_ns: u64,
+) -> punctual_status {
+    answer(|| {
+        let queue = QUEUES.get(queue.id)?;
+        if message.is_null() && queue.bytes > 0 {
+            return Err(Status::PUNCTUAL_INVALID);
+        }
+        let (from, within) = (message.cast::<u8>(), Within::of(within_ns));
+        // SAFETY: the message has as many bytes (the caller).
+        unsafe {
+            match &queue.line {
+                Line::Small(line) => send(line, from, queue.bytes, within),
+                Line::Middle(line) => send(line, from, queue.bytes, within),
+                Line::Large(line) => send(line, from, queue.bytes, within),
+            }
+        }
+    })
+}
+
+/// Receives a message into `message`; waits for one for `within_ns` at most. A scheduling point
+/// when it waits. On threads of a run.
+///
+/// # Safety
+/// `message` is null, or to as many writable bytes as a message of this queue has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_queue_receive(
+    queue: punctual_queue,
+    message: *mut c_void,
+    within_ns: u64,
+) -> punctual_status {
+    answer(|| {
+        let queue = QUEUES.get(queue.id)?;
+        if message.is_null() && queue.bytes > 0 {
+            return Err(Status::PUNCTUAL_INVALID);
+        }
+        let (to, within) = (message.cast::<u8>(), Within::of(within_ns));
+        // SAFETY: the place has as many bytes (the caller).
+        unsafe {
+            match &queue.line {
+                Line::Small(line) => receive(line, to, queue.bytes, within),
+                Line::Middle(line) => receive(line, to, queue.bytes, within),
+                Line::Large(line) => receive(line, to, queue.bytes, within),
+            }
+        }
+    })
+}
+
+/// Messages in the line, those of waiting senders not counted. On threads of its CPU.
+///
+/// # Safety
+/// `length` is null, or to a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_queue_length(
+    queue: punctual_queue,
+    length: *mut usize,
+) -> punctual_status {
+    answer(|| {
+        is_place(length)?;
+        let queue = QUEUES.get(queue.id)?;
+        let found = queue.line.len().ok_or(Status::PUNCTUAL_OTHER_CPU)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(length, found) }
+    })
+}
+
+/// # Safety
+/// `from` is to `bytes` readable bytes, unless that is 0; `bytes` is at most N.
+unsafe fn send<const N: usize>(
+    line: &Queue<[u8; N]>,
+    from: *const u8,
+    bytes: usize,
+    within: Within,
+) -> Answer {
+    let mut message = [0; N];
+    if bytes > 0 {
+        // SAFETY: as the caller vouches; the array is our own.
+        unsafe { core::ptr::copy_nonoverlapping(from, message.as_mut_ptr(), bytes) };
+    }
+    let sent = match within {
+        Within::AtOnce => line.try_send(message),
+        Within::For(span) => line.send_within(message, span),
+        Within::Forever => line.send(message),
+    };
+    sent.map_err(|SendError { why, .. }| why.into())
+}
+
+/// # Safety
+/// `to` is to `bytes` writable bytes, unless that is 0; `bytes` is at most N.
+unsafe fn receive<const N: usize>(
+    line: &Queue<[u8; N]>,
+    to: *mut u8,
+    bytes: usize,
+    within: Within,
+) -> Answer {
+    let message: Result<[u8; N], WaitError> = match within {
+        Within::AtOnce => line.try_receive(),
+        Within::For(span) => line.receive_within(span),
+        Within::Forever => line.receive(),
+    };
+    let message = message?;
+    if bytes > 0 {
+        // SAFETY: as the caller vouches; the array is our own.
+        unsafe { core::ptr::copy_nonoverlapping(message.as_ptr(), to, bytes) };
+    }
+    Ok(())
+}

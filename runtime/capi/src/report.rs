@@ -1,0 +1,106 @@
+//! What the last run left behind.
+
+use core::ffi::{c_char, c_int};
+use core::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use punctual_kern::NoSink;
+use punctual_linux::{Mode, Outcome};
+use serde_json::{Value, json};
+
+use crate::admission::said;
+use crate::edge::{answer, give, is_place, write_text};
+use crate::status::{punctual_status, punctual_status as Status};
+
+static LAST: Mutex<Option<Outcome<NoSink>>> = Mutex::new(None);
+
+/// Keeps what a run left behind, until the next one.
+pub(crate) fn keep_report(outcome: Outcome<NoSink>) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+}
+
+fn last<R>(look: impl FnOnce(&Outcome<NoSink>) -> Result<R, Status>) -> Result<R, Status> {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    look(last.as_ref().ok_or(Status::PUNCTUAL_NOTHING)?)
+}
+
+/// What the last run that came to its end left behind: whether it was real time, what it was
+/// refused, what was counted on each CPU. The arguments are those of `punctual_why`.
+/// `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
+///
+/// # Safety
+/// As for `punctual_why`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_report(
+    form: u32,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> punctual_status {
+    answer(|| {
+        let said = last(|outcome| said(form, || lines(outcome), || report_json(outcome)))?;
+        // SAFETY: as the caller vouches.
+        unsafe { write_text(&said, buffer, capacity, length) }
+    })
+}
+
+/// Whether the guarantees of the last run could be kept: `was` gets 1 if it had real-time priority
+/// and 0 if not. `PUNCTUAL_NOTHING` when there was none. On threads of the program.
+///
+/// # Safety
+/// `was` is null, or to a place for an `int`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_was_real_time(was: *mut c_int) -> punctual_status {
+    answer(|| {
+        is_place(was)?;
+        let real = last(|outcome| Ok(outcome.mode == Mode::RealTime))?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(was, c_int::from(real)) }
+    })
+}
+
+fn lines(outcome: &Outcome<NoSink>) -> String {
+    let mut text = outcome.mode.name().to_owned();
+    for loss in &outcome.lost {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\nrefused: {}: {}", loss.what, loss.detail);
+    }
+    for (place, cpu) in outcome.cpus.iter().enumerate() {
+        let c = &cpu.counters;
+        let _ = write!(
+            text,
+            "\ncpu {place}: {} decisions, {} switches, {} preemptions, {} sleeps; \
+             missing {} ns, at most {} ns at once",
+            c.decisions, c.switches, c.preemptions, c.sleeps, c.missing_ns, c.missing_max_ns
+        );
+    }
+    for panic in &outcome.panics {
+        let _ = write!(text, "\n`{}` panicked: {}", panic.name, panic.message);
+    }
+    text
+}
+
+fn report_json(outcome: &Outcome<NoSink>) -> Value {
+    let cpus = outcome.cpus.iter().map(|cpu| {
+        let c = &cpu.counters;
+        json!({
+            "decisions": c.decisions,
+            "switches": c.switches,
+            "preemptions": c.preemptions,
+            "sleeps": c.sleeps,
+            "missing_ns": c.missing_ns,
+            "missing_max_ns": c.missing_max_ns,
+            "given_back_ns": c.given_back_ns,
+            "wake_late_max_ns": c.wake_late_max_ns,
+            "abandoned": cpu.abandoned,
+        })
+    });
+    let lost = outcome.lost.iter();
+    let lost = lost.map(|loss| json!({ "what": loss.what, "detail": loss.detail }));
+    json!({
+        "format": 1,
+        "mode": outcome.mode.name(),
+        "lost": lost.collect::<Vec<Value>>(),
+        "cpus": cpus.collect::<Vec<Value>>(),
+    })
+}

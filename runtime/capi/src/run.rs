@@ -1,0 +1,198 @@
+//! A run: what a C program is in between the call that starts it and that call's end.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use ::punctual_thread::{Runtime, StartError};
+use punctual_linux::RunError;
+use punctual_model::{PolicyKind, Span};
+
+use crate::admission::{Why, forget_why, keep_why, why_of};
+use crate::constraint::{constraint, punctual_constraint};
+use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
+use crate::mutex::forget_holders;
+use crate::report::keep_report;
+use crate::status::{punctual_status, punctual_status as Status};
+use crate::thread::{Carried, forget_threads, punctual_body, work};
+
+/// Who decides on a CPU: what `policy` says.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum punctual_policy {
+    /// The earliest absolute deadline first.
+    PUNCTUAL_EARLIEST_DEADLINE = 0,
+    /// The highest priority first, with preemption.
+    PUNCTUAL_FIXED_PRIORITY = 1,
+    /// Everybody in turn, for `timeslice_ns` at most.
+    PUNCTUAL_ROUND_ROBIN = 2,
+    /// First come, first served; nobody is preempted.
+    PUNCTUAL_FIFO = 3,
+}
+
+/// A CPU of a run, and what its first thread executes there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_cpu {
+    /// The CPU, as the kernel counts them.
+    pub host: u32,
+    /// One of `punctual_policy`.
+    pub policy: u32,
+    /// For `PUNCTUAL_ROUND_ROBIN` the longest turn, else 0.
+    pub timeslice_ns: u64,
+    /// What its first thread executes.
+    pub first: punctual_body,
+    /// With which argument.
+    pub argument: *mut c_void,
+}
+
+/// How a run starts. Made by `punctual_defaults` below, which sets `size`; a field that is 0 or
+/// null means what is said of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct punctual_options {
+    /// `sizeof(punctual_options)`, by which later versions tell earlier ones.
+    pub size: usize,
+    /// CPUs beside the one of the call, each with a first thread of its own. Null: none.
+    pub beside: *const punctual_cpu,
+    /// How many.
+    pub beside_count: usize,
+    /// How many threads each CPU may have at a time beside its first. 0: 64.
+    pub threads: usize,
+    /// Usable bytes of each stack. 0: 64 KiB.
+    pub stack_bytes: usize,
+    /// The constraint of the first thread of each CPU. Null: background work of the lowest
+    /// priority.
+    pub first_asks: *const punctual_constraint,
+    /// 1: do not try for real-time priority and locked memory; guarantees are observations then.
+    pub best_effort: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// The one run of this process; its end.
+struct Alone;
+
+impl Alone {
+    fn begin() -> Result<Alone, Status> {
+        match RUNS.swap(true, Ordering::Acquire) {
+            true => Err(Status::PUNCTUAL_BUSY),
+            false => Ok(Alone),
+        }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        forget_threads();
+        // SAFETY: the run is over, and the next one begins after this.
+        unsafe { forget_holders() };
+        RUNS.store(false, Ordering::Release);
+    }
+}
+
+/// Starts a run on the CPUs that are described, and returns when it is over: it ends when
+/// `cpu->first` returns, whose result goes to `result`, if that is not null. Threads that are left
+/// end where they wait; what they have on their stacks is not cleaned up. `options` may be null.
+///
+/// `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
+/// refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
+/// that it asks for (`punctual_why` says more in both cases); `PUNCTUAL_OVER` when the run ended
+/// before the first thread did. On threads of the program, not of a run.
+///
+/// # Safety
+/// Each pointer is null or to what it says, for as long as the call takes; the bodies may be
+/// called with their arguments, each on a kernel thread of its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_run(
+    cpu: *const punctual_cpu,
+    options: *const punctual_options,
+    result: *mut *mut c_void,
+) -> punctual_status {
+    answer(|| {
+        is_place(cpu)?;
+        is_place_or_null(result)?;
+        // SAFETY: neither null nor misaligned, and a description (the caller).
+        let cpu = unsafe { cpu.read() };
+        let mut runtime = Runtime::on(cpu.host, policy(&cpu)?);
+        if !options.is_null() {
+            // SAFETY: as the caller vouches.
+            runtime = unsafe { with_options(runtime, options) }?;
+        }
+        let first = cpu.first.ok_or(Status::PUNCTUAL_INVALID)?;
+        let argument = Carried(cpu.argument);
+        let alone = Alone::begin()?;
+        forget_why();
+        // SAFETY: as the caller vouches.
+        let finished = runtime.start(move || unsafe { work(0, first, argument) });
+        drop(alone);
+        let finished = finished.map_err(|error| not_started(&error))?;
+        keep_report(finished.outcome);
+        // SAFETY: as the caller vouches.
+        unsafe { offer(result, finished.result.pointer()) }
+    })
+}
+
+/// # Safety
+/// As for [`punctual_run`].
+unsafe fn with_options(
+    runtime: Runtime,
+    options: *const punctual_options,
+) -> Result<Runtime, Status> {
+    // SAFETY: as the caller vouches.
+    let options = unsafe { sized(options) }?;
+    let is_known = options.best_effort <= 1 && options.reserved == 0;
+    if !is_known || (options.beside.is_null() && options.beside_count > 0) {
+        return Err(Status::PUNCTUAL_INVALID);
+    }
+    let mut runtime = runtime.real_time(options.best_effort == 0);
+    if options.threads > 0 {
+        runtime = runtime.threads(options.threads);
+    }
+    if options.stack_bytes > 0 {
+        runtime = runtime.stack_bytes(options.stack_bytes);
+    }
+    if !options.first_asks.is_null() {
+        // SAFETY: as the caller vouches.
+        let asks = unsafe { sized(options.first_asks) }?;
+        runtime = runtime.main(constraint(&asks)?);
+    }
+    for place in 0..options.beside_count {
+        let beside = options.beside.wrapping_add(place);
+        is_place(beside)?;
+        // SAFETY: one of as many descriptions (the caller).
+        let beside = unsafe { beside.read() };
+        let first = beside.first.ok_or(Status::PUNCTUAL_INVALID)?;
+        let argument = Carried(beside.argument);
+        runtime = runtime.and(beside.host, policy(&beside)?, move || {
+            // SAFETY: as the caller vouches.
+            let _ = unsafe { work(0, first, argument) };
+        });
+    }
+    Ok(runtime)
+}
+
+fn policy(cpu: &punctual_cpu) -> Result<PolicyKind, Status> {
+    let timeslice = Span::from_ns(cpu.timeslice_ns);
+    let policy = match (cpu.policy, cpu.timeslice_ns) {
+        (0, 0) => PolicyKind::EarliestDeadlineFirst,
+        (1, 0) => PolicyKind::FixedPriority { preemptive: true },
+        (2, 1..) => PolicyKind::RoundRobin { timeslice },
+        (3, 0) => PolicyKind::Fifo,
+        _ => return Err(Status::PUNCTUAL_INVALID),
+    };
+    Ok(policy)
+}
+
+fn not_started(error: &StartError) -> Status {
+    let (why, status) = match error {
+        StartError::NotAdmitted(why) => (why_of(why), Status::PUNCTUAL_REFUSED),
+        StartError::Run(RunError::Busy) => return Status::PUNCTUAL_BUSY,
+        StartError::Config(_) => (Why::Words(error.to_string()), Status::PUNCTUAL_INVALID),
+        StartError::NoResult { .. } => (Why::Words(error.to_string()), Status::PUNCTUAL_OVER),
+        _ => (Why::Words(error.to_string()), Status::PUNCTUAL_CANNOT_RUN),
+    };
+    keep_why(why);
+    status
+}

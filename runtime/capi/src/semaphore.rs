@@ -1,0 +1,65 @@
+//! Permits that threads of a CPU take and give.
+
+use ::punctual_thread::sync::Semaphore;
+
+use crate::edge::{Within, answer, give, is_place};
+use crate::status::punctual_status;
+use crate::table::Table;
+
+static SEMAPHORES: Table<Semaphore> = Table::new();
+
+/// A semaphore. All zero: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct punctual_semaphore {
+    /// The library's.
+    pub id: u64,
+}
+
+/// Makes a semaphore with `permits`. Legal everywhere; it belongs to the CPU of its first use.
+///
+/// # Safety
+/// `semaphore` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_semaphore_create(
+    semaphore: *mut punctual_semaphore,
+    permits: u64,
+) -> punctual_status {
+    answer(|| {
+        is_place(semaphore)?;
+        let id = SEMAPHORES.insert(Semaphore::new(permits))?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(semaphore, punctual_semaphore { id }) }
+    })
+}
+
+/// Ends a semaphore; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_semaphore_destroy(semaphore: punctual_semaphore) -> punctual_status {
+    answer(|| SEMAPHORES.remove(semaphore.id))
+}
+
+/// Takes a permit; waits for one for `within_ns` at most. A scheduling point when it waits. On
+/// threads of a run.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_semaphore_take(
+    semaphore: punctual_semaphore,
+    within_ns: u64,
+) -> punctual_status {
+    answer(|| {
+        let semaphore = SEMAPHORES.get(semaphore.id)?;
+        match Within::of(within_ns) {
+            Within::AtOnce => semaphore.try_acquire()?,
+            Within::For(span) => semaphore.acquire_within(span)?,
+            Within::Forever => semaphore.acquire()?,
+        }
+        Ok(())
+    })
+}
+
+/// Gives a permit: to the most urgent thread that waits, else for the next that comes. A scheduling
+/// point when a more urgent thread goes on. On threads of a run.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_semaphore_give(semaphore: punctual_semaphore) -> punctual_status {
+    answer(|| Ok(SEMAPHORES.get(semaphore.id)?.release()?))
+}

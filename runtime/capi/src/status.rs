@@ -1,0 +1,217 @@
+//! What a call answers: one code for each way in which it can go.
+
+use core::ffi::{CStr, c_char};
+
+use ::punctual_thread::sync::WaitError;
+use ::punctual_thread::thread::SpawnError;
+use punctual_linux::JoinError;
+
+/// What a call answers. Only `PUNCTUAL_OK` means that it has happened.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum punctual_status {
+    /// It has happened.
+    PUNCTUAL_OK = 0,
+    /// Admission says no: somebody could be late. `punctual_why` says who, by how much, and what
+    /// would mend it.
+    PUNCTUAL_REFUSED = 1,
+    /// An argument means nothing: a null or misaligned pointer, an unknown number, a period of 0.
+    PUNCTUAL_INVALID = 2,
+    /// The handle names nothing: it was never made, or what it named has been destroyed or joined.
+    PUNCTUAL_STALE = 3,
+    /// The caller is on no thread of a run.
+    PUNCTUAL_NO_RUN = 4,
+    /// The thing belongs to another CPU, or to a run that is over.
+    PUNCTUAL_OTHER_CPU = 5,
+    /// It did not happen in time; with a time of 0: not at once.
+    PUNCTUAL_TIMED_OUT = 6,
+    /// Whoever holds it waits for the caller, along a chain of holders; or a thread would wait for
+    /// its own end.
+    PUNCTUAL_DEADLOCK = 7,
+    /// The caller holds it already.
+    PUNCTUAL_ALREADY_HELD = 8,
+    /// The caller does not hold it.
+    PUNCTUAL_NOT_HELD = 9,
+    /// Somebody else waits for it, and only one may.
+    PUNCTUAL_TAKEN = 10,
+    /// It is in use: held, waited for, or in the middle of another call; or a run is on already.
+    PUNCTUAL_BUSY = 11,
+    /// The run is over.
+    PUNCTUAL_OVER = 12,
+    /// The calling thread or its job is to end: clean up and return from the body. Every call that
+    /// waits answers so from then on.
+    PUNCTUAL_CANCELLED = 13,
+    /// As many threads as the run was started for exist already.
+    PUNCTUAL_NO_THREAD_LEFT = 14,
+    /// The text does not fit into the buffer; what fits is there.
+    PUNCTUAL_TRUNCATED = 15,
+    /// The calling thread has one job only: its constraint is neither periodic, nor sporadic, nor a
+    /// reservation.
+    PUNCTUAL_NO_NEXT_JOB = 16,
+    /// The machine refused something that a run cannot do without. `punctual_why` says what.
+    PUNCTUAL_CANNOT_RUN = 17,
+    /// No task of this CPU uses a resource of that name.
+    PUNCTUAL_UNKNOWN = 18,
+    /// The scheduler does not allow it now, or not for this kind of thread. `punctual_why` says
+    /// more.
+    PUNCTUAL_NOT_ALLOWED = 19,
+    /// There is nothing to say: no refusal, no run.
+    PUNCTUAL_NOTHING = 20,
+    /// There is no memory or no number left for another one.
+    PUNCTUAL_NO_MEMORY = 21,
+    /// A mistake inside Punctual, which has said more on standard error. Please report it.
+    PUNCTUAL_INTERNAL = 22,
+}
+
+use punctual_status as Status;
+
+/// A result for C.
+pub(crate) type Answer = Result<(), Status>;
+
+impl Status {
+    const ALL: [(Status, &'static CStr); 23] = [
+        (Status::PUNCTUAL_OK, c"it has happened"),
+        (
+            Status::PUNCTUAL_REFUSED,
+            c"not admitted: somebody could be late",
+        ),
+        (Status::PUNCTUAL_INVALID, c"an argument means nothing"),
+        (Status::PUNCTUAL_STALE, c"the handle names nothing"),
+        (
+            Status::PUNCTUAL_NO_RUN,
+            c"the caller is on no thread of a run",
+        ),
+        (
+            Status::PUNCTUAL_OTHER_CPU,
+            c"it belongs to another CPU, or to a run that is over",
+        ),
+        (Status::PUNCTUAL_TIMED_OUT, c"it did not happen in time"),
+        (
+            Status::PUNCTUAL_DEADLOCK,
+            c"who is waited for waits for the caller",
+        ),
+        (
+            Status::PUNCTUAL_ALREADY_HELD,
+            c"the caller holds it already",
+        ),
+        (Status::PUNCTUAL_NOT_HELD, c"the caller does not hold it"),
+        (
+            Status::PUNCTUAL_TAKEN,
+            c"somebody else waits for it already",
+        ),
+        (Status::PUNCTUAL_BUSY, c"it is in use"),
+        (Status::PUNCTUAL_OVER, c"the run is over"),
+        (Status::PUNCTUAL_CANCELLED, c"the calling thread is to end"),
+        (
+            Status::PUNCTUAL_NO_THREAD_LEFT,
+            c"the run has no thread left: start it for more",
+        ),
+        (
+            Status::PUNCTUAL_TRUNCATED,
+            c"the text does not fit into the buffer",
+        ),
+        (
+            Status::PUNCTUAL_NO_NEXT_JOB,
+            c"the calling thread has one job only",
+        ),
+        (
+            Status::PUNCTUAL_CANNOT_RUN,
+            c"the machine refuses what a run needs",
+        ),
+        (
+            Status::PUNCTUAL_UNKNOWN,
+            c"no task of this CPU uses a resource of that name",
+        ),
+        (
+            Status::PUNCTUAL_NOT_ALLOWED,
+            c"the scheduler does not allow it now",
+        ),
+        (Status::PUNCTUAL_NOTHING, c"there is nothing to say"),
+        (
+            Status::PUNCTUAL_NO_MEMORY,
+            c"no memory, or no number, is left",
+        ),
+        (Status::PUNCTUAL_INTERNAL, c"a mistake inside Punctual"),
+    ];
+}
+
+impl From<WaitError> for Status {
+    fn from(error: WaitError) -> Status {
+        match error {
+            WaitError::NoRun => Status::PUNCTUAL_NO_RUN,
+            WaitError::OtherCpu => Status::PUNCTUAL_OTHER_CPU,
+            WaitError::TimedOut => Status::PUNCTUAL_TIMED_OUT,
+            WaitError::Deadlock => Status::PUNCTUAL_DEADLOCK,
+            WaitError::AlreadyHeld => Status::PUNCTUAL_ALREADY_HELD,
+            WaitError::NotHeld => Status::PUNCTUAL_NOT_HELD,
+            WaitError::Taken => Status::PUNCTUAL_TAKEN,
+            WaitError::Over => Status::PUNCTUAL_OVER,
+            _ => Status::PUNCTUAL_INTERNAL,
+        }
+    }
+}
+
+impl From<JoinError> for Status {
+    fn from(error: JoinError) -> Status {
+        match error {
+            JoinError::TimedOut => Status::PUNCTUAL_TIMED_OUT,
+            JoinError::Taken => Status::PUNCTUAL_TAKEN,
+            JoinError::Itself => Status::PUNCTUAL_DEADLOCK,
+            JoinError::NotHere => Status::PUNCTUAL_OTHER_CPU,
+            JoinError::Cancelled => Status::PUNCTUAL_CANCELLED,
+            _ => Status::PUNCTUAL_INTERNAL,
+        }
+    }
+}
+
+impl From<SpawnError> for Status {
+    /// The code alone; `admission` keeps the reason.
+    fn from(error: SpawnError) -> Status {
+        use punctual_thread::NotAdmitted;
+        match error {
+            SpawnError::NoRun => Status::PUNCTUAL_NO_RUN,
+            SpawnError::PoolIsEmpty => Status::PUNCTUAL_NO_THREAD_LEFT,
+            SpawnError::NotAdmitted(NotAdmitted::Meaningless(_)) => Status::PUNCTUAL_INVALID,
+            SpawnError::NotAdmitted(_) => Status::PUNCTUAL_REFUSED,
+            SpawnError::Busy(error) => error.into(),
+            _ => Status::PUNCTUAL_NOT_ALLOWED,
+        }
+    }
+}
+
+/// A code in words, never null: text that lasts as long as the program. Legal everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_strerror(status: i32) -> *const c_char {
+    let place = usize::try_from(status).ok();
+    let text = place.and_then(|place| Status::ALL.get(place));
+    text.map_or(c"no code of Punctual's", |(_, text)| *text)
+        .as_ptr()
+}
+
+/// The version of the library, for example "0.1.0": text that lasts as long as the program. Legal
+/// everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_text_at_its_place() {
+        for (place, (status, text)) in (0..).zip(Status::ALL) {
+            assert_eq!(status as i32, place);
+            // SAFETY: a literal.
+            let found = unsafe { CStr::from_ptr(punctual_strerror(place)) };
+            assert_eq!(found, text);
+        }
+        for unknown in [-1, 23, i32::MAX, i32::MIN] {
+            // SAFETY: a literal.
+            let found = unsafe { CStr::from_ptr(punctual_strerror(unknown)) };
+            assert_eq!(found, c"no code of Punctual's");
+        }
+    }
+}

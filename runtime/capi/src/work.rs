@@ -1,0 +1,38 @@
+//! What a body asks about the job that it works on.
+
+use core::ffi::c_int;
+
+use punctual_linux::job;
+
+use crate::edge::answer;
+use crate::status::{punctual_status, punctual_status as Status};
+use crate::time::on_a_thread;
+
+/// Whether the caller may go on: `PUNCTUAL_CANCELLED` when it is to end, because its thread was
+/// cancelled or its overrun rule stops its job. For long bodies without a call that waits; a few
+/// loads. Legal everywhere: outside of a run, nothing is to end.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_checkpoint() -> punctual_status {
+    match job::should_stop() {
+        true => Status::PUNCTUAL_CANCELLED,
+        false => Status::PUNCTUAL_OK,
+    }
+}
+
+/// 1 if the present job has used up its budget at least once, else 0, also outside of a run. Legal
+/// everywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_has_overrun() -> c_int {
+    c_int::from(job::has_overrun())
+}
+
+/// Executes for so many nanoseconds of the calling thread's own time: a stand-in for work. On
+/// threads of a run.
+#[unsafe(no_mangle)]
+pub extern "C" fn punctual_burn(work_ns: u64) -> punctual_status {
+    answer(|| {
+        on_a_thread()?;
+        job::burn_ns(work_ns);
+        Ok(())
+    })
+}

@@ -1,0 +1,73 @@
+//! `punctual.h` is what the sources say, and C and C++ take it without a warning.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn checked_in() -> PathBuf {
+    folder().join("include/punctual.h")
+}
+
+/// What the header must be.
+fn written() -> String {
+    let config = cbindgen::Config::from_file(folder().join("cbindgen.toml")).expect("its file");
+    let bindings = cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(folder().join("src/lib.rs"))
+        .generate()
+        .expect("sources that cbindgen understands");
+    let mut bytes = Vec::new();
+    bindings.write(&mut bytes);
+    let text = String::from_utf8(bytes).expect("text");
+    // What Rust calls safety is what C must be told of pointers.
+    text.replace(" * # Safety\n", " * Pointers:\n")
+}
+
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let (now, must) = (std::fs::read_to_string(checked_in()), written());
+    if now.is_ok_and(|now| now == must) {
+        return;
+    }
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("punctual.h");
+    std::fs::write(&place, must).expect("a file of the test's own");
+    panic!(
+        "compare and copy: {} -> {}",
+        place.display(),
+        checked_in().display()
+    );
+}
+
+#[test]
+fn c_and_cpp_take_the_header_without_a_warning() {
+    let languages = [
+        ("c", "c99"),
+        ("c", "c11"),
+        ("c", "c23"),
+        ("c++", "c++11"),
+        ("c++", "c++20"),
+    ];
+    for (language, standard) in languages {
+        let compiler = if language == "c" { "cc" } else { "c++" };
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]);
+        // Included, so that functions that are not used are not warned of.
+        command
+            .args([&format!("-std={standard}"), "-include"])
+            .arg(checked_in());
+        let ran = command.args(["-x", language, "/dev/null"]).output();
+        let Ok(ran) = ran else {
+            eprintln!("NOT TESTED: there is no `{compiler}` here");
+            continue;
+        };
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        if said.contains("unrecognized command-line option") {
+            eprintln!("NOT TESTED: this `{compiler}` knows no {standard}");
+            continue;
+        }
+        assert!(ran.status.success(), "{standard}: {said}");
+    }
+}
