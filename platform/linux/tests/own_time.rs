@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -157,7 +158,10 @@ fn a_child_whose_policy_panics_is_named_and_others_run_on() {
     let mut choices = 0;
     let (jobs, outcome) = fly(instead(move |order, now| {
         choices += 1;
-        assert!(choices < 10, "out of ideas");
+        if choices >= 10 {
+            // A panic that prints nothing: a trace of the stack may take its supply for seconds.
+            resume_unwind(Box::new("out of ideas"));
+        }
         order.pick(now)
     }));
     assert!((1..20).contains(&jobs[0]), "{jobs:?}");

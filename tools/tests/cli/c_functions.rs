@@ -69,7 +69,10 @@ fn a_c_function_locks_a_resource_by_calls_into_the_command() {
         "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
     ]);
     let built = cc
-        .args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include")])
+        .args([
+            "-I",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include"),
+        ])
         .args(["-o", &folder.path("libstep.so"), &source])
         .status();
     assert!(built.expect("cc starts").success());
