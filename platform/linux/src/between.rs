@@ -21,7 +21,7 @@ use punctual_model::{Instant, ThreadId};
 use crate::desk::{After, Desk};
 use crate::host::Host;
 use crate::light::{Light, Phase, open_gate};
-use crate::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, enter};
+use crate::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, enter, is_to_end};
 use crate::turn::Turn;
 
 /// The place of a home that is a whole run.
@@ -165,13 +165,14 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     ) -> Result<Visit<R>, VisitError> {
         loop {
             let late = until.is_some_and(|until| until <= light.now());
-            if !late {
+            // One that goes on after it was told to end (C) does not wait again.
+            if !late && !is_to_end(light) {
                 light.phase.set(Phase::Resting);
                 let _ = enter(light, Event::Block { until });
                 light.phase.set(Phase::Inside);
             }
             let quit = light.quit.get();
-            let ends = quit || light.seat.cancelled.get() && !std::thread::panicking();
+            let ends = quit || is_to_end(light);
             let turn = InTurn::take(&self.turn);
             let answer = light.seat.answer.take();
             if answer.is_none() && (late || ends) {

@@ -417,7 +417,7 @@ pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), VisitError>
 }
 
 /// Whether the calling thread was cancelled and is not ending yet.
-fn is_to_end(light: &Light) -> bool {
+pub(crate) fn is_to_end(light: &Light) -> bool {
     light.seat.cancelled.get() && !std::thread::panicking()
 }
 
