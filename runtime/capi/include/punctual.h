@@ -546,6 +546,15 @@ enum punctual_status punctual_verdict(uint32_t form, char *buffer, size_t capaci
 enum punctual_status punctual_barrier_create(struct punctual_barrier *barrier, uint32_t threads);
 
 /**
+ * `punctual_barrier_create` for threads of every CPU of a run. Legal everywhere.
+ *
+ * Pointers:
+ * `barrier` is null, or to a place for one.
+ */
+enum punctual_status punctual_barrier_create_between_cpus(struct punctual_barrier *barrier,
+                                                          uint32_t threads);
+
+/**
  * Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
  */
 enum punctual_status punctual_barrier_destroy(struct punctual_barrier barrier);
@@ -636,6 +645,15 @@ enum punctual_status punctual_condition_tell_all(struct punctual_condition condi
 enum punctual_status punctual_flags_create(struct punctual_flags *flags);
 
 /**
+ * `punctual_flags_create` for threads of every CPU of a run; who waits is served in the order of
+ * coming. Legal everywhere.
+ *
+ * Pointers:
+ * `flags` is null, or to a place for them.
+ */
+enum punctual_status punctual_flags_create_between_cpus(struct punctual_flags *flags);
+
+/**
  * Ends them; `PUNCTUAL_BUSY` while somebody waits for them. Legal everywhere.
  */
 enum punctual_status punctual_flags_destroy(struct punctual_flags flags);
@@ -715,6 +733,17 @@ enum punctual_status punctual_mutex_unlock(struct punctual_mutex mutex);
 enum punctual_status punctual_queue_create(struct punctual_queue *queue,
                                            size_t message_bytes,
                                            size_t messages);
+
+/**
+ * `punctual_queue_create` for threads of every CPU of a run; who waits is served in the order of
+ * coming. Legal everywhere.
+ *
+ * Pointers:
+ * `queue` is null, or to a place for one.
+ */
+enum punctual_status punctual_queue_create_between_cpus(struct punctual_queue *queue,
+                                                        size_t message_bytes,
+                                                        size_t messages);
 
 /**
  * Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal
@@ -797,6 +826,16 @@ enum punctual_status punctual_run(const struct punctual_cpu *cpu,
  */
 enum punctual_status punctual_semaphore_create(struct punctual_semaphore *semaphore,
                                                uint64_t permits);
+
+/**
+ * `punctual_semaphore_create` for threads of every CPU of a run; who waits is served in the order
+ * of coming. Legal everywhere.
+ *
+ * Pointers:
+ * `semaphore` is null, or to a place for one.
+ */
+enum punctual_status punctual_semaphore_create_between_cpus(struct punctual_semaphore *semaphore,
+                                                            uint64_t permits);
 
 /**
  * Ends a semaphore; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.

@@ -37,6 +37,24 @@ pub unsafe extern "C" fn punctual_barrier_create(
     })
 }
 
+/// `punctual_barrier_create` for threads of every CPU of a run. Legal everywhere.
+///
+/// # Safety
+/// `barrier` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_barrier_create_between_cpus(
+    barrier: *mut punctual_barrier,
+    threads: u32,
+) -> punctual_status {
+    answer(|| {
+        is_place(barrier)?;
+        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+        let id = BARRIERS.insert(Barrier::between_cpus(threads))?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(barrier, punctual_barrier { id }) }
+    })
+}
+
 /// Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_barrier_destroy(barrier: punctual_barrier) -> punctual_status {

@@ -42,6 +42,21 @@ pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> pu
     })
 }
 
+/// `punctual_flags_create` for threads of every CPU of a run; who waits is served in the order of
+/// coming. Legal everywhere.
+///
+/// # Safety
+/// `flags` is null, or to a place for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_flags_create_between_cpus(flags: *mut punctual_flags) -> punctual_status {
+    answer(|| {
+        is_place(flags)?;
+        let id = FLAGS.insert(Flags::between_cpus())?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(flags, punctual_flags { id }) }
+    })
+}
+
 /// Ends them; `PUNCTUAL_BUSY` while somebody waits for them. Legal everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_flags_destroy(flags: punctual_flags) -> punctual_status {

@@ -36,12 +36,30 @@ enum Line {
     Large(Queue<[u8; PUNCTUAL_MESSAGE_BYTES]>),
 }
 
+/// Whose threads use a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// Those of the CPU of its first use.
+    OneCpu,
+    /// Those of every CPU of a run.
+    AllCpus,
+}
+
+impl Reach {
+    fn queue<T: Send>(self, messages: usize) -> Queue<T> {
+        match self {
+            Reach::OneCpu => Queue::new(messages),
+            Reach::AllCpus => Queue::between_cpus(messages),
+        }
+    }
+}
+
 impl Line {
-    fn new(bytes: usize, messages: usize) -> Line {
+    fn new(bytes: usize, messages: usize, reach: Reach) -> Line {
         match bytes {
-            0..=16 => Line::Small(Queue::new(messages)),
-            17..=64 => Line::Middle(Queue::new(messages)),
-            _ => Line::Large(Queue::new(messages)),
+            0..=16 => Line::Small(reach.queue(messages)),
+            17..=64 => Line::Middle(reach.queue(messages)),
+            _ => Line::Large(reach.queue(messages)),
         }
     }
 
@@ -67,18 +85,43 @@ pub unsafe extern "C" fn punctual_queue_create(
     message_bytes: usize,
     messages: usize,
 ) -> punctual_status {
-    answer(|| {
-        is_place(queue)?;
-        if message_bytes > PUNCTUAL_MESSAGE_BYTES || messages > PUNCTUAL_QUEUE_MESSAGES {
-            return Err(Status::PUNCTUAL_INVALID);
-        }
-        let id = QUEUES.insert(Entry {
-            bytes: message_bytes,
-            line: Line::new(message_bytes, messages),
-        })?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(queue, punctual_queue { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { create(queue, message_bytes, messages, Reach::OneCpu) })
+}
+
+/// `punctual_queue_create` for threads of every CPU of a run; who waits is served in the order of
+/// coming. Legal everywhere.
+///
+/// # Safety
+/// `queue` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_queue_create_between_cpus(
+    queue: *mut punctual_queue,
+    message_bytes: usize,
+    messages: usize,
+) -> punctual_status {
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { create(queue, message_bytes, messages, Reach::AllCpus) })
+}
+
+/// # Safety
+/// `queue` is null, or to a place for one.
+unsafe fn create(
+    queue: *mut punctual_queue,
+    message_bytes: usize,
+    messages: usize,
+    reach: Reach,
+) -> Answer {
+    is_place(queue)?;
+    if message_bytes > PUNCTUAL_MESSAGE_BYTES || messages > PUNCTUAL_QUEUE_MESSAGES {
+        return Err(Status::PUNCTUAL_INVALID);
+    }
+    let id = QUEUES.insert(Entry {
+        bytes: message_bytes,
+        line: Line::new(message_bytes, messages, reach),
+    })?;
+    // SAFETY: as the caller vouches.
+    unsafe { give(queue, punctual_queue { id }) }
 }
 
 /// Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal

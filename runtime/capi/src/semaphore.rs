@@ -33,6 +33,24 @@ pub unsafe extern "C" fn punctual_semaphore_create(
     })
 }
 
+/// `punctual_semaphore_create` for threads of every CPU of a run; who waits is served in the order
+/// of coming. Legal everywhere.
+///
+/// # Safety
+/// `semaphore` is null, or to a place for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_semaphore_create_between_cpus(
+    semaphore: *mut punctual_semaphore,
+    permits: u64,
+) -> punctual_status {
+    answer(|| {
+        is_place(semaphore)?;
+        let id = SEMAPHORES.insert(Semaphore::between_cpus(permits))?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(semaphore, punctual_semaphore { id }) }
+    })
+}
+
 /// Ends a semaphore; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_semaphore_destroy(semaphore: punctual_semaphore) -> punctual_status {

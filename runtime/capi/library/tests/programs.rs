@@ -115,3 +115,11 @@ fn whatever_a_program_in_c_does_wrong_is_a_code() {
         assert_eq!(said, "every case is a code\n");
     }
 }
+
+#[test]
+fn two_cpus_in_c_hear_each_other() {
+    if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
+        let one = said == "skipped: one CPU only\n";
+        assert!(one || said == "heard on both sides\n", "{said}");
+    }
+}

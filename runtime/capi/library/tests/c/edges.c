@@ -74,7 +74,8 @@ static void *keeps(void *argument)
 static void *holds(void *argument)
 {
     IS(punctual_mutex_lock(lock, PUNCTUAL_FOREVER), PUNCTUAL_OK);
-    IS(punctual_sleep(5 * MS), PUNCTUAL_OK);
+    IS(punctual_semaphore_give(permits), PUNCTUAL_OK);
+    IS(punctual_block(PUNCTUAL_FOREVER), PUNCTUAL_OK);
     IS(punctual_mutex_unlock(lock), PUNCTUAL_OK);
     return argument;
 }
@@ -138,10 +139,12 @@ static void threads(void)
 static void locks(void)
 {
     punctual_thread thread = begin("holds", holds, NULL);
-    IS(punctual_sleep(MS), PUNCTUAL_OK);
+    IS(punctual_semaphore_take(permits, PUNCTUAL_FOREVER), PUNCTUAL_OK);
     IS(punctual_mutex_lock(lock, 0), PUNCTUAL_TIMED_OUT);
+    IS(punctual_mutex_lock(lock, MS), PUNCTUAL_TIMED_OUT);
     IS(punctual_mutex_unlock(lock), PUNCTUAL_NOT_HELD);
     IS(punctual_mutex_destroy(lock), PUNCTUAL_BUSY);
+    IS(punctual_thread_wake(thread), PUNCTUAL_OK);
     IS(punctual_mutex_lock(lock, PUNCTUAL_FOREVER), PUNCTUAL_OK);
     IS(punctual_mutex_lock(lock, 0), PUNCTUAL_ALREADY_HELD);
     IS(punctual_mutex_destroy(lock), PUNCTUAL_BUSY);

@@ -1,0 +1,95 @@
+/* Two CPUs in one run: a bell, a queue, permits, flags and a barrier between them. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <punctual.h>
+
+#define IS(call, code)                                                                             \
+    do {                                                                                           \
+        punctual_status got = (call);                                                              \
+        if (got != (code)) {                                                                       \
+            fprintf(stderr, "%d: %s: %s (%d), not %s\n", __LINE__, #call,                          \
+                    punctual_strerror(got), got, #code);                                           \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+enum { MESSAGES = 500 };
+
+static punctual_queue line, own;
+static punctual_semaphore permits;
+static punctual_flags flags;
+static punctual_barrier meeting;
+static punctual_bell bell;
+
+/* On the second CPU. */
+static void *beside(void *argument)
+{
+    uint64_t heard = 0;
+    IS(punctual_bell_create(&bell), PUNCTUAL_OK);
+    IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
+    for (unsigned long number = 0; number < MESSAGES; number++)
+        IS(punctual_queue_send(line, &number, PUNCTUAL_FOREVER), PUNCTUAL_OK);
+    IS(punctual_semaphore_give(permits), PUNCTUAL_OK);
+    IS(punctual_queue_length(own, (size_t[]){0}), PUNCTUAL_OTHER_CPU);
+    while (heard < 3) {
+        uint64_t more = 0;
+        IS(punctual_bell_wait(bell, PUNCTUAL_FOREVER, &more), PUNCTUAL_OK);
+        heard += more;
+    }
+    IS(punctual_flags_raise(flags, 4), PUNCTUAL_OK);
+    IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
+    return argument;
+}
+
+static void *first(void *argument)
+{
+    uint64_t found = 0;
+    unsigned long message = 0;
+    IS(punctual_queue_receive(own, &message, 0), PUNCTUAL_TIMED_OUT);
+    IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
+    for (unsigned long number = 0; number < MESSAGES; number++) {
+        IS(punctual_queue_receive(line, &message, PUNCTUAL_FOREVER), PUNCTUAL_OK);
+        if (message != number)
+            exit(2);
+    }
+    IS(punctual_semaphore_take(permits, PUNCTUAL_FOREVER), PUNCTUAL_OK);
+    IS(punctual_bell_wait(bell, 0, NULL), PUNCTUAL_OTHER_CPU);
+    for (int ring = 0; ring < 3; ring++)
+        IS(punctual_bell_ring(bell), PUNCTUAL_OK);
+    IS(punctual_flags_wait(flags, 4, PUNCTUAL_ANY, PUNCTUAL_FOREVER, &found), PUNCTUAL_OK);
+    IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
+    return argument;
+}
+
+int main(void)
+{
+    int cpus[2] = {0}, found = 0;
+    cpu_set_t may;
+    if (sched_getaffinity(0, sizeof may, &may) != 0)
+        return 1;
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+        if (CPU_ISSET(cpu, &may))
+            cpus[found++] = cpu;
+    if (found < 2) {
+        puts("skipped: one CPU only");
+        return 0;
+    }
+    IS(punctual_queue_create(&own, sizeof(long), 1), PUNCTUAL_OK);
+    IS(punctual_queue_create_between_cpus(&line, sizeof(long), 8), PUNCTUAL_OK);
+    IS(punctual_queue_create_between_cpus(&line, 257, 8), PUNCTUAL_INVALID);
+    IS(punctual_semaphore_create_between_cpus(&permits, 0), PUNCTUAL_OK);
+    IS(punctual_flags_create_between_cpus(&flags), PUNCTUAL_OK);
+    IS(punctual_barrier_create_between_cpus(&meeting, 2), PUNCTUAL_OK);
+    punctual_cpu here = punctual_cpu_with((uint32_t)cpus[0], PUNCTUAL_FIXED_PRIORITY, first, NULL);
+    punctual_cpu there =
+        punctual_cpu_with((uint32_t)cpus[1], PUNCTUAL_EARLIEST_DEADLINE, beside, NULL);
+    punctual_options options = punctual_defaults();
+    options.beside = &there;
+    options.beside_count = 1;
+    IS(punctual_run(&here, &options, NULL), PUNCTUAL_OK);
+    puts("heard on both sides");
+    return 0;
+}
