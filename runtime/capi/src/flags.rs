@@ -48,7 +48,9 @@ pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> pu
 /// # Safety
 /// `flags` is null, or to a place for them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_flags_create_between_cpus(flags: *mut punctual_flags) -> punctual_status {
+pub unsafe extern "C" fn punctual_flags_create_between_cpus(
+    flags: *mut punctual_flags,
+) -> punctual_status {
     answer(|| {
         is_place(flags)?;
         let id = FLAGS.insert(Flags::between_cpus())?;
