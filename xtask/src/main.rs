@@ -1,5 +1,4 @@
-//! Chores of the workspace: `cargo xtask test | tidy | fuzz | soundness | soak | bench | storm |
-//! install`.
+//! Chores of the workspace: `cargo xtask test | tidy | soak | bench | install | ...`.
 //!
 //! Everything that continuous integration does can be done here by the same command. Each chore
 //! works from any folder of the workspace, as root and as an ordinary user.
