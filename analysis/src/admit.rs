@@ -2,11 +2,10 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{PolicyKind, Span, System, Task, TaskId};
+use punctual_model::{PolicyKind, Span, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::{self, Basis, Bound};
@@ -19,8 +18,8 @@ use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
-use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Test, Verdict};
-use crate::{chain, explain, fix, fixed_priority, nodes, quick, refuse, slack};
+use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Verdict};
+use crate::{background, chain, explain, fix, fixed_priority, nodes, quick, refuse, slack};
 
 /// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
 /// analyses.
@@ -141,7 +140,7 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
         .tasks
         .iter()
         .zip(0_u32..)
-        .map(|(task, id)| background_row(task, TaskId(id)))
+        .map(|(task, id)| background::row(system, task, TaskId(id)))
         .collect();
     for Solved { case, bounds } in &solution.nodes {
         let doubts = Doubts::of(system, case);
@@ -187,25 +186,6 @@ fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
         "no bound: it waits for {}, whose completion nothing bounds",
         names.join(", ")
     )
-}
-
-fn background_row(task: &Task, id: TaskId) -> TaskVerdict {
-    TaskVerdict {
-        task: id,
-        name: task.name.clone(),
-        cpu: task.cpu,
-        response_bound: None,
-        relative_deadline: task.class.relative_deadline(),
-        exactness: Exactness::Sufficient,
-        test: Test {
-            name: "none",
-            source: "aperiodic work has no deadline",
-        },
-        explanation: "no bound: it runs when no real-time work of its CPU wants to".to_string(),
-        terms: Vec::new(),
-        assumptions: vec!["background work costs real-time work nothing but its sections".into()],
-        slack: None,
-    }
 }
 
 fn fill(

@@ -26,6 +26,7 @@
 extern crate alloc;
 
 mod admit;
+mod background;
 mod blocking;
 mod bounds;
 mod busy_window;

@@ -5,8 +5,8 @@ mod common;
 use common::{EDF, FP, bounds, empty, periodic, span, work};
 use punctual_analysis::{Exactness, Subject, Witness, admit, is_admitted};
 use punctual_model::{
-    CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span, Supply,
-    System, Trust,
+    Class, CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Supply, System, Task, Trust,
 };
 
 fn scheduler(name: &str, policy: PolicyKind, priority: u32, supply: Supply) -> Scheduler {
@@ -84,6 +84,39 @@ fn a_deferrable_server_hits_twice_where_a_periodic_one_hits_once() {
     };
     assert_eq!(response(ServerKind::Polling), Some(9));
     assert_eq!(response(ServerKind::Deferrable), Some(11));
+}
+
+#[test]
+fn work_without_deadline_in_a_server_is_said_to_run_on_its_budget() {
+    let background = |scheduler| {
+        let mut task = Task::new("console", CpuId(0), Class::Aperiodic);
+        task.scheduler = scheduler;
+        task
+    };
+    let mut system = empty(FP, 1);
+    let supply = server(ServerKind::Deferrable, 2, 10);
+    let priorities = PolicyKind::FixedPriority { preemptive: true };
+    system
+        .schedulers
+        .push(scheduler("events", priorities, 2, supply));
+    system.schedulers.push(Scheduler {
+        parent: Some(SchedulerId(0)),
+        ..scheduler("inner", priorities, 1, Supply::Shared)
+    });
+    let places = [None, Some(SchedulerId(0)), Some(SchedulerId(1))];
+    system.tasks = places.map(background).into();
+    let rows = admit(&system).expect("a verdict").tasks;
+    let says = rows
+        .iter()
+        .map(|row| row.explanation.as_str())
+        .collect::<Vec<_>>();
+    assert_eq!(
+        says[0],
+        "no bound: it runs when no real-time work of its CPU wants to"
+    );
+    let on_budget = "no bound: nothing says how much it wants; it runs on the budget of events, \
+                     2ns in every 10ns, when no real-time work of events wants to";
+    assert_eq!(says[1..], [on_budget; 2]);
 }
 
 #[test]
