@@ -80,7 +80,7 @@ fn built(workspace: &Workspace) -> PathBuf {
 }
 
 /// The names of the files in `folder` with this ending, in order.
-fn files(folder: &Path, ending: &str) -> std::io::Result<Vec<String>> {
+pub(crate) fn files(folder: &Path, ending: &str) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

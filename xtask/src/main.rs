@@ -7,6 +7,7 @@
 mod examples;
 mod install;
 mod live;
+mod replays;
 mod soak;
 mod soundness;
 mod step;
@@ -55,6 +56,9 @@ enum Chore {
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
+    /// Record every example live, replay it, and ask what EDF would have done
+    #[command(after_help = "Example:\n  cargo xtask replay-all --seconds 10")]
+    ReplayAll(replays::ReplayOptions),
     /// Four light threads in the C library, preempted every 50 us; then without deferral
     #[command(after_help = "Example:\n  cargo xtask storm --operations 10000000")]
     Storm(storm::StormOptions),
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
+        Chore::ReplayAll(options) => replays::run(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),
         Chore::Install(options) => install::run(&workspace, &options),
     };
