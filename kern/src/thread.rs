@@ -1,6 +1,6 @@
 //! A thread as the core sees it: state, job, budget.
 
-use punctual_model::{Class, Instant, Mode, Span, ThreadId, Work};
+use punctual_model::{Class, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
 use crate::hierarchy::Band;
@@ -259,6 +259,31 @@ impl Thread {
     #[inline]
     pub(crate) fn is_budgeted(&self) -> bool {
         self.band == Band::RealTime
+    }
+
+    /// What it may execute before its overrun rule is asked: what is left of its budget, or of what
+    /// a job may receive that has none and is to be stopped all the same.
+    #[inline]
+    pub(crate) fn allowance(&self) -> Option<Work> {
+        if self.is_budgeted() {
+            return Some(self.budget);
+        }
+        self.until_stop()
+    }
+
+    /// What a job below all real-time work may still receive before it is told to stop; `None`: its
+    /// rule is another, or it has been told.
+    #[inline]
+    pub(crate) fn until_stop(&self) -> Option<Work> {
+        if self.is_budgeted() || self.constraint.on_overrun != OnOverrun::Stop {
+            return None;
+        }
+        let wcet = match self.constraint.class {
+            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => wcet,
+            _ => return None,
+        };
+        let job = self.job.as_ref().filter(|job| !job.stop)?;
+        Some(wcet.saturating_sub(job.received))
     }
 
     /// Whether it waits for somebody to wake it: not for predecessors, a resource or supply.

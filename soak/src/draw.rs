@@ -236,6 +236,14 @@ impl Cast<'_> {
             let class = self.by_the_clock();
             self.add(Role::Burner, class, 1);
         }
+        // Who only computes is preempted at every turn, and whenever anybody else comes.
+        let home = self.homes[self.random.index(self.homes.len())];
+        for _ in 0..2 {
+            self.add(Role::Burner, Class::Aperiodic, 1);
+            if let Some(task) = self.scenario.system.tasks.last_mut() {
+                task.scheduler = home;
+            }
+        }
     }
 
     fn priority(&mut self) -> u32 {

@@ -4,6 +4,7 @@
 //! the permit) and once beside it. What was executed twice, lost or let in together shows as a
 //! difference; what only goes wrong for a moment, by the checks inside.
 
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::sync::Mutex as HostMutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -158,6 +159,9 @@ pub(crate) struct Field {
     pub(crate) pairs: Vec<Pair>,
     /// The CPU's own scheduler has time for the threads that are created while it runs.
     may_create: bool,
+    /// Bytes through the kernel; `None`: a call that waits would stop the CPU.
+    pipe: Option<(PipeReader, PipeWriter)>,
+    piped: [AtomicU64; 2],
     plain: Watched,
     ceiling: Watched,
     inner: Watched,
@@ -188,6 +192,8 @@ impl Field {
             inside: AtomicU64::new(0),
             pairs: games.iter().map(|&medium| Pair::new(medium)).collect(),
             may_create,
+            pipe: has_rings().then(std::io::pipe).and_then(Result::ok),
+            piped: Default::default(),
             plain: Watched::new(Mutex::new(0)),
             ceiling: Watched::new(Mutex::with_ceiling(0, Ceiling::Priority(99))),
             inner: Watched::new(Mutex::new(0)),
@@ -241,7 +247,7 @@ impl Field {
 
     fn operation(&'static self, dice: &mut Random) -> Result<(), WaitError> {
         let while_ = Span::from_us(dice.below(400));
-        match dice.below(14) {
+        match dice.below(15) {
             0 => self.plain.add(None, self, dice, |_| Ok(())),
             1 => self.ceiling.add(None, self, dice, |_| Ok(())),
             2 => self.plain.add(Some(while_), self, dice, |dice| {
@@ -269,7 +275,15 @@ impl Field {
                 Ok(())
             }
             12 => {
-                thread::sleep(while_);
+                if self.pipe.is_some() && dice.happens(500) {
+                    std::thread::sleep(std::time::Duration::from_micros(dice.below(300)));
+                } else {
+                    thread::sleep(while_);
+                }
+                Ok(())
+            }
+            13 => {
+                self.pass_byte(dice);
                 Ok(())
             }
             _ => {
@@ -323,6 +337,26 @@ impl Field {
         self.received[0].fetch_add(1, Ordering::SeqCst);
         self.received[1].fetch_add(number, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// A byte into the pipe, and one out of it: there is always one for everybody.
+    fn pass_byte(&self, dice: &mut Random) {
+        let Some((reader, writer)) = &self.pipe else {
+            return;
+        };
+        let byte = u8::try_from(dice.below(256)).unwrap_or(0);
+        let mut got = [0];
+        let (mut reader, mut writer) = (reader, writer);
+        let done = writer.write_all(&[byte]).and_then(|()| {
+            self.piped[0].fetch_add(1 + u64::from(byte), Ordering::SeqCst);
+            reader.read_exact(&mut got)
+        });
+        match done {
+            Ok(()) => {
+                self.piped[1].fetch_add(1 + u64::from(got[0]), Ordering::SeqCst);
+            }
+            Err(error) => self.note(format!("pipe: {error}")),
+        }
     }
 
     fn add_to_total(&self) {
@@ -386,12 +420,13 @@ impl Field {
         self.inner.settle("inner mutex", self);
         while self.receive(Span::ZERO).is_ok() {}
         for (what, sent, received) in [
-            ("messages", &self.sent[0], &self.received[0]),
+            ("messages of the queue", &self.sent[0], &self.received[0]),
             ("their sum", &self.sent[1], &self.received[1]),
+            ("bytes of the pipe", &self.piped[0], &self.piped[1]),
         ] {
             let (sent, received) = (sent.load(Ordering::SeqCst), received.load(Ordering::SeqCst));
             if sent != received {
-                self.note(format!("queue: {what}: sent {sent}, received {received}"));
+                self.note(format!("{what}: sent {sent}, received {received}"));
             }
         }
         let written = self.written.load(Ordering::SeqCst);
@@ -413,6 +448,12 @@ impl Field {
             ));
         }
     }
+}
+
+/// Whether calls of light threads that wait can go through rings of the kernel.
+fn has_rings() -> bool {
+    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    disabled.is_ok_and(|text| text.trim() == "0")
 }
 
 /// Whole numbers in vector registers beside the same in integers: what a preemption does not keep

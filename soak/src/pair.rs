@@ -13,7 +13,7 @@ use punctual_model::{Instant, Span};
 use punctual_thread::sync::{Condvar, Flags, Mutex, Queue, Semaphore, WaitError, Want};
 use punctual_thread::thread::{self, Waker};
 
-use crate::field::{Field, now};
+use crate::field::{Field, compute, now};
 
 /// By what a ball is thrown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +108,8 @@ impl Pair {
                 Ok(false) | Err(WaitError::TimedOut) => {}
                 Err(error) => field.note(format!("{:?}, side {me}: {error}", self.medium)),
             }
+            // Long enough to be preempted in: else a game fills the records with hand-overs alone.
+            compute(dice.below(6_000), field);
         }
         mine.stopped.store(true, Ordering::SeqCst);
         while !self.sides[1 - me].stopped.load(Ordering::SeqCst) && !field.is_given_up() {

@@ -4,8 +4,8 @@ mod common;
 
 use common::{cpu, periodic};
 use punctual_kern::{
-    ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms, Plan,
-    Refusal, Request, Shard, TraceEvent,
+    Ceiling, ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms,
+    Plan, Refusal, Request, Shard, TraceEvent,
 };
 use punctual_model::{
     AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, OnOverrun, PolicyKind,
@@ -142,7 +142,7 @@ fn uses(dice: &mut Dice) -> Vec<Use> {
 }
 
 /// A tree of up to four schedulers with up to seven tasks, and room for more of both.
-fn system(dice: &mut Dice) -> System {
+fn system(dice: &mut Dice, loans: bool) -> System {
     let divided = dice.one_in(4);
     let frame = PolicyKind::Tdm {
         frame: ticks(20),
@@ -153,7 +153,9 @@ fn system(dice: &mut Dice) -> System {
         cpus: vec![cpu("0", root)],
         ..System::default()
     };
-    let nodes = 1 + dice.below(NODES);
+    // Between threads of one scheduler, who waits for a lock of a runtime lends.
+    let alone = loans && !divided && dice.one_in(2);
+    let nodes = if alone { 0 } else { 1 + dice.below(NODES) };
     for index in 0..nodes {
         let below = (0..index).filter(|at| {
             let above = &system.schedulers[usize::try_from(*at).expect("small")];
@@ -181,7 +183,8 @@ fn system(dice: &mut Dice) -> System {
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
         });
     }
-    if !divided {
+    let declares = !divided && !loans;
+    if declares {
         system.resources = resources(dice);
     }
     for index in 0..THREADS {
@@ -199,7 +202,7 @@ fn system(dice: &mut Dice) -> System {
                 length: ticks(3),
             }];
         }
-        if task.class.runs_per_job() && !divided {
+        if task.class.runs_per_job() && declares {
             task.uses = uses(dice);
         }
         system.tasks.push(task);
@@ -258,9 +261,20 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
     }
 }
 
+fn ceiling(dice: &mut Dice, now: Instant) -> Ceiling {
+    Ceiling {
+        priority: Priority::new(dice.small(9)),
+        absolute_deadline: match dice.below(3) {
+            0 => Instant::MAX,
+            1 => Instant::ZERO,
+            _ => now.saturating_add(ticks(dice.below(60))),
+        },
+    }
+}
+
 type Machine = Shard<AnyHierarchy>;
 
-fn event(dice: &mut Dice, shard: &Machine, last: &Decision) -> Event {
+fn event(dice: &mut Dice, shard: &Machine, last: &Decision, loans: bool) -> Event {
     let now = shard.now();
     if let Next::RunChild(child) = last.next
         && !dice.one_in(4)
@@ -270,7 +284,24 @@ fn event(dice: &mut Dice, shard: &Machine, last: &Decision) -> Event {
     let (thread, node) = (any_thread(dice), any_node(dice));
     let by = if dice.one_in(3) { NodeId::ROOT } else { node };
     let resource = dice.small(2);
-    match dice.below(32) {
+    match dice.below(if loans { 38 } else { 32 }) {
+        32 => Event::Raise(dice.one_in(3).then(|| ceiling(dice, now))),
+        33..=35 => Event::BlockOn {
+            holder: thread,
+            key: dice.small(2),
+            until: dice
+                .one_in(2)
+                .then(|| now.saturating_add(ticks(dice.below(30)))),
+        },
+        36 | 37 => Event::HandOver {
+            key: dice.small(2),
+            from: if dice.one_in(3) {
+                thread
+            } else {
+                shard.running().unwrap_or(thread)
+            },
+            to: any_thread(dice),
+        },
         26..=28 => Event::Lock {
             resource,
             mode: dice.of(&[LockMode::Exclusive, LockMode::Shared]),
@@ -337,7 +368,9 @@ fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
 /// One history; entries come up to `late` ticks after their armed instants.
 fn history(seed: u64, late: u64) -> Log {
     let mut dice = Dice(seed);
-    let system = system(&mut dice);
+    // In some, threads lock what a runtime has and no plan declares.
+    let loans = late == 0 && dice.one_in(2);
+    let system = system(&mut dice, loans);
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
     let room = &mut plan.cpus[0].capacity;
     (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
@@ -363,12 +396,12 @@ fn history(seed: u64, late: u64) -> Log {
             dice.below(6).min(room)
         };
         now = now.saturating_add(ticks(step));
-        let mut what = event(&mut dice, &shard, &last);
+        let mut what = event(&mut dice, &shard, &last, loans);
         if let Event::Arrive { arrival, .. } = &mut what {
             *arrival = now;
         }
         last = shard.handle(now, what, &mut recorder);
-        if let Event::Missing { .. } = what {
+        if let Event::Missing { .. } | Event::Raise(_) = what {
             last = shard.handle(now, Event::Tick, &mut recorder);
         }
         while shard.take_message().is_some() {}

@@ -7,7 +7,8 @@
 //! most one allotment per release, and the analysis' bounds for the others hold whatever it does. A
 //! backlog that missing time piled up keeps its allotments: it may catch up. A backlog behind a
 //! demoted job is of the owner's making: its allotments lapse, and it runs in the background until
-//! none is left.
+//! none is left. A job there that is to be stopped by an overrun still is, once it has received as
+//! much as one allotment: else a body that never ends would keep its stream there for good.
 
 use punctual_model::{Class, Instant, OnOverrun};
 
@@ -18,7 +19,8 @@ use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
 impl<H: Hierarchy> Shard<H> {
-    /// The budget of `thread` is used up and its job is not done.
+    /// The budget of `thread` is used up and its job is not done; or it has none, and its job has
+    /// received as much as one.
     pub(super) fn exhaust<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         match self.threads[thread].constraint.class {
             Class::Reservation { .. } => {
@@ -35,6 +37,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     fn overrun<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let in_background = !self.threads[thread].is_budgeted();
         let t = &mut self.threads[thread];
         let id = t.id(thread);
         let Some(job) = t.job.as_mut() else { return };
@@ -60,6 +63,9 @@ impl<H: Hierarchy> Shard<H> {
             rule @ (OnOverrun::Demote | OnOverrun::Stop) => {
                 // A job whose allotment lapsed has not begun: it may run, but in the background.
                 job.stop = rule == OnOverrun::Stop && job.overran;
+                if in_background {
+                    return;
+                }
                 sink.trace(
                     now,
                     TraceEvent::Demoted {

@@ -154,7 +154,7 @@ impl<H: Hierarchy> Shard<H> {
             let arm = self.decide(now, sink);
             return (self.next(), arm);
         }
-        let budget = t.is_budgeted().then_some(t.budget);
+        let budget = t.allowance();
         self.switch_to(now, Some(id), sink);
         let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
         let due = Choice::earlier(self.timeline.next(), budget_end);

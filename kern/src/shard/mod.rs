@@ -339,7 +339,7 @@ impl<H: Hierarchy> Shard<H> {
     fn enforce_budget<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
-        if t.queued && t.is_budgeted() && t.budget.is_zero() {
+        if t.queued && t.allowance().is_some_and(Work::is_zero) {
             self.exhaust(now, id.index(), sink);
         }
     }
@@ -414,8 +414,7 @@ impl<H: Hierarchy> Shard<H> {
         }
         let budget_end = self.running.and_then(|id| {
             let t = &self.threads[id.index()];
-            let budget = t.is_budgeted().then_some(t.budget);
-            let left = match (t.held, budget) {
+            let left = match (t.held, t.allowance()) {
                 (0, budget) => budget,
                 (_, None) => self.section_left(id.index()),
                 (_, Some(budget)) => {

@@ -1,6 +1,6 @@
 //! Each event, and what the core makes of it.
 
-use punctual_kern::{Event, MissingCause, Refusal, State, TraceEvent, WakeCause};
+use punctual_kern::{Event, MissingCause, Outcome, Refusal, State, TraceEvent, WakeCause};
 use punctual_model::{Class, Instant, OnOverrun, Span, ThreadId, Work};
 
 use crate::driver::{Driver, constraint, id, periodic};
@@ -329,4 +329,42 @@ fn a_stop_ends_at_the_next_scheduling_point_and_costs_no_guaranteed_work() {
     assert_eq!(d.runs(8, Event::Complete), Some(0));
     assert!(d.shard.job(id(0)).unwrap().stop);
     assert_eq!(d.runs(9, Event::Complete), None);
+}
+
+#[test]
+fn a_job_whose_allotment_lapsed_is_stopped_when_it_has_received_as_much() {
+    let mut greedy = periodic(3, 10, 2);
+    greedy.on_overrun = OnOverrun::Stop;
+    let mut d = Driver::new(&[greedy]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    for now in [3, 10, 20] {
+        assert_eq!(
+            d.runs(now, Event::Tick),
+            Some(0),
+            "alone, in the background"
+        );
+    }
+    // Two jobs are released behind the first: they have no budget, and no end of their own.
+    let mut ends = vec![d.at(22, Event::Complete).arm];
+    for now in [25, 28] {
+        assert!(!d.shard.job(id(0)).unwrap().stop);
+        let _ = d.at(now, Event::Tick);
+        let job = d.shard.job(id(0)).unwrap();
+        assert!(job.overran && job.stop, "told after one allotment");
+        assert_eq!(job.budget, None);
+        ends.push(d.at(now, Event::Complete).arm);
+    }
+    let end = |ticks| Some(Instant::from_ticks(ticks));
+    assert_eq!(ends, [end(25), end(28), end(30)]);
+    let stopped = |(_, event): &&(u64, TraceEvent)| {
+        let stopped = Outcome::Stopped;
+        matches!(event, TraceEvent::Completed { outcome, .. } if *outcome == stopped)
+    };
+    assert_eq!(d.log.0.iter().filter(stopped).count(), 3);
+    assert_eq!(d.runs(30, Event::Tick), Some(0));
+    assert_eq!(
+        d.shard.job(id(0)).unwrap().budget,
+        Some(Work::from_ticks(3)),
+        "in order again"
+    );
 }

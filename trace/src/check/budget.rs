@@ -4,7 +4,7 @@
 //! the core armed for the end of the budget and the entry that then came. What it executes there is
 //! its debt, taken from the next allotment.
 
-use punctual_model::{Instant, Work};
+use punctual_model::{Instant, OnOverrun, Work};
 
 use super::Rule;
 use super::cpu::CpuCheck;
@@ -101,7 +101,7 @@ impl CpuCheck<'_> {
     pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
         let t = &self.threads[thread];
         if !t.is_budgeted() {
-            return;
+            return self.stop_is_armed(thread, arm);
         }
         let end = self
             .now
@@ -112,6 +112,24 @@ impl CpuCheck<'_> {
                 0 => format!("{name} runs without budget"),
                 _ => format!("{name}: nothing is armed for the end of its budget"),
             };
+            self.violation(Rule::BudgetRespected, what);
+        }
+    }
+
+    /// A job without budget that an overrun ends: the core wants to be back when it has received as
+    /// much as one allotment.
+    fn stop_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
+        let t = &self.threads[thread];
+        let stops = t.constraint.on_overrun == OnOverrun::Stop;
+        let current = t.current.as_ref().filter(|current| !current.overran);
+        let Some(current) = current.filter(|_| stops && t.constraint.class.runs_per_job()) else {
+            return;
+        };
+        let left = t.allotment().saturating_sub(current.received);
+        let end = self.now.saturating_add(Work::from_ticks(left).as_span());
+        if arm.is_none_or(|arm| arm > end) {
+            let name = self.name(thread);
+            let what = format!("{name}: nothing is armed for when its job is to be stopped");
             self.violation(Rule::BudgetRespected, what);
         }
     }

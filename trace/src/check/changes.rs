@@ -67,19 +67,24 @@ impl CpuCheck<'_> {
             }
             T::Completed { .. } => self.completed(thread, change),
             T::Moved { home, .. } => self.moved(thread, home),
-            T::Replenished { budget, .. } => {
-                let armed = self.now.saturating_sub(Span::from_ticks(self.lateness()));
-                let since = self.threads[thread].granted_at((armed, self.now), self.entered);
-                self.replenished(thread, budget.ticks());
-                if self.threads[thread].ready {
-                    self.requeue(thread);
-                } else if !budget.is_zero() {
-                    self.enter(thread, since);
-                }
-            }
+            T::Replenished { budget, .. } => self.granted(thread, budget),
             other => self.readiness(thread, other),
         }
         self.refresh_urgency();
+    }
+
+    /// A thread goes on, or is ready again, on its next allotment.
+    fn granted(&mut self, thread: usize, budget: Work) {
+        let armed = self.now.saturating_sub(Span::from_ticks(self.lateness()));
+        let granted = self.threads[thread].granted_at((armed, self.now), self.entered);
+        // Who wanted to run without a budget takes what was granted before.
+        let since = self.threads[thread].wants.unwrap_or(granted);
+        self.replenished(thread, budget.ticks());
+        if self.threads[thread].ready {
+            self.requeue(thread);
+        } else if !budget.is_zero() {
+            self.enter(thread, since);
+        }
     }
 
     fn readiness(&mut self, thread: usize, change: TraceEvent) {
@@ -88,6 +93,11 @@ impl CpuCheck<'_> {
             T::Throttled { .. } => {
                 self.leave(thread);
                 self.threads[thread].throttle(self.now);
+            }
+            T::Overran { .. } => {
+                if let Some(current) = &mut self.threads[thread].current {
+                    current.overran = true;
+                }
             }
             T::Demoted { .. } => {
                 self.leave(thread);
@@ -225,6 +235,7 @@ impl CpuCheck<'_> {
             place: (job.arrival, job.arrival),
             received: 0,
             started,
+            overran: false,
             settled: false,
         });
         t.take_allotment(&job);

@@ -191,7 +191,7 @@ impl<'a> CpuCheck<'a> {
                     if self.nodes[queue].own_time {
                         self.forget_answer(queue);
                         self.stir(queue);
-                    } else if self.threads[thread].is_budgeted() {
+                    } else if !self.threads[thread].low {
                         let late = self.late_now();
                         let order = &mut self.nodes[queue].order;
                         order.give_way(Entity::Thread(id), late);

@@ -34,7 +34,9 @@ impl CpuCheck<'_> {
     /// A ready thread goes on on another allotment: its section ends with the old one, and without
     /// preemption it lets others in.
     pub(super) fn requeue(&mut self, thread: usize) {
+        let standing = self.standing(thread);
         let t = &mut self.threads[thread];
+        t.standing = Some((t.low, standing.1));
         t.in_section = false;
         let (entity, at) = (Entity::Thread(t.id), t.queue);
         self.nodes[at].order.let_in(entity);

@@ -30,6 +30,8 @@ pub(super) struct CurrentJob {
     pub(super) place: (Instant, Instant),
     pub(super) received: u64,
     pub(super) started: bool,
+    /// It was told to have exceeded its allotment.
+    pub(super) overran: bool,
     /// Its guarantee is settled; a reservation or a former `once` goes on.
     pub(super) settled: bool,
 }
@@ -89,6 +91,8 @@ pub(super) struct Thread {
     last_seen: (Instant, Instant),
     /// The release by the clock that granted an allotment last.
     last_grant: Instant,
+    /// The entry in which a place of a policed stream granted one last.
+    granted_in: Instant,
 }
 
 impl Thread {
@@ -128,6 +132,7 @@ impl Thread {
             taken: 0,
             last_seen: (Instant::ZERO, Instant::ZERO),
             last_grant: Instant::ZERO,
+            granted_in: Instant::MAX,
         }
     }
 
@@ -192,7 +197,13 @@ impl Thread {
     pub(super) fn throttle(&mut self, now: Instant) {
         self.wants = None;
         self.throttled = true;
-        self.awaited = Some(self.place.unwrap_or(now).max(now));
+        // What the same late entry has granted before counts at its own place.
+        let earliest = if self.granted_in == now {
+            Instant::ZERO
+        } else {
+            now
+        };
+        self.awaited = Some(self.place.unwrap_or(now).max(earliest));
     }
 
     /// The instant of the release that grants a budget at `now`: by the clock the first after the
@@ -214,6 +225,7 @@ impl Thread {
             }
             let at = awaited.unwrap_or(now).clamp(armed, now);
             self.take_place(at);
+            self.granted_in = now;
             // What several late entries serve may have been due before this wait began.
             self.last_seen = (armed, at);
             return at;
