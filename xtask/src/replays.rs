@@ -161,11 +161,18 @@ fn verdict(report: &Value) -> String {
     }
 }
 
-/// What a command says in JSON; else the first line of what it says of its failure.
+/// What a command says in JSON; an error is what it says of its failure, in one line.
 fn answer(command: &mut Command) -> Result<Value, String> {
     let Output { stdout, stderr, .. } = command.output().map_err(|error| error.to_string())?;
-    serde_json::from_slice(&stdout).map_err(|_| {
-        let said = String::from_utf8_lossy(&stderr);
-        said.lines().next().unwrap_or("it said nothing").to_string()
-    })
+    match serde_json::from_slice::<Value>(&stdout) {
+        Ok(said) => match said["error"].as_str() {
+            Some(error) => Err(error.to_string()),
+            None => Ok(said),
+        },
+        Err(_) => {
+            let said = String::from_utf8_lossy(&stderr);
+            let first = said.lines().next();
+            Err(first.unwrap_or("it said nothing").to_string())
+        }
+    }
 }
