@@ -4,6 +4,8 @@
 //!   Free --spawn--> Born --runs--> Working --returns, panics, is cancelled--> Over
 //!    ^                                                                          |
 //!    +-------------------- joined, or nobody will -------------------------------+
+//!
+//!   Working --abandoned--> out of use
 //! ```
 //!
 //! Stacks and storages of the pool are made before the run, and every thread has run up to its
@@ -83,6 +85,8 @@ pub(crate) enum Stage {
     Panicked,
     /// It was ended by a wish.
     Cancelled,
+    /// The processor was taken from it for good, wherever it was. Its record is not used again.
+    Abandoned,
 }
 
 /// What happens when a thread panics. It ends in any case, and lets go of what it holds.
@@ -141,7 +145,7 @@ impl Pooled {
     pub(crate) fn is_over(&self) -> bool {
         matches!(
             self.stage.get(),
-            Stage::Returned | Stage::Panicked | Stage::Cancelled
+            Stage::Returned | Stage::Panicked | Stage::Cancelled | Stage::Abandoned
         )
     }
 }

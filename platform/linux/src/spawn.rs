@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use punctual_kern::{Constraint, Event};
 use punctual_model::{Instant, ThreadId};
 
-use crate::light::{Light, open_gate};
+use crate::light::{Light, Phase, open_gate};
 use crate::local::current_light;
 use crate::monitor::{VisitError, Who, enter, rest_closed};
 use crate::period::{Kind, arrive};
@@ -45,6 +45,8 @@ pub enum JoinError {
     Cancelled,
     /// It has not ended in time.
     TimedOut,
+    /// The processor was taken from it.
+    Abandoned,
     /// Somebody else waits for it.
     Taken,
     /// It waits for itself.
@@ -225,6 +227,40 @@ impl<T> Child<T> {
             open_gate(me.host());
         }
         alive
+    }
+
+    /// Takes the processor from it for good, wherever it executes. Its stack, its place in the pool
+    /// and all that it holds stay as they are until the process ends, because others may know of
+    /// them; the core forgets it. The handle comes back when that cannot be: it has ended, has not
+    /// begun, waits (then [`Child::cancel`] ends it as soon as it runs), carries direct threads or
+    /// a program, or is the caller, or on another CPU.
+    ///
+    /// # Errors
+    /// The handle.
+    pub fn abandon(self) -> Result<(), Child<T>> {
+        let Some((me, light)) = self.enter() else {
+            return Err(self);
+        };
+        let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
+        let carries = !light.direct.get().is_null() || light.crew.get().is_some();
+        let works = light.pooled.stage.get() == Stage::Working;
+        let mut done = executes && works && !carries;
+        if done {
+            let refused = enter(me, Event::Kill(light.id()));
+            done = !(refused && me.refused.get().is_some());
+        }
+        if done {
+            light.pooled.stage.set(Stage::Abandoned);
+        }
+        if !me.quit.get() {
+            open_gate(me.host());
+        }
+        if !done {
+            return Err(self);
+        }
+        // Its record is of no use any more.
+        core::mem::forget(self);
+        Ok(())
     }
 
     /// A job of it arrives now, if it is sporadic.

@@ -61,6 +61,8 @@ impl From<punctual_linux::SpawnError> for SpawnError {
 pub struct Thread<T> {
     child: Child<T>,
     grant: Option<Grant>,
+    /// From its end until its bandwidth is free.
+    lag: Span,
 }
 
 /// How a thread is created; see [`spawn`] for the short form.
@@ -106,7 +108,11 @@ impl<'a> Builder<'a> {
         if !constraint.has_guarantee() {
             let in_core = constraint.in_core(punctual_model::Work::ZERO);
             let child = spawn_with(name, in_core, on_fault, body)?;
-            return Ok(Thread { child, grant: None });
+            return Ok(Thread {
+                child,
+                grant: None,
+                lag: Span::ZERO,
+            });
         }
         let place = place().ok_or(SpawnError::NoRun)?;
         let grant = place.ask(|admission, now| admission.add(name, &constraint, now))?;
@@ -125,6 +131,7 @@ impl<'a> Builder<'a> {
         Ok(Thread {
             child,
             grant: Some(grant),
+            lag: constraint.lag(),
         })
     }
 }
@@ -138,13 +145,17 @@ struct Granted {
 
 impl Drop for Granted {
     fn drop(&mut self) {
-        let (grant, lag) = (self.grant, self.lag);
-        // It fails only when the run is over.
-        let _ = self.place.ask(|admission, now| {
-            admission.remove(grant, now.saturating_add(lag));
-            Ok(())
-        });
+        give_back(&self.place, self.grant, self.lag);
     }
+}
+
+/// What was granted is free when its lag is zero.
+fn give_back(place: &Place, grant: Grant, lag: Span) {
+    // It fails only when the run is over.
+    let _ = place.ask(|admission, now| {
+        admission.remove(grant, now.saturating_add(lag));
+        Ok(())
+    });
 }
 
 /// Creates a thread; see [`Builder::spawn`].
@@ -185,9 +196,9 @@ impl<T> Thread<T> {
     }
 
     fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Thread<T>>)> {
-        let grant = self.grant;
+        let (grant, lag) = (self.grant, self.lag);
         self.child.join(until).map_err(|(error, child)| {
-            let thread = child.map(|child| Thread { child, grant });
+            let thread = child.map(|child| Thread { child, grant, lag });
             (error, thread)
         })
     }
@@ -199,6 +210,33 @@ impl<T> Thread<T> {
     /// See [`JoinError`].
     pub fn wait_end(&self, span: Option<Span>) -> Result<(), JoinError> {
         self.child.wait_end(span.and_then(after))
+    }
+
+    /// Has it end, and takes the processor from it if it has not ended after `span`: a loop without
+    /// scheduling points does not end otherwise.
+    ///
+    /// A thread that is abandoned so unlocks nothing and drops nothing. Who waits for what it holds
+    /// waits on, and its place in the pool is lost until the run is over. Its share of the
+    /// processor is free at its zero-lag instant.
+    ///
+    /// # Errors
+    /// As [`Thread::join_within`], [`JoinError::Cancelled`] when it ended itself, and
+    /// [`JoinError::Abandoned`]. With [`JoinError::TimedOut`] it comes back: it waits, or has not
+    /// begun, and would end itself if it got the processor.
+    pub fn kill_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
+        let _ = self.cancel();
+        let Thread { child, grant, lag } = match self.join_within(span) {
+            Err((JoinError::TimedOut, Some(thread))) => thread,
+            ended => return ended,
+        };
+        if let Err(child) = child.abandon() {
+            let thread = Thread { child, grant, lag };
+            return Err((JoinError::TimedOut, Some(thread)));
+        }
+        if let (Some(grant), Some(place)) = (grant, place()) {
+            give_back(&place, grant, lag);
+        }
+        Err((JoinError::Abandoned, None))
     }
 
     /// Lets it go on alone: nobody will ask for its result.
