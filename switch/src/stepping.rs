@@ -26,9 +26,10 @@ use crate::system_call::system_call;
 
 const SIGTRAP: i32 = 5;
 const PLACES: usize = 1 << 15;
-/// Stepping ends by itself after this many. Stepped code is some thousand times slower: on a
-/// busy machine what it waits for may be due again before it is done.
-pub const MOST_STEPS: u64 = 40_000;
+/// Stepping ends by itself after this many, unless [`stop_after`] says otherwise. Stepped code is
+/// some thousand times slower: on a busy machine what it waits for may be due again before it is
+/// done.
+const MOST_STEPS: u64 = 40_000;
 
 /// Addresses that have been interrupted; open addressing, because a handler fills it.
 static COVERED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
@@ -38,11 +39,14 @@ static AT_STEP: AtomicU64 = AtomicU64::new(0);
 /// Whether code is stepped, other than a handler.
 static ON: AtomicBool = AtomicBool::new(false);
 static STEPS: AtomicU64 = AtomicU64::new(0);
+static LIMIT: AtomicU64 = AtomicU64::new(MOST_STEPS);
 static SENT: AtomicU64 = AtomicU64::new(0);
 /// Steps inside the handler after which a second signal comes; 0: none.
 static SECOND_AFTER: AtomicU64 = AtomicU64::new(0);
 static INSIDE: AtomicBool = AtomicBool::new(false);
 static INSIDE_STEPS: AtomicU64 = AtomicU64::new(0);
+/// The instruction at which the handler came that is stepped.
+static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 static SECONDS: AtomicU64 = AtomicU64::new(0);
 /// The handler that [`wrap_handler`] has found.
 static WRAPPED: AtomicU64 = AtomicU64::new(0);
@@ -53,6 +57,8 @@ static WATCHER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 static WATCHED: AtomicU64 = AtomicU64::new(0);
 /// The number of the first invariant that was found broken; 0: none.
 static BROKEN: AtomicU32 = AtomicU32::new(0);
+/// The instruction of that stop.
+static BROKEN_AT: AtomicU64 = AtomicU64::new(0);
 
 /// The kernel's `struct sigaction`.
 #[repr(C)]
@@ -83,13 +89,12 @@ pub unsafe fn install(signal: i32, handler: Handler, masked: u64) -> bool {
     unsafe { system_call(13, [number, address, 0, 8, 0, 0]) == 0 }
 }
 
-/// Takes SIGTRAP, and forgets what has been interrupted. `signal` is the one under test.
+/// Takes SIGTRAP. `signal` is the one under test.
 ///
 /// # Safety
 /// Nobody else uses SIGTRAP.
 pub unsafe fn prepare(signal: i32) -> bool {
     SIGNAL.store(signal, Relaxed);
-    forget();
     // SAFETY: `on_step` changes nothing that interrupted code knows.
     unsafe { install(SIGTRAP, on_step, 1 << (signal - 1)) }
 }
@@ -110,6 +115,11 @@ pub fn watched() -> (u64, u32) {
     (WATCHED.load(Relaxed), BROKEN.load(Relaxed))
 }
 
+/// The instruction at which it found that one broken.
+pub fn broken_at() -> u64 {
+    BROKEN_AT.load(Relaxed)
+}
+
 fn look(frame: SignalFrame) {
     let watcher = WATCHER.load(Relaxed);
     if watcher.is_null() {
@@ -117,9 +127,14 @@ fn look(frame: SignalFrame) {
     }
     // SAFETY: only `watch` writes the word, and what it writes is a function of this type.
     let watcher = unsafe { core::mem::transmute::<*mut (), Watcher>(watcher) };
-    let broken = watcher(frame.instruction(), frame.stack_pointer());
+    let mut broken = watcher(frame.instruction(), frame.stack_pointer());
+    if broken != 0 && INSIDE.load(Relaxed) {
+        // A handler finds the records as the instruction that it has interrupted leaves them.
+        broken = watcher(INTERRUPTED.load(Relaxed), frame.stack_pointer());
+    }
     WATCHED.fetch_add(1, Relaxed);
     if broken != 0 && BROKEN.load(Relaxed) == 0 {
+        BROKEN_AT.store(frame.instruction(), Relaxed);
         BROKEN.store(broken, Relaxed);
     }
 }
@@ -227,6 +242,16 @@ pub fn end() {
     unsafe { step_instructions(false) };
 }
 
+/// From now on stepping ends by itself after this many steps.
+pub fn stop_after(steps: u64) {
+    LIMIT.store(steps, Relaxed);
+}
+
+/// Whether it has ended by itself since [`begin`].
+pub fn was_cut() -> bool {
+    STEPS.load(Relaxed) >= LIMIT.load(Relaxed)
+}
+
 /// Steps since [`begin`].
 pub fn steps() -> u64 {
     STEPS.load(Relaxed)
@@ -301,7 +326,7 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
     }
     look(frame);
     let step = STEPS.fetch_add(1, Relaxed) + 1;
-    if step == MOST_STEPS {
+    if step >= LIMIT.load(Relaxed) {
         ON.store(false, Relaxed);
         frame.stop_stepping();
         return;
@@ -314,6 +339,7 @@ unsafe extern "C" fn on_step(_: i32, _: *mut u8, context: *mut u8) {
         ON.store(false, Relaxed);
         frame.stop_stepping();
         let again = WRAPPED.load(Relaxed) != 0 && SECOND_AFTER.load(Relaxed) > 0;
+        INTERRUPTED.store(frame.instruction(), Relaxed);
         STEP_IN.store(u32::from(again), Relaxed);
         send();
     }

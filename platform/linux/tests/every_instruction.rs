@@ -74,6 +74,15 @@ struct Pair {
     served: AtomicU64,
 }
 
+/// Ends the run, also when something was found.
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// Runs `drive` on a light thread beside one that answers. The jobs never end and their budgets
 /// never run out: stepped code is some thousand times slower, an entry takes milliseconds, and what
 /// is due sooner than that would be due again before anybody has run.
@@ -90,10 +99,10 @@ fn driven(policy: PolicyKind, drive: impl Fn(&Pair) -> Covered + Send + 'static)
     let found = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&found);
     let drives: Body = Box::new(move |_: &JobInfo| {
+        let _ends = Ends(Arc::clone(&stop));
         *kept.lock().expect("one writer") = Some(drive(&driving));
         driving.over.store(true, Relaxed);
         driving.asked.give();
-        stop.store(true, Relaxed);
     });
     let serves: Body = Box::new(move |_: &JobInfo| {
         while !serving.over.load(Relaxed) {
@@ -153,7 +162,7 @@ fn policies() -> [PolicyKind; 5] {
 fn light_threads_survive_a_preemption_at_every_instruction_under_every_policy() {
     for policy in policies() {
         let covered = driven(policy, |pair| {
-            everywhere(|round, place| light_round(pair, round, place))
+            everywhere(30, |round, place| light_round(pair, round, place))
         });
         println!("{policy:?}: {covered}");
         assert!(covered.interrupted > 300, "{covered}");
@@ -176,7 +185,7 @@ fn light_threads_survive_a_second_preemption_inside_the_handler_of_the_first() {
 #[test]
 fn direct_threads_survive_a_preemption_at_every_instruction_of_what_they_do() {
     let fixed = PolicyKind::FixedPriority { preemptive: true };
-    let covered = driven(fixed, |_| everywhere(|_, place| direct_round(place)));
+    let covered = driven(fixed, |_| everywhere(30, |_, place| direct_round(place)));
     let copies = protocol_instructions();
     let met = copies
         .filter(|&address| stepping::is_covered(address))

@@ -336,6 +336,7 @@ fn storm(
     let taken =
         unsafe { stepping::install(PREEMPTION, on_preemption, 0) && stepping::prepare(PREEMPTION) };
     assert!(taken);
+    stepping::forget();
     let (mut count, mut interrupted) = (0, true);
     let (sent, seconds) = stepping::sent();
     while let Some(place) = rounds(count, interrupted) {

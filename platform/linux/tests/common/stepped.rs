@@ -100,29 +100,37 @@ fn prepare() {
 
 fn boundaries() -> u64 {
     let (boundaries, broken) = stepping::watched();
-    assert_eq!(broken, 0, "INV-{broken} is broken");
+    let at = stepping::broken_at();
+    assert_eq!(broken, 0, "INV-{broken} is broken at {at:#x}");
     boundaries
 }
 
 /// Steps `round` until it meets no instruction that has not been interrupted; debug builds stop
-/// before.
-pub fn everywhere(mut round: impl FnMut(u64, Place)) -> Covered {
+/// after so many rounds.
+pub fn everywhere(sampled: u64, round: impl FnMut(u64, Place)) -> Covered {
+    stepping::forget();
+    everywhere_else(sampled, round)
+}
+
+/// As [`everywhere`], but for the instructions that an earlier storm has interrupted.
+pub fn everywhere_else(sampled: u64, mut round: impl FnMut(u64, Place)) -> Covered {
     prepare();
+    let known = stepping::covered();
     let (mut rounds, mut cut) = (0, 0);
     loop {
         let (before, _) = stepping::sent();
         round(rounds, Place { at: 0, second: 0 });
         rounds += 1;
-        cut += u64::from(stepping::steps() >= stepping::MOST_STEPS);
+        cut += u64::from(stepping::was_cut());
         let (after, _) = stepping::sent();
-        let sampled = cfg!(debug_assertions) && rounds == 30;
-        if after == before || sampled {
+        let enough = cfg!(debug_assertions) && rounds == sampled;
+        if after == before || enough {
             break;
         }
         assert!(rounds < MOST_ROUNDS, "every round meets something new");
     }
     Covered {
-        interrupted: stepping::covered() as u64,
+        interrupted: (stepping::covered() - known) as u64,
         rounds,
         cut,
         seconds: 0,
