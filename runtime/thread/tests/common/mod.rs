@@ -26,7 +26,7 @@ pub fn allowed_cpus() -> Vec<u32> {
 }
 
 /// The host CPU that tests use: the last one, so that CPU 0 stays free where there are two.
-fn test_cpu() -> u32 {
+pub fn test_cpu() -> u32 {
     *allowed_cpus().last().expect("one at least")
 }
 
