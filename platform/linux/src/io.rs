@@ -28,6 +28,10 @@ use crate::uring::{Operation, Uring};
 /// More descriptors in one `poll` than this are polled directly.
 const MOST_POLLED: usize = 32;
 
+/// The kernel cancels an operation by itself when a signal keeps it from starting a worker for it.
+/// After so many times the call is made directly.
+const MOST_TRIES: usize = 8;
+
 /// The calling light thread, if it may block here.
 fn able() -> Option<&'static Light> {
     let light = current_light()?;
@@ -65,24 +69,33 @@ pub(crate) unsafe fn perform(
     patience: impl FnOnce() -> Option<u64>,
 ) -> Option<c_int> {
     let light = able()?;
-    let operation = Operation::new();
-    // SAFETY: this function waits for the operation, and the caller vouches for the memory.
-    if !unsafe { start(light, entry, &operation) } {
-        return None;
+    let (mut patience, mut until) = (Some(patience), None);
+    for _ in 0..MOST_TRIES {
+        let operation = Operation::new();
+        // SAFETY: this function waits for the operation, and the caller vouches for the memory.
+        if !unsafe { start(light, entry.clone(), &operation) } {
+            return None;
+        }
+        let mut in_time = true;
+        if operation.result().is_none() {
+            if let Some(patience) = patience.take() {
+                until = patience().map(|ns| in_ns(light, ns));
+            }
+            let operations = core::slice::from_ref(&operation);
+            in_time = block_for_any(light, operations, until);
+            if !in_time {
+                give_up(light, operations);
+            }
+        }
+        match operation.result() {
+            Some(result) if result != -sys::ECANCELED => return Some(result),
+            Some(_) if !in_time => return Some(-sys::EAGAIN),
+            // Nobody here has cancelled it, and it was not begun.
+            Some(_) => {}
+            None => return None,
+        }
     }
-    if let Some(result) = operation.result() {
-        return Some(result);
-    }
-    let until = patience().map(|ns| in_ns(light, ns));
-    let operations = core::slice::from_ref(&operation);
-    let in_time = block_for_any(light, operations, until);
-    if !in_time {
-        give_up(light, operations);
-    }
-    match operation.result() {
-        Some(result) if !in_time && result == -sys::ECANCELED => Some(-sys::EAGAIN),
-        result => result,
-    }
+    None
 }
 
 /// Starts an operation, which may be over when this returns; `false`: it cannot be.
