@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use punctual_linux::clock_rate;
 use punctual_model::{Machine, PolicyKind};
-use punctual_thread::sync::Mutex;
+use punctual_thread::sync::{Mutex, Semaphore, SpinMutex};
 use punctual_thread::{Constraint, Runtime, thread};
 
 fn ticks() -> u64 {
@@ -49,6 +49,10 @@ fn main() {
         let uncontended = median(2_000, 100, || {
             *lock.lock().unwrap() += 1;
         });
+        let turns = SpinMutex::new(0_u64);
+        let turn = median(2_000, 100, || {
+            turns.with(|count| *count += 1).unwrap();
+        });
         let lock = Arc::new(Mutex::new(0_u64));
         let host = std::sync::Mutex::new(0_u64);
         let theirs = median(2_000, 100, || {
@@ -69,13 +73,14 @@ fn main() {
             contends.wake();
             drop(held);
         });
-        [create, only, uncontended, theirs, yields, contended]
+        [create, only, uncontended, turn, theirs, yields, contended]
     });
     let finished = finished.unwrap();
     let names = [
         "create + join",
         "create",
         "mutex uncontended",
+        "spin mutex uncontended",
         "std mutex uncontended",
         "yield without another",
         "mutex contended",
@@ -84,4 +89,35 @@ fn main() {
     for (name, ticks) in names.iter().zip(finished.result) {
         println!("{name:24} {ticks:9.1} ticks p50 of batch means");
     }
+    ten_thousand(policy);
+}
+
+/// Ten thousand threads on one CPU, all of which wait for the same thing.
+fn ten_thousand(policy: PolicyKind) {
+    const MANY: usize = 10_000;
+    let runtime = Runtime::on(1, policy)
+        .terms(Machine::default())
+        .threads(MANY)
+        .stack_bytes(16 * 1024);
+    let finished = runtime.main(Constraint::aperiodic(5)).start(|| {
+        let permits = Arc::new(Semaphore::new(0));
+        let mut all = Vec::with_capacity(MANY);
+        let begins = median(MANY / 100, 100, || {
+            let permits = Arc::clone(&permits);
+            let waits = move || permits.acquire().is_ok();
+            all.push(thread::spawn("waits", Constraint::aperiodic(9), waits).unwrap());
+        });
+        let yields = median(500, 100, thread::yield_now);
+        let from = ticks();
+        for _ in 0..MANY {
+            permits.release().unwrap();
+        }
+        let ended = all.into_iter().filter_map(|thread| thread.join().ok());
+        let ended = ended.filter(|&took| took).count();
+        (begins, yields, (ticks() - from) / MANY as u64, ended)
+    });
+    let (begins, yields, ends, ended) = finished.unwrap().result;
+    println!("{MANY} threads wait: {begins:.1} ticks p50 to create one and let it wait,");
+    println!("  {yields:.1} ticks p50 to yield beside them, {ends} ns each to wake, end and join");
+    assert_eq!(ended, MANY);
 }
