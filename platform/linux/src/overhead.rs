@@ -77,7 +77,7 @@ impl Overheads {
         if self.timer_ns > 0 {
             machine.reserves.push(Reserve {
                 name: "stop-flag-looks".to_owned(),
-                budget: Work::from_ns(self.timer_ns),
+                budget: Work::from_ns(self.timer_ns.min(LOOK_NS)),
                 period: Span::from_ns(LOOK_NS),
             });
         }
@@ -93,7 +93,8 @@ impl Overheads {
         let around = 2 * self.switch_ns + self.preemption_ns;
         Reserve {
             name: "fair-server-slices".to_owned(),
-            budget: Work::from_ns(SLICE_NS + self.wake_late_ns + around),
+            // Where more was measured than there is, nothing fits beside it: that is a refusal.
+            budget: Work::from_ns((SLICE_NS + self.wake_late_ns + around).min(SLICE_PERIOD_NS)),
             period: Span::from_ns(SLICE_PERIOD_NS),
         }
     }

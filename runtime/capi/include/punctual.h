@@ -446,9 +446,10 @@ typedef struct punctual_options {
      */
     uint32_t best_effort;
     /**
-     * 0.
+     * 1: admission counts nothing for the costs of this machine, which are measured else (that
+     * takes up to half a second). Its answers are the same on every machine then.
      */
-    uint32_t reserved;
+    uint32_t without_terms;
 } punctual_options;
 
 /**
@@ -1181,7 +1182,7 @@ static inline punctual_options punctual_defaults(void)
     options.stack_bytes = 0;
     options.first_asks = NULL;
     options.best_effort = 0;
-    options.reserved = 0;
+    options.without_terms = 0;
     return options;
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
 use punctual_linux::RunError;
-use punctual_model::{PolicyKind, Span};
+use punctual_model::{Machine, PolicyKind, Span};
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
 use crate::constraint::{constraint, punctual_constraint};
@@ -65,8 +65,9 @@ pub struct punctual_options {
     pub first_asks: *const punctual_constraint,
     /// 1: do not try for real-time priority and locked memory; guarantees are observations then.
     pub best_effort: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1: admission counts nothing for the costs of this machine, which are measured else (that
+    /// takes up to half a second). Its answers are the same on every machine then.
+    pub without_terms: u32,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -142,11 +143,14 @@ unsafe fn with_options(
 ) -> Result<Runtime, Status> {
     // SAFETY: as the caller vouches.
     let options = unsafe { sized(options) }?;
-    let is_known = options.best_effort <= 1 && options.reserved == 0;
+    let is_known = options.best_effort <= 1 && options.without_terms <= 1;
     if !is_known || (options.beside.is_null() && options.beside_count > 0) {
         return Err(Status::PUNCTUAL_INVALID);
     }
     let mut runtime = runtime.real_time(options.best_effort == 0);
+    if options.without_terms == 1 {
+        runtime = runtime.terms(Machine::default());
+    }
     if options.threads > 0 {
         runtime = runtime.threads(options.threads);
     }
