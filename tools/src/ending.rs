@@ -16,7 +16,13 @@ pub(crate) enum Ending {
     Bad,
     /// There is a result, but it is not whole: the recorder was full, or the work itself failed: 3.
     Broken,
+    /// The user ended it; what was finished is printed: 130, as of any program that Ctrl-C ends. A
+    /// run that is ended is a shorter run, and says what was seen instead (SEMANTICS §7).
+    Stopped,
 }
+
+/// What a shell reports for a program that Ctrl-C ended.
+pub(crate) const ENDED_BY_CTRL_C: u8 = 130;
 
 impl Ending {
     /// Good when `good`.
@@ -39,17 +45,20 @@ impl Ending {
             Ending::Good => 0,
             Ending::Bad => 1,
             Ending::Broken => 3,
+            Ending::Stopped => ENDED_BY_CTRL_C,
         })
     }
 }
 
-/// Who has to act on a failure, which decides between the last two exit codes.
+/// Who has to act on a failure, which decides about the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blame {
     /// The input is bad: 2.
     Input,
     /// The run itself failed (permission, memory, disk): 3.
     Run,
+    /// Nobody: the user ended it before there was anything to print: 130.
+    Nobody,
 }
 
 /// Why a command could not do its work.
@@ -99,6 +108,16 @@ impl Failure {
         }
     }
 
+    /// The user ended it.
+    pub(crate) fn stopped(message: impl Into<String>) -> Failure {
+        Failure {
+            blame: Blame::Nobody,
+            message: message.into(),
+            help: None,
+            diagnostics: vec![],
+        }
+    }
+
     /// The same with a remedy.
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
@@ -110,6 +129,7 @@ impl Failure {
         ExitCode::from(match self.blame {
             Blame::Input => 2,
             Blame::Run => 3,
+            Blame::Nobody => ENDED_BY_CTRL_C,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends a run early, cleanly, with its report; the second one at once.
+//! Ctrl-C: the first ends a command with what is finished, the second at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::ending::Failure;
-
-/// What a shell reports for a program that Ctrl-C ended.
-const ENDED_BY_CTRL_C: i32 = 130;
+use crate::ending::{ENDED_BY_CTRL_C, Failure};
 
 /// Whether the user wants the run to end.
 #[derive(Clone, Debug)]
@@ -21,7 +18,11 @@ impl Interrupt {
         let wanted = Arc::new(AtomicBool::new(false));
         let listen = |signal| {
             // In this order: the flag is still down when the first signal asks whether to exit.
-            flag::register_conditional_shutdown(signal, ENDED_BY_CTRL_C, Arc::clone(&wanted))?;
+            flag::register_conditional_shutdown(
+                signal,
+                ENDED_BY_CTRL_C.into(),
+                Arc::clone(&wanted),
+            )?;
             flag::register(signal, Arc::clone(&wanted))
         };
         match listen(SIGINT).and_then(|_| listen(SIGTERM)) {

@@ -1,7 +1,8 @@
 //! The `punctual` command: one file of `src/` per command.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes of every command: 0
-//! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself.
+//! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself; 130
+//! ended by Ctrl-C, but for runs, whose code says what was seen until then.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -55,7 +56,8 @@ use ending::{Ended, Failure};
     version,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 admitted, met or excused; 1 refused or missed; 2 bad input; \
-                  3 failure of the run itself.\n\n\
+                  3 failure of the run itself; 130 ended by Ctrl-C (run, sim and replay: by what \
+                  was seen until then).\n\n\
                   Start here:\n  \
                   punctual check examples/two-tasks.toml\n  \
                   punctual run examples/rosace.toml --for 10s"

@@ -59,12 +59,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
     benches.retain(|bench| bench.name.contains(filter));
     let interrupt = Interrupt::listen()?;
     let mut figures = Vec::new();
+    let mut ending = Ending::Good;
     let count = benches.len();
     for (index, bench) in benches.into_iter().enumerate() {
         if interrupt.is_wanted() {
             output::remark(format!(
                 "stopped by request after {index} of {count} figures"
             ));
+            ending = Ending::Stopped;
             break;
         }
         if !args.quiet {
@@ -80,7 +82,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
             Err(reason) => output::remark(format!("remark: not measured here: {reason}")),
         }
     }
-    tell(&figures, args.json)
+    tell(&figures, args.json)?;
+    Ok(ending)
 }
 
 /// Everything that is measured, in the order of the layers.
@@ -99,12 +102,12 @@ fn all() -> Vec<Bench> {
     parts.into_iter().flatten().collect()
 }
 
-fn tell(figures: &[Figure], json: bool) -> Ended {
+fn tell(figures: &[Figure], json: bool) -> Result<(), Failure> {
     let facts = machine::facts();
     if json {
         output::print_json(&figure::Report::new(&facts, figures))?;
     } else {
         output::print(figure::render(&facts, figures))?;
     }
-    Ok(Ending::Good)
+    Ok(())
 }

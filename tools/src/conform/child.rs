@@ -39,7 +39,7 @@ impl Limit {
     /// Fails when the time is over, or the user has had enough.
     pub(super) fn hold(&self, what: &str) -> Result<(), Failure> {
         if self.interrupt.is_wanted() {
-            return Err(Failure::run(format!("stopped by request: {what}")));
+            return Err(Failure::stopped(format!("stopped by request: {what}")));
         }
         if self.left().is_zero() {
             let limit = self.within.as_secs_f64();

@@ -146,7 +146,7 @@ fn run(args: &RunArgs) -> Ended {
         return Ok(Ending::Good);
     }
     output::remark("stopped by request; the same command goes on where the file ends");
-    Ok(Ending::Broken)
+    Ok(Ending::Stopped)
 }
 
 fn join(args: &MergeArgs) -> Ended {

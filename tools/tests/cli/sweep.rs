@@ -1,6 +1,8 @@
 //! `punctual sweep`: shards, interruptions and merging never change a byte of the results.
 
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
 
@@ -218,4 +220,27 @@ fn the_shipped_study_is_one() {
     let out = folder.path("r.jsonl");
     let few = ["--sets", "1", "--quiet", "--threads", "2"];
     assert_eq!(code(&sweep(&example("sweep/study.toml"), &out, &few)), 0);
+}
+
+#[test]
+fn ctrl_c_ends_a_sweep_with_130_and_the_same_command_goes_on() {
+    let folder = Folder::new("sweep-interrupt");
+    let sets = |count: u32| STUDY.replace("sets = 120", &format!("sets = {count}"));
+    let study = folder.write("study.toml", &sets(5_000_000));
+    let out = folder.path("out.jsonl");
+    let mut started = punctual(&["sweep", &study, "--out", &out]);
+    let _ = started.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = started.spawn().expect("starts");
+    // Written after the signals are listened to.
+    while !Path::new(&out).exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let ended = child.wait_with_output().expect("ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(code(&ended), 130, "{said}");
+    assert!(said.contains("the same command goes on"), "{said}");
+    assert!(!stdout(&ended).is_empty(), "what was finished");
 }
