@@ -162,8 +162,11 @@ fn add(cli: &Cli, seed: u64, report: &Report, totals: &mut Totals) {
         if cli.round_ms != 2_000 {
             again += &format!(" --round-ms {}", cli.round_ms);
         }
-        if cli.best_effort {
-            again += " --best-effort";
+        if let Some(cpu) = cli.cpu {
+            again += &format!(" --cpu {cpu}");
+        }
+        for (given, option) in [(cli.best_effort, " --best-effort"), (cli.calm, " --calm")] {
+            again += if given { option } else { "" };
         }
         println!("    again: {again}");
     }
