@@ -285,11 +285,16 @@ impl Host {
 
     /// A preemption could not be taken now: ask again soon. Gate closed.
     pub(crate) fn retry(&self) {
+        self.retry_in(RETRY_NS);
+    }
+
+    /// [`Host::retry`] after so many nanoseconds. Gate closed.
+    pub(crate) fn retry_in(&self, ns: u64) {
         let now = self.clock().now();
-        let ticks = self.clock().ticks(RETRY_NS);
+        let ticks = self.clock().ticks(ns);
         self.armed
             .set(Some(Instant::from_ticks(now.ticks().saturating_add(ticks))));
-        self.timer.arm(RETRY_NS);
+        self.timer.arm(ns);
     }
 
     /// Notes that a preemption is being deferred, for how long so far in nanoseconds. Gate closed.

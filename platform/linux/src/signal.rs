@@ -28,6 +28,9 @@ use crate::sys;
 /// twice the time, and so on.
 const FIRST_LOOK_NS: u64 = 100_000;
 const LOOK_DOUBLINGS: u32 = 4;
+/// How long it has the processor for each try. Many times what it takes to leave the handler: with
+/// less, the next signal would find it at the same instruction, for good.
+const TRY_NS: u64 = 30_000;
 /// Who is still in a function that spins after this is taken to be waiting for a lock there, maybe
 /// one of a less urgent thread, that will not run before this one makes room.
 const SPIN_LIMIT_NS: u64 = 20_000;
@@ -57,9 +60,11 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
                 let event = Event::Block { until: Some(until) };
                 // SAFETY: as above.
                 unsafe { preempt(host, event, context, errno) };
-                // The thread goes back into its call and stops the CPU there: look again soon.
+                // The thread goes back to where it waited and stops the CPU there: look again, but
+                // not before it can have executed something. It may be the holder itself, found
+                // on its way out of the function.
                 // SAFETY: the host is alive; the gate is closed.
-                unsafe { (*host).retry() };
+                unsafe { (*host).retry_in(TRY_NS) };
             }
         }
     }
