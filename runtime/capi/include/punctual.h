@@ -15,7 +15,8 @@
  *    gives you none that has to be freed. Whatever *_create made is yours to end: by *_destroy, a
  *    thread by punctual_thread_join or punctual_thread_detach.
  *  - All calls may be made from several threads at once, on the same things too.
- *  - Every call that may wait answers PUNCTUAL_CANCELLED once its thread is to end.
+ *  - Every call that has to wait answers PUNCTUAL_CANCELLED once its thread is to end. One that
+ *    has what it asks for at once may succeed: a loop that never waits asks punctual_checkpoint.
  */
 
 #ifndef PUNCTUAL_H
@@ -446,8 +447,8 @@ typedef struct punctual_options {
      */
     uint32_t best_effort;
     /**
-     * 1: admission counts nothing for the costs of this machine, which are measured else (that
-     * takes up to half a second). Its answers are the same on every machine then.
+     * 1: admission counts nothing for the costs of this machine. 0: they are measured before the
+     * run, which takes up to half a second. With 1 its answers are the same on every machine.
      */
     uint32_t without_terms;
 } punctual_options;
@@ -618,9 +619,9 @@ enum punctual_status punctual_condition_destroy(struct punctual_condition condit
 /**
  * Unlocks a mutex that the caller holds, waits to be told for `within_ns` at most, and locks it
  * again, however long that takes. A thread may be told without reason: look again. With
- * `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_INVALID`,
- * `PUNCTUAL_STALE`, `PUNCTUAL_NOT_HELD`, and `PUNCTUAL_OTHER_CPU` nothing has changed; with any
- * other code it is not held. A scheduling point. On threads of a run.
+ * `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_STALE` and
+ * `PUNCTUAL_NOT_HELD` nothing has changed; with any other code it is not held (so also with
+ * `PUNCTUAL_OTHER_CPU`, for a condition of another CPU). A scheduling point. On threads of a run.
  */
 enum punctual_status punctual_condition_wait(struct punctual_condition condition,
                                              struct punctual_mutex mutex,
@@ -955,8 +956,8 @@ enum punctual_status punctual_thread_self(struct punctual_thread *thread);
 enum punctual_status punctual_thread_name(char *buffer, size_t capacity, size_t *length);
 
 /**
- * Bytes of the calling thread's stack that were ever used, and how many there are. On threads of
- * a run.
+ * Bytes of the calling thread's stack that were ever used, by it or by threads before it in its
+ * place of the pool, and how many there are. On threads of a run.
  *
  * Pointers:
  * Each pointer is null, or to a place for a number.
@@ -964,7 +965,7 @@ enum punctual_status punctual_thread_name(char *buffer, size_t capacity, size_t 
 enum punctual_status punctual_thread_stack(size_t *used, size_t *bytes);
 
 /**
- * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+ * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU; 0 on those of another.
  *
  * Pointers:
  * `ended` is null, or to a place for an `int`.
@@ -974,13 +975,15 @@ enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, in
 /**
  * Tells a thread to end: every call of it that waits, the present one included, answers
  * `PUNCTUAL_CANCELLED` from now on. It cleans up and returns from its body; nobody ends it
- * otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
+ * otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU; `PUNCTUAL_NOTHING` on
+ * those of another.
  */
 enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
 
 /**
  * Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
- * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+ * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU;
+ * `PUNCTUAL_NOTHING` on those of another.
  */
 enum punctual_status punctual_thread_wake(struct punctual_thread thread);
 
@@ -993,7 +996,7 @@ enum punctual_status punctual_thread_release(struct punctual_thread thread);
 /**
  * Asks for another constraint for a thread, in force when its present job is finished. With
  * `PUNCTUAL_REFUSED`, `punctual_why` says why not, and the old one stays. A thread that was
- * created without a guarantee cannot get one later. On threads of its CPU.
+ * created without a guarantee cannot get one later (`PUNCTUAL_INVALID`). On threads of its CPU.
  *
  * Pointers:
  * `asks` is null or to a constraint.
@@ -1003,7 +1006,9 @@ enum punctual_status punctual_thread_change(struct punctual_thread thread,
 
 /**
  * Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
- * somebody wakes the caller, for `within_ns` at most. A scheduling point. On threads of its CPU.
+ * somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
+ * thread has ended, waits for the caller, or is one of another CPU. A scheduling point. On threads
+ * of its CPU.
  */
 enum punctual_status punctual_yield_to(struct punctual_thread thread, uint64_t within_ns);
 

@@ -65,8 +65,8 @@ pub struct punctual_options {
     pub first_asks: *const punctual_constraint,
     /// 1: do not try for real-time priority and locked memory; guarantees are observations then.
     pub best_effort: u32,
-    /// 1: admission counts nothing for the costs of this machine, which are measured else (that
-    /// takes up to half a second). Its answers are the same on every machine then.
+    /// 1: admission counts nothing for the costs of this machine. 0: they are measured before the
+    /// run, which takes up to half a second. With 1 its answers are the same on every machine.
     pub without_terms: u32,
 }
 

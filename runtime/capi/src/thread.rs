@@ -246,8 +246,8 @@ pub unsafe extern "C" fn punctual_thread_name(
     })
 }
 
-/// Bytes of the calling thread's stack that were ever used, and how many there are. On threads of
-/// a run.
+/// Bytes of the calling thread's stack that were ever used, by it or by threads before it in its
+/// place of the pool, and how many there are. On threads of a run.
 ///
 /// # Safety
 /// Each pointer is null, or to a place for a number.
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn punctual_thread_stack(
     })
 }
 
-/// Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+/// Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU; 0 on those of another.
 ///
 /// # Safety
 /// `ended` is null, or to a place for an `int`.
@@ -286,14 +286,16 @@ pub unsafe extern "C" fn punctual_thread_has_ended(
 
 /// Tells a thread to end: every call of it that waits, the present one included, answers
 /// `PUNCTUAL_CANCELLED` from now on. It cleans up and returns from its body; nobody ends it
-/// otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
+/// otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU; `PUNCTUAL_NOTHING` on
+/// those of another.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_cancel(thread: punctual_thread) -> punctual_status {
     answer(|| with(thread, |thread| if_alive(thread.cancel())))
 }
 
 /// Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
-/// has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+/// has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU;
+/// `PUNCTUAL_NOTHING` on those of another.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_wake(thread: punctual_thread) -> punctual_status {
     answer(|| with(thread, |thread| if_alive(thread.wake())))
@@ -308,7 +310,7 @@ pub extern "C" fn punctual_thread_release(thread: punctual_thread) -> punctual_s
 
 /// Asks for another constraint for a thread, in force when its present job is finished. With
 /// `PUNCTUAL_REFUSED`, `punctual_why` says why not, and the old one stays. A thread that was
-/// created without a guarantee cannot get one later. On threads of its CPU.
+/// created without a guarantee cannot get one later (`PUNCTUAL_INVALID`). On threads of its CPU.
 ///
 /// # Safety
 /// `asks` is null or to a constraint.
@@ -326,7 +328,9 @@ pub unsafe extern "C" fn punctual_thread_change(
 }
 
 /// Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
-/// somebody wakes the caller, for `within_ns` at most. A scheduling point. On threads of its CPU.
+/// somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
+/// thread has ended, waits for the caller, or is one of another CPU. A scheduling point. On threads
+/// of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_yield_to(thread: punctual_thread, within_ns: u64) -> punctual_status {
     answer(|| {

@@ -1,10 +1,12 @@
 //! What threads wait for: locks, conditions, queues, of one CPU and between CPUs.
 //!
-//! Each belongs to the CPU of its first use; threads of other CPUs get [`WaitError::OtherCpu`].
-//! With nobody waiting no call enters the scheduler or the system: one kernel thread carries the
-//! CPU, so a few plain instructions with preemption put off are enough. Who waits is served by
-//! urgency, the first come among equals. Every wait has a form that ends at an instant (`_until`)
-//! or after a while (`_within`), and ends when its thread is cancelled.
+//! Each belongs to the CPU of its first use (a [`Bell`] to that of its making); threads of other
+//! CPUs get [`WaitError::OtherCpu`]. What is made with `between_cpus`, and a [`SpinMutex`], is for
+//! those of every CPU of a run. With nobody waiting no call enters the scheduler or the system: one
+//! kernel thread carries the CPU, so a few plain instructions with preemption put off are enough.
+//! Who waits is served by urgency, the first come among equals, and between CPUs in the order of
+//! coming. Every wait has a form that ends at an instant (`_until`) or after a while (`_within`),
+//! and ends when its thread is cancelled.
 
 mod barrier;
 mod bell;
@@ -31,7 +33,8 @@ pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::Semaphore;
 pub use spin::SpinMutex;
 
-/// Why a call did not do what it was asked for. Nothing has changed then.
+/// Why a call did not do what it was asked for. Nothing has changed then, but that a
+/// [`Condvar`] may have unlocked the mutex: see there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WaitError {
