@@ -191,7 +191,7 @@ pub(crate) unsafe fn end_threads(host: *const Host, threads: &[*const Light]) ->
             // through `finish`, with the gate closed.
             unsafe { switch_to(host, thread) };
         }
-        if light.phase.get() != Phase::Finished {
+        if !matches!(light.phase.get(), Phase::Finished | Phase::Left) {
             abandoned += 1;
         }
     }

@@ -30,6 +30,8 @@ struct Fresh {
     image_bytes: usize,
     /// Where our own words lie in it.
     kept: (usize, usize),
+    /// Nobody else has thread-locals but the C library, which keeps its own.
+    alone: bool,
 }
 
 static FRESH: OnceLock<Option<Fresh>> = OnceLock::new();
@@ -54,8 +56,15 @@ pub(crate) fn find() {
             image: storage.image.expose_provenance(),
             image_bytes: storage.image_bytes,
             kept: (first, first + size_of::<Local>()),
+            alone: !storage.has_neighbours,
         })
     });
+}
+
+/// Whether thread-locals are made new at the end of a thread: where other libraries have some, too,
+/// destructors would run that nobody undoes, and the next thread would use what was destroyed.
+pub(crate) fn renews() -> bool {
+    FRESH.get().copied().flatten().is_some_and(|f| f.alone)
 }
 
 /// Makes the calling thread's thread-locals new. O(their bytes). Where the loader has put the
@@ -69,6 +78,9 @@ pub(crate) unsafe fn renew() {
     let Some(fresh) = FRESH.get().copied().flatten() else {
         return;
     };
+    if !fresh.alone {
+        return;
+    }
     let pointer = read_thread_pointer();
     let begin = here().wrapping_sub(fresh.kept.0).cast_mut();
     if distance(begin.addr(), pointer) != fresh.begin {

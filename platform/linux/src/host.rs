@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::cpu::{ANSWER_LOOK_NS, LOOK_NS};
 use crate::deferral::Deferral;
 use crate::forgo;
+use crate::interpose::undisturbed;
 use crate::kicks::{Kicks, WINDOW_NS};
 use crate::light::Light;
 use crate::missing::SUSPICIOUS_NS;
@@ -78,8 +79,10 @@ impl Shared {
             name: light.name().to_owned(),
             message: light.said(),
         };
-        let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
-        panics.push(panic);
+        undisturbed(|| {
+            let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+            panics.push(panic);
+        });
     }
 }
 

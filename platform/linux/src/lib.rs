@@ -91,8 +91,9 @@ pub use foreign::{ForeignError, foreign_body};
 #[doc(hidden)] // For the test that such runs fail.
 pub use forgo::forgo_deferral;
 pub use gaps::{Gaps, scan_gaps};
+pub use interpose::undisturbed;
 pub use job::{Body, JobInfo};
-pub use light::end_run;
+pub use light::{end_run, held_alive};
 pub use monitor::{Monitor, Step, Visit, VisitError, Who};
 pub use offset::ClockOffset;
 pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};

@@ -41,6 +41,8 @@ pub(crate) enum Phase {
     Inside,
     /// In a job, suspended by a call that can end it by unwinding.
     Resting,
+    /// Ended in the middle of a call, with all of its frames: others may know what lies there.
+    Left,
     Finished,
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct Light {
     pub(crate) stamp: Cell<JobStamp>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
+    /// How many calls it is in that must not be left half done ([`held_alive`]).
+    held_alive: Cell<u32>,
     /// The run is over when the body has returned from the present job ([`end_run`]).
     ends_run: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
@@ -135,6 +139,7 @@ impl Light {
             job: Cell::new(None),
             stamp: Cell::new(JobStamp::NONE),
             quit: Cell::new(false),
+            held_alive: Cell::new(0),
             ends_run: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
@@ -162,6 +167,11 @@ impl Light {
 
     pub(crate) fn id(&self) -> ThreadId {
         self.id.get()
+    }
+
+    /// Whether it is in a call that must not be left half done.
+    pub(crate) fn is_held_alive(&self) -> bool {
+        self.held_alive.get() > 0
     }
 
     /// Whether it is of the pool and waits for something to do.
@@ -328,14 +338,15 @@ fn work(light: &Light, body: &mut Body) -> Option<String> {
     None
 }
 
-/// Ends the calling thread where it is, without unwinding, because the run is over. Gate closed (by
-/// the carrier).
+/// Ends the calling thread where it is, without unwinding, because the run is over. Its stack and
+/// its storage stay, as those of a thread that is abandoned: others, on CPUs that have not ended
+/// yet, may have been lent what lies there. Gate closed (by the carrier).
 pub(crate) fn leave(light: &Light) -> ! {
-    if light.pooled.stage.get() == Stage::Working {
-        light.pooled.stage.set(Stage::Cancelled);
+    light.phase.set(Phase::Left);
+    loop {
+        // SAFETY: gate closed; the carrier does not come back.
+        unsafe { switch_to(light.host, core::ptr::null()) };
     }
-    light.library.end_thread();
-    finish(light)
 }
 
 /// Ends for good. Gate: open, unless the run is over (then the carrier has closed it).
@@ -364,6 +375,25 @@ pub fn end_run() {
     if let Some(light) = current_light() {
         light.ends_run.set(true);
     }
+}
+
+/// Calls `call`, during which [`crate::Child::abandon`] refuses to take the calling light thread:
+/// it has something that the caller of `abandon` does not know of and will need. O(1) beside it.
+pub fn held_alive<R>(call: impl FnOnce() -> R) -> R {
+    struct Hold(Option<&'static Light>);
+    impl Drop for Hold {
+        fn drop(&mut self) {
+            if let Some(light) = self.0 {
+                light.held_alive.set(light.held_alive.get() - 1);
+            }
+        }
+    }
+    let light = current_light();
+    if let Some(light) = light {
+        light.held_alive.set(light.held_alive.get() + 1);
+    }
+    let _hold = Hold(light);
+    call()
 }
 
 /// With the body left, so that whoever is preempted here can still be ended.

@@ -355,7 +355,9 @@ fn let_go_of_locals(light: &Light, host: &Host) -> bool {
         if pooled.detached.get() {
             discard(pooled);
         }
-        light.library().end_thread();
+        if fresh::renews() {
+            light.library().end_thread();
+        }
         if light.quit.get() {
             return false;
         }

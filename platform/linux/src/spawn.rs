@@ -232,8 +232,8 @@ impl<T> Child<T> {
     /// Takes the processor from it for good, wherever it executes. Its stack, its place in the pool
     /// and all that it holds stay as they are until the process ends, because others may know of
     /// them; the core forgets it. The handle comes back when that cannot be: it has ended, has not
-    /// begun, waits (then [`Child::cancel`] ends it as soon as it runs), carries direct threads or
-    /// a program, or is the caller, or on another CPU.
+    /// begun, asks for admission, waits (then [`Child::cancel`] ends it as soon as it runs), carries
+    /// direct threads or a program, or is the caller, or on another CPU.
     ///
     /// # Errors
     /// The handle.
@@ -242,6 +242,7 @@ impl<T> Child<T> {
             return Err(self);
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
+        let executes = executes && !light.is_held_alive();
         let carries = !light.direct.get().is_null() || light.crew.get().is_some();
         let works = light.pooled.stage.get() == Stage::Working;
         let mut done = executes && works && !carries;

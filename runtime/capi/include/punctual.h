@@ -619,9 +619,9 @@ enum punctual_status punctual_condition_destroy(struct punctual_condition condit
 /**
  * Unlocks a mutex that the caller holds, waits to be told for `within_ns` at most, and locks it
  * again, however long that takes. A thread may be told without reason: look again. With
- * `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_STALE` and
- * `PUNCTUAL_NOT_HELD` nothing has changed; with any other code it is not held (so also with
- * `PUNCTUAL_OTHER_CPU`, for a condition of another CPU). A scheduling point. On threads of a run.
+ * `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_STALE`,
+ * `PUNCTUAL_NOT_HELD`, and `PUNCTUAL_OTHER_CPU` (a condition of another CPU) nothing has changed;
+ * with any other code it is not held. A scheduling point. On threads of a run.
  */
 enum punctual_status punctual_condition_wait(struct punctual_condition condition,
                                              struct punctual_mutex mutex,
@@ -1110,6 +1110,9 @@ enum punctual_status punctual_burn(uint64_t work_ns);
 
 #endif  /* PUNCTUAL_H */
 
+#ifndef PUNCTUAL_FUNCTIONS_H
+#define PUNCTUAL_FUNCTIONS_H
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -1194,3 +1197,5 @@ static inline punctual_options punctual_defaults(void)
 #ifdef __cplusplus
 }
 #endif
+
+#endif /* PUNCTUAL_FUNCTIONS_H */

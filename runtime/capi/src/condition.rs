@@ -41,9 +41,9 @@ pub extern "C" fn punctual_condition_destroy(condition: punctual_condition) -> p
 
 /// Unlocks a mutex that the caller holds, waits to be told for `within_ns` at most, and locks it
 /// again, however long that takes. A thread may be told without reason: look again. With
-/// `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_STALE` and
-/// `PUNCTUAL_NOT_HELD` nothing has changed; with any other code it is not held (so also with
-/// `PUNCTUAL_OTHER_CPU`, for a condition of another CPU). A scheduling point. On threads of a run.
+/// `PUNCTUAL_OK` and `PUNCTUAL_TIMED_OUT` the mutex is held again; with `PUNCTUAL_STALE`,
+/// `PUNCTUAL_NOT_HELD`, and `PUNCTUAL_OTHER_CPU` (a condition of another CPU) nothing has changed;
+/// with any other code it is not held. A scheduling point. On threads of a run.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_condition_wait(
     condition: punctual_condition,
@@ -53,6 +53,7 @@ pub extern "C" fn punctual_condition_wait(
     answer(|| {
         let condition = CONDITIONS.get(condition.id)?;
         let mutex = MUTEXES.get(mutex.id)?;
+        condition.may_wait()?;
         let guard = mutex.take()?;
         // The caller does not hold it, but uses it: nobody destroys it meanwhile.
         mutex.put_back();

@@ -57,6 +57,9 @@ fn c_and_cpp_take_the_header_without_a_warning() {
         // Included, so that functions that are not used are not warned of.
         command
             .args([&format!("-std={standard}"), "-include"])
+            .arg(checked_in())
+            // As headers of a program that both need it do.
+            .arg("-include")
             .arg(checked_in());
         let ran = command.args(["-x", language, "/dev/null"]).output();
         let Ok(ran) = ran else {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, When};
 use punctual_analysis::{admit, admit_transition};
+use punctual_linux::undisturbed;
 use punctual_model::{Instant, Machine, PolicyKind, Span, System, TaskId};
 
 use crate::constraint::Constraint;
@@ -156,6 +157,11 @@ impl Admission {
 
     /// Keeps what a verdict says of those that live.
     fn promise(&self, verdict: &Verdict) {
+        // The end of the run wants the lock, also when this thread never goes on.
+        undisturbed(|| self.write_down(verdict));
+    }
+
+    fn write_down(&self, verdict: &Verdict) {
         let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
         let living = self.owners.iter().zip(&verdict.tasks);
         for (owner, task) in living.filter(|(owner, _)| owner.until.is_none()) {

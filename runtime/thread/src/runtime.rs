@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 use punctual_kern::{ConfigError, NoSink, Plan, Sink};
 use punctual_linux::{
     Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate, end_run,
-    measure_overheads, run, this_cpu,
+    held_alive, measure_overheads, run, this_cpu, undisturbed,
 };
 use punctual_model::{Cpu, Instant, Machine, PolicyKind, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyHierarchy;
@@ -502,8 +502,11 @@ pub(crate) struct Place(Arc<Shared>, usize);
 
 pub(crate) fn place() -> Option<Place> {
     let cpu = this_cpu()?;
-    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    current.clone().map(|shared| Place(shared, cpu))
+    // Whoever is preempted in here may never go on, and the end of the run wants the lock.
+    undisturbed(|| {
+        let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone().map(|shared| Place(shared, cpu))
+    })
 }
 
 impl Place {
@@ -523,8 +526,11 @@ impl Place {
         question: impl FnOnce(&mut Admission, Instant) -> Result<R, NotAdmitted>,
     ) -> Result<R, SpawnError> {
         let admission = self.0.admission.get(self.1).ok_or(SpawnError::NoRun)?;
-        let mut admission = admission.lock().map_err(SpawnError::Busy)?;
-        let now = now().ok_or(SpawnError::NoRun)?;
-        question(&mut admission, now).map_err(SpawnError::NotAdmitted)
+        // Without the holder nobody would ever be admitted again.
+        held_alive(|| {
+            let mut admission = admission.lock().map_err(SpawnError::Busy)?;
+            let now = now().ok_or(SpawnError::NoRun)?;
+            question(&mut admission, now).map_err(SpawnError::NotAdmitted)
+        })
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Storage {
     pub(crate) image: *const u8,
     /// How many.
     pub(crate) image_bytes: usize,
+    /// Whether objects beside this one and the C library (with its loader) have storage, too.
+    pub(crate) has_neighbours: bool,
 }
 
 /// The storage that holds `address` in the calling thread; `None`: no object's.
@@ -20,6 +22,7 @@ pub(crate) fn storage_around(address: *const u8) -> Option<Storage> {
     struct Search {
         address: usize,
         found: Option<Storage>,
+        others: usize,
     }
     unsafe extern "C" fn visit(
         object: *mut libc::dl_phdr_info,
@@ -40,11 +43,16 @@ pub(crate) fn storage_around(address: *const u8) -> Option<Storage> {
                 bytes: size(header.p_memsz),
                 image: core::ptr::with_exposed_provenance(size(object.dlpi_addr + header.p_vaddr)),
                 image_bytes: size(header.p_filesz),
+                has_neighbours: false,
             };
+            if header.p_type != libc::PT_TLS {
+                continue;
+            }
             let holds = (begin.addr()..begin.addr() + storage.bytes).contains(&search.address);
-            if header.p_type == libc::PT_TLS && !begin.is_null() && holds {
+            if !begin.is_null() && holds {
                 search.found = Some(storage);
-                return 1;
+            } else if !is_of_the_library(object) {
+                search.others += 1;
             }
         }
         0
@@ -52,8 +60,24 @@ pub(crate) fn storage_around(address: *const u8) -> Option<Storage> {
     let mut search = Search {
         address: address.addr(),
         found: None,
+        others: 0,
     };
     // SAFETY: the callback gets the search back, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-    search.found
+    let has_neighbours = search.others > 0;
+    search.found.map(|storage| Storage {
+        has_neighbours,
+        ..storage
+    })
+}
+
+/// Whether the object is the C library or its loader.
+fn is_of_the_library(object: &libc::dl_phdr_info) -> bool {
+    if object.dlpi_name.is_null() {
+        return false;
+    }
+    // SAFETY: the loader's names end with a zero and live as long as the object.
+    let name = unsafe { core::ffi::CStr::from_ptr(object.dlpi_name) }.to_bytes();
+    let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    name.starts_with(b"libc.so") || name.starts_with(b"libc-") || name.starts_with(b"ld-")
 }

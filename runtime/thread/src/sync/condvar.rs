@@ -56,6 +56,14 @@ impl Condvar {
         self.wait_by(guard, after(span))
     }
 
+    /// What a wait would be refused for before it began, so that the guard can be kept then.
+    ///
+    /// # Errors
+    /// [`WaitError::OtherCpu`], [`WaitError::NoRun`].
+    pub fn may_wait(&self) -> Result<(), WaitError> {
+        Ok(self.told.look(|_| ())?)
+    }
+
     fn wait_by<'a, T>(
         &self,
         guard: Guard<'a, T>,
