@@ -229,11 +229,11 @@ impl<T> Child<T> {
         alive
     }
 
-    /// Takes the processor from it for good, wherever it executes. Its stack, its place in the pool
-    /// and all that it holds stay as they are until the process ends, because others may know of
-    /// them; the core forgets it. The handle comes back when that cannot be: it has ended, has not
-    /// begun, asks for admission, waits (then [`Child::cancel`] ends it as soon as it runs), carries
-    /// direct threads or a program, or is the caller, or on another CPU.
+    /// Takes the processor from it for good, wherever it executes. Its stack, its place in the
+    /// pool and all that it holds stay as they are until the process ends, because others may know
+    /// of them; the core forgets it. The handle comes back when that cannot be: it has ended, has
+    /// not begun, asks for admission, waits (then [`Child::cancel`] ends it as soon as it runs),
+    /// carries direct threads or a program, or is the caller, or on another CPU.
     ///
     /// # Errors
     /// The handle.
