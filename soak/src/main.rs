@@ -20,7 +20,11 @@ use clap::Parser;
 
 /// Random live runs under chaos: nothing lost, nothing twice, every rule kept.
 #[derive(Parser, Debug)]
-#[command(name = "cargo xtask soak")]
+#[command(
+    name = "cargo xtask soak",
+    after_help = "Examples:\n  cargo xtask soak --minutes 10\n  \
+        cargo xtask soak --once --seed 38        that round again"
+)]
 pub(crate) struct Cli {
     /// How long, in minutes
     #[arg(long, default_value_t = 1.0)]

@@ -50,8 +50,6 @@ enum Chore {
         cargo xtask soundness --only 4711        that system, with its verdict")]
     Soundness(soundness::SoundnessOptions),
     /// Fly random systems live under chaos: nothing lost, nothing twice, every rule kept?
-    #[command(after_help = "Examples:\n  cargo xtask soak --minutes 10\n  \
-        cargo xtask soak --once --seed 38        that round again")]
     Soak(soak::SoakOptions),
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
