@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, for_ms, one_cpu, plan_of};
-use punctual_linux::direct::{self, Scheduler};
+use punctual_linux::direct::{self, HelpingLock, Scheduler};
 use punctual_linux::job::{sleep_ns, yield_now};
 use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
 use punctual_model::{Class, CpuId, PolicyKind, Span, Task};
@@ -205,6 +205,41 @@ fn direct_threads_survive_a_second_preemption_inside_the_handler_of_the_first() 
     let covered = driven(fixed, |_| drawn(9, SAMPLED, |_, place| direct_round(place)));
     println!("direct threads: {covered}");
     assert!(covered.seconds > 0, "{covered}");
+}
+
+#[test]
+fn helping_locks_survive_a_preemption_at_every_instruction_of_a_contended_section() {
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    let covered = driven(fixed, |_| everywhere(30, |_, place| helping_round(place)));
+    println!("helping locks: {covered}");
+    assert!(covered.interrupted > 300, "{covered}");
+}
+
+/// Two direct threads count together: the first gives its turn away inside the section, so that
+/// the other one finds the lock taken, helps, and is gone back to.
+fn helping_round(place: Place) {
+    let mut scheduler = Scheduler::try_new(2, STACK).expect("a light thread");
+    let lock = Arc::new(HelpingLock::new([0_u64; 2]));
+    for _ in 0..2 {
+        let lock = Arc::clone(&lock);
+        let body = move || {
+            let mut both = lock.lock().expect("it comes free");
+            let before = both[0];
+            both[0] += 1;
+            direct::yield_now();
+            both[1] += 1;
+            assert_eq!(*both, [before + 1; 2], "nobody else was in here");
+        };
+        scheduler.spawn(body).expect("room");
+    }
+    place.begin();
+    let report = scheduler.run();
+    place.end();
+    let ends = (report.ended, report.blocked, report.refused);
+    assert_eq!(ends, (2, 0, 0), "{report:?}");
+    assert_eq!(report.panics, []);
+    let lock = Arc::into_inner(lock).expect("both have ended");
+    assert_eq!(lock.into_inner(), [2, 2]);
 }
 
 /// Three direct threads: one serves another twice, and one waits in vain.

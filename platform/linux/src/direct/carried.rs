@@ -1,7 +1,7 @@
 //! Making a scheduler outside the core, giving it threads, and carrying it to its end.
 
 use core::cell::{Cell, RefCell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -32,6 +32,8 @@ pub struct DirectReport {
     pub dispatches: u64,
     /// How many of them a preemption made stale.
     pub stale: u64,
+    /// How often a thread gave its turn to the holder of a [`super::HelpingLock`].
+    pub helped: u64,
     /// How often one of its threads was preempted.
     pub preemptions: u64,
     /// Records that said something impossible, and were not believed.
@@ -39,6 +41,9 @@ pub struct DirectReport {
     /// What each thread has executed, in nanoseconds, in the order of their making.
     pub executed_ns: Vec<u64>,
 }
+
+/// The number of the next scheduler; 0 is nobody's.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// A scheduler outside the core; see the module.
 pub struct Scheduler {
@@ -78,6 +83,7 @@ impl Scheduler {
         // SAFETY: the host outlives its threads.
         let clock = unsafe { (*light.host()).clock() };
         let group = Box::new(Group {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             record: SchedulerRecord::new(core::ptr::null_mut()),
             records: (0..=capacity).map(cell).collect(),
             threads,
@@ -93,6 +99,7 @@ impl Scheduler {
             blocked_until: Cell::new(None),
             dispatches: Cell::new(0),
             stale: Cell::new(0),
+            helped: Cell::new(0),
             stopping: Cell::new(false),
         });
         group.threads[MAIN].state.set(State::Running);
@@ -109,7 +116,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`DirectError::Full`], [`DirectError::Memory`].
-    pub fn spawn(&mut self, body: impl FnOnce() + 'static) -> Result<DirectId, DirectError> {
+    pub fn spawn(&mut self, body: impl FnOnce() + Send + 'static) -> Result<DirectId, DirectError> {
         let out = || DirectError::Memory(std::io::ErrorKind::OutOfMemory.into());
         let storage = Storage::try_new(self.library).ok_or_else(out)?;
         let id = self.add(Box::new(body), Some(storage))?;
@@ -129,7 +136,7 @@ impl Scheduler {
     /// no lock of the library, no panic that is caught.
     pub unsafe fn spawn_sharing(
         &mut self,
-        body: impl FnOnce() + 'static,
+        body: impl FnOnce() + Send + 'static,
     ) -> Result<DirectId, DirectError> {
         self.add(Box::new(body), None)
     }
@@ -217,6 +224,7 @@ impl Scheduler {
             panics: threads.iter().enumerate().filter_map(said).collect(),
             dispatches: group.dispatches.get(),
             stale: group.stale.get(),
+            helped: group.helped.get(),
             preemptions: group.preemptions.get(),
             refused: group.refused.get(),
             executed_ns: threads.iter().map(executed).collect(),
@@ -233,6 +241,7 @@ fn thread(
         state: Cell::new(State::Ready),
         until: Cell::new(None),
         woken: Cell::new(false),
+        wants: Cell::new(core::ptr::null()),
         executed: Cell::new(0),
         unposted: AtomicU64::new(0),
         panic: Cell::new(None),
@@ -256,6 +265,12 @@ impl Carried<'_> {
 
 impl Drop for Carried<'_> {
     fn drop(&mut self) {
+        // A preemption in a direct thread has left that one's storage in the record of the light
+        // thread; from here on nobody corrects it any more, and that storage goes away.
+        // SAFETY: the record of the running thread; nobody else writes it while this executes, but
+        // a signal, which writes the same.
+        unsafe { (*self.0.context()).set_thread_pointer(read_thread_pointer()) };
+        compiler_fence(Ordering::SeqCst);
         self.0.direct.set(core::ptr::null());
         local(|l| l.direct.set(core::ptr::null()));
     }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use punctual_model::Instant;
 use punctual_switch::{Dispatched, RecordCell, SchedulerRecord, dispatch};
 
+use super::helping::Word;
 use crate::clock::Clock;
 use crate::light::Light;
 use crate::stack::Stack;
@@ -33,6 +34,8 @@ pub(crate) struct DirectThread {
     pub(crate) until: Cell<Option<Instant>>,
     /// Somebody woke it.
     pub(crate) woken: Cell<bool>,
+    /// The lock that it waits for, or null.
+    pub(crate) wants: Cell<*const Word>,
     /// Ticks that it has executed, as far as it has been charged.
     pub(crate) executed: Cell<u64>,
     /// Ticks charged by the signal that no event in the ring tells of. Written by the signal.
@@ -49,6 +52,8 @@ pub(crate) struct DirectThread {
 /// Fields of the second part are changed with `busy` set, by whoever of its threads executes; the
 /// signal only reads them.
 pub(crate) struct Group {
+    /// Which of all schedulers outside the core it is; never 0.
+    pub(crate) number: u64,
     pub(crate) record: SchedulerRecord,
     pub(crate) records: Box<[RecordCell]>,
     pub(crate) threads: Vec<DirectThread>,
@@ -70,6 +75,7 @@ pub(crate) struct Group {
     pub(crate) blocked_until: Cell<Option<Instant>>,
     pub(crate) dispatches: Cell<u64>,
     pub(crate) stale: Cell<u64>,
+    pub(crate) helped: Cell<u64>,
     /// A thread was told to end its job: everything ends.
     pub(crate) stopping: Cell<bool>,
 }
@@ -85,7 +91,7 @@ impl Group {
 
     /// Runs `change` with the word set that keeps the signal from handing the processor to the
     /// scheduler's thread meanwhile.
-    fn locked<R>(&self, change: impl FnOnce(&mut VecDeque<usize>) -> R) -> R {
+    pub(super) fn locked<R>(&self, change: impl FnOnce(&mut VecDeque<usize>) -> R) -> R {
         self.busy.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let result = change(&mut self.ready.borrow_mut());
@@ -95,7 +101,7 @@ impl Group {
     }
 
     /// A preemption that found the lock taken is made up for.
-    fn give_way(&self) {
+    pub(super) fn give_way(&self) {
         if self.wanted.load(Ordering::Relaxed) {
             self.yield_now();
         }
@@ -172,7 +178,7 @@ impl Group {
         }
     }
 
-    fn note_until(&self, until: Option<Instant>) {
+    pub(super) fn note_until(&self, until: Option<Instant>) {
         let earliest = self.blocked_until.get();
         self.blocked_until.set(match (earliest, until) {
             (Some(a), Some(b)) => Some(a.min(b)),

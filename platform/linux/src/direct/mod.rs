@@ -16,10 +16,12 @@
 //! The order is round robin: who was preempted goes to the end, with a turn that ends whenever the
 //! light thread is preempted. What the scheduler knows is guarded by one word (`busy`): a
 //! preemption that finds it set lets the holder go on, who gives way as soon as he is out (Slite's
-//! and Composite's helping, for one CPU).
+//! and Composite's helping, for one CPU). What its threads share besides is guarded by a
+//! [`HelpingLock`] each.
 
 mod carried;
 mod group;
+mod helping;
 mod recovery;
 
 use punctual_kern::Event;
@@ -27,6 +29,7 @@ use punctual_model::Instant;
 
 pub use carried::{DirectReport, Scheduler};
 pub(crate) use group::Group;
+pub use helping::{HelpingError, HelpingGuard, HelpingLock};
 pub(crate) use recovery::before_entry;
 
 use crate::job::rest;
