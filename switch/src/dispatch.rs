@@ -70,7 +70,7 @@ macro_rules! step {
             $text,
             "\n.pushsection ",
             $table,
-            ",\"aR\",@progbits\n.long 70b - .\n.popsection"
+            ",\"aR\",@progbits\n.balign 4\n.long 70b - .\n.popsection"
         )
     };
 }
@@ -92,6 +92,8 @@ macro_rules! protocol {
         core::arch::asm!(
             // The copy's entry in the table: begin, resume.
             ".pushsection punctual_dispatch,\"aR\",@progbits",
+            // Else the linker puts the table anywhere, and it is read as words.
+            ".balign 4",
             ".long 20f - .",
             ".long 30f - .",
             ".popsection",

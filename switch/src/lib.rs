@@ -44,6 +44,7 @@ mod dispatch;
 #[cfg(test)]
 mod every_instruction;
 mod frame;
+mod gate;
 pub mod instructions;
 mod record;
 mod recover;
@@ -52,12 +53,14 @@ mod scheduler;
 mod signal;
 pub mod stepping;
 mod system_call;
+mod words;
 
 pub use dispatch::{Dispatched, abandon_to, dispatch, dispatch_by_system_call, dispatch_call};
 pub use frame::SignalFrame;
+pub use gate::Gate;
 pub use record::{Control, DispatchRecord, Entry};
 pub use recover::{Recovered, is_entry, protocol_instructions, recover};
 pub use ring::{EventRing, PreemptionEvent, RING_SLOTS};
 pub use scheduler::{RecordCell, SchedulerRecord};
-pub use signal::{Gate, SignalBody, in_signal_tail, install_bodies, signal_entry, signal_restorer};
+pub use signal::{SignalBody, in_signal_tail, install_bodies, signal_entry, signal_restorer};
 pub use system_call::system_call;

@@ -4,8 +4,7 @@
 //! loop waits for the other side. What does not fit is added to the overflow: the scheduler finds
 //! out how much it missed and fetches it where it is kept (with each thread).
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use crate::words::{AtomicU64, Ordering, Place, compiler_fence};
 
 /// Events that the ring holds.
 pub const RING_SLOTS: usize = 16;
@@ -25,7 +24,7 @@ pub struct EventRing {
     written: AtomicU64,
     read: AtomicU64,
     overflow: AtomicU64,
-    slots: [UnsafeCell<PreemptionEvent>; RING_SLOTS],
+    slots: [Place<PreemptionEvent>; RING_SLOTS],
 }
 
 // SAFETY: both sides are on one kernel thread. A slot is written before `written` covers it, and
@@ -40,7 +39,7 @@ impl EventRing {
             read: AtomicU64::new(0),
             overflow: AtomicU64::new(0),
             slots: [const {
-                UnsafeCell::new(PreemptionEvent {
+                Place::new(PreemptionEvent {
                     tag: 0,
                     executed: 0,
                 })
@@ -65,7 +64,7 @@ impl EventRing {
             return false;
         }
         // SAFETY: the slot is free (just checked), and this is the only writer.
-        unsafe { *self.slot(written) = event };
+        unsafe { self.slot(written).put(event) };
         compiler_fence(Ordering::Release);
         self.written
             .store(written.wrapping_add(1), Ordering::Relaxed);
@@ -80,7 +79,7 @@ impl EventRing {
         }
         compiler_fence(Ordering::Acquire);
         // SAFETY: `written` covers the slot, and the writer leaves it alone until `read` passes.
-        let event = unsafe { *self.slot(read) };
+        let event = unsafe { self.slot(read).get() };
         compiler_fence(Ordering::Release);
         self.read.store(read.wrapping_add(1), Ordering::Relaxed);
         Some(event)
@@ -93,10 +92,10 @@ impl EventRing {
         self.overflow.swap(0, Ordering::Relaxed)
     }
 
-    fn slot(&self, number: u64) -> *mut PreemptionEvent {
+    fn slot(&self, number: u64) -> &Place<PreemptionEvent> {
         // Below RING_SLOTS, so it fits.
         #[allow(clippy::cast_possible_truncation)]
-        self.slots[(number % RING_SLOTS as u64) as usize].get()
+        &self.slots[(number % RING_SLOTS as u64) as usize]
     }
 }
 

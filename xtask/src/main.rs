@@ -6,6 +6,7 @@
 
 mod examples;
 mod install;
+mod interleave;
 mod live;
 mod replays;
 mod soak;
@@ -51,6 +52,8 @@ enum Chore {
     Soundness(soundness::SoundnessOptions),
     /// Fly random systems live under chaos: nothing lost, nothing twice, every rule kept?
     Soak(soak::SoakOptions),
+    /// The words that CPUs and signals share: every order, and every mistake in one access
+    Loom,
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz(&workspace, &options),
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
+        Chore::Loom => interleave::run(&workspace),
         Chore::Bench(options) => bench(&workspace, &options),
         Chore::ReplayAll(options) => replays::run(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),

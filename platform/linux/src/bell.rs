@@ -7,7 +7,7 @@
 
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use punctual_kern::Event;
@@ -17,6 +17,7 @@ use crate::host::{Host, Shared};
 use crate::light::{Light, open_gate};
 use crate::local::current_light;
 use crate::monitor::{VisitError, rest_closed};
+use crate::news::{Link, Linked, News};
 
 /// Rings from any CPU of a run for one thread at a time of the CPU that made it.
 pub struct Bell(Arc<Inner>);
@@ -26,10 +27,8 @@ pub(crate) struct Inner {
     index: usize,
     home: u64,
     rings: AtomicU64,
-    /// It is on the list of its home.
-    listed: AtomicBool,
-    /// The next on that list; whoever puts it there writes it before.
-    next: AtomicPtr<Inner>,
+    /// Its place on the list of its home.
+    link: Link<Inner>,
     /// Who waits. Home CPU, gate closed.
     waiter: Cell<*const Light>,
 }
@@ -53,62 +52,28 @@ impl Clone for Bell {
     }
 }
 
-/// Bells that have been rung and not been heard yet, of one CPU.
-#[derive(Debug)]
-pub(crate) struct Rung(AtomicPtr<Inner>);
-
-impl Rung {
-    pub(crate) const fn new() -> Rung {
-        Rung(AtomicPtr::new(core::ptr::null_mut()))
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Ordering::SeqCst).is_null()
-    }
-
-    /// Any thread.
-    fn put(&self, bell: &Arc<Inner>) {
-        let node = Arc::into_raw(Arc::clone(bell)).cast_mut();
-        let mut first = self.0.load(Ordering::Relaxed);
-        loop {
-            bell.next.store(first, Ordering::Relaxed);
-            let order = (Ordering::SeqCst, Ordering::Relaxed);
-            match self.0.compare_exchange(first, node, order.0, order.1) {
-                Ok(_) => return,
-                Err(other) => first = other,
-            }
-        }
-    }
-
-    /// Takes one off. The home CPU only, so that nobody else takes the second meanwhile.
-    fn take(&self) -> Option<Arc<Inner>> {
-        let mut first = self.0.load(Ordering::SeqCst);
-        while !first.is_null() {
-            // SAFETY: on the list, so its count was raised by `put`; only this CPU takes it off.
-            let next = unsafe { (*first).next.load(Ordering::Relaxed) };
-            let order = (Ordering::SeqCst, Ordering::SeqCst);
-            match self.0.compare_exchange(first, next, order.0, order.1) {
-                // SAFETY: the reference that `put` made, taken once.
-                Ok(_) => return Some(unsafe { Arc::from_raw(first) }),
-                Err(other) => first = other,
-            }
-        }
-        None
+impl Linked for Inner {
+    fn link(&self) -> &Link<Inner> {
+        &self.link
     }
 }
 
-impl Rung {
-    /// Forgets them all. The home CPU, or anybody when its run is over.
-    pub(crate) fn clear(&self) {
-        while self.take().is_some() {}
-    }
+/// Takes the next bell off, with the reference that its ring made.
+fn take(rung: &News<Inner>) -> Option<Arc<Inner>> {
+    let bell = rung.take()?;
+    // SAFETY: the reference that `ring_from` made when it put the bell there, taken once.
+    Some(unsafe { Arc::from_raw(bell) })
+}
+
+/// Forgets all that have been rung. The home CPU, or anybody when its run is over.
+pub(crate) fn forget(rung: &News<Inner>) {
+    while take(rung).is_some() {}
 }
 
 /// The next thread that a bell wakes. An entry of the home CPU, gate closed. O(1).
 pub(crate) fn next_rung(host: &Host) -> Option<ThreadId> {
-    while let Some(bell) = host.shared.post.rung(host.index).take() {
+    while let Some(bell) = take(host.shared.post.rung(host.index)) {
         // From now on a ring lists it again; what was rung before is seen by who wakes up.
-        bell.listed.store(false, Ordering::SeqCst);
         // SAFETY: records outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { bell.waiter.get().as_ref() } {
             return Some(light.id());
@@ -132,8 +97,7 @@ impl Bell {
             index: host.index,
             home: host.pool.home.get(),
             rings: AtomicU64::new(0),
-            listed: AtomicBool::new(false),
-            next: AtomicPtr::new(core::ptr::null_mut()),
+            link: Link::new(),
             waiter: Cell::new(core::ptr::null()),
         }))
     }
@@ -141,10 +105,11 @@ impl Bell {
     /// Counts a ring and sees to it that the home CPU hears of it. Gate of `host` closed, which is
     /// the CPU that rings: others may wait for what is listed already.
     pub(crate) fn ring_from(&self, host: &Host) {
-        self.0.rings.fetch_add(1, Ordering::SeqCst);
-        let listed = self.0.listed.swap(true, Ordering::SeqCst);
-        if !listed {
-            host.shared.post.rung(self.0.index).put(&self.0);
+        self.0.rings.fetch_add(1, Ordering::Release);
+        if self.0.link.announce() {
+            let bell = Arc::into_raw(Arc::clone(&self.0));
+            // SAFETY: the reference just made keeps it alive until it is taken off.
+            unsafe { host.shared.post.rung(self.0.index).put(bell) };
             if self.0.index != host.index {
                 host.shared.post.kick(self.0.index);
             }
@@ -205,7 +170,7 @@ impl Bell {
         self.0.waiter.set(light);
         let leave = Leave(&self.0);
         loop {
-            let rings = self.0.rings.swap(0, Ordering::SeqCst);
+            let rings = self.0.rings.swap(0, Ordering::Acquire);
             let late = until.is_some_and(|until| until <= host.clock().now());
             if rings > 0 || late {
                 drop(leave);

@@ -13,7 +13,7 @@
 //! INV-M2: the seat of a thread that waits in such a monitor is touched in a turn of it only; so
 //! who leaves the line, also at the end of the run, has a turn for that.
 
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
 use punctual_model::{Instant, ThreadId};
@@ -27,60 +27,13 @@ use crate::turn::Turn;
 /// The place of a home that is a whole run.
 pub(crate) const EVERY_CPU: u64 = 0xFFFF;
 
-/// The threads of one CPU that were answered by others and have not heard of it yet.
-#[derive(Debug)]
-pub(crate) struct Called(AtomicPtr<Light>);
-
-impl Called {
-    pub(crate) const fn new() -> Called {
-        Called(AtomicPtr::new(core::ptr::null_mut()))
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Ordering::SeqCst).is_null()
-    }
-
-    /// Any CPU, while the thread cannot end: during a turn in which it was answered.
-    pub(crate) fn put(&self, light: &Light) {
-        if light.seat.is_called.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let node = core::ptr::from_ref(light).cast_mut();
-        let mut first = self.0.load(Ordering::Relaxed);
-        loop {
-            light.seat.called_after.store(first, Ordering::Relaxed);
-            let order = (Ordering::SeqCst, Ordering::Relaxed);
-            match self.0.compare_exchange(first, node, order.0, order.1) {
-                Ok(_) => return,
-                Err(other) => first = other,
-            }
-        }
-    }
-
-    /// Takes one off. The CPU itself only, so that nobody else takes the second meanwhile.
-    fn take(&self) -> Option<&'static Light> {
-        let mut first = self.0.load(Ordering::SeqCst);
-        loop {
-            // SAFETY: a record of this CPU, which outlives the run (INV-L1).
-            let light = unsafe { first.as_ref() }?;
-            let after = light.seat.called_after.load(Ordering::Relaxed);
-            let order = (Ordering::SeqCst, Ordering::SeqCst);
-            match self.0.compare_exchange(first, after, order.0, order.1) {
-                Ok(_) => return Some(light),
-                Err(other) => first = other,
-            }
-        }
-    }
-}
-
 /// The next thread of this CPU that was answered by another. An entry, gate closed. O(1). It may
 /// have ended its wait by itself since, and begun another: every wait looks whether it is meant.
 pub(crate) fn next_called(host: &Host) -> Option<ThreadId> {
-    let light = host.shared.post.called(host.index).take()?;
     // From now on an answer lists it again; what was answered before is seen when it goes on.
-    light.seat.is_called.store(false, Ordering::SeqCst);
-    Some(light.id())
+    let light = host.shared.post.called(host.index).take()?;
+    // SAFETY: a record of this CPU, which outlives the run (INV-L1).
+    Some(unsafe { &*light }.id())
 }
 
 impl<S, const LINES: usize> Monitor<S, LINES> {
@@ -209,5 +162,52 @@ impl InTurn<'_> {
 impl Drop for InTurn<'_> {
     fn drop(&mut self) {
         self.0.pass();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    fn turn(first: u32) -> Turn {
+        Turn::of(AtomicU32::new(first), AtomicU32::new(first))
+    }
+
+    #[test]
+    fn nobody_takes_a_turn_during_another_s() {
+        struct Count(core::cell::UnsafeCell<u64>);
+        // SAFETY: touched in turns only.
+        unsafe impl Sync for Count {}
+        let (turn, count) = (turn(0), Count(core::cell::UnsafeCell::new(0)));
+        let (turn, count) = (&turn, &count);
+        let rounds = 200;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    for _ in 0..rounds {
+                        turn.take();
+                        // SAFETY: it is this thread's turn.
+                        unsafe { *count.0.get() += 1 };
+                        turn.pass();
+                        std::thread::yield_now();
+                    }
+                });
+            }
+        });
+        // SAFETY: the others have ended.
+        assert_eq!(unsafe { *count.0.get() }, 2 * rounds);
+    }
+
+    #[test]
+    fn numbers_that_wrap_are_as_good_as_others() {
+        let turn = turn(u32::MAX);
+        for _ in 0..2 {
+            turn.take();
+            turn.pass();
+        }
+        let words = format!("{turn:?}");
+        assert!(words.contains("now: 1"), "{words}");
     }
 }

@@ -12,7 +12,6 @@ use punctual_switch::instructions::pause;
 use crate::cpu::{decide, note_sleep};
 use crate::host::{Host, Reason, switch_to};
 use crate::light::{Light, Phase};
-use crate::post::activity;
 use crate::sys;
 
 /// How long before the due instant a sleep ends; the rest is spun. At least the first, which covers
@@ -58,13 +57,13 @@ pub(crate) unsafe fn carry<H: Hierarchy, S: Sink>(host: *const Host) {
     }
     let mut given_back = false;
     loop {
-        view.shared.post.set_activity(view.index, activity::RUNNING);
+        view.shared.post.executes(view.index);
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
         let target = unsafe { decide::<H, S>(host, &Event::Tick, given_back) };
         given_back = false;
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };
-        view.shared.post.set_activity(view.index, activity::POLLING);
+        view.shared.post.polls(view.index);
         let from = match view.reason.get() {
             Reason::End => return,
             Reason::Idle(due) => idle(view, due),

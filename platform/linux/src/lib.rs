@@ -26,6 +26,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod action;
+mod atomic;
 mod attend;
 mod bell;
 pub mod bench;
@@ -56,10 +57,12 @@ mod kicks;
 mod light;
 mod local;
 mod lock;
+mod mailbox;
 mod missing;
 mod mode;
 mod monitor;
 mod name;
+mod news;
 mod offset;
 mod outcome;
 mod overhead;
@@ -68,6 +71,7 @@ mod pool;
 mod post;
 mod probe;
 mod program;
+mod ring;
 mod run;
 mod seat;
 mod setup;

@@ -26,6 +26,7 @@ use crate::host::{Host, switch_to};
 use crate::job::{Body, JobInfo, StopJob};
 use crate::local::{current_light, local};
 use crate::name::Name;
+use crate::news::{Link, Linked};
 use crate::pool::{Pooled, Stage, serve};
 use crate::seat::Seat;
 use crate::stack::Stack;
@@ -102,6 +103,12 @@ pub(crate) struct Light {
     pub(crate) asked: AtomicU32,
     /// Whether it holds that, as of its last entry.
     pub(crate) granted: AtomicBool,
+}
+
+impl Linked for Light {
+    fn link(&self) -> &Link<Light> {
+        &self.seat.link
+    }
 }
 
 /// No resource.

@@ -16,7 +16,7 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::panic::resume_unwind;
 
 use punctual_kern::{Event, Refusal};
@@ -183,7 +183,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     pub(crate) const fn belonging_to(home: u64, state: S) -> Self {
         Monitor {
             home: AtomicU64::new(home),
-            turn: Turn::new(),
+            turn: Turn::of(AtomicU32::new(0), AtomicU32::new(0)),
             state: UnsafeCell::new(state),
             lines: [const { Line::new() }; LINES],
         }

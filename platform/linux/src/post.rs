@@ -1,103 +1,33 @@
 //! Messages between the CPUs of one run, and how a sleeping CPU learns of them.
 //!
-//! One ring per ordered pair of CPUs, so each has one writer and one reader. A CPU that sleeps says
-//! so before it looks at its rings for the last time; a sender looks at that word after it has
-//! written. One of the two always sees the other (both orders are sequentially consistent).
+//! One ring per ordered pair of CPUs, so each has one sender and one receiver; beside them are the
+//! bells that were rung and the threads that were answered (`news`). Whoever has put something
+//! there sees to it that the CPU looks (`mailbox`).
 
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::OnceLock;
 
 use punctual_kern::Message;
 
-use crate::bell::Rung;
-use crate::between::Called;
+use crate::atomic::AtomicU32;
+use crate::bell;
 use crate::light::Light;
+use crate::mailbox::{Call, Mailbox};
+use crate::news::News;
+use crate::ring::Ring;
 use crate::sys::{self, Tid};
 
 /// Messages that one pair holds; a full ring makes the sender keep its news until its next entry.
 const SLOTS: usize = 256;
 
-/// What a CPU does, for those who have news for it.
-pub(crate) mod activity {
-    /// It executes a thread: only a signal reaches it before its next entry.
-    pub(crate) const RUNNING: u32 = 0;
-    /// It looks at its rings all the time.
-    pub(crate) const POLLING: u32 = 1;
-    /// It sleeps on its word.
-    pub(crate) const SLEEPING: u32 = 2;
-}
-
-/// Single writer, single reader.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Ring {
-    /// Written by the sender.
-    written: AtomicUsize,
-    /// Written by the receiver.
-    read: AtomicUsize,
-    slots: [UnsafeCell<MaybeUninit<Message>>; SLOTS],
-}
-
-// SAFETY: a slot is written by the only sender before `written` covers it, and read by the only
-// receiver before `read` releases it; the two counters order these accesses.
-unsafe impl Sync for Ring {}
-
-impl Ring {
-    fn new() -> Ring {
-        Ring {
-            written: AtomicUsize::new(0),
-            read: AtomicUsize::new(0),
-            slots: [const { UnsafeCell::new(MaybeUninit::uninit()) }; SLOTS],
-        }
-    }
-
-    /// Called by the sender only.
-    fn push(&self, message: Message) -> bool {
-        let written = self.written.load(Ordering::Relaxed);
-        if written.wrapping_sub(self.read.load(Ordering::Acquire)) == SLOTS {
-            return false;
-        }
-        // SAFETY: the slot is free (just checked) and this is the only writer.
-        unsafe { (*self.slots[written % SLOTS].get()).write(message) };
-        self.written
-            .store(written.wrapping_add(1), Ordering::Release);
-        true
-    }
-
-    /// Called by the receiver only.
-    fn pop(&self) -> Option<Message> {
-        let read = self.read.load(Ordering::Relaxed);
-        if self.written.load(Ordering::Acquire) == read {
-            return None;
-        }
-        // SAFETY: the slot was written before `written` covered it, and this is the only reader.
-        let message = unsafe { (*self.slots[read % SLOTS].get()).assume_init() };
-        self.read.store(read.wrapping_add(1), Ordering::Release);
-        Some(message)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.written.load(Ordering::SeqCst) == self.read.load(Ordering::Relaxed)
-    }
-}
-
 /// One CPU as the others see it.
 #[derive(Debug)]
-#[repr(align(128))]
-struct Mailbox {
-    /// One of [`activity`].
-    activity: AtomicU32,
-    /// Changes with every kick; the futex a CPU sleeps on.
-    kicks: AtomicU32,
-    /// A kick by signal is on its way.
-    signalled: AtomicBool,
+struct Cpu {
+    mailbox: Mailbox,
     carrier: OnceLock<Tid>,
     /// Bells that others have rung.
-    rung: Rung,
+    rung: News<bell::Inner>,
     /// Threads that others have answered.
-    called: Called,
+    called: News<Light>,
 }
 
 /// CPUs to be told of news.
@@ -131,24 +61,22 @@ impl Kicks {
 /// Everything that the CPUs of one run share.
 #[derive(Debug)]
 pub(crate) struct Post {
-    boxes: Vec<Mailbox>,
-    rings: Vec<Ring>,
+    cpus: Vec<Cpu>,
+    rings: Vec<Ring<Message, SLOTS>>,
     signal: i32,
 }
 
 impl Post {
     /// For `cpus` CPUs that are kicked by this signal.
     pub(crate) fn new(cpus: usize, signal: i32) -> Post {
-        let mailbox = || Mailbox {
-            activity: AtomicU32::new(activity::RUNNING),
-            kicks: AtomicU32::new(0),
-            signalled: AtomicBool::new(false),
+        let cpu = || Cpu {
+            mailbox: Mailbox::new(),
             carrier: OnceLock::new(),
-            rung: Rung::new(),
-            called: Called::new(),
+            rung: News::new(),
+            called: News::new(),
         };
         Post {
-            boxes: (0..cpus).map(|_| mailbox()).collect(),
+            cpus: (0..cpus).map(|_| cpu()).collect(),
             rings: (0..cpus * cpus).map(|_| Ring::new()).collect(),
             signal,
         }
@@ -157,23 +85,23 @@ impl Post {
     /// Says which kernel thread carries a CPU.
     pub(crate) fn register(&self, cpu: usize, carrier: Tid) {
         // Registered once per run by the carrier itself.
-        let _ = self.boxes[cpu].carrier.set(carrier);
+        let _ = self.cpus[cpu].carrier.set(carrier);
     }
 
     /// The kernel thread that carries a CPU.
     pub(crate) fn carrier(&self, cpu: usize) -> Option<Tid> {
-        self.boxes[cpu].carrier.get().copied()
+        self.cpus[cpu].carrier.get().copied()
     }
 
-    fn ring(&self, from: usize, to: usize) -> &Ring {
-        &self.rings[from * self.boxes.len() + to]
+    fn ring(&self, from: usize, to: usize) -> &Ring<Message, SLOTS> {
+        &self.rings[from * self.cpus.len() + to]
     }
 
     /// Sends; `false` when the ring is full. Called by CPU `from` only.
     #[must_use]
     pub(crate) fn send(&self, from: usize, message: Message) -> bool {
         let to = message.to.index();
-        if to >= self.boxes.len() {
+        if to >= self.cpus.len() {
             return true;
         }
         let sent = self.ring(from, to).push(message);
@@ -183,23 +111,26 @@ impl Post {
 
     /// The next message for CPU `to`. Called by it only.
     pub(crate) fn receive(&self, to: usize) -> Option<Message> {
-        (0..self.boxes.len()).find_map(|from| self.ring(from, to).pop())
+        (0..self.cpus.len()).find_map(|from| self.ring(from, to).pop())
     }
 
     fn has_mail(&self, to: usize) -> bool {
-        let has_message = (0..self.boxes.len()).any(|from| !self.ring(from, to).is_empty());
-        has_message || !self.boxes[to].rung.is_empty() || !self.boxes[to].called.is_empty()
+        let has_message = (0..self.cpus.len()).any(|from| !self.ring(from, to).is_empty());
+        has_message || !self.cpus[to].rung.is_empty() || !self.cpus[to].called.is_empty()
     }
 
     /// The threads of a CPU that others have answered.
     #[inline]
-    pub(crate) fn called(&self, cpu: usize) -> &Called {
-        &self.boxes[cpu].called
+    pub(crate) fn called(&self, cpu: usize) -> &News<Light> {
+        &self.cpus[cpu].called
     }
 
     /// A thread of CPU `cpu` goes on: in a turn of the monitor in which it was answered.
     pub(crate) fn call(&self, cpu: usize, light: &Light) {
-        self.boxes[cpu].called.put(light);
+        if light.seat.link.announce() {
+            // SAFETY: records outlive the run (INV-L1 of `light`), and so what is on the list.
+            unsafe { self.cpus[cpu].called.put(light) };
+        }
     }
 
     /// Has CPUs look at their lists. O(CPUs) when there are any.
@@ -208,80 +139,68 @@ impl Post {
         if kicks == Kicks::NONE {
             return;
         }
-        for cpu in 0..self.boxes.len() {
-            match kicks.of(cpu) {
-                Some(true) => self.kick(cpu),
-                Some(false) => self.nudge(cpu),
-                None => {}
+        for cpu in 0..self.cpus.len() {
+            if let Some(soon) = kicks.of(cpu) {
+                self.call_on(cpu, soon);
             }
-        }
-    }
-
-    /// Has a CPU look at its rings if it sleeps; one that runs is not interrupted.
-    fn nudge(&self, to: usize) {
-        let mailbox = &self.boxes[to];
-        fence(Ordering::SeqCst);
-        if mailbox.activity.load(Ordering::SeqCst) == activity::SLEEPING {
-            mailbox.kicks.fetch_add(1, Ordering::SeqCst);
-            sys::futex_wake(&mailbox.kicks);
         }
     }
 
     /// The bells of a CPU that have been rung.
-    pub(crate) fn rung(&self, cpu: usize) -> &Rung {
-        &self.boxes[cpu].rung
+    pub(crate) fn rung(&self, cpu: usize) -> &News<bell::Inner> {
+        &self.cpus[cpu].rung
     }
 
     /// After the run: what nobody has heard holds on to this post no longer.
     pub(crate) fn forget_bells(&self) {
-        self.boxes.iter().for_each(|mailbox| mailbox.rung.clear());
+        self.cpus.iter().for_each(|cpu| bell::forget(&cpu.rung));
     }
 
     /// Has a CPU look at its rings soon.
     pub(crate) fn kick(&self, to: usize) {
-        let mailbox = &self.boxes[to];
-        fence(Ordering::SeqCst);
-        match mailbox.activity.load(Ordering::SeqCst) {
-            activity::SLEEPING => {
-                mailbox.kicks.fetch_add(1, Ordering::SeqCst);
-                sys::futex_wake(&mailbox.kicks);
-            }
-            activity::RUNNING if !mailbox.signalled.swap(true, Ordering::SeqCst) => {
-                if let Some(&carrier) = mailbox.carrier.get() {
+        self.call_on(to, true);
+    }
+
+    /// Has a CPU look at its rings; one that executes a thread, only if it is to be soon.
+    fn call_on(&self, to: usize, soon: bool) {
+        let cpu = &self.cpus[to];
+        match cpu.mailbox.kick(soon) {
+            Call::Nothing => {}
+            Call::Wake => sys::futex_wake(cpu.mailbox.word()),
+            Call::Signal => {
+                if let Some(&carrier) = cpu.carrier.get() {
                     sys::signal_thread(carrier, self.signal);
                 }
             }
-            _ => {}
         }
     }
 
-    /// Says what CPU `cpu` does from now on.
-    pub(crate) fn set_activity(&self, cpu: usize, what: u32) {
-        self.boxes[cpu].activity.store(what, Ordering::SeqCst);
+    /// Says that CPU `cpu` executes a thread from now on.
+    pub(crate) fn executes(&self, cpu: usize) {
+        self.cpus[cpu].mailbox.executes();
+    }
+
+    /// Says that CPU `cpu` looks at its rings all the time from now on.
+    pub(crate) fn polls(&self, cpu: usize) {
+        self.cpus[cpu].mailbox.polls();
     }
 
     /// Whether somebody has news for a CPU that runs.
     #[inline]
     pub(crate) fn is_signalled(&self, cpu: usize) -> bool {
-        self.boxes[cpu].signalled.load(Ordering::Relaxed)
+        self.cpus[cpu].mailbox.is_signalled()
     }
 
     /// Others may send a kick by signal again. Called before the rings are read.
     pub(crate) fn acknowledge(&self, cpu: usize) {
-        self.boxes[cpu].signalled.store(false, Ordering::SeqCst);
+        self.cpus[cpu].mailbox.acknowledge();
     }
 
     /// Sleeps at most `ns`, or until the next kick, or not at all when there is mail. `wait` sleeps
     /// while a word has a value, at most so many nanoseconds; it may return early.
     pub(crate) fn sleep(&self, cpu: usize, ns: u64, wait: impl FnOnce(&AtomicU32, u32, u64)) {
-        let mailbox = &self.boxes[cpu];
-        let seen = mailbox.kicks.load(Ordering::SeqCst);
-        mailbox.activity.store(activity::SLEEPING, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if !self.has_mail(cpu) {
-            wait(&mailbox.kicks, seen, ns);
-        }
-        mailbox.activity.store(activity::POLLING, Ordering::SeqCst);
+        let mailbox = &self.cpus[cpu].mailbox;
+        mailbox.sleep(|| self.has_mail(cpu), |word, seen| wait(word, seen, ns));
     }
 
     /// Whether a message waits for CPU `cpu`.
@@ -306,7 +225,7 @@ mod tests {
     #[test]
     fn a_full_ring_refuses_and_loses_nothing() {
         let post = Post::new(2, 0);
-        post.set_activity(1, activity::POLLING);
+        post.polls(1);
         let sent = (0..).take_while(|&n| post.send(0, news(1, n))).count();
         assert_eq!(sent, SLOTS);
         let received: Vec<u64> = core::iter::from_fn(|| post.receive(1))
@@ -319,7 +238,7 @@ mod tests {
     #[test]
     fn a_sleeper_is_woken_by_mail_however_the_two_fall_together() {
         let post = Post::new(2, 0);
-        post.set_activity(1, activity::POLLING);
+        post.polls(1);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 0..20_000 {

@@ -7,11 +7,11 @@
 //! the line outlives its stay, because the call that waits borrows it.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 use punctual_kern::Ceiling;
 
 use crate::light::Light;
+use crate::news::Link;
 
 /// The places of one thread in a line, and what it asked and was answered. Gate closed; the line,
 /// the ask and the answer of who waits in a monitor between CPUs, in a turn of that (INV-M2).
@@ -35,14 +35,12 @@ pub(crate) struct Seat {
     pub(crate) also: Cell<*const Light>,
 
     // Any CPU.
-    /// It is on its CPU's list of those who are called.
-    pub(crate) is_called: AtomicBool,
-    /// The next on that list; whoever puts it there writes it before.
-    pub(crate) called_after: AtomicPtr<Light>,
+    /// Its place on its CPU's list of those who are called.
+    pub(crate) link: Link<Light>,
 }
 
 impl Seat {
-    pub(crate) const fn new() -> Seat {
+    pub(crate) fn new() -> Seat {
         Seat {
             line: Cell::new(core::ptr::null()),
             before: Cell::new(core::ptr::null()),
@@ -54,8 +52,7 @@ impl Seat {
             ceiling: Cell::new(None),
             told: Cell::new(None),
             also: Cell::new(core::ptr::null()),
-            is_called: AtomicBool::new(false),
-            called_after: AtomicPtr::new(core::ptr::null_mut()),
+            link: Link::new(),
         }
     }
 

@@ -1,0 +1,160 @@
+//! The words of `platform/linux`, of a model checker: the counterpart of its `atomic.rs`.
+
+use core::mem::MaybeUninit;
+use core::panic::Location;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic as loom_atomic;
+
+pub(crate) use core::sync::atomic::Ordering;
+
+use crate::weaken::{Mistake, is_made};
+
+#[track_caller]
+fn order(order: Ordering) -> Ordering {
+    let weaker = order != Ordering::Relaxed && is_made(Location::caller(), Mistake::Relaxed);
+    if weaker { Ordering::Relaxed } else { order }
+}
+
+#[track_caller]
+fn order_on_failure(order: Ordering) -> Ordering {
+    let weaker =
+        order != Ordering::Relaxed && is_made(Location::caller(), Mistake::RelaxedOnFailure);
+    if weaker { Ordering::Relaxed } else { order }
+}
+
+#[track_caller]
+fn is_left_out() -> bool {
+    is_made(Location::caller(), Mistake::LeftOut)
+}
+
+/// A word of loom that reports where it is accessed.
+macro_rules! word {
+    ($name:ident, $of:ty) => {
+        #[derive(Debug)]
+        pub(crate) struct $name(loom_atomic::$name);
+
+        impl $name {
+            pub(crate) fn new(value: $of) -> $name {
+                $name(loom_atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub(crate) fn load(&self, with: Ordering) -> $of {
+                self.0.load(order(with))
+            }
+        }
+    };
+}
+
+/// One that is stored to.
+macro_rules! stored_word {
+    ($name:ident, $of:ty) => {
+        word!($name, $of);
+
+        impl $name {
+            #[track_caller]
+            pub(crate) fn store(&self, value: $of, with: Ordering) {
+                let with = order(with);
+                if !is_left_out() {
+                    self.0.store(value, with);
+                }
+            }
+        }
+    };
+}
+
+word!(AtomicBool, bool);
+stored_word!(AtomicU32, u32);
+stored_word!(AtomicUsize, usize);
+
+impl AtomicBool {
+    #[track_caller]
+    pub(crate) fn swap(&self, value: bool, with: Ordering) -> bool {
+        self.0.swap(value, order(with))
+    }
+}
+
+impl AtomicU32 {
+    #[track_caller]
+    pub(crate) fn fetch_add(&self, value: u32, with: Ordering) -> u32 {
+        self.0.fetch_add(value, order(with))
+    }
+}
+
+/// A word with an address.
+#[derive(Debug)]
+pub(crate) struct AtomicPtr<T>(loom_atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub(crate) fn new(value: *mut T) -> AtomicPtr<T> {
+        AtomicPtr(loom_atomic::AtomicPtr::new(value))
+    }
+
+    #[track_caller]
+    pub(crate) fn load(&self, with: Ordering) -> *mut T {
+        self.0.load(order(with))
+    }
+
+    #[track_caller]
+    pub(crate) fn store(&self, value: *mut T, with: Ordering) {
+        let with = order(with);
+        if !is_left_out() {
+            self.0.store(value, with);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn compare_exchange(
+        &self,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        let (success, failure) = (order(success), order_on_failure(failure));
+        self.0.compare_exchange(current, new, success, failure)
+    }
+}
+
+#[track_caller]
+pub(crate) fn fence(with: Ordering) {
+    if !is_left_out() {
+        loom_atomic::fence(with);
+    }
+}
+
+pub(crate) fn pause() {
+    loom::hint::spin_loop();
+}
+
+/// A place whose content belongs to one CPU at a time: two at a time are found.
+#[derive(Debug)]
+pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: as in `platform/linux`; the model checker looks after it.
+unsafe impl<T: Send> Sync for Place<T> {}
+
+impl<T: Copy> Place<T> {
+    pub(crate) fn empty() -> Place<T> {
+        Place(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    /// # Safety
+    /// Nobody else is at this place now.
+    pub(crate) unsafe fn put(&self, value: T) {
+        self.0.with_mut(|place| {
+            // SAFETY: as the caller vouches; otherwise the model checker has panicked.
+            unsafe { (*place).write(value) };
+        });
+    }
+
+    /// # Safety
+    /// Something was put here before, and nobody puts anything here now.
+    pub(crate) unsafe fn get(&self) -> T {
+        self.0.with(|place| {
+            // SAFETY: as the caller vouches; otherwise the model checker has panicked.
+            unsafe { (*place).assume_init() }
+        })
+    }
+}

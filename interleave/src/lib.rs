@@ -1,0 +1,49 @@
+//! Words that CPUs share, and words that a signal shares, in every order that can happen.
+//!
+//! The files that are about such words are compiled a second time here, as they are, with words of
+//! a model checker in place of those of the processor:
+//!
+//! | file | words | every |
+//! |---|---|---|
+//! | `platform/linux`: `ring`, `news`, `mailbox`, `turn`, `kicks` | [`atomic`] | order, by loom |
+//! | `switch`: `gate`, `ring` | [`words`] | place for a signal, by [`signals`] |
+//!
+//! A model says what must hold, and every way in which one access of these files could be wrong is
+//! put in ([`weaken`]): a weaker order, a store or a fence left out. A model that does not notice
+//! says little. Loom knows no total order of sequentially consistent accesses, only of such fences;
+//! so these files are right by fences and exchanges alone.
+
+// A model that does not hold panics; that is its answer.
+#![allow(clippy::unwrap_used)]
+
+mod atomic;
+pub mod between_cpus;
+pub mod check;
+pub mod kicking;
+pub mod listing;
+pub mod signals;
+pub mod weaken;
+mod words;
+
+#[path = "../../switch/src/gate.rs"]
+pub mod gate;
+#[path = "../../platform/linux/src/kicks.rs"]
+mod kicks;
+#[path = "../../platform/linux/src/mailbox.rs"]
+mod mailbox;
+#[path = "../../platform/linux/src/news.rs"]
+mod news;
+#[path = "../../switch/src/ring.rs"]
+pub mod preemptions;
+#[path = "../../platform/linux/src/ring.rs"]
+mod ring;
+#[path = "../../platform/linux/src/turn.rs"]
+mod turn;
+
+use check::Model;
+
+/// All models.
+pub fn models() -> impl Iterator<Item = &'static Model> {
+    let words = between_cpus::MODELS.iter().chain(&listing::MODELS);
+    words.chain(&kicking::MODELS).chain(&signals::MODELS)
+}

@@ -1,0 +1,153 @@
+//! Models of the lists of news: nothing is lost, taken twice, or seen before it was written.
+
+use core::sync::atomic::Ordering;
+
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::atomic::{AtomicU32, Place};
+use crate::check::{Model, in_every_order};
+use crate::news::{Link, Linked, News};
+
+/// The models.
+pub const MODELS: [Model; 2] = [
+    Model {
+        property: "however often a bell is rung, whoever hears it hears all rings so far",
+        run: || in_every_order(rings),
+    },
+    Model {
+        property: "each of several things is taken off once, with what was written to it",
+        run: || in_every_order(things),
+    },
+];
+
+/// A thing on a list.
+struct Thing {
+    link: Link<Thing>,
+    content: Place<u32>,
+}
+
+impl Linked for Thing {
+    fn link(&self) -> &Link<Thing> {
+        &self.link
+    }
+}
+
+impl Thing {
+    fn new() -> Thing {
+        Thing {
+            link: Link::new(),
+            content: Place::empty(),
+        }
+    }
+}
+
+/// A list and what may stand on it.
+struct Cpu {
+    news: News<Thing>,
+    things: [Thing; 2],
+    /// Who has rung the first thing.
+    rung: [AtomicU32; 2],
+}
+
+impl Cpu {
+    fn new() -> Arc<Cpu> {
+        Arc::new(Cpu {
+            news: News::new(),
+            things: [Thing::new(), Thing::new()],
+            rung: [AtomicU32::new(0), AtomicU32::new(0)],
+        })
+    }
+
+    /// `true`: the CPU is to be kicked.
+    fn announce(&self, which: usize) -> bool {
+        let thing = &self.things[which];
+        let is_first = thing.link.announce();
+        if is_first {
+            // SAFETY: it lives as long as the list.
+            unsafe { self.news.put(thing) };
+        }
+        is_first
+    }
+
+    fn take(&self) -> Option<&Thing> {
+        // SAFETY: as above.
+        self.news.take().map(|thing| unsafe { &*thing })
+    }
+}
+
+/// What a kick carries over, beside that there is one: what its sender did before.
+struct Kicks(loom::sync::atomic::AtomicU32);
+
+impl Kicks {
+    fn send(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits for some. Loom ends a wait for what never comes.
+    fn wait(&self) {
+        while self.0.swap(0, Ordering::Acquire) == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+fn rings() {
+    let cpu = Cpu::new();
+    let kicks = Arc::new(Kicks(loom::sync::atomic::AtomicU32::new(0)));
+    let ring = |from: usize| {
+        let (cpu, kicks) = (Arc::clone(&cpu), Arc::clone(&kicks));
+        thread::spawn(move || {
+            // The exchanges of the link alone have to order this.
+            cpu.rung[from].store(1, Ordering::Relaxed);
+            if cpu.announce(0) {
+                kicks.send();
+            }
+        })
+    };
+    let others = [ring(0), ring(1)];
+    let mut heard = 0;
+    while heard < 2 {
+        kicks.wait();
+        while cpu.take().is_some() {
+            let rung = cpu.rung.iter().map(|word| word.load(Ordering::Relaxed));
+            heard = rung.sum();
+        }
+    }
+    others.into_iter().for_each(|other| other.join().unwrap());
+    // It may stand there once more for a ring that was heard already.
+    while cpu.take().is_some() {}
+    assert!(cpu.news.is_empty());
+}
+
+fn things() {
+    let cpu = Cpu::new();
+    let kicks = Arc::new(Kicks(loom::sync::atomic::AtomicU32::new(0)));
+    let bring = |which: usize| {
+        let (cpu, kicks) = (Arc::clone(&cpu), Arc::clone(&kicks));
+        thread::spawn(move || {
+            // SAFETY: nobody looks before it is on the list.
+            unsafe { cpu.things[which].content.put(7) };
+            assert!(cpu.announce(which), "nobody else announces it");
+            kicks.send();
+        })
+    };
+    let others = [bring(0), bring(1)];
+    let mut seen = 0;
+    while seen < 2 {
+        // Also before it is kicked: it may have an entry of its own.
+        if seen == 1 {
+            kicks.wait();
+        }
+        while let Some(thing) = cpu.take() {
+            // SAFETY: it was put there before the thing was on the list.
+            assert_eq!(unsafe { thing.content.get() }, 7);
+            seen += 1;
+        }
+        if seen == 0 {
+            kicks.wait();
+        }
+    }
+    others.into_iter().for_each(|other| other.join().unwrap());
+    assert!(cpu.take().is_none() && cpu.news.is_empty());
+}
