@@ -22,8 +22,10 @@ macro_rules! entry_with_caller {
         #[unsafe(naked)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             ::core::arch::naked_asm!(
+                ".cfi_startproc",
                 ::core::concat!("mov ", $register, ", [rsp]"),
                 "jmp {body}",
+                ".cfi_endproc",
                 body = sym $body,
             )
         }

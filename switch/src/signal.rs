@@ -74,14 +74,43 @@ pub unsafe extern "C" fn signal_entry(number: i32, information: *mut u8, context
     )
 }
 
-/// `SA_RESTORER`: returns from the signal. Our own, so that its address range is known; spelt as
-/// debuggers and unwinders know it (they compare the bytes), so that they find the way through it.
-///
-/// # Safety
-/// Only returned to by [`signal_entry`].
+/// `SA_RESTORER`: the address of what returns from the signal. Our own, so that its range is known.
+pub fn signal_restorer() -> u64 {
+    // Behind the `nop`.
+    restorer as *const () as u64 + 1
+}
+
+/// Spelt as unwinders know it that compare the bytes; for those that do not, the table says where
+/// the kernel's frame (`frame`) keeps the registers of the interrupted code. Unwinders look up the
+/// instruction before a return address, so the table has to begin before the first one: hence the
+/// `nop`.
 #[unsafe(naked)]
-pub unsafe extern "C" fn signal_restorer() {
+unsafe extern "C" fn restorer() {
     naked_asm!(
+        ".cfi_startproc simple",
+        ".cfi_signal_frame",
+        // The frame's end is what its word for rsp says: expression, 4 bytes, [rsp + 160].
+        ".cfi_escape 0x0f, 4, 0x77, 0xa0, 1, 0x06",
+        // Each register: expression, its number, length, rsp + offset. r8 to r15,
+        ".cfi_escape 0x10, 8, 2, 0x77, 0x28",
+        ".cfi_escape 0x10, 9, 2, 0x77, 0x30",
+        ".cfi_escape 0x10, 10, 2, 0x77, 0x38",
+        ".cfi_escape 0x10, 11, 3, 0x77, 0xc0, 0",
+        ".cfi_escape 0x10, 12, 3, 0x77, 0xc8, 0",
+        ".cfi_escape 0x10, 13, 3, 0x77, 0xd0, 0",
+        ".cfi_escape 0x10, 14, 3, 0x77, 0xd8, 0",
+        ".cfi_escape 0x10, 15, 3, 0x77, 0xe0, 0",
+        // rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+        ".cfi_escape 0x10, 5, 3, 0x77, 0xe8, 0",
+        ".cfi_escape 0x10, 4, 3, 0x77, 0xf0, 0",
+        ".cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0",
+        ".cfi_escape 0x10, 3, 3, 0x77, 0x80, 1",
+        ".cfi_escape 0x10, 1, 3, 0x77, 0x88, 1",
+        ".cfi_escape 0x10, 0, 3, 0x77, 0x90, 1",
+        ".cfi_escape 0x10, 2, 3, 0x77, 0x98, 1",
+        ".cfi_escape 0x10, 7, 3, 0x77, 0xa0, 1",
+        ".cfi_escape 0x10, 16, 3, 0x77, 0xa8, 1",
+        "nop",
         ".globl punctual_signal_restorer_begin",
         ".hidden punctual_signal_restorer_begin",
         "punctual_signal_restorer_begin:",
@@ -92,6 +121,7 @@ pub unsafe extern "C" fn signal_restorer() {
         ".hidden punctual_signal_restorer_end",
         "punctual_signal_restorer_end:",
         "ud2",
+        ".cfi_endproc",
     )
 }
 
@@ -123,7 +153,9 @@ mod tests {
         assert!(in_signal_tail(begin));
         assert!(!in_signal_tail(end));
         assert!(!in_signal_tail(signal_entry as *const () as u64));
-        assert!(in_signal_tail(signal_restorer as *const () as u64));
+        assert!(in_signal_tail(signal_restorer()));
+        let label = (&raw const punctual_signal_restorer_begin) as u64;
+        assert_eq!(signal_restorer(), label);
         assert!((10..64).contains(&(end - begin)), "{} bytes", end - begin);
     }
 }

@@ -81,7 +81,7 @@ pub unsafe fn install(signal: i32, handler: Handler, masked: u64) -> bool {
     let action = Action {
         handler: handler as *const () as u64,
         flags: SIGINFO_RESTORER_NODEFER,
-        restorer: signal_restorer as *const () as u64,
+        restorer: signal_restorer(),
         mask: masked,
     };
     let (number, address) = (u64::from(signal.cast_unsigned()), &raw const action as u64);

@@ -42,7 +42,7 @@ impl KernelAction {
         KernelAction {
             handler: handler as u64,
             flags: SA_RESTORER | u64::from(flags.cast_unsigned()),
-            restorer: signal_restorer as *const () as u64,
+            restorer: signal_restorer(),
             mask: 0,
         }
     }
