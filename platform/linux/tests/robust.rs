@@ -6,8 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use common::{Log, alone, background, for_ms, periodic, plan};
+use common::{Log, alone, background, for_ms, periodic, plan, until_stopped};
 use punctual_kern::{Outcome, TraceEvent};
 use punctual_linux::{Ending, Mode, RunOptions, job, run};
 use punctual_model::OnOverrun;
@@ -56,6 +57,8 @@ fn one_kernel_thread_carries_all_threads_of_a_cpu() {
     let _alone = alone();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let found = Arc::clone(&seen);
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
     let mut specs: Vec<_> = (0..30)
         .map(|n| periodic(&format!("task-{n}"), n, 50_000, 500, |_| {}))
         .collect();
@@ -67,8 +70,10 @@ fn one_kernel_thread_carries_all_threads_of_a_cpu() {
             names = kernel_threads();
         }
         *found.lock().expect("nobody else holds it") = names;
+        stop.store(true, Ordering::Relaxed);
     }));
-    run(vec![plan(specs, 10_000, Log::default())], &for_ms(60)).expect("a run");
+    let outcome = run(vec![plan(specs, 10_000, Log::default())], &options).expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
     let mut names = seen.lock().expect("the run is over").clone();
     names.retain(|name| name.starts_with("punctual/"));
     names.sort();
@@ -133,12 +138,14 @@ fn the_stop_flag_ends_a_run_without_end() {
         ..for_ms(1)
     };
     let stop = Arc::clone(&options.stop);
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&begun);
     let counter = periodic("counter", 1, 1_000, 500, move |info| {
-        if info.index == 20 {
-            stop.store(true, Ordering::Relaxed);
-        }
+        let enough = info.index >= 20 && begun.load(Ordering::Relaxed);
+        stop.fetch_or(enough, Ordering::Relaxed);
     });
-    let endless = background("endless", 0, |_| {
+    let endless = background("endless", 0, move |_| {
+        begins.store(true, Ordering::Relaxed);
         loop {
             std::hint::spin_loop();
         }
@@ -167,7 +174,7 @@ fn the_watchdog_ends_a_run_that_does_not_let_itself_be_interrupted() {
         // SAFETY: both sets have the size of glibc's `sigset_t`; 2 is SIG_SETMASK.
         unsafe { pthread_sigmask(2, &all, &mut before) };
         let start = std::time::Instant::now();
-        while start.elapsed().as_millis() < 900 {
+        while start.elapsed().as_millis() < 1_400 {
             std::hint::spin_loop();
         }
         // SAFETY: as above.
@@ -179,7 +186,8 @@ fn the_watchdog_ends_a_run_that_does_not_let_itself_be_interrupted() {
     let options = RunOptions {
         grace_ns: 10_000_000,
         patience_ns: 200_000_000,
-        ..for_ms(20)
+        // Long enough that it has begun to be deaf, and so short that it still is in the end.
+        ..for_ms(500)
     };
     let outcome = run(vec![plan(vec![deaf], 10_000, Log::default())], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Watchdog);
@@ -232,6 +240,63 @@ fn a_lock_of_the_c_library_blocks_its_waiter_only() {
     );
 }
 
+/// Takes a lock of the program in its destructor, and says so.
+struct Locks(Arc<std::sync::Mutex<()>>, Arc<AtomicBool>);
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        let _held = self.0.lock();
+        self.1.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a thread that locks in its destructor while the run ends, beside one that has the lock then
+/// and that looks whether the run is over, or not. Whether it got the lock, and how many threads
+/// were abandoned.
+fn lock_at_the_end(holder_looks: bool) -> (bool, usize) {
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let (lock, got) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+    let held = Arc::new(AtomicBool::new(false));
+    let (locks, is_held) = (
+        Locks(Arc::clone(&lock), Arc::clone(&got)),
+        Arc::clone(&held),
+    );
+    let late = background("late", 2, move |_| {
+        let _ = &locks;
+        while !is_held.load(Ordering::Relaxed) {
+            job::sleep_ns(1_000_000);
+        }
+        stop.store(true, Ordering::Relaxed);
+        job::sleep_ns(60_000_000_000);
+    });
+    let holder = background("holder", 1, move |_| {
+        let _held = lock.lock().expect("nobody panics with it");
+        held.store(true, Ordering::Relaxed);
+        loop {
+            match holder_looks {
+                true => job::sleep_ns(1_000_000),
+                false => std::hint::spin_loop(),
+            }
+        }
+    });
+    let plan = plan(vec![late, holder], 1_000, Log::default());
+    let outcome = run(vec![plan], &options).expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
+    (got.load(Ordering::Relaxed), outcome.cpus[0].abandoned)
+}
+
+#[test]
+fn a_destructor_at_the_end_gets_the_lock_of_a_thread_that_ends_after_it() {
+    assert_eq!(lock_at_the_end(true), (true, 0));
+}
+
+#[test]
+fn a_destructor_at_the_end_does_not_wait_for_good_for_a_lock_that_nobody_gives_back() {
+    assert_eq!(lock_at_the_end(false), (false, 2));
+}
+
 /// Runs one ignored test of this program in a process of its own.
 fn in_a_child(test: &str) -> std::process::Output {
     let program = std::env::current_exe().expect("a test program");
@@ -268,39 +333,54 @@ fn overflow_a_stack() {
     let deep = background("deep", 0, |_| {
         std::hint::black_box(deeper(0));
     });
-    let _ = run(vec![plan(vec![deep], 10_000, Log::default())], &for_ms(50));
+    let _ = run(
+        vec![plan(vec![deep], 10_000, Log::default())],
+        &until_stopped(),
+    );
 }
 
 #[test]
 fn a_stopped_process_goes_on_where_it_was() {
     let _alone = alone();
-    let before = Arc::new(AtomicU64::new(0));
-    let seen = Arc::clone(&before);
-    let pid = std::process::id();
+    let options = until_stopped();
+    let (jobs, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(&options.stop));
+    let seen = Arc::clone(&jobs);
+    // Every release becomes a job, in order, also those that come while nothing runs.
     let count = periodic("count", 1, 5_000, 2_500, move |info| {
         assert_eq!(seen.fetch_add(1, Ordering::Relaxed), info.index);
         job::burn_ns(100_000);
     });
-    let script = format!("sleep 0.1; kill -STOP {pid}; sleep 0.05; kill -CONT {pid}");
-    let mut shell = Command::new("/bin/sh")
-        .args(["-c", &script])
-        .spawn()
-        .expect("a shell");
-    let plan = plan(vec![count], 10_000, Log::with_room(10_000));
-    let options = RunOptions {
-        grace_ns: 2_000_000_000,
-        ..for_ms(400)
-    };
-    let outcome = run(vec![plan], &options).expect("a run");
-    shell.wait().expect("a shell that ends");
+    let pid = std::process::id();
+    let other = std::thread::spawn(move || {
+        let wait_for = |more: u64| {
+            let enough = jobs.load(Ordering::Relaxed) + more;
+            while jobs.load(Ordering::Relaxed) < enough && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_for(20);
+        let script = format!("kill -STOP {pid}; sleep 0.05; kill -CONT {pid}");
+        let shell = Command::new("/bin/sh").args(["-c", &script]).status();
+        wait_for(40);
+        stop.store(true, Ordering::Relaxed);
+        shell
+    });
+    let outcome = run(
+        vec![plan(vec![count], 10_000, Log::with_room(10_000))],
+        &options,
+    );
+    // Whoever waits for jobs waits no longer, also when there was no run.
+    options.stop.store(true, Ordering::Relaxed);
+    let shell = other.join().expect("it does not panic");
+    assert!(shell.expect("a shell").success());
+    let outcome = outcome.expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
     assert_eq!(outcome.panics, []);
-    // Every release became a job, in order, though some of them came while nothing ran.
-    assert!(before.load(Ordering::Relaxed) >= 80, "{before:?}");
-    let longest = outcome.cpus[0].counters.missing_max_ns;
+    let counters = outcome.cpus[0].counters;
+    let longest = counters.missing_max_ns;
     assert!(
         longest >= 40_000_000,
-        "the stop is missing time: {:?}",
-        outcome.cpus[0].counters
+        "the stop is missing time: {counters:?}"
     );
 }
 

@@ -157,6 +157,12 @@ pub fn for_ms(ms: u64) -> RunOptions {
     }
 }
 
+/// Options for a run that somebody stops when enough has happened, however long a loaded machine
+/// takes for it. One that nobody stops ends all the same, completely, and its test fails.
+pub fn until_stopped() -> RunOptions {
+    for_ms(60_000)
+}
+
 /// A plan for the one CPU of a system: bodies by task, code by child.
 pub fn plan_of<S>(
     system: &System,
