@@ -174,25 +174,51 @@ fn give_back(host: &Host) -> (Instant, Instant) {
     (from, now)
 }
 
+/// How long a thread that waits for a lock of the program on its way out is waited for.
+const LAST_WAIT_NS: u64 = 100_000_000;
+/// It looks again after this.
+const LAST_LOOK_NS: u64 = 200_000;
+
 /// Ends the light threads after the run. Those that are between two jobs, or in a call that can
 /// be unwound, run to their end here; returns those that cannot.
 ///
 /// # Safety
 /// As for [`carry`], which has returned.
 pub(crate) unsafe fn end_threads(host: *const Host, threads: &[*const Light]) -> usize {
-    let mut abandoned = 0;
-    for &thread in threads {
-        // SAFETY: records outlive the run (INV-L1 of `light`).
-        let light = unsafe { &*thread };
-        if matches!(light.phase.get(), Phase::Between | Phase::Resting) {
-            light.quit.set(true);
-            // SAFETY: gate closed; the thread is suspended and belongs to this host. It comes back
-            // through `finish`, with the gate closed.
-            unsafe { switch_to(host, thread) };
-        }
-        if !matches!(light.phase.get(), Phase::Finished | Phase::Left) {
-            abandoned += 1;
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    let phase = |thread: &*const Light| unsafe { (**thread).phase.get() };
+    for thread in threads {
+        if matches!(phase(thread), Phase::Between | Phase::Resting) {
+            // SAFETY: as above, and as the caller vouches.
+            unsafe {
+                (**thread).quit.set(true);
+                end_thread(host, *thread);
+            }
         }
     }
-    abandoned
+    let held = || threads.iter().filter(|thread| phase(thread) == Phase::Held);
+    let nobody = AtomicU32::new(0);
+    let mut waited = 0;
+    while waited < LAST_WAIT_NS && held().next().is_some() {
+        let before = held().count();
+        // SAFETY: as above.
+        held().for_each(|thread| unsafe { end_thread(host, *thread) });
+        if held().count() == before {
+            sys::futex_wait(&nobody, 0, LAST_LOOK_NS);
+            waited += LAST_LOOK_NS;
+        }
+    }
+    let is_left = |thread: &&*const Light| !matches!(phase(thread), Phase::Finished | Phase::Left);
+    threads.iter().filter(is_left).count()
+}
+
+/// Lets a thread run to its end, or to where it waits on its way there.
+///
+/// # Safety
+/// As for [`end_threads`]; the thread is one of the host's, has been told that the run is over, and
+/// is suspended where it looks.
+unsafe fn end_thread(host: *const Host, thread: *const Light) {
+    // SAFETY: gate closed; the thread is suspended and belongs to this host. It comes back through
+    // `finish`, with the gate closed.
+    unsafe { switch_to(host, thread) };
 }

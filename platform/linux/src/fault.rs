@@ -4,26 +4,8 @@ use core::fmt::Write;
 
 use crate::action::KernelAction;
 use crate::local::current_light;
+use crate::remark::Remark;
 use crate::sys;
-
-/// A line of fixed size: nothing may be allocated where this is written.
-struct Line {
-    text: [u8; 256],
-    length: usize,
-}
-
-impl Write for Line {
-    fn write_str(&mut self, part: &str) -> core::fmt::Result {
-        for &byte in part.as_bytes() {
-            let Some(place) = self.text.get_mut(self.length) else {
-                return Err(core::fmt::Error);
-            };
-            *place = byte;
-            self.length += 1;
-        }
-        Ok(())
-    }
-}
 
 /// Handler of segmentation faults, on the alternate stack of the carrier. Returning repeats the
 /// faulting instruction, under the default action then.
@@ -37,10 +19,7 @@ pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, _conte
         } else {
             "made an invalid access"
         };
-        let mut line = Line {
-            text: [0; 256],
-            length: 0,
-        };
+        let mut line = Remark::new();
         // What does not fit is cut off.
         let _ = writeln!(
             line,
@@ -49,7 +28,7 @@ pub(crate) unsafe extern "C" fn handle(signal: i32, information: *mut u8, _conte
             light.stack().high_water(),
             light.stack().bytes(),
         );
-        sys::write_error(&line.text[..line.length]);
+        line.say();
     }
     // Nothing can be done about a failure here: the fault would then repeat.
     let _ = sys::set_action(signal, Some(&KernelAction::DEFAULT));

@@ -89,6 +89,12 @@ impl Shared {
 /// Samples that come more often leave nothing to be sampled.
 const SHORTEST_SAMPLE_NS: u64 = 50_000;
 
+/// How often a thread that runs on is looked at when so many nanoseconds are asked for: within
+/// reason.
+pub fn sample_in_force(ns: u64) -> u64 {
+    ns.clamp(SHORTEST_SAMPLE_NS, LOOK_NS)
+}
+
 /// The limits that every entry compares with, in ticks: a conversion divides 128 bits, which takes
 /// longer than a decision.
 #[derive(Clone, Copy, Debug)]
@@ -121,8 +127,7 @@ impl Limits {
 
     /// A thread that runs on is looked at every so many nanoseconds, within reason.
     pub(crate) fn sample(&mut self, clock: &Clock, ns: u64) {
-        let ns = ns.clamp(SHORTEST_SAMPLE_NS, LOOK_NS);
-        self.look = Span::from_ticks(clock.ticks(ns));
+        self.look = Span::from_ticks(clock.ticks(sample_in_force(ns)));
     }
 }
 

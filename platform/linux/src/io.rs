@@ -21,6 +21,7 @@ use punctual_model::{Instant, ThreadId};
 use crate::host::Host;
 use crate::light::{Light, open_gate};
 use crate::local::{current_light, local};
+use crate::monitor::is_to_end;
 use crate::sys::calls::{self, PollEntry};
 use crate::sys::{self, KernelClock};
 use crate::uring::{Operation, Uring};
@@ -82,13 +83,14 @@ pub(crate) unsafe fn perform(
                 until = patience().map(|ns| in_ns(light, ns));
             }
             let operations = core::slice::from_ref(&operation);
-            in_time = block_for_any(light, operations, until);
+            in_time = block_for_any(light, operations, || is_late(light, until), until);
             if !in_time {
                 give_up(light, operations);
             }
         }
         match operation.result() {
             Some(result) if result != -sys::ECANCELED => return Some(result),
+            Some(_) if is_to_end(light) => return Some(-sys::ECANCELED),
             Some(_) if !in_time => return Some(-sys::EAGAIN),
             // Nobody here has cancelled it, and it was not begun.
             Some(_) => {}
@@ -114,14 +116,23 @@ unsafe fn start(light: &Light, entry: Entry, operation: &Operation) -> bool {
     started == Some(true)
 }
 
-/// Blocks until one of the operations is over (`true`) or the instant has come.
-fn block_for_any(light: &Light, operations: &[Operation], until: Option<Instant>) -> bool {
+/// Whether there is no waiting any more: the instant has come, or the thread was cancelled.
+fn is_late(light: &Light, until: Option<Instant>) -> bool {
+    until.is_some_and(|until| light.now() >= until) || is_to_end(light)
+}
+
+/// Blocks until one of the operations is over (`true`) or it is late, to be asked again at `until`.
+fn block_for_any(
+    light: &Light,
+    operations: &[Operation],
+    is_late: impl Fn() -> bool,
+    until: Option<Instant>,
+) -> bool {
     let over = || operations.iter().any(|o| o.result().is_some());
     loop {
         close_gate(light);
         let _ = with_ring(light, Uring::collect);
-        let in_time = until.is_none_or(|until| light.now() < until);
-        if over() || !in_time {
+        if over() || is_late() {
             open_gate(light.host());
             return over();
         }
@@ -129,7 +140,7 @@ fn block_for_any(light: &Light, operations: &[Operation], until: Option<Instant>
         // SAFETY: the host outlives its threads.
         let enter = unsafe { (*light.host()).enter };
         // SAFETY: gate closed, no reference into scheduler state is alive.
-        unsafe { enter(light.host(), Event::Block { until }) };
+        light.wait_by(|| unsafe { enter(light.host(), Event::Block { until }) });
         operations.iter().for_each(Operation::wakes_nobody);
         if light.quit.get() {
             // The run is over; the carrier has the gate and expects it closed.
@@ -154,7 +165,8 @@ fn give_up(light: &Light, operations: &[Operation]) {
     let _ = with_ring(light, |ring| left().for_each(|o| ring.cancel(o)));
     open_gate(light.host());
     while let Some(operation) = left().next() {
-        if !block_for_any(light, core::slice::from_ref(operation), None) {
+        // To the end, also by a thread that was cancelled: its memory is lent.
+        if !block_for_any(light, core::slice::from_ref(operation), || false, None) {
             return give_up(light, operations);
         }
     }
@@ -175,6 +187,9 @@ pub(crate) fn poll(entries: &mut [PollEntry], patience: Option<u64>) -> Option<c
         if ready != 0 || until.is_some_and(|until| light.now() >= until) {
             return Some(ready);
         }
+        if is_to_end(light) {
+            return Some(-sys::ECANCELED);
+        }
         let operations = [const { Operation::new() }; MOST_POLLED];
         let mut started = 0;
         for entry in entries.iter().filter(|entry| entry.fd >= 0) {
@@ -190,7 +205,7 @@ pub(crate) fn poll(entries: &mut [PollEntry], patience: Option<u64>) -> Option<c
         if started == 0 && until.is_none() {
             return None;
         }
-        block_for_any(light, operations, until);
+        block_for_any(light, operations, || is_late(light, until), until);
         give_up(light, operations);
         if light.quit.get() {
             return Some(-sys::ECANCELED);
@@ -203,11 +218,12 @@ pub(crate) fn sleep_until(clock: KernelClock, until_ns: u64) -> bool {
     let Some(light) = able() else { return false };
     loop {
         let left = until_ns.saturating_sub(sys::read_clock(clock));
-        if left == 0 || light.quit.get() || light.stop.load(Ordering::Relaxed) {
+        let is_to_end = light.stop.load(Ordering::Relaxed) || is_to_end(light);
+        if left == 0 || light.quit.get() || is_to_end {
             return true;
         }
         let until = Some(in_ns(light, left));
-        crate::light::request(light, Event::Block { until });
+        light.wait_by(|| crate::light::request(light, Event::Block { until }));
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Phase {
     Inside,
     /// In a job, suspended by a call that can end it by unwinding.
     Resting,
+    /// The run is over, and on its way out it waits for a lock of the program.
+    Held,
     /// Ended in the middle of a call, with all of its frames: others may know what lies there.
     Left,
     Finished,
@@ -77,6 +79,8 @@ pub(crate) struct Light {
     pub(crate) stamp: Cell<JobStamp>,
     /// The run is over: end at the next opportunity.
     pub(crate) quit: Cell<bool>,
+    /// It waits in a call that cannot be unwound: for the kernel, or for a lock of the program.
+    pub(crate) awaits: Cell<bool>,
     /// How many calls it is in that must not be left half done ([`held_alive`]).
     held_alive: Cell<u32>,
     /// The run is over when the body has returned from the present job ([`end_run`]).
@@ -146,6 +150,7 @@ impl Light {
             job: Cell::new(None),
             stamp: Cell::new(JobStamp::NONE),
             quit: Cell::new(false),
+            awaits: Cell::new(false),
             held_alive: Cell::new(0),
             ends_run: Cell::new(false),
             lock_looks: Cell::new(0),
@@ -174,6 +179,24 @@ impl Light {
 
     pub(crate) fn id(&self) -> ThreadId {
         self.id.get()
+    }
+
+    /// Waits by `entry`, in a call that cannot be unwound. Called by the thread itself.
+    pub(crate) fn wait_by(&self, entry: impl FnOnce()) {
+        self.awaits.set(true);
+        entry();
+        self.awaits.set(false);
+    }
+
+    /// Whether it waits in a call that cannot be unwound, a lock of the C library included.
+    pub(crate) fn waits_inside(&self) -> bool {
+        self.awaits.get() || self.lock_looks.get() > 0
+    }
+
+    /// Whether its CPU's gate is closed: it is inside the scheduler, or its run is over.
+    pub(crate) fn has_gate_closed(&self) -> bool {
+        // SAFETY: the host outlives its threads.
+        unsafe { (*self.host).gate.is_closed() }
     }
 
     /// Whether it is in a call that must not be left half done.

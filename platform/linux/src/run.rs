@@ -12,7 +12,9 @@ use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, ClockSource, clock_rate};
 use crate::cpu::LOOK_NS;
+use crate::dropped;
 use crate::fresh;
+use crate::hook;
 use crate::host::Shared;
 use crate::job::Body;
 use crate::missing::METHOD;
@@ -216,13 +218,16 @@ where
     check_cpus(&plan)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
     fresh::find();
+    hook::install();
     let rate = clock_rate();
     let mut lost = Vec::new();
     let _memory = options.real_time.then(|| MemoryLock::take(&mut lost));
     let signal = claim_signal()?;
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let _on = On::begin(number);
     let shared = Arc::new(Shared {
         post: Post::new(plan.len(), signal.number()),
-        number: RUNS.fetch_add(1, Ordering::Relaxed),
+        number,
         stop: Arc::clone(&options.stop),
         abort: AtomicBool::new(false),
         panics: Mutex::new(Vec::new()),
@@ -266,18 +271,33 @@ where
         (_, true) => Ending::Stopped,
         _ => Ending::Complete,
     };
-    let (frequency, source) = (rate.frequency, rate.source);
     Ok(Outcome {
         cpus,
         mode,
         lost,
-        frequency,
-        source,
+        frequency: rate.frequency,
+        source: rate.source,
         ending,
         offsets,
         panics,
         missing: METHOD,
     })
+}
+
+/// A run is on while this lives.
+struct On;
+
+impl On {
+    fn begin(run: u64) -> On {
+        dropped::begin(run);
+        On
+    }
+}
+
+impl Drop for On {
+    fn drop(&mut self) {
+        dropped::begin(0);
+    }
 }
 
 /// Gives every CPU its clock, and the word to start.

@@ -31,8 +31,8 @@ const LOOK_DOUBLINGS: u32 = 4;
 /// How long it has the processor for each try. Many times what it takes to leave the handler: with
 /// less, the next signal would find it at the same instruction, for good.
 const TRY_NS: u64 = 30_000;
-/// Who is still in a function that spins after this is taken to be waiting for a lock there, maybe
-/// one of a less urgent thread, that will not run before this one makes room.
+/// Who was found in a function that spins for so long is taken to be waiting for a lock there,
+/// maybe one of a less urgent thread, that will not run before this one makes room.
 const SPIN_LIMIT_NS: u64 = 20_000;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
@@ -115,12 +115,9 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     }
     let library = host.defers && !found.in_call && host.text.contains(found.instruction);
     let spins = library && host.text.spins(found.instruction);
-    let limit = if spins {
-        SPIN_LIMIT_NS
-    } else {
-        DEFERRAL_LIMIT_NS
-    };
-    if library && host.defer(now) < limit {
+    let spun = host.clock().ns(host.deferral.spins(now, spins).ticks());
+    let spins = spins && spun >= SPIN_LIMIT_NS;
+    if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
         host.retry();
         return Arrival::Later;
     }

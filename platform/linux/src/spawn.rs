@@ -6,6 +6,8 @@ use core::marker::PhantomData;
 use punctual_kern::{Constraint, Event};
 use punctual_model::{Instant, ThreadId};
 
+use crate::dropped::{self, Dropped};
+use crate::host::Host;
 use crate::light::{Light, Phase, open_gate};
 use crate::local::current_light;
 use crate::monitor::{VisitError, Who, enter, rest_closed};
@@ -84,11 +86,12 @@ where
     T: Send + 'static,
 {
     let light = current_light().ok_or(SpawnError::NoRun)?;
-    // SAFETY: the host outlives its threads.
-    let (frequency, home) = unsafe {
-        let host = &*light.host();
-        (host.clock().frequency(), host.pool.home.get())
-    };
+    // SAFETY: the host outlives its threads; only its cells and atomics are used.
+    let host = unsafe { &*light.host() };
+    if !host.gate.is_closed() {
+        let_go_of_dropped(host);
+    }
+    let (frequency, home) = (host.clock().frequency(), host.pool.home.get());
     let ticks = |ns| frequency.ticks_up(ns);
     let constraint = constraint.convert(ticks, ticks);
     let mut body = Some(body);
@@ -141,6 +144,13 @@ impl<T> Child<T> {
         host.gate.close();
         // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
         Some((me, unsafe { &*self.light }))
+    }
+
+    /// Whether the caller is of its CPU, in its run: elsewhere it can be let go of, no more.
+    pub fn is_here(&self) -> bool {
+        // SAFETY: the host outlives its threads.
+        let home = |light: &Light| unsafe { (*light.host()).pool.home.get() };
+        current_light().is_some_and(|light| home(light) == self.home)
     }
 
     /// Its id in the core; `None` on another CPU, or after the run.
@@ -242,7 +252,7 @@ impl<T> Child<T> {
             return Err(self);
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
-        let executes = executes && !light.is_held_alive();
+        let executes = executes && !light.is_held_alive() && !light.waits_inside();
         let carries = !light.direct.get().is_null() || light.crew.get().is_some();
         let works = light.pooled.stage.get() == Stage::Working;
         let mut done = executes && works && !carries;
@@ -395,23 +405,44 @@ fn wait_for(
 impl<T> Drop for Child<T> {
     /// Lets the thread go on alone; nobody will ask for its result.
     fn drop(&mut self) {
-        let Some((me, light)) = self.enter() else {
-            return;
-        };
-        let over = light.pooled.is_over();
-        light.pooled.detached.set(true);
-        light.pooled.joiner.set(core::ptr::null());
-        open_gate(me.host());
-        if over {
-            if light.pooled.stage.get() == Stage::Returned {
-                discard(&light.pooled);
-            }
+        match self.enter() {
             // SAFETY: the host outlives its threads.
-            let host = unsafe { &*me.host() };
-            host.gate.close();
-            host.pool.put(light);
-            open_gate(host);
+            Some((me, light)) => let_go(unsafe { &*me.host() }, light),
+            // Its own CPU does it.
+            None => dropped::note(Dropped {
+                light: self.light,
+                birth: self.birth,
+                home: self.home,
+            }),
         }
+    }
+}
+
+/// Nobody will ask for the result of a thread. Gate: closed on entry, open on return.
+fn let_go(host: &Host, light: &Light) {
+    let over = light.pooled.is_over();
+    light.pooled.detached.set(true);
+    light.pooled.joiner.set(core::ptr::null());
+    open_gate(host);
+    if over {
+        if light.pooled.stage.get() == Stage::Returned {
+            discard(&light.pooled);
+        }
+        host.gate.close();
+        host.pool.put(light);
+        open_gate(host);
+    }
+}
+
+/// Lets go of the threads of this CPU whose handles were dropped elsewhere. Gate: open.
+fn let_go_of_dropped(host: &Host) {
+    while let Some(Dropped { light, birth, .. }) = dropped::take(host) {
+        host.gate.close();
+        // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
+        let light = unsafe { &*light };
+        // A handle is dropped once, and its record is nobody else's before that.
+        debug_assert_eq!(light.pooled.birth.get(), birth);
+        let_go(host, light);
     }
 }
 

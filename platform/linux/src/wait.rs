@@ -12,7 +12,8 @@ use punctual_kern::Event;
 use punctual_model::Instant;
 
 use crate::futex::FutexRequest;
-use crate::light::{Light, request};
+use crate::host::switch_to;
+use crate::light::{Light, Phase, request};
 use crate::local::current_light;
 use crate::sys::{self, KernelClock};
 
@@ -28,7 +29,8 @@ pub(crate) unsafe fn futex(arguments: [u64; 6]) -> Option<c_long> {
     let light = current_light()?;
     // SAFETY: the host outlives its threads.
     let host = unsafe { &*light.host() };
-    if host.gate.is_closed() {
+    let ends = light.quit.get();
+    if host.gate.is_closed() && !ends {
         return None;
     }
     // SAFETY: as the caller vouches.
@@ -39,15 +41,16 @@ pub(crate) unsafe fn futex(arguments: [u64; 6]) -> Option<c_long> {
             until_ns,
         } => {
             // SAFETY: the word is valid, by the contract of futex(2).
-            Some(wait(
-                light,
-                || unsafe { (*word).load(Ordering::SeqCst) } == value,
-                word.addr(),
-                until_ns,
-            ))
+            let still = || unsafe { (*word).load(Ordering::SeqCst) } == value;
+            Some(match ends {
+                true => wait_at_the_end(light, still, until_ns),
+                false => wait(light, still, word.addr(), until_ns),
+            })
         }
         FutexRequest::Wake { word } => {
-            wake(light, word.addr());
+            if !ends {
+                wake(light, word.addr());
+            }
             None
         }
     }
@@ -80,13 +83,30 @@ fn look_until(light: &Light, still: impl Fn() -> bool, until_ns: Option<u64>) ->
         }
         let span = clock.ticks(look.min(left.unwrap_or(u64::MAX)));
         let until = Instant::from_ticks(clock.now().ticks().saturating_add(span));
-        request(light, Event::Block { until: Some(until) });
+        light.wait_by(|| request(light, Event::Block { until: Some(until) }));
         let woken = light.waits_for.load(Ordering::SeqCst) == 0;
         if woken || !still() {
             return 0;
         }
         look = (look * 2).min(LAST_LOOK_NS);
     }
+}
+
+/// The run is over, and the thread waits on its way out. Who has what it waits for may be a thread
+/// that ends after it, one of another CPU, or one that was preempted for good: so the carrier ends
+/// the others meanwhile, comes back for a while, and leaves it behind then. Gate: closed by the
+/// carrier, before and after.
+fn wait_at_the_end(light: &Light, still: impl Fn() -> bool, until_ns: Option<u64>) -> c_long {
+    while still() {
+        if until_ns.is_some_and(|until| until <= sys::read_clock(KernelClock::Monotonic)) {
+            return sys::fail(sys::ETIMEDOUT);
+        }
+        let before = light.phase.replace(Phase::Held);
+        // SAFETY: gate closed, and the carrier waits.
+        unsafe { switch_to(light.host(), core::ptr::null()) };
+        light.phase.set(before);
+    }
+    0
 }
 
 /// Wakes the light threads of this CPU that wait for the word. O(threads of the CPU), and only when

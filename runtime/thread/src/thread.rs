@@ -239,7 +239,13 @@ impl<T> Thread<T> {
         Err((JoinError::Abandoned, None))
     }
 
-    /// Lets it go on alone: nobody will ask for its result.
+    /// Whether the caller is on its CPU, in its run. Elsewhere it can be detached or dropped, and
+    /// nothing else.
+    pub fn is_here(&self) -> bool {
+        self.child.is_here()
+    }
+
+    /// Lets it go on alone: nobody will ask for its result. On any CPU.
     pub fn detach(self) {
         drop(self);
     }

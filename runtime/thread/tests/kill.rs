@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -107,5 +108,60 @@ fn who_waits_or_has_not_begun_is_not_abandoned() {
         "{idle:?}"
     );
     assert_eq!(waits, Err(JoinError::Cancelled));
+    assert_eq!(finished.outcome.cpus[0].abandoned, 0);
+}
+
+#[test]
+fn who_waits_for_the_kernel_or_for_a_lock_of_the_program_is_not_abandoned() {
+    let _alone = alone();
+    let (read, write) = std::io::pipe().expect("a pipe");
+    // Without a ring of the kernel the reader stops its CPU: it is helped out in the end.
+    let helper = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(20));
+        drop(write);
+    });
+    drop(helper);
+    let finished = runtime(FIXED).start(move || {
+        let mut read = read;
+        let begun = Arc::new(AtomicU64::new(0));
+        let begins = Arc::clone(&begun);
+        let reader = thread::spawn("reads", free(60), move || {
+            begins.fetch_add(1, Ordering::SeqCst);
+            read.read(&mut [0; 8]).map_err(|error| error.raw_os_error())
+        });
+        let lock = Arc::new(std::sync::Mutex::new(()));
+        let locks = Arc::clone(&lock);
+        let begins = Arc::clone(&begun);
+        let held = lock.lock().expect("nobody panics with it");
+        let locker = thread::spawn("locks", free(60), move || {
+            begins.fetch_add(1, Ordering::SeqCst);
+            drop(locks.lock());
+            5
+        });
+        while begun.load(Ordering::SeqCst) < 2 {
+            thread::sleep(ms(1));
+        }
+        let reader = reader.expect("there is room").kill_within(ms(0));
+        let reader = match reader {
+            Err((JoinError::TimedOut, Some(thread))) => thread.join(),
+            other => other.map_err(|(why, _)| why),
+        };
+        let locker = locker.expect("there is room").kill_within(ms(2));
+        drop(held);
+        let locker = locker.map_err(|(why, thread)| (why, thread.map(thread::Thread::join)));
+        (reader, locker)
+    });
+    let finished = finished.expect("a run");
+    let (reader, locker) = finished.result;
+    let cancelled = 125;
+    if !finished
+        .outcome
+        .lost
+        .iter()
+        .any(|loss| loss.what == "io_uring")
+    {
+        assert_eq!(reader, Ok(Err(Some(cancelled))), "ECANCELED");
+    }
+    assert_eq!(locker, Err((JoinError::TimedOut, Some(Ok(5)))));
     assert_eq!(finished.outcome.cpus[0].abandoned, 0);
 }

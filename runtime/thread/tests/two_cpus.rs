@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::{FIXED, allowed_cpus, alone, free, ms, runtime};
 use punctual_thread::sync::{Bell, Semaphore, WaitError};
-use punctual_thread::{Constraint, thread};
+use punctual_thread::{Constraint, Thread, thread};
 
 /// What one first thread hands to the other before they ring.
 type Handed<T> = Arc<Mutex<Option<T>>>;
@@ -101,4 +102,52 @@ fn every_cpu_admits_for_itself_and_locks_belong_to_one() {
     assert_eq!(child, Ok(Ok(1)));
     // Whoever comes first has it.
     assert_eq!((held, theirs.1), (Ok(()), Some(WaitError::OtherCpu)));
+}
+
+#[test]
+fn a_handle_that_is_dropped_on_another_cpu_gives_its_place_back() {
+    const ROUNDS: usize = 20;
+    let [.., other, _last] = allowed_cpus()[..] else {
+        println!("skipped: one CPU only");
+        return;
+    };
+    let _alone = alone();
+    let (handed, dropped) = (Handed::default(), Arc::new(AtomicUsize::new(0)));
+    let (taken, drops) = (Arc::clone(&handed), Arc::clone(&dropped));
+    // Room for one thread beside the first.
+    let runtime = runtime(FIXED).threads(1).and(other, FIXED, move || {
+        while drops.load(Ordering::SeqCst) < ROUNDS {
+            let thread: Option<Thread<Vec<u8>>> =
+                taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drops.fetch_add(usize::from(thread.is_some()), Ordering::SeqCst);
+            drop(thread);
+            thread::sleep(ms(1));
+        }
+    });
+    let finished = runtime.start(move || {
+        let round = |round: usize| {
+            // One has ended when its handle goes, the next has not.
+            let ends_late = round % 2 == 1;
+            let body = move || {
+                if ends_late {
+                    thread::block_within(ms(3));
+                }
+                vec![1]
+            };
+            let made = (0..2_000).find_map(|_| {
+                let made = thread::spawn("one", free(60), body).ok();
+                if made.is_none() {
+                    thread::sleep(ms(1));
+                }
+                made
+            });
+            put(&handed, made?);
+            while dropped.load(Ordering::SeqCst) == round {
+                thread::sleep(ms(1));
+            }
+            Some(())
+        };
+        (0..ROUNDS).take_while(|&n| round(n).is_some()).count()
+    });
+    assert_eq!(finished.expect("a run").result, ROUNDS);
 }
