@@ -21,7 +21,7 @@ mod what_if;
 
 pub use children::ChildPolicies;
 pub use error::Error;
-pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run};
+pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
 pub use program::{Periodic, Program};
 pub use punctual_analysis::{Exactness, Verdict};
 pub use punctual_linux::job;

@@ -79,6 +79,12 @@ pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, 
     admit_sampled(system, given, None)
 }
 
+/// How often a thread that runs on is interrupted when so often is asked for: every 50 us at most,
+/// every 20 ms at least.
+pub fn sample_in_force(asked: Span) -> Span {
+    Span::from_ns(punctual_linux::sample_in_force(asked.as_ns()))
+}
+
 /// The same where a thread that runs on is interrupted every `sample`.
 fn admit_sampled(
     system: &System,
@@ -100,7 +106,7 @@ fn admit_sampled(
         Some(here) => system.machine.with(here),
         None => system.machine.clone(),
     };
-    if let Some(period) = sample {
+    if let Some(period) = sample.map(sample_in_force) {
         terms.reserves.push(Reserve {
             name: "missing-time-samples".to_owned(),
             budget: terms.timer.min(period.as_work()),

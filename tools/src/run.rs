@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
     /// Look for time that the machine takes in the midst of a job this often, e.g. 1ms; without it,
-    /// every 20ms. Each look costs a timer entry, which admission counts
+    /// every 20ms; every 50us at most. Each look costs a timer entry, which admission counts
     #[arg(long, value_name = "DURATION", value_parser = input::duration)]
     sample: Option<Span>,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
@@ -91,6 +91,15 @@ pub(crate) fn execute(args: &Args) -> Ended {
         sample: args.sample,
         ..LiveOptions::default()
     };
+    if let Some(asked) = args.sample.filter(|_| !flags.outputs.quiet) {
+        let in_force = punctual::sample_in_force(asked);
+        if in_force != asked {
+            let us = in_force.as_ns() / 1_000;
+            output::remark(format!(
+                "remark: looks every {us}us, which is as near to --sample as it can be"
+            ));
+        }
+    }
     if let Some(terms) = options.terms.as_ref().filter(|_| !flags.outputs.quiet) {
         output::remark(format!("remark: with the terms of {}", terms.from));
     }

@@ -399,15 +399,15 @@ typedef struct punctual_constraint {
      */
     uint64_t deadline_ns;
     /**
-     * The first release, counted from the creation or the change.
+     * The first release, counted from the creation or the change; of all but background work.
      */
     uint64_t phase_ns;
     /**
-     * One of `punctual_late`.
+     * One of `punctual_late`, of periodic and sporadic work.
      */
     uint32_t late;
     /**
-     * One of `punctual_on_overrun`.
+     * One of `punctual_on_overrun`, of periodic and sporadic work.
      */
     uint32_t on_overrun;
 } punctual_constraint;
@@ -934,7 +934,7 @@ enum punctual_status punctual_thread_join(struct punctual_thread thread,
                                           void **result);
 
 /**
- * Ends the handle and lets the thread go on alone. On threads of its CPU.
+ * Ends the handle and lets the thread go on alone. On threads of a run.
  */
 enum punctual_status punctual_thread_detach(struct punctual_thread thread);
 
@@ -965,7 +965,7 @@ enum punctual_status punctual_thread_name(char *buffer, size_t capacity, size_t 
 enum punctual_status punctual_thread_stack(size_t *used, size_t *bytes);
 
 /**
- * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU; 0 on those of another.
+ * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
  *
  * Pointers:
  * `ended` is null, or to a place for an `int`.
@@ -974,16 +974,15 @@ enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, in
 
 /**
  * Tells a thread to end: every call of it that waits, the present one included, answers
- * `PUNCTUAL_CANCELLED` from now on. It cleans up and returns from its body; nobody ends it
- * otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU; `PUNCTUAL_NOTHING` on
- * those of another.
+ * `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
+ * `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
+ * its body; nobody ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
  */
 enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
 
 /**
  * Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
- * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU;
- * `PUNCTUAL_NOTHING` on those of another.
+ * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
  */
 enum punctual_status punctual_thread_wake(struct punctual_thread thread);
 
@@ -1007,8 +1006,7 @@ enum punctual_status punctual_thread_change(struct punctual_thread thread,
 /**
  * Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
  * somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
- * thread has ended, waits for the caller, or is one of another CPU. A scheduling point. On threads
- * of its CPU.
+ * thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
  */
 enum punctual_status punctual_yield_to(struct punctual_thread thread, uint64_t within_ns);
 

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use ::punctual_thread::sync::Barrier;
 
 use crate::edge::{Within, answer, give, is_place, is_place_or_null, offer};
-use crate::status::punctual_status;
+use crate::status::{Answer, punctual_status};
 use crate::table::Table;
 
 static BARRIERS: Table<Barrier> = Table::new();
@@ -28,13 +28,8 @@ pub unsafe extern "C" fn punctual_barrier_create(
     barrier: *mut punctual_barrier,
     threads: u32,
 ) -> punctual_status {
-    answer(|| {
-        is_place(barrier)?;
-        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
-        let id = BARRIERS.insert(Barrier::new(threads))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(barrier, punctual_barrier { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { create(barrier, threads, Barrier::new) })
 }
 
 /// `punctual_barrier_create` for threads of every CPU of a run. Legal everywhere.
@@ -46,13 +41,22 @@ pub unsafe extern "C" fn punctual_barrier_create_between_cpus(
     barrier: *mut punctual_barrier,
     threads: u32,
 ) -> punctual_status {
-    answer(|| {
-        is_place(barrier)?;
-        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
-        let id = BARRIERS.insert(Barrier::between_cpus(threads))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(barrier, punctual_barrier { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { create(barrier, threads, Barrier::between_cpus) })
+}
+
+/// # Safety
+/// `barrier` is null, or to a place for one.
+unsafe fn create(
+    barrier: *mut punctual_barrier,
+    threads: u32,
+    make: fn(usize) -> Barrier,
+) -> Answer {
+    is_place(barrier)?;
+    let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+    let id = BARRIERS.insert(make(threads))?;
+    // SAFETY: as the caller vouches.
+    unsafe { give(barrier, punctual_barrier { id }) }
 }
 
 /// Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.

@@ -64,11 +64,11 @@ pub struct punctual_constraint {
     pub work_ns: u64,
     /// From release to deadline; 0: the period.
     pub deadline_ns: u64,
-    /// The first release, counted from the creation or the change.
+    /// The first release, counted from the creation or the change; of all but background work.
     pub phase_ns: u64,
-    /// One of `punctual_late`.
+    /// One of `punctual_late`, of periodic and sporadic work.
     pub late: u32,
-    /// One of `punctual_on_overrun`.
+    /// One of `punctual_on_overrun`, of periodic and sporadic work.
     pub on_overrun: u32,
 }
 
@@ -78,9 +78,16 @@ pub(crate) fn constraint(from: &punctual_constraint) -> Result<Constraint, Statu
     let [period, deadline] = [from.period_ns, from.deadline_ns].map(Span::from_ns);
     let work = Work::from_ns(from.work_ns);
     let (kind, has) = (from.kind, |field: u64| field != 0);
+    let has_rules = from.late != 0 || from.on_overrun != 0;
     let made = match kind {
         k if k == punctual_kind::PUNCTUAL_APERIODIC as u32 => {
-            if has(from.period_ns) || has(from.work_ns) || has(from.deadline_ns) {
+            let fields = [
+                from.period_ns,
+                from.work_ns,
+                from.deadline_ns,
+                from.phase_ns,
+            ];
+            if fields.into_iter().any(has) || has_rules {
                 return invalid;
             }
             Constraint::aperiodic(from.priority)
@@ -88,13 +95,13 @@ pub(crate) fn constraint(from: &punctual_constraint) -> Result<Constraint, Statu
         k if k == punctual_kind::PUNCTUAL_PERIODIC as u32 => Constraint::periodic(period, work),
         k if k == punctual_kind::PUNCTUAL_SPORADIC as u32 => Constraint::sporadic(period, work),
         k if k == punctual_kind::PUNCTUAL_RESERVATION as u32 => {
-            if has(from.deadline_ns) {
+            if has(from.deadline_ns) || has_rules {
                 return invalid;
             }
             Constraint::reservation(period, work)
         }
         k if k == punctual_kind::PUNCTUAL_ONCE as u32 => {
-            if has(from.period_ns) || !has(from.deadline_ns) {
+            if has(from.period_ns) || !has(from.deadline_ns) || has_rules {
                 return invalid;
             }
             Constraint::once(work, deadline)
@@ -168,6 +175,16 @@ mod tests {
         ] {
             assert_eq!(constraint(&wrong), refused, "{wrong:?}");
         }
+        let plain = [of(0, 0, 0, 0), of(3, 5, 1, 0), of(4, 0, 1, 5)];
+        for plain in plain {
+            let (mut late, mut rule) = (plain, plain);
+            (late.late, rule.on_overrun) = (1, 1);
+            assert_eq!(constraint(&late), refused, "{late:?}");
+            assert_eq!(constraint(&rule), refused, "{rule:?}");
+        }
+        let mut phased = plain[0];
+        phased.phase_ns = 1;
+        assert_eq!(constraint(&phased), refused);
         let mut wrong = of(1, 9, 1, 0);
         wrong.late = 2;
         assert_eq!(constraint(&wrong), refused);

@@ -7,6 +7,7 @@ use ::punctual_thread::sync::{Queue, SendError, WaitError};
 use crate::edge::{Within, answer, give, is_place};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::Table;
+use crate::time::on_a_thread;
 
 static QUEUES: Table<Entry> = Table::new();
 
@@ -198,6 +199,7 @@ pub unsafe extern "C" fn punctual_queue_length(
 ) -> punctual_status {
     answer(|| {
         is_place(length)?;
+        on_a_thread()?;
         let queue = QUEUES.get(queue.id)?;
         let found = queue.line.len().ok_or(Status::PUNCTUAL_OTHER_CPU)?;
         // SAFETY: as the caller vouches.

@@ -117,7 +117,11 @@ fn with<R>(
 ) -> Result<R, Status> {
     on_a_thread()?;
     let entry = THREADS.get(handle.id)?;
-    call(entry.thread.get().ok_or(Status::PUNCTUAL_STALE)?)
+    let thread = entry.thread.get().ok_or(Status::PUNCTUAL_STALE)?;
+    match thread.is_here() {
+        true => call(thread),
+        false => Err(Status::PUNCTUAL_OTHER_CPU),
+    }
 }
 
 /// Creates a thread on the caller's CPU that executes `body(argument)` under a constraint, if
@@ -199,7 +203,7 @@ pub unsafe extern "C" fn punctual_thread_join(
     })
 }
 
-/// Ends the handle and lets the thread go on alone. On threads of its CPU.
+/// Ends the handle and lets the thread go on alone. On threads of a run.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_detach(thread: punctual_thread) -> punctual_status {
     answer(|| {
@@ -267,7 +271,7 @@ pub unsafe extern "C" fn punctual_thread_stack(
     })
 }
 
-/// Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU; 0 on those of another.
+/// Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
 ///
 /// # Safety
 /// `ended` is null, or to a place for an `int`.
@@ -285,17 +289,16 @@ pub unsafe extern "C" fn punctual_thread_has_ended(
 }
 
 /// Tells a thread to end: every call of it that waits, the present one included, answers
-/// `PUNCTUAL_CANCELLED` from now on. It cleans up and returns from its body; nobody ends it
-/// otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU; `PUNCTUAL_NOTHING` on
-/// those of another.
+/// `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
+/// `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
+/// its body; nobody ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_cancel(thread: punctual_thread) -> punctual_status {
     answer(|| with(thread, |thread| if_alive(thread.cancel())))
 }
 
 /// Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
-/// has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU;
-/// `PUNCTUAL_NOTHING` on those of another.
+/// has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_wake(thread: punctual_thread) -> punctual_status {
     answer(|| with(thread, |thread| if_alive(thread.wake())))
@@ -329,8 +332,7 @@ pub unsafe extern "C" fn punctual_thread_change(
 
 /// Gives way to a thread in particular: waits, and lends it the caller's urgency meanwhile, until
 /// somebody wakes the caller, for `within_ns` at most. `PUNCTUAL_TIMED_OUT` at once when that
-/// thread has ended, waits for the caller, or is one of another CPU. A scheduling point. On threads
-/// of its CPU.
+/// thread has ended or waits for the caller. A scheduling point. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_yield_to(thread: punctual_thread, within_ns: u64) -> punctual_status {
     answer(|| {

@@ -199,4 +199,13 @@ fn samples_of_missing_time_are_counted_by_admission() {
         bound(&["--sample", "1ms"]),
         (Some(2_000_000), Some(2_050_000))
     );
+    // What is asked for beyond reason is neither done nor counted, and that is said.
+    let most = bound(&["--sample", "50us"]);
+    assert_eq!(bound(&["--sample", "1us"]), most);
+    let done = output(&[&run[..], &["--sample", "1us"]].concat());
+    assert!(
+        stderr(&done).contains("looks every 50us"),
+        "{}",
+        stderr(&done)
+    );
 }

@@ -1,8 +1,10 @@
 //! Programs in C, linked with the library as users link them, do what they say.
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
@@ -30,8 +32,8 @@ fn linked() -> TempDir {
     folder
 }
 
-/// Compiles a program and runs it; `None`, loudly, where there is no compiler.
-fn run(source: &str) -> Option<Output> {
+/// Compiles a program; `None`, loudly, where there is no compiler.
+fn compile(source: &str) -> Option<(TempDir, PathBuf)> {
     let folder = linked();
     let program = folder.path().join("program");
     let compiled = Command::new("cc")
@@ -63,12 +65,42 @@ fn run(source: &str) -> Option<Output> {
         bytes.windows(name.len()).any(|window| window == name),
         "its soname"
     );
+    Some((folder, program))
+}
+
+/// Compiles a program and runs it.
+fn run(source: &str) -> Option<Output> {
+    let (folder, program) = compile(source)?;
     let alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = Command::new(&program)
         .env("LD_LIBRARY_PATH", folder.path())
         .output();
     drop(alone);
     Some(ran.expect("a program that starts"))
+}
+
+/// Interrupts a program, as Ctrl-C does, when it says that its run has begun.
+fn interrupt(arguments: &[&str]) -> Option<(ExitStatus, String)> {
+    let (folder, program) = compile("runtime/capi/library/tests/c/interrupted.c")?;
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(&program);
+    command.args(arguments).stdout(Stdio::piped());
+    let mut child = command
+        .env("LD_LIBRARY_PATH", folder.path())
+        .spawn()
+        .expect("a program that starts");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a line");
+    assert_eq!(line, "running\n");
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.expect("`kill` starts").success());
+    let status = child.wait().expect("it ends");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("text");
+    Some((status, rest))
 }
 
 /// What a program says that ends well.
@@ -121,5 +153,20 @@ fn two_cpus_in_c_hear_each_other() {
     if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
         let one = said == "skipped: one CPU only\n";
         assert!(one || said == "heard on both sides\n", "{said}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_program_in_c_in_the_middle_of_its_run() {
+    if let Some((status, said)) = interrupt(&[]) {
+        assert_eq!((status.signal(), said.as_str()), (Some(2), ""));
+    }
+}
+
+#[test]
+fn a_program_in_c_that_handles_ctrl_c_goes_on_and_ends_its_run_itself() {
+    if let Some((status, said)) = interrupt(&["handle"]) {
+        assert_eq!(status.code(), Some(0), "{said}");
+        assert_eq!(said, "ended by itself, as it was before\n");
     }
 }

@@ -3,17 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <punctual.h>
-
-#define IS(call, code)                                                                             \
-    do {                                                                                           \
-        punctual_status got = (call);                                                              \
-        if (got != (code)) {                                                                       \
-            fprintf(stderr, "%d: %s: %s (%d), not %s\n", __LINE__, #call,                          \
-                    punctual_strerror(got), got, #code);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "is.h"
 
 static const uint64_t MS = 1000000;
 static punctual_mutex lock;
@@ -39,6 +29,9 @@ static void outside(void)
     IS(punctual_mutex_destroy(lock), PUNCTUAL_STALE);
     IS(punctual_mutex_lock(lock, 0), PUNCTUAL_STALE);
     IS(punctual_queue_create(&line, 257, 1), PUNCTUAL_INVALID);
+    IS(punctual_queue_create(&line, 8, 1), PUNCTUAL_OK);
+    IS(punctual_queue_length(line, (size_t[]){0}), PUNCTUAL_NO_RUN);
+    IS(punctual_queue_destroy(line), PUNCTUAL_OK);
     IS(punctual_why(PUNCTUAL_TEXT, NULL, 0, NULL), PUNCTUAL_NOTHING);
     IS(punctual_report(PUNCTUAL_TEXT, NULL, 0, NULL), PUNCTUAL_NOTHING);
     IS(punctual_was_real_time(&was), PUNCTUAL_NOTHING);
@@ -121,6 +114,9 @@ static void threads(void)
 
     punctual_constraint asks = punctual_aperiodic(1), wrong = asks;
     wrong.size = 1;
+    IS(punctual_thread_create(&thread, "w", &wrong, returns, NULL), PUNCTUAL_INVALID);
+    wrong = asks;
+    wrong.on_overrun = PUNCTUAL_STOP;
     IS(punctual_thread_create(&thread, "w", &wrong, returns, NULL), PUNCTUAL_INVALID);
     wrong = asks;
     wrong.kind = 77;

@@ -4,17 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <punctual.h>
-
-#define IS(call, code)                                                                             \
-    do {                                                                                           \
-        punctual_status got = (call);                                                              \
-        if (got != (code)) {                                                                       \
-            fprintf(stderr, "%d: %s: %s (%d), not %s\n", __LINE__, #call,                          \
-                    punctual_strerror(got), got, #code);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "is.h"
 
 enum { MESSAGES = 500 };
 
@@ -23,6 +13,30 @@ static punctual_semaphore permits;
 static punctual_flags flags;
 static punctual_barrier meeting;
 static punctual_bell bell;
+static punctual_thread theirs;
+
+static void *sleeps(void *argument)
+{
+    /* Until the run is over. */
+    punctual_block(PUNCTUAL_FOREVER);
+    return argument;
+}
+
+/* A thread of the other CPU can be let go of from here, and nothing else. */
+static void reach_over(void)
+{
+    int ended = 0;
+    punctual_constraint asks = punctual_aperiodic(1);
+    IS(punctual_thread_has_ended(theirs, &ended), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_wake(theirs), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_cancel(theirs), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_release(theirs), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_change(theirs, &asks), PUNCTUAL_OTHER_CPU);
+    IS(punctual_yield_to(theirs, 0), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_join(theirs, 0, NULL), PUNCTUAL_OTHER_CPU);
+    IS(punctual_thread_detach(theirs), PUNCTUAL_OK);
+    IS(punctual_thread_wake(theirs), PUNCTUAL_STALE);
+}
 
 /* On the second CPU. */
 static void *beside(void *argument)
@@ -34,6 +48,7 @@ static void *beside(void *argument)
         IS(punctual_queue_send(line, &number, PUNCTUAL_FOREVER), PUNCTUAL_OK);
     IS(punctual_semaphore_give(permits), PUNCTUAL_OK);
     IS(punctual_queue_length(own, (size_t[]){0}), PUNCTUAL_OTHER_CPU);
+    reach_over();
     while (heard < 3) {
         uint64_t more = 0;
         IS(punctual_bell_wait(bell, PUNCTUAL_FOREVER, &more), PUNCTUAL_OK);
@@ -48,6 +63,8 @@ static void *first(void *argument)
 {
     uint64_t found = 0;
     unsigned long message = 0;
+    punctual_constraint asks = punctual_aperiodic(1);
+    IS(punctual_thread_create(&theirs, "theirs", &asks, sleeps, NULL), PUNCTUAL_OK);
     IS(punctual_queue_receive(own, &message, 0), PUNCTUAL_TIMED_OUT);
     IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
     for (unsigned long number = 0; number < MESSAGES; number++) {

@@ -1,0 +1,20 @@
+/* What both programs ask of a call: this code, or the program ends and says which it was. */
+#ifndef IS_H
+#define IS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <punctual.h>
+
+#define IS(call, code)                                                                             \
+    do {                                                                                           \
+        punctual_status got = (call);                                                              \
+        if (got != (code)) {                                                                       \
+            fprintf(stderr, "%d: %s: %s (%d), not %s\n", __LINE__, #call,                          \
+                    punctual_strerror(got), got, #code);                                           \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif /* IS_H */
