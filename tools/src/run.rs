@@ -92,13 +92,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         ..LiveOptions::default()
     };
     if let Some(asked) = args.sample.filter(|_| !flags.outputs.quiet) {
-        let in_force = punctual::sample_in_force(asked);
-        if in_force != asked {
-            let us = in_force.as_ns() / 1_000;
-            output::remark(format!(
-                "remark: looks every {us}us, which is as near to --sample as it can be"
-            ));
-        }
+        remark_sample(asked);
     }
     if let Some(terms) = options.terms.as_ref().filter(|_| !flags.outputs.quiet) {
         output::remark(format!("remark: with the terms of {}", terms.from));
@@ -129,6 +123,17 @@ pub(crate) fn execute(args: &Args) -> Ended {
         outcome::remark_requirements(&report, &description.system);
     }
     outcome::tell(&log, &report, &flags.outputs, promised)
+}
+
+/// Says how often the run really looks, when that is not as asked.
+fn remark_sample(asked: Span) {
+    let in_force = punctual::sample_in_force(asked);
+    if in_force != asked {
+        let us = in_force.as_ns() / 1_000;
+        output::remark(format!(
+            "remark: looks every {us}us, which is as near to --sample as it can be"
+        ));
+    }
 }
 
 /// The same explanation as of `check`, and nothing runs.
