@@ -12,7 +12,7 @@ fn verdict(system: &System) -> Verdict {
     admit(system).expect("analysis ends")
 }
 
-/// The file of SEMANTICS §5.
+/// The file of `examples/two-tasks.toml`.
 fn two_tasks() -> System {
     let mut system = periodic(
         FP,

@@ -27,7 +27,7 @@ impl Share {
     }
 }
 
-/// Overhead terms, limits and reserves. What a file leaves out is zero, or 100 % (SEMANTICS §3).
+/// Overhead terms, limits and reserves. What a file leaves out is zero, or 100 %.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Machine {
     /// One switch from thread to thread; each job pays two (in and out).

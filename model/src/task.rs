@@ -10,7 +10,7 @@ use crate::resource::Use;
 use crate::scheduler::Slot;
 use crate::time::{Instant, Span, Work};
 
-/// A recurring source of jobs with timing parameters (SEMANTICS §1).
+/// A recurring source of jobs with timing parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
     /// Unique among the tasks of a system.
@@ -54,7 +54,7 @@ pub struct Task {
     pub work: Option<WorkSource>,
 }
 
-/// The kinds of work (SEMANTICS §1), each with the parameters that it cannot do without.
+/// The kinds of work, each with the parameters that it cannot do without.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// One call of the body per release, at phase + k·period.

@@ -203,7 +203,8 @@ impl Work {
 
 /// How many ticks of a platform make a second: the one place where ticks become nanoseconds.
 ///
-/// Demand is rounded up and supply is rounded down (SEMANTICS §2), so both directions exist twice.
+/// Demand is rounded up and supply is rounded down (design note 0002), so both directions exist
+/// twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frequency {
     hertz: u64,

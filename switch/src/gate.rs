@@ -15,7 +15,7 @@ use crate::words::{AtomicU32, Ordering, compiler_fence};
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// 1: closed. The scheduler is not preemptible (SEMANTICS §4).
+    /// 1: closed. The scheduler is not preemptible (design note 0004).
     closed: AtomicU32,
     /// A signal came while the gate was closed.
     pending: AtomicU32,

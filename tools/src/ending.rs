@@ -17,7 +17,7 @@ pub(crate) enum Ending {
     /// There is a result, but it is not whole: the recorder was full, or the work itself failed: 3.
     Broken,
     /// The user ended it; what was finished is printed: 130, as of any program that Ctrl-C ends. A
-    /// run that is ended is a shorter run, and says what was seen instead (SEMANTICS §7).
+    /// run that is ended is a shorter run, and says what was seen instead.
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! A verdict for programs: the JSON of `check` (SEMANTICS §6).
+//! A verdict for programs: the JSON of `check` (`punctual schema check`).
 
 use punctual_analysis::{
     ChainVerdict, JitterVerdict, SchedulerVerdict, TaskVerdict, Verdict, Witness,

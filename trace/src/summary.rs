@@ -1,7 +1,7 @@
 //! The summary of a run: verdict, tasks, CPUs, misses with their causes. One value for all outputs.
 //!
-//! Serialized, it is the JSON of `sim`, `run` and `replay` (SEMANTICS §6); displayed, it is the
-//! table at the end of a run; the page and the exit code come from it too.
+//! Serialized, it is the JSON of `sim`, `run` and `replay` (`punctual schema run`); displayed, it
+//! is the table at the end of a run; the page and the exit code come from it too.
 
 mod cause;
 mod display;
@@ -74,7 +74,7 @@ pub struct RunReport {
     pub oracle: Option<OracleReport>,
 }
 
-/// The verdict of a run (SEMANTICS §3).
+/// The verdict of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunVerdict {
@@ -287,8 +287,8 @@ impl RunReport {
         self.verdict
     }
 
-    /// Exit code of a command that ends with this report (SEMANTICS §3): 3 when the recorder was
-    /// full or the work itself failed, 1 for misses and for results that differ from the
+    /// Exit code of a command that ends with this report (doc/guide/README.md): 3 when the recorder
+    /// was full or the work itself failed, 1 for misses and for results that differ from the
     /// reference, else 0.
     pub fn exit_code(&self) -> u8 {
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());

@@ -4,10 +4,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 
-use crate::step::passes_in_the_open;
+use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
+use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// What programs ask the loader for; the first number of the version of the interface.
@@ -44,7 +46,8 @@ pub(crate) fn run(workspace: &Workspace, options: &InstallOptions) -> bool {
     if !passes_in_the_open(build) {
         return false;
     }
-    match install(workspace, options) {
+    let profile = if options.debug { "debug" } else { "release" };
+    match install(workspace, &workspace.target.join(profile), options) {
         Ok(written) => {
             written
                 .iter()
@@ -58,10 +61,49 @@ pub(crate) fn run(workspace: &Workspace, options: &InstallOptions) -> bool {
     }
 }
 
+/// As a step of the tests: what they have built is installed, found by pkg-config, linked and run.
+pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
+    tally.run("install: a program in C by pkg-config", |tests| {
+        let folder = log_folder(workspace).join("installed");
+        // What an earlier run left, if it did.
+        let _ = fs::remove_dir_all(&folder);
+        let options = InstallOptions {
+            prefix: folder.clone(),
+            destdir: None,
+            debug: true,
+        };
+        if let Err(message) = install(workspace, &workspace.target.join("debug/deps"), &options) {
+            return Outcome::Failed(message);
+        }
+        let present = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+        if let Some(tool) = ["pkg-config", "cc"].into_iter().find(|tool| !present(tool)) {
+            return Outcome::Skipped(format!("there is no `{tool}` here"));
+        }
+        let mut command = Command::new("sh");
+        // The program asks the loader for the soname, which is a link in the installed folder.
+        command.arg("-ec").arg(
+            "cc -o \"$1/control\" \"$2\" $(pkg-config --cflags --libs punctual)
+             test \"$(pkg-config --modversion punctual)\" = \"$3\"
+             \"$1/control\"",
+        );
+        let source = workspace.root.join("examples/c/control.c");
+        command.arg("sh").arg(&folder).arg(source);
+        command.arg(env!("CARGO_PKG_VERSION"));
+        command.env("PKG_CONFIG_PATH", folder.join("lib/pkgconfig"));
+        command.env("LD_LIBRARY_PATH", folder.join("lib"));
+        let outcome = run_logged(log_folder(workspace), "install", command, tests);
+        // A hundred megabytes and more, in a debug build.
+        let _ = fs::remove_dir_all(&folder);
+        outcome
+    });
+}
+
 /// What was written.
-fn install(workspace: &Workspace, options: &InstallOptions) -> Result<Vec<PathBuf>, String> {
-    let profile = if options.debug { "debug" } else { "release" };
-    let built = workspace.target.join(profile);
+fn install(
+    workspace: &Workspace,
+    built: &Path,
+    options: &InstallOptions,
+) -> Result<Vec<PathBuf>, String> {
     let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
     let top = match &options.destdir {
         Some(destdir) => destdir.join(prefix.strip_prefix("/").unwrap_or(&prefix)),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod examples;
+mod flights;
 mod install;
 mod interleave;
 mod live;

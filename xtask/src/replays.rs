@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &ReplayOptions) -> bool {
 }
 
 /// Copies the descriptions to where logs and shared objects may be written; their names.
-fn prepare(workspace: &Workspace, folder: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn prepare(workspace: &Workspace, folder: &Path) -> Result<Vec<String>, String> {
     let examples = workspace.root.join("examples");
     let failed = |path: &Path| {
         let path = path.display().to_string();

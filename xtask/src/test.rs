@@ -4,6 +4,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::examples;
+use crate::flights;
+use crate::install;
 use crate::soundness;
 use crate::step::{Outcome, Tally, run_logged};
 use crate::tidy;
@@ -67,6 +69,8 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         run_logged(log_folder(workspace), "embedded", command, tests)
     });
     examples::run(&mut tally, workspace);
+    flights::run(&mut tally, workspace);
+    install::step(&mut tally, workspace);
     soundness::step(&mut tally, workspace);
     tally.finish(start)
 }

@@ -2,7 +2,8 @@
 
 use punctual_model::{Class, CpuId, Instant, Late, OnOverrun, Priority, Span, Task, Work};
 
-/// What a thread asks for (SEMANTICS §1). Only what is admitted is granted; enforced is all of it.
+/// What a thread asks for, by the kind of its work. Only what is admitted is granted; enforced is
+/// all of it.
 ///
 /// ```
 /// use punctual_model::{Span, Work};

@@ -232,7 +232,7 @@ struct Skipped {
     reason: String,
 }
 
-/// The JSON of `bench` (SEMANTICS §6).
+/// The JSON of `bench` (`punctual schema bench`).
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Report<'a> {
     format: u32,

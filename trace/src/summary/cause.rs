@@ -21,7 +21,7 @@ use crate::log::Log;
 /// cut off here is shorter than the true one, so it excuses less, never more.
 pub(super) const MAX_WINDOW: usize = 4_096;
 
-/// Why a job was late (SEMANTICS §3).
+/// Why a job was late.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {

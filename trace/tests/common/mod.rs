@@ -33,7 +33,7 @@ pub(crate) fn periodic(name: &str, on: u16, period_ms: u64, wcet_us: u64, priori
 
 pub(crate) const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
 
-/// The system of SEMANTICS §5, with its wcets burnt in full.
+/// The system of `examples/two-tasks.toml`, with its wcets burnt in full.
 pub(crate) fn two_tasks() -> System {
     System {
         cpus: vec![cpu("0", FIXED)],

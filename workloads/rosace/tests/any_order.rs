@@ -1,6 +1,6 @@
 //! The precedence of `examples/rosace.toml` alone fixes the trajectory.
 //!
-//! Jobs are executed in random order, bound by nothing but `after` and `follows` as SEMANTICS §1
+//! Jobs are executed in random order, bound by nothing but `after` and `follows` as GLOSSARY.md
 //! defines them: not by time, priority or CPU. What holds here holds under every delay.
 
 use std::sync::atomic::{AtomicU64, Ordering};
