@@ -48,6 +48,7 @@ mod gate;
 pub mod instructions;
 mod record;
 mod recover;
+mod restartable;
 mod ring;
 mod scheduler;
 mod signal;
@@ -60,6 +61,9 @@ pub use frame::SignalFrame;
 pub use gate::Gate;
 pub use record::{Control, DispatchRecord, Entry};
 pub use recover::{Recovered, is_entry, protocol_instructions, recover};
+pub use restartable::{
+    exchange_if, exchange_if_by_kernel, exchange_if_on_one_processor, roll_back,
+};
 pub use ring::{EventRing, PreemptionEvent, RING_SLOTS};
 pub use scheduler::{RecordCell, SchedulerRecord};
 pub use signal::{SignalBody, in_signal_tail, install_bodies, signal_entry, signal_restorer};

@@ -4,6 +4,8 @@
 //! no policy, no run queue. A figure is the mean of a batch, because the clock of some machines
 //! steps in tens of cycles.
 
+mod locks;
+
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +15,8 @@ use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord, disp
 use crate::stack::Stack;
 use crate::sys;
 use crate::tls::{Library, Storage};
+
+pub use locks::{Taking, take_and_give_back};
 
 /// Round trips of one batch: two dispatches each.
 const PAIRS: u32 = 50;

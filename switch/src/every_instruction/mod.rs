@@ -9,6 +9,7 @@
 //!
 //! A broken invariant ends the process at once, with its name: nothing can be trusted afterwards.
 
+mod restartable;
 mod variants;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

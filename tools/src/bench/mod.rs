@@ -10,6 +10,7 @@ mod figure;
 mod io;
 mod kern;
 mod live;
+mod locking;
 mod preempting;
 mod sharing;
 mod sim;
@@ -94,6 +95,7 @@ fn all() -> Vec<Bench> {
         analysis::benches(),
         direct::benches(),
         switching::benches(),
+        locking::benches(),
         sharing::benches(),
         preempting::benches(),
         io::benches(),

@@ -56,18 +56,6 @@ pub(super) fn benches() -> Vec<Bench> {
             .against("pthread mutex", rival(locks::pthread_mutex))
             .against("pthread mutex, inheriting", rival(locks::inheriting_mutex)),
     );
-    all.push(
-        Bench::in_cycles("lock.scheduler", || {
-            rival(locks::compare_exchange)().map(Measured::from)
-        })
-        .against("pthread mutex", rival(locks::pthread_mutex))
-        .against("pthread mutex, inheriting", rival(locks::inheriting_mutex))
-        .against("futex wake, nobody waits", rival(locks::futex_wake_nobody))
-        .against(
-            "futex lock and unlock, inheriting",
-            rival(locks::futex_lock_pi),
-        ),
-    );
     all
 }
 

@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 
 use punctual_switch::{
     DispatchRecord, PreemptionEvent, RecordCell, Recovered, SignalFrame, is_entry, recover,
+    roll_back,
 };
 
 use super::group::{Group, MAIN};
@@ -32,6 +33,8 @@ pub(crate) unsafe fn before_entry(light: &Light, context: *mut u8) -> Option<Int
     let view = unsafe { group.as_ref() }?;
     // SAFETY: as the caller vouches.
     let frame = unsafe { SignalFrame::new(context) };
+    // SAFETY: the frame of the signal being handled.
+    let _begins_again = unsafe { roll_back(frame) };
     let Some(place) = place_of(view, view.record.current()) else {
         view.refused.set(view.refused.get() + 1);
         return None;

@@ -81,3 +81,16 @@ fn is_of_the_library(object: &libc::dl_phdr_info) -> bool {
     let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name.starts_with(b"libc.so") || name.starts_with(b"libc-") || name.starts_with(b"ld-")
 }
+
+/// Where the area for restartable sequences lies that the C library has registered with the kernel
+/// for each of its threads, counted from the thread pointer; `None`: it has registered none.
+pub(crate) fn rseq_offset() -> Option<isize> {
+    let size = super::symbol(c"__rseq_size").cast::<u32>();
+    let offset = super::symbol(c"__rseq_offset").cast::<isize>();
+    if size.is_null() || offset.is_null() {
+        return None;
+    }
+    // SAFETY: two numbers of the C library (2.35 or later), set before the program began.
+    let (size, offset) = unsafe { (*size, *offset) };
+    (size > 0).then_some(offset)
+}
