@@ -17,6 +17,7 @@ mod queue;
 mod rwlock;
 mod semaphore;
 mod spin;
+mod users;
 
 use core::fmt;
 

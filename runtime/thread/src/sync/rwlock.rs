@@ -5,30 +5,22 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use punctual_linux::{Desk, Monitor, Step, Visit};
+use punctual_linux::{Monitor, Step, Visit};
 use punctual_model::{Instant, Span};
 
+use super::users::{READ, Users, WRITE, give_up, is_in, leave};
 use super::{WaitError, after, instant};
 
-const READ: u64 = 0;
-const WRITE: u64 = 1;
-
-/// Who uses the value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Use {
-    Nobody,
-    Readers(u32),
-    Writer,
-}
-
-/// A value that several threads of a CPU read at a time, or one writes.
+/// A value that several threads of a CPU read at a time, at most 16, or one writes.
 ///
 /// A reader waits behind a writer that waits and is as urgent as itself or more; so writers do not
-/// starve, and a thread that reads already must not read again. Nobody is lent urgency: with
-/// several readers, what a waiter lends is no bound for it. Where that matters, use a
-/// [`super::Mutex`].
+/// starve. Who waits lends its urgency (as for a [`super::Mutex`]) to the writer, or to one reader
+/// after the other, in the order of their coming: on one CPU they execute one after the other
+/// anyway. So who waits for readers waits for the rest of the section of each, and for nobody less
+/// urgent. A reader that waits for something itself in its section, and not for a lock that lends
+/// in turn, holds up that chain for as long.
 pub struct RwLock<T> {
-    users: Monitor<Use, 1>,
+    users: Monitor<Users, 1>,
     value: UnsafeCell<T>,
 }
 
@@ -39,7 +31,7 @@ impl<T> RwLock<T> {
     /// A value that nobody uses.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock {
-            users: Monitor::new(Use::Nobody),
+            users: Monitor::new(Users::nobody()),
             value: UnsafeCell::new(value),
         }
     }
@@ -47,6 +39,7 @@ impl<T> RwLock<T> {
     /// Shares the value with other readers; waits for it if need be.
     ///
     /// # Errors
+    /// [`WaitError::AlreadyHeld`] (also by a thread that reads already), [`WaitError::Deadlock`],
     /// [`WaitError::NoRun`], [`WaitError::OtherCpu`], [`WaitError::Over`].
     pub fn read(&self) -> Result<ReadGuard<'_, T>, WaitError> {
         self.read_by(None)
@@ -69,20 +62,7 @@ impl<T> RwLock<T> {
     }
 
     fn read_by(&self, until: Option<Instant>) -> Result<ReadGuard<'_, T>, WaitError> {
-        let visit = self.users.visit(until, |users, desk| {
-            let writer = desk.most_urgent_if(0, |ask| ask == WRITE);
-            let readers = match *users {
-                Use::Nobody => 0,
-                Use::Readers(readers) => readers,
-                Use::Writer => return Step::wait(0, READ),
-            };
-            if writer.is_some_and(|writer| !desk.goes_before(writer)) {
-                return Step::wait(0, READ);
-            }
-            *users = Use::Readers(readers + 1);
-            Step::Done(())
-        });
-        let _: Visit<()> = visit?;
+        self.enter(READ, until)?;
         Ok(ReadGuard {
             lock: self,
             here: PhantomData,
@@ -114,22 +94,49 @@ impl<T> RwLock<T> {
     }
 
     fn write_by(&self, until: Option<Instant>) -> Result<WriteGuard<'_, T>, WaitError> {
-        // A writer that waits keeps readers out. If it leaves without the lock, also by unwinding,
-        // they must be let in.
-        let leaves = LetIn(&self.users);
-        let visit = self.users.visit(until, |users, _| match *users {
-            Use::Nobody => {
-                *users = Use::Writer;
-                Step::Done(())
-            }
-            Use::Readers(_) | Use::Writer => Step::wait(0, WRITE),
-        });
-        let _: Visit<()> = visit?;
-        core::mem::forget(leaves);
+        self.enter(WRITE, until)?;
         Ok(WriteGuard {
             lock: self,
             here: PhantomData,
         })
+    }
+
+    /// Comes in as a reader or a writer.
+    fn enter(&self, ask: u64, until: Option<Instant>) -> Result<(), WaitError> {
+        // A writer that waits keeps readers out. If it leaves without the lock, also by unwinding,
+        // they must be let in.
+        let mut leaves = LetIn {
+            users: &self.users,
+            was_first_in_line: false,
+        };
+        loop {
+            let visit = self.users.visit(until, |users, desk| {
+                if users.has(desk.me()) {
+                    return Step::Done(Err(WaitError::AlreadyHeld));
+                }
+                let writer = desk.most_urgent_if(0, |ask| ask == WRITE);
+                let behind = ask == READ && writer.is_some_and(|other| !desk.goes_before(other));
+                if !behind && users.let_in(desk.me(), ask) {
+                    return Step::Done(Ok(()));
+                }
+                Step::Wait {
+                    line: 0,
+                    ask,
+                    holder: users.first(),
+                }
+            });
+            match visit? {
+                Visit::Done(result) => {
+                    result?;
+                    break;
+                }
+                Visit::Answered(answer) if is_in(answer) => break,
+                // Another one is first among the users now: lend to that one.
+                Visit::Answered(_) => leaves.was_first_in_line = true,
+            }
+        }
+        core::mem::forget(leaves);
+        Ok(())
     }
 
     /// The value, of which nobody else knows.
@@ -143,36 +150,16 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Lets in whoever may: the most urgent, and as many readers as come before the first writer.
-fn let_in(users: &mut Use, desk: &mut Desk<'_>) {
-    while let Some((who, ask)) = desk.most_urgent(0) {
-        *users = match (*users, ask) {
-            (Use::Nobody, WRITE) => Use::Writer,
-            (Use::Nobody, _) => Use::Readers(1),
-            (Use::Readers(readers), READ) => Use::Readers(readers + 1),
-            _ => return,
-        };
-        desk.answer(who, 0);
-    }
-}
-
 /// Looks again at who may be let in.
-struct LetIn<'a>(&'a Monitor<Use, 1>);
+struct LetIn<'a> {
+    users: &'a Monitor<Users, 1>,
+    was_first_in_line: bool,
+}
 
 impl Drop for LetIn<'_> {
     fn drop(&mut self) {
-        leave(self.0, |users| users);
+        give_up(self.users, self.was_first_in_line);
     }
-}
-
-/// Somebody leaves, and others may come in.
-fn leave(users: &Monitor<Use, 1>, left: impl FnOnce(Use) -> Use) {
-    // It can fail only when the run is over, and then nobody waits.
-    let _ = users.visit(None, |users, desk| {
-        *users = left(*users);
-        let_in(users, desk);
-        Step::Done(())
-    });
 }
 
 impl<T> fmt::Debug for RwLock<T> {
@@ -200,10 +187,7 @@ impl<T> Deref for ReadGuard<'_, T> {
 
 impl<T> Drop for ReadGuard<'_, T> {
     fn drop(&mut self) {
-        leave(&self.lock.users, |users| match users {
-            Use::Readers(readers) if readers > 1 => Use::Readers(readers - 1),
-            _ => Use::Nobody,
-        });
+        leave(&self.lock.users);
     }
 }
 
@@ -233,6 +217,6 @@ impl<T> DerefMut for WriteGuard<'_, T> {
 
 impl<T> Drop for WriteGuard<'_, T> {
     fn drop(&mut self) {
-        leave(&self.lock.users, |_| Use::Nobody);
+        leave(&self.lock.users);
     }
 }

@@ -1,0 +1,126 @@
+//! Who uses what a reader-writer lock guards, and whom those that wait lend their urgency.
+//!
+//! ```text
+//!   waits:  the first in line ──lends──> one user, the first that came
+//!           all others        ──lend──-> that user, or the first in line: urgency follows chains
+//! ```
+//!
+//! On one CPU one user executes at a time, so to lend to one after the other takes no longer than
+//! to lend to all at once: when the one that is lent to leaves and others still read, the first in
+//! line is woken, and blocks on the next.
+
+use punctual_linux::{Desk, Monitor, Step, Who};
+
+/// What a waiter asks for.
+pub(super) const READ: u64 = 0;
+pub(super) const WRITE: u64 = 1;
+/// What it is answered: it has what it asked for, or shall look again.
+const IN: u64 = 0;
+const AGAIN: u64 = 1;
+
+/// So many read at a time.
+const MOST_READERS: usize = 16;
+
+/// Who uses the value.
+#[derive(Debug)]
+pub(super) struct Users {
+    writer: Option<Who>,
+    /// Without gaps, in the order of coming.
+    readers: [Option<Who>; MOST_READERS],
+}
+
+impl Users {
+    pub(super) const fn nobody() -> Users {
+        Users {
+            writer: None,
+            readers: [None; MOST_READERS],
+        }
+    }
+
+    /// Whom those that wait lend to.
+    pub(super) fn first(&self) -> Option<Who> {
+        self.writer.or(self.readers[0])
+    }
+
+    pub(super) fn has(&self, who: Who) -> bool {
+        self.writer == Some(who) || self.reading().any(|reader| reader == who)
+    }
+
+    fn reading(&self) -> impl Iterator<Item = Who> {
+        self.readers.iter().map_while(|&reader| reader)
+    }
+
+    fn is_full(&self) -> bool {
+        self.readers[MOST_READERS - 1].is_some()
+    }
+
+    /// Whether a reader may come in beside those that are in.
+    fn may_read(&self) -> bool {
+        self.writer.is_none() && !self.is_full()
+    }
+
+    /// Lets one in that asks for this, if that is possible; whether it was.
+    pub(super) fn let_in(&mut self, who: Who, ask: u64) -> bool {
+        let free = match ask {
+            WRITE if self.first().is_none() => &mut self.writer,
+            READ if self.may_read() => match self.readers.iter_mut().find(|r| r.is_none()) {
+                Some(place) => place,
+                None => return false,
+            },
+            _ => return false,
+        };
+        *free = Some(who);
+        true
+    }
+
+    fn remove(&mut self, who: Who) {
+        if self.writer == Some(who) {
+            self.writer = None;
+        }
+        let place = self.reading().position(|reader| reader == who);
+        if let Some(place) = place {
+            self.readers[place] = None;
+            self.readers[place..].rotate_left(1);
+        }
+    }
+}
+
+/// The caller, a user, leaves, and others may come in. O(waiters) for each that does.
+pub(super) fn leave(users: &Monitor<Users, 1>) {
+    // It can fail only when the run is over, and then nobody waits.
+    let _ = users.visit(None, |users, desk| {
+        let me = desk.me();
+        let is_lent = users.first() == Some(me);
+        users.remove(me);
+        let_in(users, desk, is_lent);
+        Step::Done(())
+    });
+}
+
+/// The caller waits no more, and others need not wait behind it. O(waiters) for each that comes in.
+pub(super) fn give_up(users: &Monitor<Users, 1>, was_first_in_line: bool) {
+    // As above.
+    let _ = users.visit(None, |users, desk| {
+        let_in(users, desk, was_first_in_line);
+        Step::Done(())
+    });
+}
+
+/// Lets in whoever may: the most urgent, and as many readers as come before the first writer. What
+/// is lent to the caller passes on to the first of them, or to who is first in line now.
+fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut is_lent: bool) {
+    while let Some((who, ask)) = desk.most_urgent(0) {
+        let comes_in = users.let_in(who, ask);
+        match (comes_in, std::mem::replace(&mut is_lent, false)) {
+            (true, true) => desk.hand_over(who, IN),
+            (true, false) => desk.answer(who, IN),
+            (false, true) => return desk.hand_over(who, AGAIN),
+            (false, false) => return,
+        }
+    }
+}
+
+/// What an answer says.
+pub(super) const fn is_in(answer: u64) -> bool {
+    answer == IN
+}
