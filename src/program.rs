@@ -1,6 +1,9 @@
 //! Systems written in Rust: tasks with closures, admitted and run like those of a file.
 
+use std::io;
+
 use punctual_kern::Policy;
+use punctual_linux::{Backed, Crewman};
 use punctual_model::{
     Class, Cpu, CpuId, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
 };
@@ -117,6 +120,36 @@ impl Program {
         let workloads = std::mem::take(&mut self.workloads);
         self.workloads = workloads.with_function(name, Box::new(body));
         self
+    }
+
+    /// Adds a reservation, `slice` in every `period`, whose work is a closure on a kernel thread of
+    /// its own: it may wait in the kernel, start threads ([`Crewman::enlist`]) and hold locks as it
+    /// likes, and gets no more of the processor than its slice while others want it. It is told when
+    /// the run is over ([`Crewman::is_over`]).
+    ///
+    /// # Errors
+    /// When the kernel makes no thread for it.
+    pub fn backed(
+        &mut self,
+        cpu: CpuId,
+        name: &str,
+        (slice, period): (Work, Span),
+        closure: impl FnOnce(&Crewman) + Send + 'static,
+    ) -> io::Result<&mut Program> {
+        let mut backed = Some(Backed::try_new(name, closure)?);
+        let class = Class::Reservation { period, slice };
+        let mut task = Task::new(name, cpu, class);
+        task.work = Some(WorkSource::Function(name.to_string()));
+        self.system.tasks.push(task);
+        let stand_in = move |_: JobContext| {
+            if let Some(backed) = backed.take() {
+                // It fails outside of a run only, and this is inside.
+                let _ = backed.run_for_good();
+            }
+        };
+        let workloads = std::mem::take(&mut self.workloads);
+        self.workloads = workloads.with_function(name, Box::new(stand_in));
+        Ok(self)
     }
 
     /// The scheduler `name`, which is to decide on its own supply, orders its threads by this

@@ -188,6 +188,11 @@ pub(crate) unsafe fn end_threads(host: *const Host, threads: &[*const Light]) ->
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let phase = |thread: &*const Light| unsafe { (**thread).phase.get() };
     for thread in threads {
+        // SAFETY: as above.
+        if let Some(crew) = unsafe { (**thread).crew.get() } {
+            crew.lower();
+            crew.dismiss();
+        }
         if matches!(phase(thread), Phase::Between | Phase::Resting) {
             // SAFETY: as above, and as the caller vouches.
             unsafe {

@@ -29,12 +29,14 @@ const LOOK_NS: u64 = 20_000_000;
 /// The kernel threads that run in place of one light thread.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    /// Their numbers, without gaps; 0 ends the list. Written by whoever looks for them.
+    /// Their numbers; 0: no member. Written by whoever looks for them.
     members: [AtomicI32; MOST],
     /// SCHED_FIFO priority when raised; 0 once that has been refused.
     priority: AtomicI32,
     /// There is nothing left to run.
     over: AtomicBool,
+    /// Its light thread will not run again: members that look are to end.
+    dismissed: AtomicBool,
 }
 
 impl Crew {
@@ -44,7 +46,43 @@ impl Crew {
             members: [const { AtomicI32::new(0) }; MOST],
             priority: AtomicI32::new(priority),
             over: AtomicBool::new(false),
+            dismissed: AtomicBool::new(false),
         }
+    }
+
+    /// To be raised to this priority of SCHED_FIFO; none when it is not above 0.
+    pub(crate) fn set_priority(&self, priority: i32) {
+        self.priority.store(priority.max(0), Ordering::Relaxed);
+    }
+
+    /// One more member, if there is room. Any thread.
+    pub(crate) fn add(&self, member: i32) -> bool {
+        let order = Ordering::Relaxed;
+        let mut places = self.members.iter();
+        places.any(|place| place.compare_exchange(0, member, order, order).is_ok())
+    }
+
+    /// One member less. Any thread.
+    pub(crate) fn remove(&self, member: i32) {
+        for place in &self.members {
+            let order = Ordering::Relaxed;
+            let _ = place.compare_exchange(member, 0, order, order);
+        }
+    }
+
+    /// No members.
+    pub(crate) fn clear(&self) {
+        self.set_members(&[]);
+    }
+
+    /// Tells the members that look to end.
+    pub(crate) fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was dismissed.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Ordering::Relaxed)
     }
 
     /// These are the members now. Who is new is lowered or raised at the next switch.
@@ -57,7 +95,21 @@ impl Crew {
 
     /// Nothing is left to run.
     pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.over.store(true, Ordering::Release);
+    }
+
+    /// Runs in place of the calling light thread until there is nothing left to run. `ended` is
+    /// closed at its other end then; without it, the end is noticed when somebody looks.
+    pub(crate) fn stand_in(&'static self, light: &Light, ended: Option<i32>) {
+        light.crew.set(Some(self));
+        while !self.over.load(Ordering::Acquire) {
+            if light.seat.cancelled.get() {
+                self.dismiss();
+            }
+            self.raise();
+            nap(LOOK_NS, ended);
+        }
+        light.crew.set(None);
     }
 
     fn raise(&self) {
@@ -82,7 +134,7 @@ impl Crew {
 
     fn members(&self) -> impl Iterator<Item = i32> {
         let members = self.members.iter().map(|m| m.load(Ordering::Relaxed));
-        members.take_while(|&member| member != 0)
+        members.filter(|&member| member != 0)
     }
 }
 
@@ -109,12 +161,7 @@ impl Host {
 pub(crate) fn body(crew: &'static Crew) -> Body {
     Box::new(move |_| {
         let Some(light) = current_light() else { return };
-        light.crew.set(Some(crew));
-        while !crew.over.load(Ordering::Relaxed) {
-            crew.raise();
-            nap(LOOK_NS);
-        }
-        light.crew.set(None);
+        crew.stand_in(light, None);
         loop {
             rest(Event::Block { until: None });
         }

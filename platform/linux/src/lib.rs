@@ -28,6 +28,7 @@
 mod action;
 mod atomic;
 mod attend;
+mod backed;
 mod bell;
 pub mod bench;
 mod between;
@@ -89,6 +90,7 @@ mod uring;
 mod wait;
 mod watchdog;
 
+pub use backed::{Backed, Crewman, Enlisted, NotBacked};
 pub use bell::Bell;
 pub use clock::{ClockRate, ClockSource, clock_rate};
 pub use coherence::broken_invariant;

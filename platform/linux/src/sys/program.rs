@@ -33,11 +33,30 @@ pub(crate) fn set_standing(thread: Tid, standing: Standing) -> bool {
     unsafe { call(libc::SYS_sched_setscheduler, arguments) == 0 }
 }
 
-/// Sleeps in the kernel until a signal comes, at most `ns`.
-pub(crate) fn nap(ns: u64) {
+/// Sleeps in the kernel until a signal comes or the other end of a pipe is closed, at most `ns`.
+pub(crate) fn nap(ns: u64, pipe: Option<c_int>) {
     let time = super::timespec(ns);
-    // SAFETY: nobody is polled, and the time outlives the call.
-    unsafe { call(libc::SYS_ppoll, [0, 0, address(&raw const time), 0, 0]) };
+    let closed = libc::pollfd {
+        fd: pipe.unwrap_or(-1),
+        events: 0,
+        revents: 0,
+    };
+    let (list, time) = (address(&raw const closed), address(&raw const time));
+    // SAFETY: the list of one and the time outlive the call; a negative descriptor is passed over.
+    unsafe { call(libc::SYS_ppoll, [list, 1, time, 0, 0]) };
+}
+
+/// The number of a thread.
+pub(crate) fn number(thread: Tid) -> i32 {
+    thread.0
+}
+
+/// The SCHED_FIFO priority of the calling kernel thread; 0: it has none.
+pub(crate) fn own_priority() -> i32 {
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure outlives the call.
+    unsafe { call(libc::SYS_sched_getparam, [0, address(&raw mut parameter)]) };
+    parameter.sched_priority
 }
 
 /// A thread by its number in `/proc`.

@@ -1,0 +1,202 @@
+//! Closures as kernel-backed threads: a kernel thread that runs in place of a light thread.
+//!
+//! For what no light thread may do: libraries that wait in the kernel by ways of their own, runtimes
+//! with threads of their own, whatever keeps state in its kernel thread. The closure gets the
+//! processor when its light thread does, and loses it when that one does (see `crew`), so budgets,
+//! servers and slots hold for it without its help.
+
+use std::fmt;
+use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, Result as Ended};
+
+use punctual_kern::Event;
+
+use crate::crew::Crew;
+use crate::job::rest;
+use crate::local::{current_light, local};
+use crate::sys::program::{Standing, number, own_priority, set_standing};
+use crate::sys::{allowed_cpus, current_thread, pin};
+
+/// A closure that waits for the light thread in whose place it is to run.
+///
+/// ```no_run
+/// use punctual_linux::Backed;
+///
+/// // Before the run, on an ordinary thread.
+/// let logger = Backed::try_new("logger", |crew| {
+///     while !crew.is_over() {
+///         std::thread::sleep(std::time::Duration::from_millis(5)); // the kernel's own sleep
+///     }
+/// })?;
+/// // In the body of a light thread, of a reservation for example.
+/// let body = move || logger.run();
+/// # drop(body);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Backed<R> {
+    crew: &'static Crew,
+    thread: i32,
+    /// Lets the closure begin; dropped, it never does.
+    begin: Sender<()>,
+    /// Closed at the other end when the closure has ended.
+    ended: PipeReader,
+    result: Arc<Mutex<Option<Ended<R>>>>,
+}
+
+/// Why a closure did not run in place of the caller.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotBacked {
+    /// The caller is on no light thread of a run, or is a direct thread.
+    NoRun,
+    /// Its kernel thread could not be moved to the CPU of the caller.
+    Cpu(io::Error),
+}
+
+impl fmt::Display for NotBacked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotBacked::NoRun => write!(f, "only a light thread of a run can be stood in for"),
+            NotBacked::Cpu(error) => write!(f, "no kernel thread for its CPU: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NotBacked {}
+
+/// What a closure knows of the crew that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Crewman {
+    crew: &'static Crew,
+}
+
+impl Crewman {
+    /// Whether the run is over, or the thread in whose place the crew runs was cancelled: time to
+    /// return. Who does not stays, last of all on its CPU.
+    pub fn is_over(&self) -> bool {
+        self.crew.is_dismissed()
+    }
+
+    /// The calling kernel thread, which the closure has started, runs and waits with the crew from
+    /// the next turn on, until the value is dropped (on that thread). Threads that are not enlisted
+    /// compete for the CPU like everybody. `None`: the crew has 256 members already.
+    pub fn enlist(&self) -> Option<Enlisted> {
+        let thread = number(current_thread());
+        set_standing(current_thread(), Standing::Idle);
+        self.crew.add(thread).then_some(Enlisted {
+            crew: self.crew,
+            thread,
+        })
+    }
+}
+
+/// A kernel thread that belongs to a crew.
+#[derive(Debug)]
+#[must_use = "what is dropped at once is a member no more"]
+pub struct Enlisted {
+    crew: &'static Crew,
+    thread: i32,
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        self.crew.remove(self.thread);
+    }
+}
+
+impl<R: Send + 'static> Backed<R> {
+    /// Starts a kernel thread of this name that waits for [`Backed::run`]. On an ordinary thread,
+    /// before the run; a kibibyte per closure stays allocated for good.
+    ///
+    /// # Errors
+    /// When no thread or pipe can be made.
+    pub fn try_new(
+        name: &str,
+        closure: impl FnOnce(&Crewman) -> R + Send + 'static,
+    ) -> io::Result<Backed<R>> {
+        // A light thread that is abandoned in the middle of it keeps looking at it.
+        let crew: &'static Crew = Box::leak(Box::new(Crew::new(0)));
+        let (begin, begins) = channel();
+        let (tell, told) = channel();
+        let (ended, open) = pipe()?;
+        let result = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&result);
+        let serve = move || {
+            // Whoever waits for it below is alive.
+            let _ = tell.send(number(current_thread()));
+            if begins.recv().is_ok() {
+                let ended = catch_unwind(AssertUnwindSafe(|| closure(&Crewman { crew })));
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+                close(crew, open);
+            }
+        };
+        Builder::new().name(name.to_owned()).spawn(serve)?;
+        let thread = told.recv().map_err(io::Error::other)?;
+        Ok(Backed {
+            crew,
+            thread,
+            begin,
+            ended,
+            result,
+        })
+    }
+
+    /// Runs the closure in place of the calling light thread until it ends, and returns what it
+    /// returned. It has the processor whenever the light thread would have it; user space cannot
+    /// see it wait, so it is charged for that, too. If the run ends before, this does not return.
+    ///
+    /// Under SCHED_FIFO, just below the run, if that is permitted; else it is as urgent as every
+    /// ordinary thread while it has its turn.
+    ///
+    /// # Errors
+    /// See [`NotBacked`]; the closure is dropped then.
+    ///
+    /// # Panics
+    /// When the closure does: its panic is the light thread's own, with its name and its rule.
+    pub fn run(self) -> Result<R, NotBacked> {
+        let direct = local(|l| !l.direct.get().is_null());
+        let light = current_light().filter(|_| !direct);
+        let light = light.ok_or(NotBacked::NoRun)?;
+        let cpus = allowed_cpus().map_err(NotBacked::Cpu)?;
+        pin(Some(crate::sys::program::thread(self.thread)), &cpus).map_err(NotBacked::Cpu)?;
+        self.crew.set_priority(own_priority() - 1);
+        self.crew.add(self.thread);
+        // It waits for this; if it were gone, its end would be open, too.
+        let _ = self.begin.send(());
+        self.crew.stand_in(light, Some(self.ended.as_raw_fd()));
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        match result.take() {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Err(NotBacked::NoRun),
+        }
+    }
+}
+
+impl Backed<()> {
+    /// [`Backed::run`], and waits for the end of the run then: the whole body of a reservation.
+    /// Returns at once when it cannot run.
+    ///
+    /// # Errors
+    /// As [`Backed::run`].
+    pub fn run_for_good(self) -> Result<(), NotBacked> {
+        self.run()?;
+        loop {
+            // Unwinds from here when the run is over.
+            rest(Event::Block { until: None });
+        }
+    }
+}
+
+/// The last acts of the kernel thread: nobody raises or lowers its number any more, which may soon
+/// be another thread's.
+fn close(crew: &Crew, open: PipeWriter) {
+    crew.clear();
+    crew.end();
+    drop(open);
+}
