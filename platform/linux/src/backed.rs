@@ -1,9 +1,9 @@
 //! Closures as kernel-backed threads: a kernel thread that runs in place of a light thread.
 //!
-//! For what no light thread may do: libraries that wait in the kernel by ways of their own, runtimes
-//! with threads of their own, whatever keeps state in its kernel thread. The closure gets the
-//! processor when its light thread does, and loses it when that one does (see `crew`), so budgets,
-//! servers and slots hold for it without its help.
+//! For what no light thread may do: libraries that wait in the kernel by ways of their own,
+//! runtimes with threads of their own, whatever keeps state in its kernel thread. The closure gets
+//! the processor when its light thread does, and loses it when that one does (see `crew`), so
+//! budgets, servers and slots hold for it without its help.
 
 use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, pipe};
@@ -166,9 +166,12 @@ impl<R: Send + 'static> Backed<R> {
         pin(Some(crate::sys::program::thread(self.thread)), &cpus).map_err(NotBacked::Cpu)?;
         self.crew.set_priority(own_priority() - 1);
         self.crew.add(self.thread);
-        // It waits for this; if it were gone, its end would be open, too.
-        let _ = self.begin.send(());
-        self.crew.stand_in(light, Some(self.ended.as_raw_fd()));
+        // It waits for this, until the other end is dropped below.
+        let begin = || {
+            let _ = self.begin.send(());
+        };
+        let ended = Some(self.ended.as_raw_fd());
+        self.crew.stand_in(light, begin, ended);
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         match result.take() {
             Some(Ok(result)) => Ok(result),

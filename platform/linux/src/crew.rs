@@ -98,10 +98,12 @@ impl Crew {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Runs in place of the calling light thread until there is nothing left to run. `ended` is
-    /// closed at its other end then; without it, the end is noticed when somebody looks.
-    pub(crate) fn stand_in(&'static self, light: &Light, ended: Option<i32>) {
+    /// Runs in place of the calling light thread, from `begin` until there is nothing left to run.
+    /// `ended` is closed at its other end then; without it, the end is noticed when somebody looks.
+    pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
+        // First, so that whoever has begun is told of the end of the run.
         light.crew.set(Some(self));
+        begin();
         while !self.over.load(Ordering::Acquire) {
             if light.seat.cancelled.get() {
                 self.dismiss();
@@ -161,7 +163,7 @@ impl Host {
 pub(crate) fn body(crew: &'static Crew) -> Body {
     Box::new(move |_| {
         let Some(light) = current_light() else { return };
-        crew.stand_in(light, None);
+        crew.stand_in(light, || (), None);
         loop {
             rest(Event::Block { until: None });
         }
