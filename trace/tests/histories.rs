@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cpu, periodic};
+use common::{cpu, log_of, periodic};
 use punctual_kern::{
     Ceiling, ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms,
     Plan, Refusal, Request, Shard, TraceEvent,
@@ -13,10 +13,7 @@ use punctual_model::{
     Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
 use punctual_policy::AnyHierarchy;
-use punctual_trace::{
-    Counters, CpuLog, Header, Log, Mode, Record, Recorder, Records, Rule, TaskInfo, check, replay,
-    text,
-};
+use punctual_trace::{Log, Record, Recorder, Records, Rule, check, replay, text};
 
 /// Steele, Lea and Flood's SplitMix64.
 struct Dice(u64);
@@ -369,7 +366,7 @@ fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
 fn history(seed: u64, late: u64) -> Log {
     let mut dice = Dice(seed);
     // In some, threads lock what a runtime has and no plan declares.
-    let loans = late == 0 && dice.one_in(2);
+    let loans = dice.one_in(2);
     let system = system(&mut dice, loans);
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
     let room = &mut plan.cpus[0].capacity;
@@ -398,7 +395,9 @@ fn history(seed: u64, late: u64) -> Log {
         now = now.saturating_add(ticks(step));
         let mut what = event(&mut dice, &shard, &last, loans);
         if let Event::Arrive { arrival, .. } = &mut what {
-            *arrival = now;
+            // As a rule it is noticed later than it came.
+            let since_last = now.since(shard.now()).ticks();
+            *arrival = now.saturating_sub(ticks(dice.below(since_last + 1)));
         }
         last = shard.handle(now, what, &mut recorder);
         if let Event::Missing { .. } | Event::Raise(_) = what {
@@ -406,43 +405,7 @@ fn history(seed: u64, late: u64) -> Log {
         }
         while shard.take_message().is_some() {}
     }
-    log(system, plan, recorder, now, seed)
-}
-
-fn log(system: System, plan: Plan, recorder: Recorder, end: Instant, seed: u64) -> Log {
-    let (records, lost_from) = recorder.finish();
-    let info = |task: &Task| TaskInfo {
-        name: task.name.clone(),
-        ..TaskInfo::default()
-    };
-    Log {
-        header: Header {
-            platform: "none".into(),
-            mode: Mode::Virtual,
-            lost: Vec::new(),
-            tool: String::new(),
-            source: String::new(),
-            machine: Vec::new(),
-            seed,
-            duration: end.since(Instant::ZERO),
-            end,
-            stopped: None,
-            faults: Vec::new(),
-        },
-        plan,
-        tasks: system.tasks.iter().map(info).collect(),
-        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
-        cpus: vec![CpuLog {
-            name: "0".into(),
-            host: None,
-            counters: Counters::default(),
-            lost_from,
-            created: Vec::new(),
-            records,
-        }],
-        oracle: None,
-    }
+    log_of(system, plan, recorder, now)
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl CpuCheck<'_> {
                     allotment: 0,
                 },
             ),
-            T::Skipped { job, .. } | T::Lost { job, .. } => self.dropped(thread, job),
+            T::Skipped { job, .. } => self.dropped(thread, job, false),
+            T::Lost { job, .. } => self.dropped(thread, job, true),
             T::Started { job, budget, .. } => {
                 self.start(thread, job, budget);
             }

@@ -91,6 +91,8 @@ impl CpuCheck<'_> {
         let ceilings = &mut self.lenders.ceilings;
         ceilings.retain(|(holder, _)| *holder != thread);
         ceilings.extend(ceiling.map(|ceiling| (thread, ceiling)));
+        // It joins those that it now belongs to before anything that is due is served.
+        self.refresh_urgency();
     }
 
     /// What a thread held is another's: who waits for it waits for the other.

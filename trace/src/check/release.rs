@@ -22,7 +22,7 @@ impl CpuCheck<'_> {
             t.first_index = job.index;
         }
         t.last_arrival = Some(job.arrival);
-        t.take_place(job.arrival);
+        t.take_turn(job.arrival, now, event);
         job.allotment = t.grant(job.arrival);
         if deadline != job.deadline && wrong.is_none() {
             let (is, should) = (job.deadline.ticks(), deadline.ticks());
@@ -42,8 +42,8 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A release became no job.
-    pub(super) fn dropped(&mut self, thread: usize, index: u64) {
+    /// A release became no job: it was skipped, or `lost` because too many wait.
+    pub(super) fn dropped(&mut self, thread: usize, index: u64, lost: bool) {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
@@ -53,6 +53,11 @@ impl CpuCheck<'_> {
         }
         let t = &mut self.threads[thread];
         let arrival = t.is_clocked().then(|| t.arrival_of(index)).flatten();
+        if !t.is_clocked()
+            && let Some(at) = t.place_of_dropped(lost, self.now, self.event)
+        {
+            t.take_turn(at, self.now, self.event);
+        }
         t.see(arrival, self.now);
         self.count_release(thread, index);
     }

@@ -78,6 +78,9 @@ pub(super) struct Thread {
     /// Of a policed stream: its next place, and the one that a throttled job waits for.
     place: Option<Instant>,
     awaited: Option<Instant>,
+    /// Of a policed stream: the entry in which a release came behind a throttled job, and the
+    /// instant from which on its allotment counts.
+    released_behind: Option<(Instant, Instant)>,
     /// Arrivals fed by the platform that are not released yet.
     pub(super) fed: u64,
 
@@ -125,6 +128,7 @@ impl Thread {
             last_arrival: None,
             place: None,
             awaited: None,
+            released_behind: None,
             fed: 0,
             budget: 0,
             debt: 0,
@@ -176,21 +180,63 @@ impl Thread {
     }
 
     /// Since when the job that starts in an entry of this event has wanted to run: since its
-    /// arrival if the clock has just released it, however late.
+    /// arrival if the clock or its place in the stream has just released it, however late.
     pub(super) fn since(&self, now: Instant, event: Option<Event>) -> Instant {
-        let fed = matches!(event, Some(Event::Arrive { thread, .. }) if thread == self.id);
-        let arrived = fed && !self.is_clocked();
         let current = self.current.as_ref().map(|current| current.job);
-        match current.filter(|current| current.released == now && !arrived) {
-            Some(job) => job.arrival.min(now),
+        match current.filter(|current| current.released == now) {
+            Some(job) => self.since_arrival(job.arrival, now, event),
             None => now,
         }
     }
 
+    /// From when on a release at `arrival` counts in the entry at `now`: then, or now if it is what
+    /// this event brought.
+    fn since_arrival(&self, arrival: Instant, now: Instant, event: Option<Event>) -> Instant {
+        let brought = !self.is_clocked() && self.arrival_in(event) == Some(arrival);
+        if brought { now } else { arrival.min(now) }
+    }
+
     /// A release at `arrival` takes its place in the stream.
-    pub(super) fn take_place(&mut self, arrival: Instant) {
+    fn take_place(&mut self, arrival: Instant) {
         let separation = self.constraint.class.min_separation();
         self.place = separation.map(|separation| arrival.saturating_add(separation));
+    }
+
+    /// In the entry at `now`, a release at `arrival` takes its place in the stream, also one that
+    /// becomes no job. A throttled job gets its allotment: since `now` if it came with this event.
+    pub(super) fn take_turn(&mut self, arrival: Instant, now: Instant, event: Option<Event>) {
+        self.take_place(arrival);
+        if self.throttled && !self.is_clocked() {
+            self.released_behind = Some((now, self.since_arrival(arrival, now, event)));
+        }
+    }
+
+    /// The arrival that is this event.
+    fn arrival_in(&self, event: Option<Event>) -> Option<Instant> {
+        match event {
+            Some(Event::Arrive { thread, arrival }) if thread == self.id => Some(arrival),
+            _ => None,
+        }
+    }
+
+    /// Where a release of a policed stream stood that became no job in the entry at `now`; `None`:
+    /// nowhere, it was one of too many that waited for their places.
+    pub(super) fn place_of_dropped(
+        &self,
+        lost: bool,
+        now: Instant,
+        event: Option<Event>,
+    ) -> Option<Instant> {
+        let Some(arrival) = self.arrival_in(event).map(|arrival| arrival.min(now)) else {
+            return self.place;
+        };
+        let waiting = self.fed > 1;
+        match self.place {
+            // It waited, and its place came before this event.
+            Some(place) if waiting && place < now => Some(place),
+            Some(place) if waiting || arrival < place => Some(place).filter(|_| !lost),
+            _ => Some(arrival),
+        }
     }
 
     /// It has no budget from `now` on, until its next place in the stream.
@@ -219,13 +265,14 @@ impl Thread {
             return now;
         }
         if !self.is_clocked() {
-            let awaited = self.awaited.take();
-            if self.open.back().is_some_and(|job| job.released == now) {
-                return now;
+            let awaited = self.awaited.take().or(self.place);
+            self.granted_in = now;
+            let behind = self.released_behind.take();
+            if let Some((_, since)) = behind.filter(|(entry, _)| *entry == now) {
+                return since;
             }
             let at = awaited.unwrap_or(now).clamp(armed, now);
             self.take_place(at);
-            self.granted_in = now;
             // What several late entries serve may have been due before this wait began.
             self.last_seen = (armed, at);
             return at;

@@ -258,3 +258,40 @@ pub(crate) fn composed() -> System {
         ..System::default()
     }
 }
+
+/// What a shard was told and did that was driven by hand.
+pub(crate) fn log_of(system: System, plan: Plan, recorder: Recorder, end: Instant) -> Log {
+    let (records, lost_from) = recorder.finish();
+    let info = |task: &Task| TaskInfo {
+        name: task.name.clone(),
+        ..TaskInfo::default()
+    };
+    Log {
+        header: Header {
+            platform: "none".into(),
+            mode: Mode::Virtual,
+            lost: Vec::new(),
+            tool: String::new(),
+            source: String::new(),
+            machine: Vec::new(),
+            seed: 0,
+            duration: end.since(Instant::ZERO),
+            end,
+            stopped: None,
+            faults: Vec::new(),
+        },
+        plan,
+        tasks: system.tasks.iter().map(info).collect(),
+        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
+        cpus: vec![CpuLog {
+            name: "0".into(),
+            host: None,
+            counters: Counters::default(),
+            lost_from,
+            created: Vec::new(),
+            records,
+        }],
+        oracle: None,
+    }
+}

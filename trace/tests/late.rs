@@ -1,0 +1,187 @@
+//! Entries that come late: what was due before them counts from when it was due.
+
+mod common;
+
+use common::{FIXED, cpu, log_of, periodic};
+use punctual_kern::{Ceiling, Event, Plan, Shard};
+use punctual_model::{
+    Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
+    SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
+};
+use punctual_policy::AnyHierarchy;
+use punctual_trace::{Log, Recorder, check};
+
+fn at(ticks: u64) -> Instant {
+    Instant::from_ticks(ticks)
+}
+
+/// One scheduler below a CPU of fixed priorities; all tasks are its own.
+fn below(supply: Supply, policy: PolicyKind, tasks: Vec<Task>) -> System {
+    let mut system = System {
+        cpus: vec![cpu("0", FIXED)],
+        ..System::default()
+    };
+    system.schedulers.push(Scheduler {
+        name: "inner".into(),
+        cpu: CpuId(0),
+        parent: None,
+        policy,
+        priority: Priority::new(5),
+        supply,
+        trust: Trust::Inline,
+        quota: None,
+    });
+    system.tasks = tasks;
+    for task in &mut system.tasks {
+        task.scheduler = Some(SchedulerId(0));
+    }
+    system
+}
+
+/// Tells a shard these events, and keeps what it does.
+fn told(system: System, events: &[(u64, Event)]) -> Log {
+    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let cpu = &plan.cpus[0];
+    let mut shard: Shard<AnyHierarchy> = cpu
+        .build(AnyHierarchy::new(cpu))
+        .expect("a plan that hangs together");
+    let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
+    for &(now, event) in events {
+        let decision = shard.handle(at(now), event, &mut recorder);
+        assert_eq!(decision.refused, None, "{event:?} at {now}");
+    }
+    let end = shard.now();
+    log_of(system, plan, recorder, end)
+}
+
+fn lawful(log: &Log) {
+    let found = check(log);
+    assert!(found.is_empty(), "{}", found[0]);
+}
+
+fn thread(index: u32) -> ThreadId {
+    ThreadId::new(index, 0)
+}
+
+fn task(name: &str, class: Class) -> Task {
+    let mut task = periodic(name, 0, 1, 0, 1);
+    task.class = class;
+    task
+}
+
+fn clocked(name: &str, period: u64, phase: u64) -> Task {
+    let class = Class::Periodic {
+        period: Span::from_ticks(period),
+        wcet: Work::from_ticks(10),
+        relative_deadline: Span::from_ticks(period),
+    };
+    let mut task = task(name, class);
+    task.phase = Span::from_ticks(phase);
+    task
+}
+
+/// Once in 100 ticks, for 10 ticks.
+fn policed() -> Task {
+    let class = Class::Sporadic {
+        min_separation: Span::from_ticks(100),
+        wcet: Work::from_ticks(10),
+        relative_deadline: Span::from_ticks(100),
+    };
+    let mut task = task("policed", class);
+    task.late = Late::Skip;
+    task.on_overrun = OnOverrun::Throttle;
+    task
+}
+
+/// Its budget passes while nothing is ready: what is left tells since when something has been.
+fn passing(tasks: Vec<Task>) -> System {
+    let server = Server {
+        kind: ServerKind::PeriodicResource,
+        budget: Work::from_ticks(400),
+        period: Span::from_ticks(1_000),
+    };
+    below(Supply::Server(server), FIXED, tasks)
+}
+
+#[test]
+fn a_ceiling_lifts_its_thread_before_what_was_due_joins() {
+    let turns = PolicyKind::RoundRobin {
+        timeslice: Span::from_ticks(50),
+    };
+    let tasks = vec![clocked("due", 1_000, 100), task("lifted", Class::Aperiodic)];
+    let ceiling = Ceiling {
+        priority: Priority::new(9),
+        absolute_deadline: Instant::ZERO,
+    };
+    let log = told(
+        below(Supply::Shared, turns, tasks),
+        &[
+            (0, Event::Tick),
+            // The release was due at 100. Both take turns now, and the lifted one came first.
+            (150, Event::Raise(Some(ceiling))),
+            (150, Event::Tick),
+            (160, Event::Raise(None)),
+            (160, Event::Tick),
+        ],
+    );
+    lawful(&log);
+}
+
+#[test]
+fn a_skipped_arrival_takes_its_place_in_the_stream_and_grants_from_there() {
+    let arrive = |arrival| Event::Arrive {
+        thread: thread(0),
+        arrival: at(arrival),
+    };
+    let mut system = passing(vec![policed(), clocked("other", 1_000, 190)]);
+    system.tasks[1].scheduler = None;
+    system.tasks[1].priority = Priority::new(9);
+    let log = told(
+        system,
+        &[
+            (0, Event::Tick),
+            (5, arrive(5)),
+            (
+                7,
+                Event::Block {
+                    until: Some(at(150)),
+                },
+            ),
+            (60, arrive(60)),
+            // Its place is 105, and the job before is unfinished.
+            (105, Event::Tick),
+            (150, Event::Tick),
+            // Its budget is used up; the next place is 205.
+            (158, Event::Tick),
+            (170, arrive(170)),
+            // The other one was due at 190.
+            (240, Event::Tick),
+            (250, Event::Complete),
+            (260, Event::Complete),
+            (1_000, Event::Tick),
+            (1_010, Event::Tick),
+        ],
+    );
+    lawful(&log);
+}
+
+#[test]
+fn an_arrival_that_waited_for_its_place_counts_from_there() {
+    let arrive = |arrival| Event::Arrive {
+        thread: thread(0),
+        arrival: at(arrival),
+    };
+    let log = told(
+        passing(vec![policed()]),
+        &[
+            (0, Event::Tick),
+            (5, arrive(5)),
+            (10, Event::Complete),
+            // Noticed at 240; its place was 105, and the budget has passed up to there.
+            (240, arrive(60)),
+            (245, Event::Complete),
+            (1_000, Event::Tick),
+        ],
+    );
+    lawful(&log);
+}
