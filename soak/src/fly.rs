@@ -26,7 +26,7 @@ use crate::field::{Field, Round, compute};
 const RECORDER_BYTES: usize = 96 << 20;
 /// Threads that have not left the field after so many sleeps of the conductor are told of, and left
 /// behind. Time would not do: where the processor is missing, nobody can leave.
-const MOST_SLEEPS: u32 = 8_000;
+const MOST_SLEEPS: u32 = 40_000;
 const SLEEP: Span = Span::from_us(500);
 /// Longest time after its end that a round may take to settle, in nanoseconds.
 const LONGEST_END_NS: u64 = 60_000_000_000;

@@ -145,14 +145,25 @@ impl CpuCheck<'_> {
         if let Some(budget) = node.budget.as_mut() {
             budget.wake(now, since);
         }
+        let since = self.since_funded(at, since);
         self.offer(at, since);
         if !first {
             self.since_earlier(at, since);
         }
     }
 
+    /// Since when a node has had both: something ready since `since`, and a budget.
+    fn since_funded(&self, at: usize, since: Instant) -> Instant {
+        let (entry, came) = self.nodes[at].funded;
+        if entry == self.now {
+            since.max(came)
+        } else {
+            since
+        }
+    }
+
     /// Schedulers above may have been woken in this entry for something that was due later.
-    fn since_earlier(&mut self, at: usize, since: Instant) {
+    fn since_earlier(&mut self, at: usize, mut since: Instant) {
         let mut on = at;
         while let Some(parent) = self.nodes[on]
             .parent
@@ -161,6 +172,7 @@ impl CpuCheck<'_> {
             if let Some(budget) = self.nodes[parent].budget.as_mut() {
                 budget.wake(self.now, since);
             }
+            since = self.since_funded(parent, since);
             self.offer(parent, since);
             on = parent;
         }
@@ -314,9 +326,17 @@ impl CpuCheck<'_> {
             }
             let turns = |budget: &&mut Budget| !fell && budget.is_awake();
             if let Some(budget) = budget.filter(turns) {
-                let due = budget.next().unwrap_or(until);
+                let first = budget.next().unwrap_or(until);
+                let came = budget.pass_until_funded(until);
                 budget.pass(until);
-                self.offer(at, due);
+                if let Some(came) = came {
+                    self.nodes[at].funded = (self.now, came);
+                }
+                let stood = self.nodes[at].shown.is_some();
+                self.offer(at, came.unwrap_or(first));
+                if let Some(shown) = self.nodes[at].shown.as_mut().filter(|_| !stood) {
+                    shown.0 = shown.0.min(first);
+                }
             }
             if self.nodes[at].resting.is_some_and(|end| end <= until) {
                 self.end_rest(at);

@@ -55,6 +55,8 @@ pub(super) struct Node {
     pub(super) ready: u32,
     /// Threads of the subtree that wait for budgets.
     pub(super) parked: u32,
+    /// The entry in which a budget came last after it had none, and when that was due.
+    pub(super) funded: (Instant, Instant),
     /// At least as urgent as this, while somebody in it holds what others share.
     pub(super) raised: Option<Priority>,
     /// It has had nothing ready since then, which its server has not been told.
@@ -119,6 +121,7 @@ impl Node {
             protected: None,
             ready: 0,
             parked: 0,
+            funded: (Instant::MAX, Instant::ZERO),
             raised: None,
             fell: None,
             resting: None,

@@ -155,6 +155,22 @@ impl Budget {
         }
     }
 
+    /// Time passes up to the instant, at most `until`, at which a budget comes after there was
+    /// none: that instant. Debts may use up what comes before.
+    pub(super) fn pass_until_funded(&mut self, until: Instant) -> Option<Instant> {
+        while self.left() == 0 {
+            let due = self.next().filter(|&due| due <= until)?;
+            self.pass(due);
+            if self.left() > 0 {
+                return Some(due);
+            }
+            if self.next().is_none_or(|next| next <= due) {
+                return None;
+            }
+        }
+        None
+    }
+
     /// A new period begins, full but for debts. Periods that passed unseen paid back in full.
     fn begin_period(&mut self, now: Instant) -> bool {
         let passed = now.since(self.start).ticks() / self.period().ticks();
