@@ -60,22 +60,71 @@ work = { call = "step", library = "libstep.so" }
 for = "500ms"
 "#;
 
-#[test]
-fn a_c_function_locks_a_resource_by_calls_into_the_command() {
-    let folder = Folder::new("c-functions");
-    let source = folder.write("step.c", SOURCE);
+/// Three times what it declares.
+const TOO_LONG: &str = r#"
+#include <punctual.h>
+
+int step(uint64_t job, uint64_t arrival_ns)
+{
+    (void)job;
+    (void)arrival_ns;
+    return punctual_burn(6000000) != PUNCTUAL_OK;
+}
+"#;
+
+const LATE: &str = r#"
+[system]
+cpus = ["c"]
+[cpu.c]
+host = 0
+policy = "edf"
+[task.late]
+class = "periodic"
+on = "cpu.c"
+period = "20ms"
+wcet = "2ms"
+work = { call = "step", library = "libstep.so" }
+[run]
+for = "500ms"
+"#;
+
+/// `libstep.so` in a folder, of this source.
+fn build(folder: &Folder, source: &str) {
+    let source = folder.write("step.c", source);
     let mut cc = Command::new("cc");
     let _ = cc.args([
         "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
     ]);
-    let built = cc
-        .args([
-            "-I",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include"),
-        ])
-        .args(["-o", &folder.path("libstep.so"), &source])
-        .status();
-    assert!(built.expect("cc starts").success());
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include");
+    let _ = cc.args(["-I", include, "-o", &folder.path("libstep.so"), &source]);
+    assert!(cc.status().expect("cc starts").success());
+}
+
+#[test]
+fn a_miss_of_a_live_run_shows_its_cause_again_from_the_record() {
+    let folder = Folder::new("live-miss");
+    build(&folder, TOO_LONG);
+    let (file, log) = (folder.write("late.toml", LATE), folder.path("late.log"));
+    let flags = ["run", &file, "--force", "--json", "--record", &log];
+    let run = output(&flags);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(code(&run), 1, "{}{said}", stdout(&run));
+    let report = json(&run);
+    let misses = report["misses"].as_array().expect("a list");
+    // The machine may add misses with causes of its own.
+    assert!(
+        misses.iter().any(|miss| miss["cause"] == "overrun"),
+        "{misses:?}"
+    );
+    let told = output(&["replay", &log, "--json"]);
+    assert_eq!(code(&told), 0, "{}", stdout(&told));
+    assert_eq!(json(&told)["misses"], report["misses"]);
+}
+
+#[test]
+fn a_c_function_locks_a_resource_by_calls_into_the_command() {
+    let folder = Folder::new("c-functions");
+    build(&folder, SOURCE);
     let file = folder.write("c.toml", SYSTEM);
     let done = output(&["run", &file, "--force", "--json"]);
     let said = String::from_utf8_lossy(&done.stderr);
