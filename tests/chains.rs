@@ -9,28 +9,9 @@ use punctual::{
     Class, Cpu, CpuId, Faults, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId, Work,
     WorkSource, Workloads, admit, simulate,
 };
+use punctual_generate::Dice;
 use punctual_model::{Requirement, Scheduler, SchedulerId, Server, ServerKind, Supply, Trust};
 use punctual_trace::{Behavior, Log};
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn small(&mut self, n: u64) -> u32 {
-        u32::try_from(self.below(n)).unwrap()
-    }
-}
 
 fn random_task(dice: &mut Dice, index: u32, cpus: u64) -> Task {
     let period = [8, 10, 12, 15, 20, 24, 30][usize::try_from(dice.below(7)).unwrap()];
@@ -158,7 +139,7 @@ fn longest(jobs: &[Vec<(u64, u64, u64)>], chain: &[u32]) -> u64 {
 
 #[test]
 fn no_effect_takes_longer_along_a_chain_than_its_bound() {
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     let (mut judged, mut close, mut trees) = (0, 0, 0);
     for seed in 0..1_500 {
         let (system, chain) = random_system(&mut dice);

@@ -10,6 +10,7 @@ use punctual::{
     Class, Cpu, CpuId, Crash, Faults, Misconduct, Overrun, PolicyKind, Priority, SimOptions, Span,
     System, Task, TaskId, Work, Workloads, simulate_unjudged,
 };
+use punctual_generate::Dice;
 use punctual_kern::TraceEvent;
 use punctual_model::{Arrivals, Scheduler, SchedulerId, Slot, Supply, Trust};
 use punctual_trace::{Log, Record};
@@ -18,18 +19,6 @@ const FRAME_US: u64 = 1_000;
 const RUN: Span = Span::from_ms(200);
 /// Applications drawn; without optimization a tenth of the time must do.
 const SEEDS: u64 = if cfg!(debug_assertions) { 12 } else { 60 };
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-}
 
 fn scheduler(name: &str, policy: PolicyKind, slots: &[(u64, u64)]) -> Scheduler {
     let slot = |&(at, length)| Slot {
@@ -135,7 +124,7 @@ const NEIGHBOURS: [Neighbour; 10] = [
 ];
 
 fn with_neighbour(mut system: System, kind: Neighbour, seed: u64) -> (System, Faults) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut faults = Faults::default();
     if kind == Neighbour::Absent {
         return (system, faults);
@@ -239,7 +228,7 @@ fn observed(system: &System, faults: Faults, tasks: usize) -> String {
 
 fn neighbours_are_not_seen(cache_delay: Work) {
     for seed in 0..SEEDS {
-        let system = application(&mut Dice(seed));
+        let system = application(&mut Dice::new(seed));
         let tasks = system.tasks.len();
         let mut alone = None;
         for kind in NEIGHBOURS {
@@ -274,7 +263,7 @@ fn nor_can_it_when_every_resumption_finds_cold_caches() {
 fn without_slots_the_neighbours_are_seen() {
     let mut differences = 0;
     for seed in 0..20 {
-        let mut system = application(&mut Dice(seed));
+        let mut system = application(&mut Dice::new(seed));
         let tasks = system.tasks.len();
         let mut seen = Vec::new();
         for kind in [Neighbour::Absent, Neighbour::Overrunning] {

@@ -9,26 +9,11 @@ use punctual::{
     Class, Cpu, CpuId, Faults, PolicyKind, Priority, SimOptions, Span, System, Task, TaskId,
     Verdict, Work, Workloads, admit, simulate,
 };
+use punctual_generate::Dice;
 use punctual_kern::TraceEvent;
 use punctual_model::{AtBudgetEnd, Mode, OnOverrun, Protocol, Resource, ResourceId, Use};
 use punctual_sim::Overrun;
 use punctual_trace::Record;
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn index(&mut self, n: usize) -> usize {
-        usize::try_from(self.below(u64::try_from(n).unwrap())).unwrap()
-    }
-}
 
 const PERIODS: [u64; 6] = [20, 30, 40, 50, 60, 100];
 const RULES: [OnOverrun; 4] = [
@@ -65,7 +50,7 @@ fn task(dice: &mut Dice, index: u64, count: u64) -> Task {
 }
 
 fn system(seed: u64) -> (System, TaskId) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let fixed = dice.below(2) == 0;
     let policy = if fixed {
         PolicyKind::FixedPriority { preemptive: true }

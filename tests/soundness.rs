@@ -10,24 +10,9 @@ use punctual::{
     Class, Cpu, CpuId, Exactness, Faults, PolicyKind, Priority, SimOptions, Span, System, Task,
     TaskId, Verdict, Work, Workloads, admit, simulate,
 };
+use punctual_generate::Dice;
 use punctual_kern::{Outcome, TraceEvent};
 use punctual_trace::{Log, Record};
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// Periods whose least common multiple is 120: every hyperperiod is covered by two of them.
 const PERIODS: [u64; 8] = [4, 5, 6, 8, 10, 12, 20, 30];
@@ -93,7 +78,7 @@ fn complicate(dice: &mut Dice, system: &mut System) {
 }
 
 fn system(seed: u64, plain: bool) -> System {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let cpus = if plain { 1 } else { 1 + dice.below(3) };
     let cpu = |dice: &mut Dice, i: u64| Cpu {
         name: i.to_string(),

@@ -7,6 +7,7 @@
 
 use punctual::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, TaskId, Work, admit};
 use punctual_analysis::{Change, When, admit_transition};
+use punctual_generate::Dice;
 use punctual_kern::{
     Capacity, Constraint, Decision, Event, Next, OneLevel, Policy, Shard, Sink, TraceEvent,
 };
@@ -14,22 +15,6 @@ use punctual_model::{Instant, ThreadId};
 use punctual_policy::{EarliestDeadlineFirst, FixedPriority};
 
 const HORIZON: u64 = 600;
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// The first job that was late.
 #[derive(Default)]
@@ -235,7 +220,7 @@ fn random_change(dice: &mut Dice, system: &System) -> Change {
 
 #[test]
 fn no_job_is_late_when_a_change_comes_when_the_analysis_allows_it() {
-    let mut dice = Dice(12);
+    let mut dice = Dice::new(12);
     let mut driven = std::collections::BTreeMap::new();
     let mut seed = 0;
     while seed < 4_000 {

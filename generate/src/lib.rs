@@ -37,6 +37,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod dice;
 mod error;
 mod fixed_sum;
 mod mix;
@@ -46,6 +47,7 @@ mod set;
 mod uunifast;
 pub mod waters;
 
+pub use dice::Dice;
 pub use error::GenerateError;
 pub use fixed_sum::fixed_sum;
 pub use mix::{Drawn, Feature, Mix, Scale};

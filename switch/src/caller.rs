@@ -18,7 +18,8 @@ macro_rules! entry_with_caller {
         $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? => $body:path, $register:literal
     ) => {
         $(#[$attribute])*
-        #[unsafe(no_mangle)]
+        // Miri has functions of its own under such names.
+        #[cfg_attr(not(miri), unsafe(no_mangle))]
         #[unsafe(naked)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             ::core::arch::naked_asm!(

@@ -9,6 +9,7 @@ mod flights;
 mod install;
 mod interleave;
 mod live;
+mod miri;
 mod replays;
 mod soak;
 mod soundness;
@@ -55,6 +56,9 @@ enum Chore {
     Soak(soak::SoakOptions),
     /// The words that CPUs and signals share: every order, and every mistake in one access
     Loom,
+    /// The portable code under Miri, which notices undefined behaviour (needs a nightly with it)
+    #[command(after_help = "Examples:\n  cargo xtask miri\n  cargo xtask miri punctual-capi")]
+    Miri(miri::MiriOptions),
     /// Measure every primitive and its rival in one run (release build of `punctual bench`)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -121,6 +125,7 @@ fn main() -> ExitCode {
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Loom => interleave::run(&workspace),
+        Chore::Miri(options) => miri::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
         Chore::ReplayAll(options) => replays::run(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),

@@ -5,8 +5,8 @@ use punctual_kern::{
 };
 use punctual_model::Work;
 
-use crate::histories::Dice;
 use crate::trees::node;
+use punctual_generate::Dice;
 
 const ROOT: NodeId = NodeId::ROOT;
 
@@ -167,7 +167,7 @@ fn the_chain_of_delegations_is_bounded() {
 
 /// A random history; the sum is checked after every operation. Returns how many succeeded.
 fn history(seed: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut table = Capabilities::new(12);
     let mut known = vec![table.mint(ROOT, ticks(1_000)).unwrap()];
     let mut done = 0;

@@ -1,21 +1,10 @@
 //! Random histories: whatever the events, the invariants hold and budgets are conserved.
 
+use punctual_generate::Dice;
 use punctual_kern::{Event, MissingCause, State, TraceEvent};
 use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
 
 use crate::driver::{Driver, constraint, periodic};
-
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-}
 
 pub(crate) fn random_constraint(dice: &mut Dice) -> punctual_kern::Constraint {
     let period = 5 + dice.below(60);
@@ -96,7 +85,7 @@ pub(crate) fn random_event(dice: &mut Dice, running: Option<ThreadId>, now: u64)
 /// One history. Every job that was released is over at most once and in order, and nobody with a
 /// periodic guarantee receives more than its budgets.
 fn history(seed: u64) -> usize {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut d = Driver::new(&[]);
     let mut now = 0;
     for _ in 0..300 {

@@ -4,8 +4,8 @@ use punctual_kern::{Event, Grant, Hierarchy, Next, NodeId, Refusal, Request, Tra
 use punctual_model::{ServerKind, Work};
 
 use crate::driver::{id, periodic};
-use crate::histories::Dice;
 use crate::trees::{FIXED, Grove, at, node, server, terms};
+use punctual_generate::Dice;
 
 const LONG: u64 = 1_000_000;
 
@@ -111,7 +111,7 @@ fn loans_without_budget_or_between_strangers_are_refused() {
 
 /// However siblings lend, together they execute no more than their servers give.
 fn history(seed: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let kind = ServerKind::ALL[usize::try_from(dice.below(5)).unwrap()];
     let mut grove = grove(kind);
     let (mut now, mut used, mut loans) = (0, 0, 0);

@@ -4,7 +4,8 @@ use punctual_kern::{Ceiling, Event, Refusal, State};
 use punctual_model::{Class, Instant, Priority, Span, ThreadId};
 
 use crate::driver::{Driver, constraint, id, periodic};
-use crate::histories::{Dice, random_constraint, random_event};
+use crate::histories::{random_constraint, random_event};
+use punctual_generate::Dice;
 
 const KEY: u32 = 7;
 
@@ -154,7 +155,7 @@ pub(crate) fn random_loan(dice: &mut Dice, now: u64) -> Event {
 fn no_history_of_loans_breaks_an_invariant() {
     let mut waited = 0;
     for seed in 0..400 {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let mut d = Driver::new(&[]);
         for order in 0..6 {
             let mut c = random_constraint(&mut dice);

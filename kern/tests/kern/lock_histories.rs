@@ -6,10 +6,11 @@ use punctual_kern::{Event, Next, Refusal, ResourcePlan, State, TraceEvent, UsePl
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Span, ThreadId, Work};
 
 use crate::driver::{Driver, id, periodic};
-use crate::histories::{Dice, random_constraint, random_event};
+use crate::histories::{random_constraint, random_event};
 use crate::locks::{a_use, resource};
 use crate::tree_histories::random_grove;
 use crate::trees::node;
+use punctual_generate::Dice;
 
 const THREADS: u32 = 6;
 const RESOURCES: u32 = 4;
@@ -49,7 +50,7 @@ pub(crate) fn random_lock(dice: &mut Dice, now: u64) -> Event {
 
 /// Any events in any order: `check` is called at every exit.
 fn chaos(seed: u64) -> usize {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut d = Driver::new(&[]);
     for thread in 0..THREADS {
         let mut c = random_constraint(&mut dice);
@@ -92,7 +93,7 @@ fn invariants_hold_in_random_histories_with_locks() {
 
 /// The same on random trees, with resources between schedulers.
 fn chaos_in_a_tree(seed: u64) -> (usize, usize) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let (mut grove, _, parents) = random_grove(&mut dice);
     for number in 0..RESOURCES {
         let spans = dice.below(2) == 0;
@@ -228,7 +229,7 @@ impl Shadow {
 
 /// Periodic jobs that lock in the order of the numbers and unlock in any. Returns jobs done.
 fn orderly(seed: u64) -> usize {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let own: Vec<u32> = (0..THREADS).map(|_| small(&mut dice, 10)).collect();
     let constraints = own.iter().zip(0_u32..).map(|(&priority, order)| {
         let mut c = periodic(200, 400, priority);

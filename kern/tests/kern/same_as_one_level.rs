@@ -7,8 +7,9 @@ use punctual_kern::{
 use punctual_model::{Instant, PolicyKind, ServerKind, ThreadId};
 use punctual_policy::{AnyPolicy, AnyServer};
 
-use crate::histories::{Dice, random_constraint, random_event};
+use crate::histories::{random_constraint, random_event};
 use crate::trees::{node, server, terms};
+use punctual_generate::Dice;
 
 const LEVELS: u16 = 3;
 
@@ -48,7 +49,7 @@ fn who(decision: &Decision) -> Option<ThreadId> {
 }
 
 fn history(seed: u64, kind: PolicyKind, supply: Option<Grant>) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let constraints: Vec<_> = (0..6).map(|_| random_constraint(&mut dice)).collect();
     let mut one = Shard::new(capacity(), OneLevel::new(capacity(), policy(kind)));
     let (tree, home) = tree(kind, supply);

@@ -8,10 +8,11 @@ use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId, Work}
 use punctual_policy::AnyPolicy;
 
 use crate::driver::id;
-use crate::histories::{Dice, random_constraint, random_event};
+use crate::histories::{random_constraint, random_event};
 use crate::loans::random_loan;
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::resource;
+use punctual_generate::Dice;
 
 /// One level that does not say so: every entry takes the long way.
 struct LongWay(OneLevel<AnyPolicy>);
@@ -146,7 +147,7 @@ impl Both {
 
 /// Six threads and any event, always before the next instant that the shard named.
 fn history(seed: u64) -> u32 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
     for _ in 0..6 {
         both.attach(random_constraint(&mut dice));
@@ -210,7 +211,7 @@ fn entangled(dice: &mut Dice, seed: u64) -> Both {
 
 /// The same with all that threads can be entangled in, and with entries that come too late.
 fn entangled_history(seed: u64) -> u32 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut both = entangled(&mut dice, seed);
     let mut frontier = 0;
     for _ in 0..300 {

@@ -3,8 +3,9 @@
 use punctual_kern::{ChildPick, Constraint, Event, Grant, Next, NodeId, NodeTerms, Request};
 use punctual_model::{Instant, PolicyKind, ServerKind, Span, ThreadId, Trust};
 
-use crate::histories::{Dice, random_constraint, random_event};
+use crate::histories::{random_constraint, random_event};
 use crate::trees::{FIXED, Grove, server, terms};
+use punctual_generate::Dice;
 
 const POLICIES: [PolicyKind; 5] = [
     FIXED,
@@ -60,7 +61,7 @@ pub(crate) fn random_grove(dice: &mut Dice) -> (Grove, Servers, Vec<u16>) {
 /// entries is checked against its server: in any window of its period at most two budgets, and one
 /// per period in the long run.
 fn history(seed: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let (mut grove, servers, parents) = random_grove(&mut dice);
     let mut now = 0;
     let mut used = vec![0_u64; servers.len()];
@@ -160,7 +161,7 @@ fn random_trust(dice: &mut Dice) -> Trust {
 /// One history of a tree that changes, with timers that may be late. The invariants are checked at
 /// every exit; returns how many requests and answers were not refused.
 fn changing_history(seed: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let (mut grove, ..) = random_grove(&mut dice);
     let (mut now, mut done) = (0, 0);
     let mut deciding = None;

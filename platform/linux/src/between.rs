@@ -182,7 +182,7 @@ mod tests {
         unsafe impl Sync for Count {}
         let (turn, count) = (turn(0), Count(core::cell::UnsafeCell::new(0)));
         let (turn, count) = (&turn, &count);
-        let rounds = 200;
+        let rounds = if cfg!(miri) { 20 } else { 200 };
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(move || {

@@ -55,8 +55,10 @@ fn number_of(descriptor: c_int) -> u64 {
     i64::from(descriptor).cast_unsigned()
 }
 
+// Under plain names for programs, not for Miri, which has functions of its own under these names.
+
 /// `read(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize {
     let entry = || {
         opcode::Read::new(Fd(fd), to.cast(), length(bytes))
@@ -69,7 +71,7 @@ unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize {
 }
 
 /// `write(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: usize) -> isize {
     let entry = || {
         opcode::Write::new(Fd(fd), from.cast(), length(bytes))
@@ -82,7 +84,7 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: usize) -> isiz
 }
 
 /// `pread(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, bytes: usize, at: i64) -> isize {
     let place_in_file = at.cast_unsigned();
     let entry = || {
@@ -99,7 +101,7 @@ unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, bytes: usize, at: i64) 
 }
 
 /// `pwrite(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, bytes: usize, at: i64) -> isize {
     let place_in_file = at.cast_unsigned();
     let entry = || {
@@ -123,7 +125,7 @@ unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, bytes: usize, at: 
 }
 
 /// `readv(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> isize {
     let pieces_count = count.cast_unsigned();
     let entry = || {
@@ -137,7 +139,7 @@ unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> isi
 }
 
 /// `writev(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> isize {
     let pieces_count = count.cast_unsigned();
     let entry = || {
@@ -151,7 +153,7 @@ unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> is
 }
 
 /// `recv(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize {
     let entry = || {
         opcode::Recv::new(Fd(fd), to.cast(), length(bytes))
@@ -171,7 +173,7 @@ unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int
 }
 
 /// `send(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn send(fd: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize {
     let entry = || {
         opcode::Send::new(Fd(fd), from.cast(), length(bytes))
@@ -191,7 +193,7 @@ unsafe extern "C" fn send(fd: c_int, from: *const c_void, bytes: usize, flags: c
 }
 
 /// `recvfrom(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn recvfrom(
     fd: c_int,
     to: *mut c_void,
@@ -237,7 +239,7 @@ unsafe extern "C" fn recvfrom(
 }
 
 /// `sendto(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn sendto(
     fd: c_int,
     from: *const c_void,
@@ -272,7 +274,7 @@ unsafe extern "C" fn sendto(
 }
 
 /// `recvmsg(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn recvmsg(fd: c_int, whole: *mut msghdr, flags: c_int) -> isize {
     let entry = || {
         opcode::RecvMsg::new(Fd(fd), whole)
@@ -285,7 +287,7 @@ unsafe extern "C" fn recvmsg(fd: c_int, whole: *mut msghdr, flags: c_int) -> isi
 }
 
 /// `sendmsg(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn sendmsg(fd: c_int, whole: *const msghdr, flags: c_int) -> isize {
     let entry = || {
         opcode::SendMsg::new(Fd(fd), whole)
@@ -298,7 +300,7 @@ unsafe extern "C" fn sendmsg(fd: c_int, whole: *const msghdr, flags: c_int) -> i
 }
 
 /// `accept4(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn accept4(
     fd: c_int,
     name: *mut sockaddr,
@@ -323,14 +325,14 @@ unsafe extern "C" fn accept4(
 }
 
 /// `accept(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn accept(fd: c_int, name: *mut sockaddr, name_length: *mut socklen_t) -> c_int {
     // SAFETY: the caller keeps the contract of accept(2), which is that of accept4(2).
     unsafe { accept4(fd, name, name_length, 0) }
 }
 
 /// `connect(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn connect(fd: c_int, name: *const sockaddr, name_length: socklen_t) -> c_int {
     let entry = || opcode::Connect::new(Fd(fd), name, name_length).build();
     let arguments = [number_of(fd), place(name), u64::from(name_length), 0, 0, 0];
@@ -339,7 +341,7 @@ unsafe extern "C" fn connect(fd: c_int, name: *const sockaddr, name_length: sock
 }
 
 /// `fsync(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 extern "C" fn fsync(fd: c_int) -> c_int {
     let entry = || opcode::Fsync::new(Fd(fd)).build();
     let arguments = [number_of(fd), 0, 0, 0, 0, 0];
@@ -348,7 +350,7 @@ extern "C" fn fsync(fd: c_int) -> c_int {
 }
 
 /// `fdatasync(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 extern "C" fn fdatasync(fd: c_int) -> c_int {
     let entry = || {
         opcode::Fsync::new(Fd(fd))
@@ -361,7 +363,7 @@ extern "C" fn fdatasync(fd: c_int) -> c_int {
 }
 
 /// `poll(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn poll(entries: *mut PollEntry, count: u64, timeout_ms: c_int) -> c_int {
     let wait = u64::try_from(timeout_ms).ok().map(|ms| ms * 1_000_000);
     if wait != Some(0)
@@ -381,7 +383,7 @@ unsafe extern "C" fn poll(entries: *mut PollEntry, count: u64, timeout_ms: c_int
 }
 
 /// `epoll_wait(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn epoll_wait(
     fd: c_int,
     events: *mut epoll_event,
@@ -413,7 +415,7 @@ unsafe extern "C" fn epoll_wait(
 }
 
 /// `clock_nanosleep(2)`. Unlike others it returns its error.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn clock_nanosleep(
     clock: c_int,
     flags: c_int,
@@ -458,7 +460,7 @@ unsafe extern "C" fn clock_nanosleep(
 }
 
 /// `nanosleep(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
     // SAFETY: the caller keeps the contract of nanosleep(2), which sleeps by this clock.
     match unsafe { clock_nanosleep(MONOTONIC, 0, time, left) } {
@@ -468,7 +470,7 @@ unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_
 }
 
 /// `usleep(3)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 extern "C" fn usleep(us: c_uint) -> c_int {
     let time = timespec {
         tv_sec: i64::from(us / 1_000_000),

@@ -178,7 +178,7 @@ unsafe extern "C" fn dl_iterate_phdr_for(
 }
 
 /// `strtok(3)`, with a place of the calling thread's own.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn strtok(text: *mut c_char, separators: *const c_char) -> *mut c_char {
     let place = local(|l| l.rest_of_text.as_ptr());
     // SAFETY: the caller keeps the contract of strtok(3), which is that of strtok_r(3) with a place
@@ -187,7 +187,7 @@ unsafe extern "C" fn strtok(text: *mut c_char, separators: *const c_char) -> *mu
 }
 
 /// `syscall(2)`. The C prototype is variadic; integer arguments travel the same way.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn syscall(
     number: c_long,
     a: u64,

@@ -6,23 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{FIXED, fly, free, ms, runtime, us};
+use punctual_generate::Dice;
 use punctual_model::{PolicyKind, Span};
 use punctual_thread::Constraint;
 use punctual_thread::sync::{
     Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
 };
 use punctual_thread::thread::{self, Thread};
-
-#[derive(Clone, Copy)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        let step = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = step.wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-}
 
 /// What all threads use.
 struct Field {
@@ -116,11 +106,10 @@ impl Field {
 
     /// A child that does something, and one that is cancelled while it waits or works.
     fn children(self: &Arc<Self>, dice: &mut Dice) -> Result<(), WaitError> {
-        let (mut its, field) = (Dice(dice.below(u64::MAX)), Arc::clone(self));
+        let (mut its, field) = (Dice::new(dice.below(u64::MAX)), Arc::clone(self));
         let priority = 1 + u32::try_from(dice.below(8)).unwrap_or(0);
         let works = thread::spawn("works", free(priority), move || {
             // No children of children: the pool would be empty soon.
-            its.0 |= 1;
             *field.plain.lock().expect("in a run") += 1;
             its.below(9)
         });
@@ -142,7 +131,7 @@ impl Field {
     }
 
     fn until_over(self: &Arc<Self>, seed: u64, rest: impl Fn()) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         while !self.is_over() {
             // Who gives up has changed nothing.
             let _ = self.play(&mut dice);

@@ -6,23 +6,9 @@ use punctual_model::{
     Resource, ResourceId, SchedulerId, Server, ServerKind, Trust,
 };
 
+use punctual_generate::Dice;
+
 use super::*;
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 fn small(value: u64) -> u32 {
     u32::try_from(value).expect("small")
@@ -119,7 +105,7 @@ fn bounds(certificate: &Certificate) -> Vec<(String, u64)> {
 
 #[test]
 fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
-    let mut dice = Dice(4);
+    let mut dice = Dice::new(4);
     let (mut admitted, mut refused, mut chains) = (0, 0, 0);
     for seed in 0..1_500 {
         let system = random_system(&mut dice);
@@ -160,7 +146,7 @@ fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
 
 #[test]
 fn a_server_is_certified_with_its_longest_blackout() {
-    let mut dice = Dice(9);
+    let mut dice = Dice::new(9);
     let mut certified = 0;
     for seed in 0..200 {
         let mut system = random_system(&mut dice);
@@ -249,7 +235,7 @@ fn lock(dice: &mut Dice, system: &mut System) {
 
 #[test]
 fn both_derivations_agree_on_what_locks_block() {
-    let mut dice = Dice(21);
+    let mut dice = Dice::new(21);
     let (mut certified, mut blocked) = (0, 0);
     for seed in 0..2_000 {
         let mut system = random_system(&mut dice);

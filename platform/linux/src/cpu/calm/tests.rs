@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use io_uring::opcode;
 use io_uring::types::Timespec;
+use punctual_generate::Dice;
 use punctual_kern::{
     Capacity, Ceiling, Constraint, Decision, Event, Message, OneLevel, Shard, Sink, TraceEvent,
 };
@@ -54,22 +55,6 @@ impl Sink for Told {
     }
     fn decision(&mut self, now: Instant, decision: &Decision) {
         self.decisions.push((now, *decision));
-    }
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % n
-    }
-
-    fn index(&mut self, n: u32) -> u32 {
-        u32::try_from(self.below(u64::from(n))).expect("below n")
     }
 }
 
@@ -257,7 +242,7 @@ fn constraint(dice: &mut Dice, order: u32) -> Constraint {
         },
     };
     let mut task = Task::new("any", CpuId(0), class);
-    task.priority = Priority::new(dice.index(5));
+    task.priority = Priority::new(dice.small(5));
     task.phase = Span::from_ticks(dice.below(100_000));
     if dice.below(2) == 0 {
         task.late = Late::Skip;
@@ -309,7 +294,7 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
     if bench.cpu.host.current.get().is_null() {
         return Event::Tick;
     }
-    let other = ThreadId::new(dice.index(THREADS), 0);
+    let other = ThreadId::new(dice.small(THREADS.into()), 0);
     match dice.below(10) {
         0..=3 => Event::Tick,
         4 => Event::Yield,
@@ -319,7 +304,7 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
             until: Some(at(now + dice.below(90_000))),
         },
         8 => Event::Wake(other),
-        _ => Event::Wake(ThreadId::new(dice.index(THREADS), 1)),
+        _ => Event::Wake(ThreadId::new(dice.small(THREADS.into()), 1)),
     }
 }
 
@@ -333,7 +318,7 @@ const POLICIES: [PolicyKind; 4] = [
 /// Both ways side by side; returns how many entries took the short one.
 fn history(seed: u64) -> u32 {
     let kind = POLICIES[usize::try_from(seed % 4).expect("small")];
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
     let feeds = Feeds::random(&mut dice);
     let mut short = Bench::new(kind, &constraints, &feeds);
