@@ -15,11 +15,12 @@
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
 //! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
-//! CPUs `between`, `turn`), and schedulers of their own time (`child`); preemption (`signal`,
-//! `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `io`, `uring`); what
-//! bodies may call ([`job`]); time ([`clock_rate`], `missing`, `offset`); other CPUs (`post`,
-//! `kicks`, [`Bell`]); what the machine can do ([`probe()`], [`measure_terms`]); for tests, whether
-//! the records are coherent (`coherence`), and runs that must fail (`forgo`).
+//! CPUs `between`, `turn`), schedulers of their own time (`child`) and outside the core
+//! ([`direct`]); kernel threads in place of light ones (`crew`, `program`, [`Backed`]); preemption
+//! (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `io`,
+//! `uring`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`, `offset`); other CPUs
+//! (`post`, `kicks`, [`Bell`]); what the machine can do ([`probe()`], [`measure_terms`]); for
+//! tests, whether the records are coherent (`coherence`), and runs that must fail (`forgo`).
 //! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).

@@ -222,6 +222,8 @@ impl Word {
         let order = Ordering::Relaxed;
         match self.home.compare_exchange(0, group.number, order, order) {
             Ok(_) => Ok(()),
+            // Another thread of the same scheduler came first.
+            Err(home) if home == group.number => Ok(()),
             Err(_) => Err(HelpingError::OtherScheduler),
         }
     }
