@@ -31,6 +31,7 @@ pub unsafe fn exchange_if(word: *mut usize, expected: usize, new: usize) -> bool
     unsafe {
         asm!(
             ".pushsection punctual_restartable,\"aR\",@progbits",
+            ".balign 4",
             ".long 20f - .",
             ".long 30f - .",
             ".popsection",
@@ -153,6 +154,7 @@ fn sequences() -> impl Iterator<Item = (u64, u64)> {
     unsafe {
         asm!(
             ".pushsection punctual_restartable,\"aR\",@progbits",
+            ".balign 4",
             ".long 20f - .",
             ".long 20f - .",
             ".popsection",
