@@ -6,8 +6,8 @@ use core::cmp::Reverse;
 
 use punctual_model::{Instant, Priority, Span, ThreadId, Work};
 
-use crate::heap::ReadyQueue;
 use crate::policy::Pick;
+use crate::ready::ReadyQueue;
 
 /// Ready background threads by priority, then by turn.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Indexed 4-ary heaps with a fixed capacity: ready queues and the timeline.
+//! Indexed 4-ary heaps with a fixed capacity: the timeline, and most of a ready queue.
 //!
 //! The place of each id is kept, so any entry can be removed or moved in O(log n). Four children
 //! per node: half the depth of a binary heap, and the children share a cache line or two.
@@ -7,10 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::ThreadId;
-
 const ARITY: usize = 4;
-const ABSENT: u32 = u32::MAX;
+pub(crate) const ABSENT: u32 = u32::MAX;
 
 /// A heap of ids in 0..capacity, each at most once, smallest key first. Keys must be distinct
 /// where the order of equals matters to the caller.
@@ -22,13 +20,13 @@ pub(crate) struct IndexedHeap<K> {
 
 /// An id with its key, and what else the owner of the heap wants to find with it.
 #[derive(Clone, Copy, Debug)]
-struct Entry<K> {
-    key: K,
-    id: u32,
-    tag: u32,
+pub(crate) struct Entry<K> {
+    pub(crate) key: K,
+    pub(crate) id: u32,
+    pub(crate) tag: u32,
 }
 
-fn to_u32(n: usize) -> u32 {
+pub(crate) fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(ABSENT)
 }
 
@@ -45,6 +43,18 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.entries.first().map(|entry| (entry.key, entry.id))
     }
 
+    /// The first entry, whole.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<&Entry<K>> {
+        self.entries.first()
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     #[inline]
     pub(crate) fn contains(&self, id: u32) -> bool {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
@@ -58,7 +68,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     #[inline]
-    fn put_in(&mut self, entry: Entry<K>) {
+    pub(crate) fn put_in(&mut self, entry: Entry<K>) {
         debug_assert!(
             (entry.id as usize) < self.place.len(),
             "id beyond the heap's capacity"
@@ -76,15 +86,6 @@ impl<K: Ord + Copy> IndexedHeap<K> {
             } else {
                 self.down(at, entry);
             }
-        }
-    }
-
-    /// Gives the first entry a key that is not smaller.
-    #[inline]
-    fn defer_first(&mut self, key: K) {
-        if let Some(&first) = self.entries.first() {
-            debug_assert!(key >= first.key, "the first is put behind others only");
-            self.down(0, Entry { key, ..first });
         }
     }
 
@@ -158,71 +159,6 @@ impl<K: Ord + Copy> IndexedHeap<K> {
             least = if is_less { other } else { least };
         }
         Some((child, least))
-    }
-}
-
-/// The ready threads of a policy, smallest key first. O(log n) per change, O(1) to look.
-///
-/// The key is the policy's own order. Let it end in the order of the file (or a sequence number),
-/// so that two threads never tie: determinism depends on it.
-#[derive(Debug)]
-pub struct ReadyQueue<K> {
-    heap: IndexedHeap<K>,
-}
-
-impl<K: Ord + Copy> ReadyQueue<K> {
-    /// A queue for threads with an index below `capacity`; nothing is allocated later.
-    pub fn new(capacity: usize) -> Self {
-        ReadyQueue {
-            heap: IndexedHeap::new(capacity),
-        }
-    }
-
-    /// Inserts a thread, or moves it to its new key.
-    #[inline]
-    pub fn insert(&mut self, thread: ThreadId, key: K) {
-        if thread.index() < self.heap.place.len() {
-            self.heap.put_in(Entry {
-                key,
-                id: to_u32(thread.index()),
-                tag: thread.generation(),
-            });
-        }
-    }
-
-    /// Gives the first thread a new key that is not smaller than its old one. O(log n).
-    #[inline]
-    pub fn defer_first(&mut self, key: K) {
-        self.heap.defer_first(key);
-    }
-
-    /// Removes a thread if it is there.
-    #[inline]
-    pub fn remove(&mut self, thread: ThreadId) {
-        self.heap.remove(to_u32(thread.index()));
-    }
-
-    /// Whether a thread is there.
-    #[inline]
-    pub fn contains(&self, thread: ThreadId) -> bool {
-        self.heap.contains(to_u32(thread.index()))
-    }
-
-    /// The thread with the smallest key, and that key.
-    #[inline]
-    pub fn first(&self) -> Option<(ThreadId, K)> {
-        let entry = self.heap.entries.first()?;
-        Some((ThreadId::new(entry.id, entry.tag), entry.key))
-    }
-
-    /// How many threads are there.
-    pub fn len(&self) -> usize {
-        self.heap.entries.len()
-    }
-
-    /// Whether nobody is there.
-    pub fn is_empty(&self) -> bool {
-        self.heap.entries.is_empty()
     }
 }
 

@@ -52,7 +52,8 @@ pub trait Hierarchy {
         1
     }
 
-    /// Whether it is one policy and nothing else: no supply, no timers, nobody parked.
+    /// Whether it is one policy and nothing else: no supply, no timers, nobody parked, and nothing
+    /// that a sink would hear of.
     #[inline]
     fn is_one_level(&self) -> bool {
         false

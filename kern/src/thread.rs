@@ -241,7 +241,7 @@ impl Thread {
     }
 
     /// Books what the thread has executed: to its job, and to its budget if it runs on one.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn book(&mut self, executed: Work) {
         if let Some(job) = &mut self.job {
             job.received = job.received.saturating_add(executed);

@@ -27,6 +27,23 @@ pub trait Sink {
     fn decision(&mut self, now: Instant, decision: &Decision) {
         let _ = (now, decision);
     }
+
+    /// A whole entry at once, as most entries of a busy CPU are: it changed who runs
+    /// ([`TraceEvent::Switched`]), or nothing. Means the same as the three calls.
+    #[inline]
+    fn entry(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        switched: Option<TraceEvent>,
+        decision: &Decision,
+    ) {
+        self.event(now, event);
+        if let Some(switched) = switched {
+            self.trace(now, switched);
+        }
+        self.decision(now, decision);
+    }
 }
 
 /// Reports nothing, costs nothing.

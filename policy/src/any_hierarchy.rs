@@ -12,6 +12,8 @@ use crate::{AnyPolicy, AnyServer};
 
 /// The hierarchy of a CPU that a file describes.
 #[derive(Debug)]
+// There is one per CPU, and what every entry goes through is not to be behind one more pointer.
+#[allow(clippy::large_enum_variant)]
 pub enum AnyHierarchy {
     /// One policy: the common case, at full speed.
     OneLevel(OneLevel<AnyPolicy>),

@@ -8,10 +8,14 @@
 use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId};
 
-/// Ready threads by absolute deadline, then release, then order in the file.
+use crate::latest::Latest;
+
+/// Ready threads by absolute deadline, then release, then order in the file. Who gives way counts as
+/// released after all others, until it becomes ready again.
 #[derive(Debug)]
 pub struct EarliestDeadlineFirst {
     ready: ReadyQueue<(Instant, Instant, u32)>,
+    latest: Latest,
 }
 
 impl EarliestDeadlineFirst {
@@ -19,6 +23,7 @@ impl EarliestDeadlineFirst {
     pub fn new(capacity: usize) -> Self {
         EarliestDeadlineFirst {
             ready: ReadyQueue::new(capacity),
+            latest: Latest::default(),
         }
     }
 }
@@ -26,6 +31,7 @@ impl EarliestDeadlineFirst {
 impl Policy for EarliestDeadlineFirst {
     #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.latest.see(a.release);
         self.ready
             .insert(thread, (a.absolute_deadline, a.release, a.order));
     }
@@ -33,6 +39,16 @@ impl Policy for EarliestDeadlineFirst {
     #[inline]
     fn block(&mut self, thread: ThreadId) {
         self.ready.remove(thread);
+    }
+
+    #[inline]
+    fn yield_now(&mut self, thread: ThreadId) {
+        if let Some((first, (deadline, _, order))) = self.ready.first()
+            && first == thread
+        {
+            let release = self.latest.next();
+            self.ready.defer_first((deadline, release, order));
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -9,10 +9,14 @@ use core::cmp::Reverse;
 use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId, Work};
 
-/// Ready threads by priority, then release, then order in the file.
+use crate::latest::Latest;
+
+/// Ready threads by priority, then release, then order in the file. Who gives way counts as released
+/// after all others, until it becomes ready again.
 #[derive(Debug)]
 pub struct FixedPriority {
     ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,
+    latest: Latest,
     preemptive: bool,
     /// Without preemption: who has begun to execute, and runs until it blocks or completes.
     holder: Option<ThreadId>,
@@ -23,6 +27,7 @@ impl FixedPriority {
     pub fn new(capacity: usize) -> Self {
         FixedPriority {
             ready: ReadyQueue::new(capacity),
+            latest: Latest::default(),
             preemptive: true,
             holder: None,
         }
@@ -40,6 +45,7 @@ impl FixedPriority {
 impl Policy for FixedPriority {
     #[inline]
     fn wake(&mut self, thread: ThreadId, a: &Attributes) {
+        self.latest.see(a.release);
         self.ready
             .insert(thread, (Reverse(a.priority.number()), a.release, a.order));
     }
@@ -62,6 +68,12 @@ impl Policy for FixedPriority {
         if self.holder == Some(thread) {
             self.holder = None;
         }
+        if let Some((first, (priority, _, order))) = self.ready.first()
+            && first == thread
+        {
+            let release = self.latest.next();
+            self.ready.defer_first((priority, release, order));
+        }
     }
 
     #[inline]
@@ -73,9 +85,12 @@ impl Policy for FixedPriority {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
-        let first = || self.ready.first().map(|(thread, _)| thread);
+        let entity = match self.holder {
+            None => self.ready.first().map(|(thread, _)| thread),
+            held => held,
+        };
         Pick {
-            entity: self.holder.or_else(first),
+            entity,
             until: None,
         }
     }

@@ -3,7 +3,8 @@
 //! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s,
 //! admission is `analysis`'. A server says when a budget comes and goes. Each is at most 150 code
 //! lines (held by `cargo xtask tidy`), names its source and says what it gives up. All break ties
-//! by the earlier release, then by the order in the file, so that equal runs give equal decisions.
+//! by the earlier release, then by the order in the file, so that equal runs give equal decisions;
+//! under fixed priority and EDF a thread that gives way goes behind its equals that are ready.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod edf;
 mod every_queue;
 mod fifo;
 mod fixed_priority;
+mod latest;
 mod periodic_resource;
 mod polling;
 mod round_robin;

@@ -38,6 +38,12 @@ impl RoundRobin {
         self.ready.insert(thread, self.next_turn);
         self.next_turn += 1;
     }
+
+    /// The head goes to the end of the queue.
+    fn turn_over(&mut self) {
+        self.ready.defer_first(self.next_turn);
+        self.next_turn += 1;
+    }
 }
 
 impl Policy for RoundRobin {
@@ -64,7 +70,7 @@ impl Policy for RoundRobin {
     fn yield_now(&mut self, thread: ThreadId) {
         if self.is_head(thread) {
             self.left = self.timeslice;
-            self.queue_last(thread);
+            self.turn_over();
         }
     }
 
@@ -82,7 +88,7 @@ impl Policy for RoundRobin {
         self.left = self.left.saturating_sub(work.as_span());
         if self.left.is_zero() {
             self.left = self.timeslice;
-            self.queue_last(thread);
+            self.turn_over();
         }
     }
 

@@ -65,6 +65,54 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
     }
 }
 
+/// The words of a whole entry of the most frequent kind.
+pub(crate) enum Entry {
+    /// Another thread runs.
+    Switch([u64; 9]),
+    /// The same one goes on.
+    Same([u64; 5]),
+}
+
+/// An entry that did no more than to change who runs, in one piece; `None`: not of that kind.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) fn entry(
+    now: Instant,
+    event: &Event,
+    switched: Option<TraceEvent>,
+    decision: &Decision,
+) -> Option<Entry> {
+    let kind = match event {
+        Event::Tick => form::TICK,
+        Event::Yield => form::YIELD,
+        _ => return None,
+    };
+    let (Next::Thread(thread), None) = (decision.next, decision.refused) else {
+        return None;
+    };
+    let (kind, now) = (head(kind), now.ticks());
+    let runs = head(form::RUN) | flag(1, decision.arm);
+    let (thread, arm) = (thread_word(thread), instant_word(decision.arm));
+    match switched {
+        None => Some(Entry::Same([kind, now, runs, thread, arm])),
+        Some(TraceEvent::Switched {
+            from,
+            to,
+            preempted,
+        }) => Some(Entry::Switch([
+            kind,
+            now,
+            head(form::SWITCHED) | flag(0, from) | flag(1, to),
+            from.map_or(0, thread_word),
+            to.map_or(0, thread_word),
+            u64::from(preempted),
+            runs,
+            thread,
+            arm,
+        ])),
+        Some(_) => None,
+    }
+}
+
 #[inline(never)]
 fn other_event(now: u64, event: &Event, put: impl FnOnce(&[u64])) {
     match *event {

@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 use punctual_kern::{Decision, Event, Sink, TraceEvent};
 use punctual_model::Instant;
 
-use crate::encode;
+use crate::encode::{self, Entry};
 use crate::record::Records;
 
 /// Records everything that a shard reports, until its buffer is full; then it stops and says from
@@ -108,6 +108,29 @@ impl Sink for Recorder {
     fn decision(&mut self, _: Instant, decision: &Decision) {
         encode::decision(decision, |words| self.put(words));
     }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        switched: Option<TraceEvent>,
+        decision: &Decision,
+    ) {
+        self.entry = self.length;
+        self.now = now;
+        match encode::entry(now, event, switched, decision) {
+            Some(Entry::Switch(words)) => self.put(&words),
+            Some(Entry::Same(words)) => self.put(&words),
+            None => {
+                self.event(now, event);
+                if let Some(switched) = switched {
+                    self.trace(now, switched);
+                }
+                self.decision(now, decision);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +148,49 @@ mod tests {
             refused: None,
         };
         recorder.decision(now, &idle);
+    }
+
+    #[test]
+    fn an_entry_told_at_once_is_recorded_as_one_told_in_parts() {
+        let thread = |index| punctual_model::ThreadId::new(index, 3);
+        let run = |index, arm| Decision {
+            next: Next::Thread(thread(index)),
+            arm,
+            refused: None,
+        };
+        let switched = |preempted| TraceEvent::Switched {
+            from: Some(thread(1)),
+            to: Some(thread(2)),
+            preempted,
+        };
+        let at = Instant::from_ticks;
+        let idle = Decision {
+            next: Next::Idle,
+            ..run(0, Some(at(90)))
+        };
+        let entries = [
+            (Event::Tick, None, run(1, Some(at(77)))),
+            (Event::Yield, Some(switched(true)), run(2, None)),
+            (Event::Yield, Some(switched(false)), run(2, Some(at(80)))),
+            (Event::Complete, Some(switched(false)), run(2, None)),
+            (
+                Event::Tick,
+                Some(TraceEvent::Ended { thread: thread(1) }),
+                idle,
+            ),
+        ];
+        let recorder = || Recorder::with_capacity(4_096).expect("a page");
+        let (mut whole, mut parts) = (recorder(), recorder());
+        for (now, (event, change, decision)) in (5..).map(at).zip(entries) {
+            whole.entry(now, &event, change, &decision);
+            parts.event(now, &event);
+            if let Some(change) = change {
+                parts.trace(now, change);
+            }
+            parts.decision(now, &decision);
+        }
+        assert_eq!(whole.words, parts.words);
+        assert_eq!((whole.length, whole.entry), (parts.length, parts.entry));
     }
 
     #[test]

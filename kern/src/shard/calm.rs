@@ -14,7 +14,7 @@ use punctual_model::{Class, Instant, ThreadId, Work};
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Event, Next};
 use crate::hierarchy::{Choice, Hierarchy};
-use crate::trace::Sink;
+use crate::trace::{Sink, TraceEvent};
 
 /// What a calm entry consists of, with the running thread.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +44,11 @@ impl<H: Hierarchy> Shard<H> {
     ) -> Option<(Next, Option<Instant>)> {
         let now = now.max(self.now);
         let way = self.calm_way(now, event)?;
-        sink.event(now, event);
         let (next, arm) = match way {
-            Calm::GoOn(id) => self.go_on(now, id, false, sink),
-            Calm::GiveWay(id) => self.go_on(now, id, true, sink),
+            Calm::GoOn(id) => self.go_on(now, id, event, false, sink),
+            Calm::GiveWay(id) => self.go_on(now, id, event, true, sink),
             Calm::Change(id) => self.change_calmly(now, id, event, sink),
         };
-        let refused = None;
-        sink.decision(now, &Decision { next, arm, refused });
         debug_assert_eq!(self.check(), Ok(()));
         Some((next, arm))
     }
@@ -74,12 +71,14 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    /// The running thread goes on, or lets others of the same urgency go first.
+    /// The running thread goes on, or lets others of the same urgency go first. Until somebody is
+    /// chosen nothing changes that a sink would hear of.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn go_on<S: Sink>(
         &mut self,
         now: Instant,
         id: ThreadId,
+        event: &Event,
         gives_way: bool,
         sink: &mut S,
     ) -> Outcome {
@@ -90,7 +89,22 @@ impl<H: Hierarchy> Shard<H> {
         let choice = self
             .hierarchy
             .go_on(now, (id, band), executed, gives_way, sink);
-        self.conclude(now, choice, sink)
+        let Some((switched, arm)) = self.carry_out(now, choice) else {
+            return self.go_on_carefully(now, event, sink);
+        };
+        let (next, refused) = (choice.next, None);
+        sink.entry(now, event, switched, &Decision { next, arm, refused });
+        (next, arm)
+    }
+
+    /// Something speaks against the choice: chooses again the long way.
+    #[cold]
+    fn go_on_carefully<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Outcome {
+        sink.event(now, event);
+        let arm = self.decide(now, sink);
+        let (next, refused) = (self.next(), None);
+        sink.decision(now, &Decision { next, arm, refused });
+        (next, arm)
     }
 
     /// A thread waits, may go on, or has finished its job.
@@ -102,6 +116,7 @@ impl<H: Hierarchy> Shard<H> {
         event: &Event,
         sink: &mut S,
     ) -> Outcome {
+        sink.event(now, event);
         let executed = self.advance_to(now);
         let t = &mut self.threads[id.index()];
         t.book(executed);
@@ -115,13 +130,17 @@ impl<H: Hierarchy> Shard<H> {
             Event::Complete => self.complete(now, id.index(), sink),
             _ => {}
         }
-        if self.timeline.next().is_some_and(|at| at <= now) {
+        let (next, arm) = if self.timeline.next().is_some_and(|at| at <= now) {
             let arm = self.catch_up(now, sink);
-            return (self.next(), arm);
-        }
-        self.enforce_budget(now, sink);
-        let choice = self.hierarchy.pick(now);
-        self.conclude(now, choice, sink)
+            (self.next(), arm)
+        } else {
+            self.enforce_budget(now, sink);
+            let choice = self.hierarchy.pick(now);
+            self.conclude(now, choice, sink)
+        };
+        let refused = None;
+        sink.decision(now, &Decision { next, arm, refused });
+        (next, arm)
     }
 
     /// The event has made something due at once: on with the long way.
@@ -145,22 +164,38 @@ impl<H: Hierarchy> Shard<H> {
     /// Carries out a choice, if nothing speaks against it; else chooses again the long way.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn conclude<S: Sink>(&mut self, now: Instant, choice: Choice, sink: &mut S) -> Outcome {
-        let Next::Thread(id) = choice.next else {
+        let Some((switched, arm)) = self.carry_out(now, choice) else {
             let arm = self.decide(now, sink);
             return (self.next(), arm);
         };
+        if let Some(switched) = switched {
+            sink.trace(now, switched);
+        }
+        (choice.next, arm)
+    }
+
+    /// Carries out a choice, if nothing speaks against it: who runs instead of whom, if anybody,
+    /// and when to enter again.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        choice: Choice,
+    ) -> Option<(Option<TraceEvent>, Option<Instant>)> {
+        let Next::Thread(id) = choice.next else {
+            return None;
+        };
         let t = &self.threads[id.index()];
         if t.request.is_some() || t.held > 0 || t.in_section {
-            let arm = self.decide(now, sink);
-            return (self.next(), arm);
+            return None;
         }
         let budget = t.allowance();
-        self.switch_to(now, Some(id), sink);
+        let switched = self.take_over(Some(id));
         let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
         let due = Choice::earlier(self.timeline.next(), budget_end);
         let arm = Choice::earlier(due, choice.until);
         self.calm_until = arm.unwrap_or(Instant::MAX);
-        (choice.next, arm)
+        Some((switched, arm))
     }
 
     /// Notes at the end of the long way until when entries may take the short one.

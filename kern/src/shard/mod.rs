@@ -377,12 +377,20 @@ impl<H: Hierarchy> Shard<H> {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn switch_to<S: Sink>(&mut self, now: Instant, to: Option<ThreadId>, sink: &mut S) {
+        if let Some(switched) = self.take_over(to) {
+            sink.trace(now, switched);
+        }
+    }
+
+    /// `to` runs from now on; what there is to tell of it, if it did not before.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn take_over(&mut self, to: Option<ThreadId>) -> Option<TraceEvent> {
         let from = self.running;
         if from == to {
             if let Some(id) = to {
                 self.threads[id.index()].state = State::Running;
             }
-            return;
+            return None;
         }
         let mut preempted = false;
         if let Some(id) = from {
@@ -396,14 +404,11 @@ impl<H: Hierarchy> Shard<H> {
             self.threads[id.index()].state = State::Running;
         }
         self.running = to;
-        sink.trace(
-            now,
-            TraceEvent::Switched {
-                from,
-                to,
-                preempted,
-            },
-        );
+        Some(TraceEvent::Switched {
+            from,
+            to,
+            preempted,
+        })
     }
 
     /// The earliest instant at which something is due by itself, or the choice ends.

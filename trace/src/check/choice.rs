@@ -227,7 +227,7 @@ impl CpuCheck<'_> {
         }
         let is = self.attributes(chosen);
         let mut others = self.entities_of(at).filter(|&other| other != chosen);
-        others.find(|&other| self.attributes(other).come_before(&is, order.policy))
+        others.find(|&other| order.comes_before((other, &self.attributes(other)), (chosen, &is)))
     }
 
     /// Whom the policy of a node would choose.
@@ -237,7 +237,7 @@ impl CpuCheck<'_> {
         by_turn.or_else(|| {
             self.entities_of(at).reduce(|first, other| {
                 let (a, b) = (self.attributes(first), self.attributes(other));
-                if b.come_before(&a, order.policy) {
+                if order.comes_before((other, &b), (first, &a)) {
                     other
                 } else {
                     first

@@ -34,6 +34,9 @@ pub(super) struct Order {
     left: u64,
     /// Who joined in one late entry: its instant, how many, a scheduler among them.
     late: (Instant, u32, bool),
+    /// By urgency: who gave way and has not left the ready set since. Among its equals its policy
+    /// may have it anywhere.
+    gave: Vec<Entity>,
     /// The last late entry in which somebody gave way: to whom that was due before it, no record
     /// shows.
     gave_way: Option<Instant>,
@@ -49,6 +52,7 @@ impl Order {
             turns: VecDeque::new(),
             left: 0,
             late: (Instant::MAX, 0, false),
+            gave: Vec::new(),
             gave_way: None,
             unsure: false,
         };
@@ -96,6 +100,7 @@ impl Order {
             self.left = self.timeslice();
         }
         self.turns.retain(|&t| t != entity);
+        self.gave.retain(|&t| t != entity);
         self.unsure &= self.turns.len() > 1;
     }
 
@@ -131,9 +136,32 @@ impl Order {
         if self.turns.front() == Some(&entity) {
             self.rotate();
         }
-        if self.holder == Some(entity) && self.policy != PolicyKind::Fifo {
+        if self.policy == PolicyKind::Fifo {
+            return;
+        }
+        if self.holder == Some(entity) {
             self.holder = None;
         }
+        if self.is_by_urgency() && !self.gave.contains(&entity) {
+            self.gave.push(entity);
+        }
+    }
+
+    fn is_by_urgency(&self) -> bool {
+        matches!(
+            self.policy,
+            PolicyKind::FixedPriority { .. } | PolicyKind::EarliestDeadlineFirst
+        )
+    }
+
+    /// Whether the first certainly comes before the second.
+    pub(super) fn comes_before(
+        &self,
+        one: (Entity, &Attributes),
+        other: (Entity, &Attributes),
+    ) -> bool {
+        let in_order = !self.gave.contains(&one.0) && !self.gave.contains(&other.0);
+        one.1.come_before(other.1, self.policy, in_order)
     }
 
     fn rotate(&mut self) {
@@ -162,10 +190,16 @@ pub(super) struct Attributes {
 type Key = (Reverse<u32>, Instant, Instant, u32);
 
 impl Attributes {
-    /// Whether `self` certainly comes before `other` under `policy`.
-    pub(super) fn come_before(&self, other: &Attributes, policy: PolicyKind) -> bool {
-        self.key(policy, (self.deadline.1, self.release.1))
-            < other.key(policy, (other.deadline.0, other.release.0))
+    /// Whether `self` certainly comes before `other` under `policy`; unless both are `in_order`,
+    /// urgency alone tells.
+    fn come_before(&self, other: &Attributes, policy: PolicyKind, in_order: bool) -> bool {
+        let mut a = self.key(policy, (self.deadline.1, self.release.1));
+        let mut b = other.key(policy, (other.deadline.0, other.release.0));
+        if !in_order {
+            (a.2, a.3) = (Instant::ZERO, 0);
+            (b.2, b.3) = (Instant::ZERO, 0);
+        }
+        a < b
     }
 
     fn key(&self, policy: PolicyKind, (deadline, release): (Instant, Instant)) -> Key {

@@ -1,0 +1,319 @@
+//! The ready queue of a policy: a run of threads in order, and a heap of those who came between.
+//!
+//! ```text
+//!   run    3 - 5 - 5 - 8    whoever belongs behind all of the run is appended to it: O(1)
+//!   heap   1, 4, 6          everybody else: O(log n)
+//! ```
+//!
+//! Threads that go to the end again and again (they yield, or their turn is over) are rotated in
+//! the run, however many there are; and a thread that is woken ahead of a thousand that wait finds
+//! an almost empty heap. Which of the two holds a thread, nobody can tell from outside.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::ThreadId;
+
+use crate::heap::{ABSENT, Entry, IndexedHeap, to_u32};
+
+/// The ready threads of a policy, smallest key first. O(log n) per change, O(1) to look, and O(1)
+/// to put a thread behind all others.
+///
+/// The key is the policy's own order. Let it end in the order of the file (or a sequence number),
+/// so that two threads never tie: determinism depends on it.
+#[derive(Debug)]
+pub struct ReadyQueue<K> {
+    run: Run<K>,
+    heap: IndexedHeap<K>,
+}
+
+impl<K: Ord + Copy> ReadyQueue<K> {
+    /// A queue for threads with an index below `capacity`; nothing is allocated later.
+    pub fn new(capacity: usize) -> Self {
+        ReadyQueue {
+            run: Run::new(capacity),
+            heap: IndexedHeap::new(capacity),
+        }
+    }
+
+    /// Inserts a thread, or moves it to its new key.
+    #[inline]
+    pub fn insert(&mut self, thread: ThreadId, key: K) {
+        let entry = Entry {
+            key,
+            id: to_u32(thread.index()),
+            tag: thread.generation(),
+        };
+        if thread.index() >= self.run.place.len() {
+            return;
+        }
+        if self.run.contains(entry.id) {
+            self.run.unlink(entry.id);
+        } else if self.heap.contains(entry.id) {
+            return self.heap.put_in(entry);
+        }
+        self.place(entry);
+    }
+
+    /// Gives the first thread a new key. O(1) if nobody's is greater.
+    #[inline]
+    pub fn defer_first(&mut self, key: K) {
+        if self.run_is_first() {
+            if self.run.last_key().is_some_and(|last| last <= key) {
+                return self.run.rotate(key);
+            }
+            if let Some(first) = self.run.take_first() {
+                self.place(Entry { key, ..first });
+            }
+        } else if let Some(&first) = self.heap.head() {
+            self.heap.remove(first.id);
+            self.place(Entry { key, ..first });
+        }
+    }
+
+    /// Puts an entry that is nowhere where it belongs.
+    #[inline]
+    fn place(&mut self, entry: Entry<K>) {
+        if self.run.last_key().is_none_or(|last| last <= entry.key) {
+            self.run.append(entry);
+        } else {
+            self.heap.put_in(entry);
+        }
+    }
+
+    /// Removes a thread if it is there.
+    #[inline]
+    pub fn remove(&mut self, thread: ThreadId) {
+        let id = to_u32(thread.index());
+        if self.run.contains(id) {
+            self.run.unlink(id);
+        } else {
+            self.heap.remove(id);
+        }
+    }
+
+    /// Whether a thread is there.
+    #[inline]
+    pub fn contains(&self, thread: ThreadId) -> bool {
+        let id = to_u32(thread.index());
+        self.run.contains(id) || self.heap.contains(id)
+    }
+
+    /// The thread with the smallest key, and that key.
+    #[inline]
+    pub fn first(&self) -> Option<(ThreadId, K)> {
+        let entry = match (self.run.head(), self.heap.head()) {
+            (Some(run), Some(heap)) if heap.key < run.key => heap,
+            (Some(one), _) | (None, Some(one)) => one,
+            (None, None) => return None,
+        };
+        Some((ThreadId::new(entry.id, entry.tag), entry.key))
+    }
+
+    #[inline]
+    fn run_is_first(&self) -> bool {
+        match (self.run.head(), self.heap.head()) {
+            (Some(run), Some(heap)) => run.key <= heap.key,
+            (run, _) => run.is_some(),
+        }
+    }
+
+    /// How many threads are there.
+    pub fn len(&self) -> usize {
+        self.run.len + self.heap.len()
+    }
+
+    /// Whether nobody is there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Entries in ascending order, linked, each id at most once.
+#[derive(Debug)]
+struct Run<K> {
+    /// Links, taken from the free ones, or made (within the capacity) when none is free.
+    links: Vec<Link<K>>,
+    /// Which link an id has.
+    place: Box<[u32]>,
+    first: u32,
+    last: u32,
+    free: u32,
+    len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link<K> {
+    entry: Entry<K>,
+    /// The next free one, in a free link.
+    next: u32,
+    previous: u32,
+}
+
+impl<K: Ord + Copy> Run<K> {
+    fn new(capacity: usize) -> Self {
+        Run {
+            links: Vec::with_capacity(capacity),
+            place: vec![ABSENT; capacity].into_boxed_slice(),
+            first: ABSENT,
+            last: ABSENT,
+            free: ABSENT,
+            len: 0,
+        }
+    }
+
+    #[inline]
+    fn contains(&self, id: u32) -> bool {
+        self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
+    }
+
+    #[inline]
+    fn head(&self) -> Option<&Entry<K>> {
+        self.links.get(self.first as usize).map(|link| &link.entry)
+    }
+
+    #[inline]
+    fn last_key(&self) -> Option<K> {
+        let last = self.links.get(self.last as usize)?;
+        Some(last.entry.key)
+    }
+
+    /// An entry whose id is not here and whose key is not smaller than the last.
+    #[inline]
+    fn append(&mut self, entry: Entry<K>) {
+        let link = Link {
+            entry,
+            next: ABSENT,
+            previous: self.last,
+        };
+        let at = self.free;
+        let at = match self.links.get_mut(at as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = link;
+                at
+            }
+            None => {
+                self.links.push(link);
+                to_u32(self.links.len() - 1)
+            }
+        };
+        match self.links.get_mut(self.last as usize) {
+            Some(last) => last.next = at,
+            None => self.first = at,
+        }
+        self.last = at;
+        self.place[entry.id as usize] = at;
+        self.len += 1;
+    }
+
+    /// The first goes to the end, with a key that is not smaller than the last.
+    #[inline]
+    fn rotate(&mut self, key: K) {
+        let (first, last) = (self.first, self.last);
+        let link = &mut self.links[first as usize];
+        link.entry.key = key;
+        if first == last {
+            return;
+        }
+        let next = link.next;
+        link.next = ABSENT;
+        link.previous = last;
+        self.links[last as usize].next = first;
+        self.links[next as usize].previous = ABSENT;
+        (self.first, self.last) = (next, first);
+    }
+
+    #[inline]
+    fn take_first(&mut self) -> Option<Entry<K>> {
+        let first = *self.head()?;
+        self.unlink(first.id);
+        Some(first)
+    }
+
+    /// An id that is here.
+    #[inline]
+    fn unlink(&mut self, id: u32) {
+        let at = self.place[id as usize];
+        self.place[id as usize] = ABSENT;
+        let Link { next, previous, .. } = self.links[at as usize];
+        match self.links.get_mut(previous as usize) {
+            Some(before) => before.next = next,
+            None => self.first = next,
+        }
+        match self.links.get_mut(next as usize) {
+            Some(after) => after.previous = previous,
+            None => self.last = previous,
+        }
+        self.links[at as usize].next = self.free;
+        self.free = at;
+        self.len -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: u32 = 40;
+
+    /// A seeded mix of all operations, checked against a sorted list. Keys that grow with time
+    /// alternate with any keys, so that entries are in the run, in the heap, and go from one to the
+    /// other.
+    #[test]
+    fn a_ready_queue_agrees_with_a_sorted_list_under_any_operations() {
+        let mut queue = ReadyQueue::new(CAPACITY as usize);
+        let room = queue.run.links.capacity();
+        let mut list: Vec<((u64, u32), ThreadId)> = Vec::new();
+        let (mut in_run, mut in_heap) = (0, 0);
+        let mut x = 1_u64;
+        for round in 0..50_000 {
+            x = x
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let index = u32::try_from((x >> 33) % u64::from(CAPACITY)).expect("below it");
+            let thread = ThreadId::new(index, 7);
+            let ahead = if round % 1_000 < 500 { round } else { 0 };
+            let key = (ahead + (x >> 40) % 97, index);
+            match (x >> 20) % 4 {
+                0 => {
+                    queue.remove(thread);
+                    list.retain(|e| e.1 != thread);
+                }
+                1 if !list.is_empty() => {
+                    let (old, first) = list.remove(0);
+                    let key = (key.0.max(old.0), to_u32(first.index()));
+                    queue.defer_first(key);
+                    list.push((key, first));
+                }
+                _ => {
+                    queue.insert(thread, key);
+                    list.retain(|e| e.1 != thread);
+                    list.push((key, thread));
+                }
+            }
+            list.sort_unstable();
+            let first = list.first().map(|&(key, thread)| (thread, key));
+            assert_eq!(queue.first(), first);
+            assert_eq!(queue.len(), list.len());
+            assert_eq!(queue.contains(thread), list.iter().any(|e| e.1 == thread));
+            in_run += queue.run.len;
+            in_heap += queue.heap.len();
+        }
+        assert!(in_run > 100_000 && in_heap > 100_000, "{in_run} {in_heap}");
+        assert_eq!(queue.run.links.capacity(), room, "it never grows");
+    }
+
+    #[test]
+    fn who_goes_to_the_end_again_and_again_stays_out_of_the_heap() {
+        let mut queue = ReadyQueue::new(3);
+        for index in [2, 0, 1] {
+            queue.insert(ThreadId::new(index, 0), (index, 0));
+        }
+        for turn in 10..40 {
+            queue.defer_first((turn, 0));
+        }
+        assert_eq!((queue.run.len, queue.heap.len()), (3, 0));
+    }
+}

@@ -1,0 +1,94 @@
+//! Giving way: behind all equals that are ready, ahead of all who are less urgent.
+
+use punctual_kern::{Attributes, Policy};
+use punctual_model::{Instant, Priority, ThreadId, Work};
+use punctual_policy::{EarliestDeadlineFirst, Fifo, FixedPriority};
+
+const A: ThreadId = ThreadId::new(0, 0);
+const B: ThreadId = ThreadId::new(1, 0);
+const C: ThreadId = ThreadId::new(2, 0);
+/// Less urgent than those.
+const LAST: ThreadId = ThreadId::new(3, 0);
+/// More urgent than all.
+const FIRST: ThreadId = ThreadId::new(4, 0);
+/// As urgent as the first three, released later.
+const LATER: ThreadId = ThreadId::new(5, 0);
+
+fn attributes(urgency: u32, release: u64, order: u32) -> Attributes {
+    Attributes {
+        priority: Priority::new(urgency),
+        absolute_deadline: Instant::from_ticks(1_000_000 - u64::from(urgency)),
+        release: Instant::from_ticks(release),
+        order,
+    }
+}
+
+/// Wakes the first four.
+fn begin(policy: &mut impl Policy) {
+    for (order, thread) in (0..).zip([A, B, C, LAST]) {
+        let urgency = if thread == LAST { 1 } else { 2 };
+        policy.attach(thread);
+        policy.wake(thread, &attributes(urgency, 10, order));
+    }
+}
+
+/// Who runs, and gives way; so often.
+fn turns(policy: &mut impl Policy, count: usize) -> Vec<ThreadId> {
+    let now = Instant::from_ticks(500);
+    let mut who = Vec::new();
+    for _ in 0..count {
+        let Some(thread) = policy.pick(now).entity else {
+            break;
+        };
+        who.push(thread);
+        let _ = policy.go_on(now, thread, Work::from_ticks(1), true);
+    }
+    who
+}
+
+fn equals_take_turns(mut policy: impl Policy) {
+    begin(&mut policy);
+    assert_eq!(turns(&mut policy, 7), [A, B, C, A, B, C, A]);
+    // Somebody more urgent takes over, gives way to nobody, and leaves the order as it was.
+    policy.wake(FIRST, &attributes(3, 20, 4));
+    assert_eq!(turns(&mut policy, 2), [FIRST, FIRST]);
+    policy.block(FIRST);
+    // Who comes later queues behind them, and who leaves is not missed.
+    policy.wake(LATER, &attributes(2, 600, 5));
+    policy.block(C);
+    assert_eq!(turns(&mut policy, 5), [B, A, LATER, B, A]);
+    for thread in [A, B, LATER] {
+        policy.block(thread);
+    }
+    assert_eq!(turns(&mut policy, 2), [LAST, LAST]);
+}
+
+#[test]
+fn equals_take_turns_when_they_yield_and_nobody_else_is_let_in() {
+    equals_take_turns(FixedPriority::new(6));
+    equals_take_turns(EarliestDeadlineFirst::new(6));
+}
+
+#[test]
+fn who_began_gives_way_to_its_equals_also_where_nobody_is_preempted() {
+    let mut policy = FixedPriority::non_preemptive(6);
+    begin(&mut policy);
+    assert_eq!(turns(&mut policy, 4), [A, B, C, A]);
+}
+
+#[test]
+fn a_thread_that_becomes_ready_again_has_its_place_by_release_again() {
+    let mut policy = FixedPriority::new(6);
+    begin(&mut policy);
+    assert_eq!(turns(&mut policy, 1), [A]);
+    policy.block(A);
+    policy.wake(A, &attributes(2, 10, 0));
+    assert_eq!(turns(&mut policy, 2), [A, B]);
+}
+
+#[test]
+fn first_come_first_served_gives_way_to_nobody() {
+    let mut policy = Fifo::new(6);
+    begin(&mut policy);
+    assert_eq!(turns(&mut policy, 3), [A, A, A]);
+}
