@@ -10,8 +10,8 @@ use punctual_model::{Instant, ThreadId};
 
 use crate::latest::Latest;
 
-/// Ready threads by absolute deadline, then release, then order in the file. Who gives way counts as
-/// released after all others, until it becomes ready again.
+/// Ready threads by absolute deadline, then release, then order in the file. Who gives way counts
+/// as released after all others, until it becomes ready again.
 #[derive(Debug)]
 pub struct EarliestDeadlineFirst {
     ready: ReadyQueue<(Instant, Instant, u32)>,

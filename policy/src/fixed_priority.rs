@@ -11,8 +11,8 @@ use punctual_model::{Instant, ThreadId, Work};
 
 use crate::latest::Latest;
 
-/// Ready threads by priority, then release, then order in the file. Who gives way counts as released
-/// after all others, until it becomes ready again.
+/// Ready threads by priority, then release, then order in the file. Who gives way counts
+/// as released after all others, until it becomes ready again.
 #[derive(Debug)]
 pub struct FixedPriority {
     ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,

@@ -5,12 +5,15 @@
 //! steps in tens of cycles.
 
 mod locks;
+mod through_core;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_switch::instructions::{read_thread_pointer, read_time_stamp};
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord, dispatch};
+
+pub use through_core::through_core;
 
 use crate::stack::Stack;
 use crate::sys;

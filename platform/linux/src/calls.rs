@@ -10,19 +10,20 @@ use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 
+use crate::attempt::eagerly;
 use crate::io::{perform, poll as poll_light, sleep_until};
 use crate::sys::calls::{
-    ABSOLUTE, Direction, MONOTONIC, POLLIN, PollEntry, REALTIME, direct, epoll_event, iovec,
-    message, msghdr, number, patience, place, sockaddr, socklen_t, timespec,
+    ABSOLUTE, DONTWAIT, Direction, MONOTONIC, POLLIN, PollEntry, REALTIME, WAITALL, direct,
+    epoll_event, iovec, message, msghdr, number, patience, place, raw, sockaddr, socklen_t,
+    timespec,
 };
 use crate::sys::{self, KernelClock};
+use crate::transfer::{CURRENT, read_from, write_to};
 
-/// The file's own position.
-const CURRENT: u64 = u64::MAX;
 /// The kernel transfers no more at once.
 const MOST_BYTES: usize = 0x7fff_f000;
 
-fn length(bytes: usize) -> u32 {
+pub(crate) fn length(bytes: usize) -> u32 {
     // The limit is below the range of the type.
     u32::try_from(bytes.min(MOST_BYTES)).unwrap_or(0)
 }
@@ -31,7 +32,7 @@ fn length(bytes: usize) -> u32 {
 ///
 /// # Safety
 /// The caller keeps the contract of the call, both ways of making it mean the same.
-unsafe fn through(
+pub(crate) unsafe fn through(
     descriptor: c_int,
     direction: Direction,
     entry: impl FnOnce() -> Entry,
@@ -51,7 +52,7 @@ unsafe fn through(
     }
 }
 
-fn number_of(descriptor: c_int) -> u64 {
+pub(crate) fn number_of(descriptor: c_int) -> u64 {
     i64::from(descriptor).cast_unsigned()
 }
 
@@ -60,68 +61,35 @@ fn number_of(descriptor: c_int) -> u64 {
 /// `read(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize {
-    let entry = || {
-        opcode::Read::new(Fd(fd), to.cast(), length(bytes))
-            .offset(CURRENT)
-            .build()
-    };
-    let arguments = [number_of(fd), place(to), bytes as u64, 0, 0, 0];
     // SAFETY: the caller keeps the contract of read(2).
-    as_count(unsafe { through(fd, Direction::In, entry, number::READ, arguments) })
+    unsafe { read_from(fd, to, bytes, CURRENT) }
 }
 
 /// `write(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: usize) -> isize {
-    let entry = || {
-        opcode::Write::new(Fd(fd), from.cast(), length(bytes))
-            .offset(CURRENT)
-            .build()
-    };
-    let arguments = [number_of(fd), place(from), bytes as u64, 0, 0, 0];
     // SAFETY: the caller keeps the contract of write(2).
-    as_count(unsafe { through(fd, Direction::Out, entry, number::WRITE, arguments) })
+    unsafe { write_to(fd, from, bytes, CURRENT) }
 }
 
 /// `pread(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, bytes: usize, at: i64) -> isize {
-    let place_in_file = at.cast_unsigned();
-    let entry = || {
-        opcode::Read::new(Fd(fd), to.cast(), length(bytes))
-            .offset(place_in_file)
-            .build()
-    };
-    let arguments = [number_of(fd), place(to), bytes as u64, place_in_file, 0, 0];
     if at < 0 {
         return as_count(sys::fail(sys::EINVAL));
     }
     // SAFETY: the caller keeps the contract of pread(2).
-    as_count(unsafe { through(fd, Direction::In, entry, number::PREAD, arguments) })
+    unsafe { read_from(fd, to, bytes, at.cast_unsigned()) }
 }
 
 /// `pwrite(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, bytes: usize, at: i64) -> isize {
-    let place_in_file = at.cast_unsigned();
-    let entry = || {
-        opcode::Write::new(Fd(fd), from.cast(), length(bytes))
-            .offset(place_in_file)
-            .build()
-    };
-    let arguments = [
-        number_of(fd),
-        place(from),
-        bytes as u64,
-        place_in_file,
-        0,
-        0,
-    ];
     if at < 0 {
         return as_count(sys::fail(sys::EINVAL));
     }
     // SAFETY: the caller keeps the contract of pwrite(2).
-    as_count(unsafe { through(fd, Direction::Out, entry, number::PWRITE, arguments) })
+    unsafe { write_to(fd, from, bytes, at.cast_unsigned()) }
 }
 
 /// `readv(2)`.
@@ -160,16 +128,24 @@ unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int
             .flags(flags)
             .build()
     };
-    let arguments = [
-        number_of(fd),
-        place(to),
-        bytes as u64,
-        number_of(flags),
-        0,
-        0,
-    ];
+    let arguments = |more: c_int| {
+        [
+            number_of(fd),
+            place(to),
+            bytes as u64,
+            number_of(flags | more),
+            0,
+            0,
+        ]
+    };
     // SAFETY: the caller keeps the contract of recv(2).
-    as_count(unsafe { through(fd, Direction::In, entry, number::RECVFROM, arguments) })
+    let rest = |_| unsafe { through(fd, Direction::In, entry, number::RECVFROM, arguments(0)) };
+    if flags & WAITALL != 0 {
+        return as_count(rest(0));
+    }
+    // SAFETY: as above; not to wait is all that differs.
+    let attempt = || unsafe { raw(number::RECVFROM, arguments(DONTWAIT)) };
+    as_count(eagerly(Direction::In, bytes, attempt, || true, rest))
 }
 
 /// `send(2)`.
@@ -493,7 +469,7 @@ unsafe fn perform_if_light(
 }
 
 /// The result of a call that returns a count.
-fn as_count(result: c_long) -> isize {
+pub(crate) fn as_count(result: c_long) -> isize {
     // The two are equally wide here.
     isize::try_from(result).unwrap_or(-1)
 }

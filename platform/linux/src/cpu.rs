@@ -19,7 +19,7 @@ use crate::bell::next_rung;
 use crate::between::next_called;
 use crate::child::Child;
 use crate::crew::at_work;
-use crate::host::{Host, Reason, switch_to};
+use crate::host::{ByPolicy, Host, Reason, switch_here};
 use crate::io::{awaits_answers, next_answered};
 use crate::light::Light;
 use crate::missing::MissingTime;
@@ -443,6 +443,7 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
 /// # Safety
 /// `host` is the host of a `Cpu<H, S>`, its gate is closed by the caller on its kernel thread, and
 /// no reference into the core is alive.
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
     host: *const Host,
     event: &Event,
@@ -462,14 +463,39 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
+unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<H, S>(host, &event, false) };
+    unsafe { enter_here::<H, S>(host, &event) };
+}
+
+/// [`enter`] for the event that switches most often: inlined, it need not be told from others.
+///
+/// # Safety
+/// As for [`decide`].
+unsafe fn give_way<H: Hierarchy, S: Sink>(host: *const Host) {
+    // SAFETY: as the caller vouches.
+    unsafe { enter_here::<H, S>(host, &Event::Yield) };
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn enter_here<H: Hierarchy, S: Sink>(host: *const Host, event: &Event) {
+    // SAFETY: as the caller vouches.
+    let target = unsafe { decide::<H, S>(host, event, false) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.stand_down_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
-    unsafe { switch_to(host, target) };
+    unsafe { switch_here(host, target) };
+}
+
+/// The entries of a CPU with this hierarchy and this recorder.
+pub(crate) const fn by_policy<H: Hierarchy, S: Sink>() -> ByPolicy {
+    ByPolicy {
+        enter: enter::<H, S>,
+        give_way: give_way::<H, S>,
+    }
 }
 
 /// Lets a child see its ready threads; returns who gave up its turn since the last time.

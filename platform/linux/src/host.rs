@@ -14,7 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use punctual_kern::Event;
 use punctual_model::{Instant, Span};
 use punctual_switch::instructions::read_thread_pointer;
-use punctual_switch::{DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRecord};
+use punctual_switch::{
+    DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRecord, dispatch,
+    dispatch_by_system_call,
+};
 
 use crate::carrier::WAKE_MARGIN_NS;
 use crate::clock::Clock;
@@ -132,13 +135,12 @@ impl Limits {
 }
 
 /// The functions that depend on the policy, called through here by code that does not.
-pub(crate) type EnterFn = unsafe fn(host: *const Host, event: Event);
-pub(crate) type SwitchFn = unsafe extern "C" fn(
-    scheduler: *const SchedulerRecord,
-    from: *mut DispatchRecord,
-    to: *mut DispatchRecord,
-    epoch: u64,
-) -> Dispatched;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByPolicy {
+    pub(crate) enter: unsafe fn(host: *const Host, event: Event),
+    /// The same for [`Event::Yield`], which switches most often.
+    pub(crate) give_way: unsafe fn(host: *const Host),
+}
 
 /// One CPU. The gate comes first: assembly reaches it through the address of the whole.
 #[repr(C)]
@@ -146,8 +148,9 @@ pub(crate) type SwitchFn = unsafe extern "C" fn(
 pub(crate) struct Host {
     pub(crate) gate: Gate,
     pub(crate) index: usize,
-    pub(crate) enter: EnterFn,
-    pub(crate) switch: SwitchFn,
+    pub(crate) by_policy: ByPolicy,
+    /// User code may not set the thread pointer here: a dispatch does it by a system call.
+    switches_by_call: bool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) text: LibraryText,
 
@@ -200,8 +203,7 @@ impl Host {
     #[allow(clippy::too_many_arguments)] // One value per thing that a CPU is made of.
     pub(crate) fn new(
         index: usize,
-        enter: EnterFn,
-        switch: SwitchFn,
+        by_policy: ByPolicy,
         clock: Clock,
         shared: Arc<Shared>,
         text: LibraryText,
@@ -212,8 +214,8 @@ impl Host {
         Host {
             gate: Gate::new(),
             index,
-            enter,
-            switch,
+            by_policy,
+            switches_by_call: !sys::can_write_thread_pointer(),
             limits: Limits::of(&clock),
             clock: Cell::new(clock),
             shared,
@@ -333,9 +335,7 @@ impl Host {
         // SAFETY: gate closed; the borrow ends here.
         let uring = unsafe { &*self.uring.get() };
         !self.gate.has_pending()
-            && !self.shared.post.is_signalled(self.index)
-            && self.shared.post.rung(self.index).is_empty()
-            && self.shared.post.called(self.index).is_empty()
+            && self.shared.post.is_quiet(self.index)
             && self.known_missing.load(Ordering::Relaxed) == 0
             && !self.deferral.is_open()
             && self.pool.waking.get().is_null()
@@ -386,6 +386,7 @@ impl Host {
 
 /// A light thread that carries direct threads is left with the storage of one of those: so that is
 /// what it has to come back to.
+#[cold]
 fn correct_thread_pointer(light: &Light, leaves: *const Light) {
     if core::ptr::eq(light, leaves) {
         // SAFETY: the record of the running thread, behind the gate; no other reference is alive.
@@ -399,9 +400,21 @@ fn correct_thread_pointer(light: &Light, leaves: *const Light) {
 /// # Safety
 /// The gate of `host` is closed, the caller runs on its kernel thread, `target` is null or a light
 /// thread of this host that can be resumed, and no reference into scheduler state is alive.
+#[inline(never)]
 pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
+    // SAFETY: as the caller vouches.
+    unsafe { switch_here(host, target) }
+}
+
+/// [`switch_to`] inlined, for the entries through which most switches go: the compiler saves what
+/// is alive there and nothing else.
+///
+/// # Safety
+/// As for [`switch_to`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
     // SAFETY: the host outlives the run; the reference ends before the switch.
-    let (record, from, to, switch) = unsafe {
+    let (record, from, to, by_call) = unsafe {
         let host = &*host;
         let current = host.current.replace(target);
         if current == target {
@@ -417,15 +430,27 @@ pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
             None => host.carrier.get(),
         };
         let record = &raw const host.record;
-        (record, context(current), context(target), host.switch)
+        (
+            record,
+            context(current),
+            context(target),
+            host.switches_by_call,
+        )
     };
     // SAFETY: a look at our own data, with the gate closed.
     let resumable = unsafe { (*to).is_resumable() };
     debug_assert!(resumable, "INV-1: the target is suspended");
     // SAFETY: (1) gate closed, `from` is the record of the running thread (INV-7, by the caller);
     // (2) `to` is in store (INV-2, INV-5) and belongs to this CPU; (3) only raw pointers are alive
-    // here; (4) the function was chosen by what the kernel allows.
-    let outcome = unsafe { switch(record, from, to, (*record).epoch()) };
+    // here; (4) the way is the one that the kernel allows.
+    let outcome = unsafe {
+        let epoch = (*record).epoch();
+        if by_call {
+            dispatch_by_system_call(record, from, to, epoch)
+        } else {
+            dispatch(record, from, to, epoch)
+        }
+    };
     debug_assert_eq!(
         outcome,
         Dispatched::Away,

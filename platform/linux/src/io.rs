@@ -138,7 +138,7 @@ fn block_for_any(
         }
         operations.iter().for_each(|o| o.wakes(light));
         // SAFETY: the host outlives its threads.
-        let enter = unsafe { (*light.host()).enter };
+        let enter = unsafe { (*light.host()).by_policy.enter };
         // SAFETY: gate closed, no reference into scheduler state is alive.
         light.wait_by(|| unsafe { enter(light.host(), Event::Block { until }) });
         operations.iter().for_each(Operation::wakes_nobody);

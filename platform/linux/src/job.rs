@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-use crate::light::{Light, Phase, describe, executed_at, executed_now, request};
+use crate::light::{Light, Phase, describe, executed_at, executed_now, give_way, request};
 use crate::local::current_light;
 
 pub use crate::lock::{
@@ -58,16 +58,27 @@ pub fn has_overrun() -> bool {
 /// Whether the job is to end at its next scheduling point: its overrun rule stops it, or its thread
 /// was cancelled. Two loads.
 pub fn should_stop() -> bool {
-    let is_to_end =
-        |light: &Light| light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get();
     current_light().is_some_and(is_to_end)
+}
+
+#[inline]
+fn is_to_end(light: &Light) -> bool {
+    light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get()
+}
+
+/// [`checkpoint`] of this thread, which is the calling one.
+#[inline]
+fn end_if_asked(light: &Light) {
+    if is_to_end(light) && !std::thread::panicking() {
+        resume_unwind(Box::new(StopJob));
+    }
 }
 
 /// A scheduling point without effect but one: a job that is to end ends here, by unwinding to the
 /// job's boundary, unless it unwinds already. Two loads otherwise; does nothing outside of a run.
 pub fn checkpoint() {
-    if should_stop() && !std::thread::panicking() {
-        resume_unwind(Box::new(StopJob));
+    if let Some(light) = current_light() {
+        end_if_asked(light);
     }
 }
 
@@ -84,10 +95,12 @@ pub fn contain<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     }
 }
 
-/// Lets others of the same urgency go first; a reservation gives up the rest of its slice. A
-/// scheduling point.
+/// Lets all others of the same urgency that are ready go first; a reservation gives up the rest of
+/// its slice. A scheduling point.
 pub fn yield_now() {
-    rest(Event::Yield);
+    if let Some(light) = current_light() {
+        resting(light, || give_way(light));
+    }
 }
 
 /// Runs `section` without letting anybody of the same scheduler in between (an overrun, or the end
@@ -128,15 +141,23 @@ pub fn sleep_ns(ns: u64) {
 
 /// A request that can end the job by unwinding, before and after.
 pub(crate) fn rest(event: Event) {
-    checkpoint();
-    let Some(light) = current_light() else { return };
+    if let Some(light) = current_light() {
+        resting(light, || request(light, event));
+    }
+}
+
+/// The storage of the thread is not looked into afterwards: right after a switch that would have to
+/// wait for the thread pointer.
+#[inline]
+fn resting(light: &Light, ask: impl FnOnce()) {
+    end_if_asked(light);
     light.phase.set(Phase::Resting);
-    request(light, event);
+    ask();
     light.phase.set(Phase::Inside);
     if light.quit.get() && !light.pooled.ending.get() {
         resume_unwind(Box::new(StopJob));
     }
-    checkpoint();
+    end_if_asked(light);
 }
 
 /// A gap between two readings of the clock in a loop of a few instructions that is longer than this

@@ -17,10 +17,11 @@
 //! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
 //! CPUs `between`, `turn`), schedulers of their own time (`child`) and outside the core
 //! ([`direct`]); kernel threads in place of light ones (`crew`, `program`, [`Backed`]); preemption
-//! (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `io`,
-//! `uring`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`, `offset`); other CPUs
-//! (`post`, `kicks`, [`Bell`]); what the machine can do ([`probe()`], [`measure_terms`]); for
-//! tests, whether the records are coherent (`coherence`), and runs that must fail (`forgo`).
+//! (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `attempt`,
+//! `transfer`, `io`, `uring`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
+//! `offset`); other CPUs (`post`, `kicks`, [`Bell`]); what the machine can do ([`probe()`],
+//! [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and runs that
+//! must fail (`forgo`).
 //! Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
@@ -28,6 +29,7 @@
 
 mod action;
 mod atomic;
+mod attempt;
 mod attend;
 mod backed;
 mod bell;
@@ -86,6 +88,7 @@ mod stack;
 mod sys;
 mod text;
 mod tls;
+mod transfer;
 mod turn;
 mod uring;
 mod wait;

@@ -20,9 +20,10 @@ use punctual_kern::{Event, JobStamp, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
+use crate::attempt::Eagerness;
 use crate::crew::Crew;
 use crate::direct::Group;
-use crate::host::{Host, switch_to};
+use crate::host::{ByPolicy, Host, switch_to};
 use crate::job::{Body, JobInfo, StopJob};
 use crate::local::{current_light, local};
 use crate::name::Name;
@@ -89,6 +90,8 @@ pub(crate) struct Light {
     pub(crate) lock_looks: Cell<u32>,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
     waits: Cell<(u64, Option<i64>)>,
+    /// Whether its calls are tried before they wait, by [`crate::sys::calls::Direction`].
+    pub(crate) eagerness: [Eagerness; 2],
     /// Who runs in its place while it has the processor.
     pub(crate) crew: Cell<Option<&'static Crew>>,
     /// Why its last request was refused, if it was.
@@ -155,6 +158,7 @@ impl Light {
             ends_run: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
+            eagerness: [Eagerness::new(), Eagerness::new()],
             crew: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
@@ -388,7 +392,7 @@ fn finish(light: &Light) -> ! {
         light.phase.set(Phase::Finished);
         end_run_if_asked(light);
         // SAFETY: gate closed; `enter` picks another thread and never this one again.
-        unsafe { ((*light.host).enter)(light.host, Event::Exit) };
+        unsafe { ((*light.host).by_policy.enter)(light.host, Event::Exit) };
     }
     light.phase.set(Phase::Finished);
     loop {
@@ -452,7 +456,7 @@ fn warm_up() {
 pub(crate) fn open_gate(host: *const Host) {
     loop {
         // SAFETY: the host outlives its threads; the reference ends before the next entry.
-        let (pending, enter) = unsafe { ((*host).gate.open(), (*host).enter) };
+        let (pending, enter) = unsafe { ((*host).gate.open(), (*host).by_policy.enter) };
         if !pending {
             return;
         }
@@ -466,16 +470,29 @@ pub(crate) fn open_gate(host: *const Host) {
 /// Tells the scheduler something as the running thread; returns when the thread runs again.
 /// Does nothing when the run is over or the caller is inside the scheduler already.
 pub(crate) fn request(light: &Light, event: Event) {
+    // SAFETY: gate closed (by `ask`), and nothing of the scheduler's is borrowed.
+    ask(light, |host, by| unsafe { (by.enter)(host, event) });
+}
+
+/// [`request`] of [`Event::Yield`], by its own way in.
+#[inline]
+pub(crate) fn give_way(light: &Light) {
+    // SAFETY: as in `request`.
+    ask(light, |host, by| unsafe { (by.give_way)(host) });
+}
+
+#[inline(always)]
+fn ask(light: &Light, enter: impl FnOnce(*const Host, ByPolicy)) {
     let host = light.host;
     // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let (gate, enter) = unsafe { (&(*host).gate, (*host).enter) };
+    let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
     if light.quit.get() || gate.is_closed() {
         return;
     }
     gate.close();
-    // SAFETY: gate closed, and the references above are not used across the call in any way that
-    // assumes that nothing changed: the gate is atomic.
-    unsafe { enter(host, event) };
+    // Gate closed, and the references above are not used across the call in any way that assumes
+    // that nothing changed: the gate is atomic.
+    enter(host, by_policy);
     if light.quit.get() {
         // The carrier resumed this thread to end it: it keeps the gate closed.
         return;

@@ -390,7 +390,7 @@ pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> 
 pub(crate) fn enter(light: &Light, event: Event) -> bool {
     let host = light.host();
     // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let enter = unsafe { (*host).enter };
+    let enter = unsafe { (*host).by_policy.enter };
     // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
     unsafe { enter(host, event) };
     light.refused.get().is_some()

@@ -191,6 +191,13 @@ impl Post {
         self.cpus[cpu].mailbox.is_signalled()
     }
 
+    /// Whether nothing has come for a CPU that flags tell of: no kick, no bell, nobody answered.
+    #[inline]
+    pub(crate) fn is_quiet(&self, cpu: usize) -> bool {
+        let cpu = &self.cpus[cpu];
+        !cpu.mailbox.is_signalled() && cpu.rung.is_empty() && cpu.called.is_empty()
+    }
+
     /// Others may send a kick by signal again. Called before the rings are read.
     pub(crate) fn acknowledge(&self, cpu: usize) {
         self.cpus[cpu].mailbox.acknowledge();

@@ -6,14 +6,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use punctual_kern::{Hierarchy, NodeId, Sink};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
-use punctual_switch::{Control, DispatchRecord, dispatch_by_system_call, dispatch_call};
+use punctual_switch::{Control, DispatchRecord};
 
 use crate::attend::goes_before;
 use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
 use crate::child::{self, Child};
 use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, enter};
-use crate::host::{Host, Shared, SwitchFn};
+use crate::cpu::{Core, Cpu, End, GiveBack, by_policy};
+use crate::host::{Host, Shared};
 use crate::light::{Light, Phase};
 use crate::local::local;
 use crate::missing::MissingTime;
@@ -179,15 +179,9 @@ where
     let mut said = take_class(&options);
     let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
     let clock = Clock::starting_in(clock_rate(), 0);
-    let switch: SwitchFn = if sys::can_write_thread_pointer() {
-        dispatch_call
-    } else {
-        dispatch_by_system_call
-    };
     let mut host = Host::new(
         index,
-        enter::<H, S>,
-        switch,
+        by_policy::<H, S>(),
         clock,
         shared,
         LibraryText::find(),

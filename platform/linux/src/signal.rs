@@ -178,7 +178,7 @@ unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32)
 unsafe fn take(host: *const Host, event: Event) {
     local(|l| l.wanted.set(false));
     // SAFETY: the host is alive.
-    let enter = unsafe { (*host).enter };
+    let enter = unsafe { (*host).by_policy.enter };
     // SAFETY: gate closed, no reference into scheduler state is alive.
     unsafe { enter(host, event) };
 }

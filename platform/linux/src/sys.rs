@@ -529,6 +529,7 @@ pub(crate) const EINVAL: c_int = libc::EINVAL;
 pub(crate) const ENOMEM: c_int = libc::ENOMEM;
 pub(crate) const EAGAIN: c_int = libc::EAGAIN;
 pub(crate) const EINTR: c_int = libc::EINTR;
+pub(crate) const EOPNOTSUPP: c_int = libc::EOPNOTSUPP;
 pub(crate) const ECANCELED: c_int = libc::ECANCELED;
 pub(crate) const ETIMEDOUT: c_int = libc::ETIMEDOUT;
 pub(crate) const FUTEX_CALL: c_long = libc::SYS_futex;

@@ -115,6 +115,40 @@ fn two_light_threads_of_one_cpu_talk_through_a_pipe_both_ways() {
 }
 
 #[test]
+fn a_write_that_does_not_fit_at_once_is_whole_and_in_order_all_the_same() {
+    const BYTES: usize = 1 << 20;
+    let (mut from, mut to) = std::io::pipe().expect("a pipe");
+    let (whole, read) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (wrote, right) = (Arc::clone(&whole), Arc::clone(&read));
+    let pattern = || (0..251_u8).cycle().take(BYTES);
+    let (mut first, mut second) = (true, true);
+    let _alone = alone();
+    let specs = vec![
+        background("writes", 2, move |_| {
+            if std::mem::take(&mut first) {
+                let bytes: Vec<u8> = pattern().collect();
+                // One call: a pipe that blocks takes everything before it returns.
+                let count = to.write(&bytes).expect("a reader");
+                wrote.store(count as u64, Ordering::Relaxed);
+            }
+        }),
+        background("reads", 1, move |_| {
+            if std::mem::take(&mut second) {
+                let mut bytes = vec![0; BYTES];
+                from.read_exact(&mut bytes).expect("a writer");
+                let equal = bytes.into_iter().zip(pattern()).filter(|(a, b)| a == b);
+                right.store(equal.count() as u64, Ordering::Relaxed);
+            }
+        }),
+    ];
+    let plan = plan(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![plan], &for_ms(1_000)).expect("a run");
+    assert_eq!(outcome.panics, []);
+    assert_eq!(whole.load(Ordering::Relaxed), BYTES as u64);
+    assert_eq!(read.load(Ordering::Relaxed), BYTES as u64);
+}
+
+#[test]
 fn connections_are_made_accepted_and_answered_by_light_threads() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");

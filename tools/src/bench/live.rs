@@ -116,6 +116,24 @@ pub(super) fn constraint(task: &Task) -> Constraint {
     Constraint::of_task(task, 1_000_000)
 }
 
+/// The system of these tasks under one policy, and its plan for releases of so long.
+pub(super) fn plan_of(policy: PolicyKind, tasks: Vec<Task>, for_ns: u64) -> (System, Plan) {
+    let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
+    let cpu = |index: u16| Cpu {
+        name: format!("bench{index}"),
+        host: None,
+        policy,
+    };
+    let system = System {
+        cpus: (0..count).map(cpu).collect(),
+        tasks,
+        ..System::default()
+    };
+    let mut plan = Plan::new(&system, clock_rate().frequency);
+    plan.set_duration(&system, Span::from_ns(for_ns));
+    (system, plan)
+}
+
 impl Live {
     /// Runs until a body ends it, and gives what was kept in `notebook`.
     pub(super) fn run(self, notebook: &Notebook) -> Result<Measured, String> {
@@ -126,19 +144,7 @@ impl Live {
     /// Runs until a body ends it, or releases of so long are over.
     pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Plan, Flown), String> {
         let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
-        let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
-        let cpu = |index: u16| Cpu {
-            name: format!("bench{index}"),
-            host: None,
-            policy: self.policy,
-        };
-        let system = System {
-            cpus: (0..count).map(cpu).collect(),
-            tasks,
-            ..System::default()
-        };
-        let mut plan = Plan::new(&system, clock_rate().frequency);
-        plan.set_duration(&system, Span::from_ns(for_ns));
+        let (system, mut plan) = plan_of(self.policy, tasks, for_ns);
         let mut hosts = allowed()?;
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
@@ -195,7 +201,7 @@ pub(super) fn losses(outcome: &Flown) -> Vec<String> {
 }
 
 /// No figure takes longer.
-const MOST_NS: u64 = 20_000_000_000;
+pub(super) const MOST_NS: u64 = 20_000_000_000;
 
 impl Notebook {
     fn measured(&self, outcome: &Flown) -> Result<Measured, String> {

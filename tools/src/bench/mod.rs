@@ -15,6 +15,7 @@ mod preempting;
 mod sharing;
 mod sim;
 mod switching;
+mod yielding;
 
 use crate::ending::{Ended, Ending, Failure};
 use crate::interrupt::Interrupt;
@@ -23,6 +24,12 @@ use figure::{Bench, Figure};
 pub(crate) use live::allowed;
 
 /// Measures every primitive and its rivals on this machine
+///
+/// `switch.POLICY.N` is a yield of N equals that switches, `wake.POLICY.N` one half of a wake-up
+/// and the wait for the next past N threads, both with everything that a run has;
+/// `switch.core.POLICY.N` is that yield without the platform: no gate, no timer, storage that the
+/// threads share. `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
+/// clock, charge and record.
 ///
 /// Of each: the median, the 99th percentile and the largest of n samples (means of batches, or
 /// single observations), the time that the machine took meanwhile, and how many times longer each

@@ -1,6 +1,8 @@
 //! What a switch costs through the core, beside those who decide nothing and beside the kernel.
 //!
-//! Ours has everything that a run has: clock, accounting, decision, record.
+//! Ours has everything that a run has: clock, accounting, decision, record. `switch` is a yield
+//! among equals, `wake` one half of a wake-up and the wait for the next, `switch.core` what of a
+//! yield is not the platform's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,18 +14,22 @@ use punctual_thread::sync::Mutex;
 
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless, place};
+use super::yielding::{core_yields, yields};
 
 /// Round trips of one sample.
 const ROUNDS: u32 = 100;
 const SAMPLES: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
 /// More than an entry writes down.
-const BYTES_PER_ENTRY: usize = 160;
+pub(super) const BYTES_PER_ENTRY: usize = 160;
 /// Threads on the CPU; a debug build checks all of them in every entry.
 const THREADS: &[u32] = if cfg!(debug_assertions) {
     &[2, 32]
 } else {
     &[2, 32, 1_000]
 };
+
+/// Measures so many threads under a policy.
+type Switches = fn(PolicyKind, u32) -> Result<Measured, String>;
 
 pub(super) fn benches() -> Vec<Bench> {
     let policies = [
@@ -36,17 +42,25 @@ pub(super) fn benches() -> Vec<Bench> {
     let pairs = policies
         .into_iter()
         .flat_map(|policy| THREADS.iter().map(move |&n| (policy, n)));
-    let switch = |((name, policy), n): ((&str, PolicyKind), u32)| {
-        Bench::in_cycles(format!("switch.{name}.{n}"), move || switches(policy, n))
-            .against("boost.context", rival(contexts::boost))
-            .against("corosensei", rival(contexts::corosensei))
-            .against("swapcontext", rival(contexts::swapcontext))
-            .against("sched_yield", rival(kernel::sched_yield))
-            .against("futex", rival(kernel::futex_same_cpu))
-            .against("pipe", rival(kernel::pipe_same_cpu))
-            .against("POSIX message queue", rival(kernel::message_queue))
-    };
-    let mut all: Vec<Bench> = pairs.map(switch).collect();
+    let mut all = Vec::new();
+    for ((name, policy), n) in pairs {
+        let ours: [(&str, Switches); 3] = [
+            ("switch", yields),
+            ("wake", wakes),
+            ("switch.core", core_yields),
+        ];
+        all.extend(ours.map(|(what, measure)| {
+            let name = format!("{what}.{name}.{n}");
+            Bench::in_cycles(name, move || measure(policy, n))
+                .against("boost.context", rival(contexts::boost))
+                .against("corosensei", rival(contexts::corosensei))
+                .against("swapcontext", rival(contexts::swapcontext))
+                .against("sched_yield", rival(kernel::sched_yield))
+                .against("futex", rival(kernel::futex_same_cpu))
+                .against("pipe", rival(kernel::pipe_same_cpu))
+                .against("POSIX message queue", rival(kernel::message_queue))
+        }));
+    }
     all.push(
         Bench::in_cycles("thread.create_join", create_join)
             .against("pthread", rival(kernel::create_join)),
@@ -69,7 +83,7 @@ pub(super) fn rival(
 /// One way of this: a thread wakes a more urgent one, which runs at once and blocks again. Of
 /// `threads` on the CPU all but these two are ready and less urgent, so that each wake-up goes past
 /// all of them to the head of the queue, and each wait takes the head away.
-fn switches(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
+fn wakes(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();
     let measuring: Body = Box::new(move |_| {

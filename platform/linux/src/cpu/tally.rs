@@ -56,4 +56,20 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.tally.decisions += 1;
         self.sink.decision(now, decision);
     }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn entry(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        switched: Option<TraceEvent>,
+        decision: &Decision,
+    ) {
+        self.tally.decisions += 1;
+        if let Some(TraceEvent::Switched { preempted, .. }) = switched {
+            self.tally.switches += 1;
+            self.tally.preemptions += u64::from(preempted);
+        }
+        self.sink.entry(now, event, switched, decision);
+    }
 }

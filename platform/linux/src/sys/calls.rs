@@ -31,6 +31,9 @@ pub(crate) mod number {
     pub(crate) const CLOCK_NANOSLEEP: c_long = libc::SYS_clock_nanosleep;
 }
 
+/// Flags of a call on a socket: not to wait, and to wait for all.
+pub(crate) const DONTWAIT: c_int = libc::MSG_DONTWAIT;
+pub(crate) const WAITALL: c_int = libc::MSG_WAITALL;
 pub(crate) const POLLIN: i16 = libc::POLLIN;
 pub(crate) const MONOTONIC: c_int = libc::CLOCK_MONOTONIC;
 pub(crate) const REALTIME: c_int = libc::CLOCK_REALTIME;
@@ -84,6 +87,55 @@ pub(crate) fn poll_now(entries: &mut [PollEntry]) -> c_int {
 pub(crate) unsafe fn direct(number: c_long, arguments: [u64; 6]) -> c_long {
     // SAFETY: as the caller vouches.
     unsafe { forward(number, arguments) }
+}
+
+/// A call with a pointer, made directly; a count or a negated error.
+///
+/// # Safety
+/// As for the call itself.
+pub(crate) unsafe fn raw(number: c_long, arguments: [u64; 6]) -> c_long {
+    // SAFETY: as the caller vouches.
+    unsafe { call(number, arguments) }
+}
+
+/// Reads or writes one piece of memory, at this place of the file (all ones: at its own position),
+/// as far as that needs no waiting; a count or a negated error.
+///
+/// # Safety
+/// The memory may be read, or written to.
+pub(crate) unsafe fn piece_at_once(
+    direction: Direction,
+    descriptor: c_int,
+    memory: *mut c_void,
+    bytes: usize,
+    at: u64,
+) -> c_long {
+    let number = match direction {
+        Direction::In => libc::SYS_preadv2,
+        Direction::Out => libc::SYS_pwritev2,
+    };
+    let piece = iovec {
+        iov_base: memory,
+        iov_len: bytes,
+    };
+    // The upper half of the place is not used where registers are as wide as it is.
+    let arguments = [
+        word(descriptor),
+        place(&raw const piece),
+        1,
+        at,
+        0,
+        word(libc::RWF_NOWAIT),
+    ];
+    // SAFETY: as the caller vouches; the piece outlives the call.
+    unsafe { call(number, arguments) }
+}
+
+/// Whether a descriptor has a position: it is a file, and no pipe, socket or terminal.
+pub(crate) fn has_position(descriptor: c_int) -> bool {
+    let arguments = [word(descriptor), 0, word(libc::SEEK_CUR)];
+    // SAFETY: no memory is named, and nothing is moved.
+    unsafe { call(libc::SYS_lseek, arguments) >= 0 }
 }
 
 /// All CPUs that the calling process may use but this one; `None` when there is no other.

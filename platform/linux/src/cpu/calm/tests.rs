@@ -18,11 +18,11 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
-use punctual_switch::{Control, DispatchRecord, dispatch_call};
+use punctual_switch::{Control, DispatchRecord};
 
 use crate::bell::Bell;
 use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, LOOK_NS, enter};
+use crate::cpu::{Core, Cpu, End, GiveBack, LOOK_NS, by_policy};
 use crate::crew::Crew;
 use crate::host::{Host, Reason, Shared};
 use crate::job::{self, Body};
@@ -88,8 +88,7 @@ fn host() -> Host {
     };
     Host::new(
         0,
-        enter::<Under, Told>,
-        dispatch_call,
+        by_policy::<Under, Told>(),
         clock,
         Arc::new(shared),
         LibraryText::find(),

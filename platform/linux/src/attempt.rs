@@ -1,0 +1,130 @@
+//! A call that is tried without waiting, before it is handed to the ring.
+//!
+//! What is there is read by one system call then, as by any other thread; an operation of the ring
+//! takes two to three times as long. Who mostly has to wait tries less and less often, so that a
+//! wait costs one call in vain in [`RAREST`].
+
+use core::cell::Cell;
+use core::ffi::c_long;
+
+use crate::local::current_light;
+use crate::sys;
+use crate::sys::calls::Direction;
+
+/// An attempt is made in one of so many calls at least.
+const RAREST: u8 = 64;
+
+/// Whether the calls of a light thread in one direction are worth an attempt.
+#[derive(Debug)]
+pub(crate) struct Eagerness {
+    /// So many calls are not tried.
+    skip: Cell<u8>,
+    /// So many after the next attempt in vain.
+    next: Cell<u8>,
+}
+
+impl Eagerness {
+    pub(crate) const fn new() -> Eagerness {
+        Eagerness {
+            skip: Cell::new(0),
+            next: Cell::new(1),
+        }
+    }
+
+    fn is_worth_it(&self) -> bool {
+        let skip = self.skip.get();
+        self.skip.set(skip.saturating_sub(1));
+        skip == 0
+    }
+
+    fn learn(&self, in_vain: bool) {
+        let next = self.next.get();
+        self.skip.set(if in_vain { next } else { 0 });
+        self.next
+            .set(if in_vain { (next * 2).min(RAREST) } else { 1 });
+    }
+}
+
+/// Transfers `bytes` bytes: as many as an attempt does that does not wait and gives a count or a
+/// negated error, and the rest, as a call of the C library, by `rest`, which is told how many are
+/// done. `is_whole` says whether fewer are all that the call is to transfer.
+pub(crate) fn eagerly(
+    direction: Direction,
+    bytes: usize,
+    attempt: impl FnOnce() -> c_long,
+    is_whole: impl FnOnce() -> bool,
+    rest: impl FnOnce(usize) -> c_long,
+) -> c_long {
+    let Some(light) = current_light() else {
+        return rest(0);
+    };
+    let eagerness = &light.eagerness[direction as usize];
+    if !eagerness.is_worth_it() {
+        return rest(0);
+    }
+    let result = attempt();
+    let Ok(done) = usize::try_from(result) else {
+        return match i32::try_from(-result).unwrap_or(sys::EINVAL) {
+            sys::EAGAIN | sys::EINTR | sys::EINVAL | sys::EOPNOTSUPP => {
+                eagerness.learn(true);
+                rest(0)
+            }
+            // Told once only by some descriptors, so it is the answer.
+            error => sys::fail(error),
+        };
+    };
+    eagerness.learn(false);
+    if done == 0 || done >= bytes || is_whole() {
+        return result;
+    }
+    match rest(done) {
+        more if more > 0 => result + more,
+        _ => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_in_vain_become_rare_and_one_that_is_not_makes_them_usual_again() {
+        let eagerness = Eagerness::new();
+        let mut tried = 0;
+        for _ in 0..1_000 {
+            if eagerness.is_worth_it() {
+                tried += 1;
+                eagerness.learn(true);
+            }
+        }
+        // After 1, 2, 4, ... 64 calls without one, then one in 65.
+        assert_eq!(tried, 7 + (1_000 - 7 - 127) / 65 + 1);
+        while !eagerness.is_worth_it() {}
+        eagerness.learn(false);
+        assert!((0..100).all(|_| {
+            let tries = eagerness.is_worth_it();
+            eagerness.learn(false);
+            tries
+        }));
+    }
+
+    #[test]
+    fn outside_of_light_threads_nothing_is_tried() {
+        let tried = Cell::new(false);
+        let attempt = || {
+            tried.set(true);
+            1
+        };
+        assert_eq!(
+            eagerly(
+                Direction::In,
+                4,
+                attempt,
+                || true,
+                |done| done as c_long + 9
+            ),
+            9
+        );
+        assert!(!tried.get());
+    }
+}
