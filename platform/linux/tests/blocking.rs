@@ -63,7 +63,7 @@ fn a_reader_that_waits_lets_others_run_and_gets_what_comes() {
         }
     });
     let over = Arc::clone(&done);
-    let (ticks, turns, cpu) = beside_others(300, move || {
+    let (ticks, turns, cpu) = beside_others(1_500, move || {
         for n in 0..20 {
             let mut byte = [0];
             ours.read_exact(&mut byte).expect("a writer");
@@ -160,7 +160,7 @@ fn connections_are_made_accepted_and_answered_by_light_threads() {
         stream.read_exact(&mut answer).expect("an answer");
         answer
     });
-    let (ticks, _, cpu) = beside_others(300, move || {
+    let (ticks, _, cpu) = beside_others(1_500, move || {
         let (mut stream, peer) = listener.accept().expect("a client");
         assert!(peer.ip().is_loopback());
         let mut question = [0; 4];
@@ -183,7 +183,7 @@ fn connections_are_made_accepted_and_answered_by_light_threads() {
 fn limits_on_waiting_end_calls_of_light_threads_too() {
     let seen = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&seen);
-    let (ticks, _, cpu) = beside_others(200, move || {
+    let (ticks, _, cpu) = beside_others(1_500, move || {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let limit = Duration::from_millis(20);
         ours.set_read_timeout(Some(limit)).expect("a socket");
@@ -215,7 +215,7 @@ fn files_are_written_read_and_made_durable_by_light_threads() {
     let file = path.clone();
     let seen = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&seen);
-    let _ = beside_others(500, move || {
+    let _ = beside_others(1_500, move || {
         let text = "what is written is read\n".repeat(1_000);
         let mut written = std::fs::File::create(&file).expect("a file");
         written.write_all(text.as_bytes()).expect("room");
