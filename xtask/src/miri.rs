@@ -124,7 +124,14 @@ pub(crate) fn run(workspace: &Workspace, options: &MiriOptions) -> bool {
             };
             let command = command(workspace, toolchain, part, options.seconds);
             let name = format!("miri-{}", part.package);
-            run_logged(log_folder(workspace), &name, command, tests)
+            let before = tests.passed;
+            let outcome = run_logged(log_folder(workspace), &name, command, tests);
+            match outcome {
+                Outcome::Passed(_) if tests.passed == before => {
+                    Outcome::Failed("none of the tests named here exists".to_owned())
+                }
+                other => other,
+            }
         });
     }
     tally.finish(start)
