@@ -13,15 +13,16 @@ use punctual_thread::thread;
 type Said = Arc<Notes<Vec<&'static str>>>;
 
 type Reader = thread::Thread<()>;
+type Lock = Arc<RwLock<()>>;
 
 fn say(said: &Said, what: &'static str) {
     said.lock().expect("nobody panics in here").push(what);
 }
 
 /// A thread more urgent than the readers and less than the writers wakes all readers, and goes on.
-fn wakes_in_the_middle(readers: Vec<Reader>, said: &Said) -> Vec<Reader> {
+fn wakes_in_the_middle(urgency: u32, readers: Vec<Reader>, said: &Said) -> Vec<Reader> {
     let notes = Arc::clone(said);
-    let middle = thread::spawn("middle", free(55), move || {
+    let middle = thread::spawn("middle", free(urgency), move || {
         for reader in &readers {
             assert!(reader.wake());
         }
@@ -29,6 +30,30 @@ fn wakes_in_the_middle(readers: Vec<Reader>, said: &Said) -> Vec<Reader> {
         readers
     });
     middle.expect("a thread").join().expect("no panic")
+}
+
+/// A thread that reads at once, or as soon as it can, then blocks if it `waits`, and speaks.
+fn reads(name: &'static str, urgency: u32, waits: bool, on: (&Lock, &Said)) -> Reader {
+    let (lock, said) = (Arc::clone(on.0), Arc::clone(on.1));
+    let body = move || {
+        let held = lock.read().expect("it comes free");
+        if waits {
+            thread::block();
+        }
+        say(&said, name);
+        drop(held);
+    };
+    thread::spawn(name, free(urgency), body).expect("a thread")
+}
+
+fn writes(urgency: u32, on: (&Lock, &Said)) -> Reader {
+    let (lock, said) = (Arc::clone(on.0), Arc::clone(on.1));
+    let body = move || {
+        let held = lock.write().expect("the readers leave");
+        say(&said, "the writer has it");
+        drop(held);
+    };
+    thread::spawn("writer", free(urgency), body).expect("a thread")
 }
 
 #[test]
@@ -58,7 +83,7 @@ fn readers_in_the_way_of_a_writer_are_as_urgent_as_it_so_the_middle_waits() {
             say(&notes, "the writer has it");
             drop(held);
         });
-        let threads = wakes_in_the_middle(threads, &said);
+        let threads = wakes_in_the_middle(55, threads, &said);
         for thread in threads {
             thread.join().expect("no panic");
         }
@@ -135,7 +160,7 @@ fn what_was_lent_through_a_writer_that_gives_up_passes_on_to_the_next_in_line() 
             Some(WaitError::TimedOut)
         );
         let first = readers.remove(0);
-        let readers = wakes_in_the_middle(readers, &said);
+        let readers = wakes_in_the_middle(55, readers, &said);
         waits.expect("a thread").join().expect("no panic");
         first.join().expect("no panic");
         for thread in readers {
@@ -145,6 +170,85 @@ fn what_was_lent_through_a_writer_that_gives_up_passes_on_to_the_next_in_line() 
     });
     let expected = ["first reads", "second reads", "the writer has it", "middle"];
     assert_eq!(order, expected);
+}
+
+#[test]
+fn what_was_lent_to_a_writer_that_gives_up_does_not_stay_on_a_reader_it_kept_out() {
+    let order = done(|| {
+        let (lock, said) = (Arc::new(RwLock::new(())), Said::default());
+        let on = (&lock, &said);
+        let first = reads("first reads", 51, true, on);
+        let second = reads("second reads", 52, true, on);
+        let write = Arc::clone(&lock);
+        let gives_up = thread::spawn("gives up", free(60), move || {
+            write.write_within(ms(20)).err()
+        });
+        let kept_out = reads("third reads", 55, false, on);
+        let writer = writes(54, on);
+        // Who gives up is woken, and waits for the second; the others lend to it.
+        assert!(first.wake());
+        let gave_up = gives_up.expect("a thread").join().expect("no panic");
+        assert_eq!(gave_up, Some(WaitError::TimedOut));
+        let mut threads = wakes_in_the_middle(53, vec![second], &said);
+        threads.extend([first, kept_out, writer]);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        said.lock().expect("nobody panics in here").clone()
+    });
+    let expected = [
+        "first reads",
+        "third reads",
+        "second reads",
+        "the writer has it",
+        "middle",
+    ];
+    assert_eq!(order, expected);
+}
+
+/// Sixteen read, and a writer waits; before it come `late` readers, of which the first blocks while
+/// it reads if it `waits`. The first of the sixteen leaves, so the late ones come in and leave one
+/// after the other; then a thread in the middle wakes the rest. What is said from then on.
+fn said_after_late_readers(late: u32, waits: bool) -> Vec<&'static str> {
+    done(move || {
+        let (lock, said) = (Arc::new(RwLock::new(())), Said::default());
+        let on = (&lock, &said);
+        let mut early: Vec<_> = (0..16).map(|_| reads("early", 51, true, on)).collect();
+        let late = (0..late).map(|place| reads("late", 60 - place, waits && place == 0, on));
+        let late: Vec<_> = late.collect();
+        let writer = writes(57, on);
+        let first = early.remove(0);
+        assert!(first.wake());
+        if waits {
+            assert!(late[0].wake());
+        }
+        assert_eq!(
+            said.lock().expect("nobody panics in here").len(),
+            late.len() + 1
+        );
+        let mut threads = wakes_in_the_middle(55, early, &said);
+        threads.extend([first, writer]);
+        threads.extend(late);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        let said = said.lock().expect("nobody panics in here");
+        said.iter()
+            .copied()
+            .filter(|&what| what != "late")
+            .collect()
+    })
+}
+
+#[test]
+fn a_late_reader_passes_on_what_is_lent_to_it_to_the_reader_that_came_first() {
+    let mut expected = vec!["early"; 16];
+    expected.extend(["the writer has it", "middle"]);
+    // One is let in; another one looks again, and comes in by itself; a third is let in later.
+    for (late, waits) in [(1, false), (2, false), (2, true)] {
+        let order = said_after_late_readers(late, waits);
+        assert_eq!(order, expected, "{late} late ones, waits: {waits}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use core::ops::{Deref, DerefMut};
 use punctual_linux::{Monitor, Step, Visit};
 use punctual_model::{Instant, Span};
 
-use super::users::{READ, Users, WRITE, give_up, is_in, leave};
+use super::users::{READ, Users, WRITE, arrive, give_up, is_in, leave, pass_on};
 use super::{WaitError, after, instant};
 
 /// A value that several threads of a CPU read at a time, at most 16, or one writes.
@@ -110,6 +110,7 @@ impl<T> RwLock<T> {
             was_first_in_line: false,
         };
         loop {
+            let was_first_in_line = leaves.was_first_in_line;
             let visit = self.users.visit(until, |users, desk| {
                 if users.has(desk.me()) {
                     return Step::Done(Err(WaitError::AlreadyHeld));
@@ -117,6 +118,9 @@ impl<T> RwLock<T> {
                 let writer = desk.most_urgent_if(0, |ask| ask == WRITE);
                 let behind = ask == READ && writer.is_some_and(|other| !desk.goes_before(other));
                 if !behind && users.let_in(desk.me(), ask) {
+                    if was_first_in_line {
+                        pass_on(users, desk);
+                    }
                     return Step::Done(Ok(()));
                 }
                 Step::Wait {
@@ -130,7 +134,12 @@ impl<T> RwLock<T> {
                     result?;
                     break;
                 }
-                Visit::Answered(answer) if is_in(answer) => break,
+                Visit::Answered(answer) if is_in(answer) => {
+                    if was_first_in_line {
+                        arrive(&self.users);
+                    }
+                    break;
+                }
                 // Another one is first among the users now: lend to that one.
                 Visit::Answered(_) => leaves.was_first_in_line = true,
             }

@@ -106,16 +106,38 @@ pub(super) fn give_up(users: &Monitor<Users, 1>, was_first_in_line: bool) {
     });
 }
 
+/// The caller was first in line, and came in when it was answered. O(waiters), as the following.
+pub(super) fn arrive(users: &Monitor<Users, 1>) {
+    // As above.
+    let _ = users.visit(None, |users, desk| {
+        pass_on(users, desk);
+        Step::Done(())
+    });
+}
+
+/// The caller was first in line, and is in now: what others lend to it is for the first user.
+pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
+    if users.first() != Some(desk.me()) {
+        let_in(users, desk, true);
+    }
+}
+
 /// Lets in whoever may: the most urgent, and as many readers as come before the first writer. What
-/// is lent to the caller passes on to the first of them, or to who is first in line now.
+/// is lent to the caller passes on to who is the first user then; or, if that one came before, to
+/// who is first in line now, and blocks on it.
 fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut is_lent: bool) {
     while let Some((who, ask)) = desk.most_urgent(0) {
-        let comes_in = users.let_in(who, ask);
-        match (comes_in, std::mem::replace(&mut is_lent, false)) {
-            (true, true) => desk.hand_over(who, IN),
-            (true, false) => desk.answer(who, IN),
-            (false, true) => return desk.hand_over(who, AGAIN),
-            (false, false) => return,
+        if !users.let_in(who, ask) {
+            if is_lent {
+                desk.hand_over(who, AGAIN);
+            }
+            return;
+        }
+        if is_lent && users.first() == Some(who) {
+            is_lent = false;
+            desk.hand_over(who, IN);
+        } else {
+            desk.answer(who, IN);
         }
     }
 }
