@@ -1,8 +1,9 @@
 //! Models, how they are run, and what became of their mutants.
 
 use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,14 +61,30 @@ pub fn run(model: &Model, program: &Path, result: &mut Result) -> u64 {
         child.arg(model.property).args(mutant.words());
         child.stdout(Stdio::null()).stderr(Stdio::null());
         let ended = child.status().expect("this program starts");
-        if ended.success() {
-            result.unnoticed.insert(mutant);
-        } else {
+        if was_noticed(ended) {
             result.unnoticed.remove(&mutant);
             result.noticed.insert(mutant);
+        } else {
+            result.unnoticed.insert(mutant);
         }
     }
     orders
+}
+
+/// Whether a process ended by a panic, or by an abort in the middle of one. Any other end says
+/// nothing of the mistake.
+///
+/// # Panics
+/// On any other end but success.
+fn was_noticed(ended: ExitStatus) -> bool {
+    const PANIC: i32 = 101;
+    const ABORT: i32 = 6;
+    let noticed = ended.code() == Some(PANIC) || ended.signal() == Some(ABORT);
+    assert!(
+        noticed || ended.success(),
+        "a model with a mistake ended neither well nor by noticing it: {ended}"
+    );
+    noticed
 }
 
 /// What a process that was started by [`run`] does: the model with the mistake that the arguments
