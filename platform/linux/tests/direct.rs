@@ -387,26 +387,65 @@ fn helping_locks_name_what_can_never_come_free() {
 }
 
 #[test]
+fn who_waits_for_a_holder_that_waits_hears_that_it_has_ended() {
+    let (report, _) = beside_another(|| {
+        let (report, said) = undisturbed(|scheduler, said| {
+            let lost = Arc::new(HelpingLock::new(()));
+            let theirs = Arc::clone(&lost);
+            let holder = move || {
+                std::mem::forget(theirs.lock());
+                direct::block();
+            };
+            let holder = scheduler.spawn(holder).expect("room");
+            for _ in 0..2 {
+                let (wanted, tells) = (Arc::clone(&lost), Arc::clone(said));
+                let contender = move || match wanted.lock().err() {
+                    Some(HelpingError::HolderEnded) => say(&tells, "its holder has ended"),
+                    _ => say(&tells, "the contender came before the holder"),
+                };
+                scheduler.spawn(contender).expect("room");
+            }
+            let last = Arc::clone(said);
+            let wakes = move || {
+                say(&last, "the holder is woken");
+                direct::wake(holder);
+            };
+            scheduler.spawn(wakes).expect("room");
+        });
+        let hears = "its holder has ended";
+        assert_eq!(said, ["the holder is woken", hears, hears]);
+        report
+    });
+    assert_eq!((report.ended, report.blocked), (4, 0), "{report:?}");
+}
+
+#[test]
 fn a_wait_for_a_helping_lock_ends_at_its_time_and_after_a_panic_of_the_holder() {
     static LOCK: HelpingLock<u64> = HelpingLock::new(0);
     assert_eq!(LOCK.lock().err(), Some(HelpingError::NoScheduler));
     let (report, _) = beside_another(|| {
         let mut scheduler = Scheduler::try_new(3, STACK).expect("a light thread");
-        let timed_out = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&timed_out);
+        // 1: the holder has it; 2: the contender was answered.
+        let stage = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&stage);
         let holder = move || {
             let _held = LOCK.lock().expect("free");
+            seen.store(1, Relaxed);
             // It waits in its section until the other one has given up.
-            while timed_out.load(Relaxed) == 0 {
+            while seen.load(Relaxed) == 1 {
                 direct::block_within(50_000);
             }
             panic!("as it must");
         };
         scheduler.spawn(holder).expect("room");
         let contender = move || {
+            // The holder may be preempted before it has it.
+            while stage.load(Relaxed) == 0 {
+                direct::yield_now();
+            }
             let late = LOCK.lock_within(300_000).err();
+            stage.store(2, Relaxed);
             assert_eq!(late, Some(HelpingError::TimedOut));
-            counted.fetch_add(1, Relaxed);
             *LOCK.lock().expect("the panic has unlocked it") += 1;
         };
         scheduler.spawn(contender).expect("room");

@@ -131,6 +131,8 @@ impl Group {
         });
         if found {
             self.reschedule(me);
+        } else {
+            self.give_way();
         }
         found
     }
@@ -152,7 +154,11 @@ impl Group {
         if blocks {
             self.reschedule(me);
         }
-        thread.woken.replace(false)
+        let woken = thread.woken.replace(false);
+        if !blocks {
+            self.give_way();
+        }
+        woken
     }
 
     pub(crate) fn wake(&self, who: usize) {
@@ -172,10 +178,15 @@ impl Group {
     /// The running thread ends; nobody ever dispatches to it again.
     pub(crate) fn end(&self) -> ! {
         let me = self.running.get();
-        self.locked(|_| self.threads[me].state.set(State::Ended));
+        self.locked(|ready| self.ended(me, ready));
         loop {
             self.reschedule(me);
         }
+    }
+
+    fn ended(&self, thread: usize, ready: &mut VecDeque<usize>) {
+        self.threads[thread].state.set(State::Ended);
+        self.release_contenders(thread, ready);
     }
 
     pub(super) fn note_until(&self, until: Option<Instant>) {
@@ -221,7 +232,7 @@ impl Group {
                 // Somebody damaged the record of the other thread: it is lost, not we.
                 Dispatched::Unavailable => {
                     self.refused.set(self.refused.get() + 1);
-                    self.threads[next].state.set(State::Ended);
+                    self.locked(|ready| self.ended(next, ready));
                 }
             }
         }

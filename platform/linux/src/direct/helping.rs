@@ -15,6 +15,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::collections::VecDeque;
 
 use punctual_model::Instant;
 use punctual_switch::exchange_if;
@@ -268,37 +269,70 @@ impl Group {
     /// holder that waits. Returns when the caller runs again, and there may be another holder then.
     fn help(&self, word: &Word, me: usize, until: Option<Instant>) -> Result<(), HelpingError> {
         let goes = self.locked(|ready| {
-            let holder = word.holder();
-            if holder == MAIN {
-                return Ok(false);
+            let goes = self.turn_over(word, me, until, ready);
+            if goes.is_err() {
+                // From now on nobody's wait for the caller closes a circle.
+                self.threads[me].wants.set(core::ptr::null());
             }
-            if holder == me {
-                return Err(HelpingError::AlreadyHeld);
-            }
-            if self.wants_of(holder, me) {
-                return Err(HelpingError::Deadlock);
-            }
-            word.contender.store(me, Ordering::Relaxed);
-            if is_over(self.threads[holder].state.get()) {
-                return Err(HelpingError::HolderEnded);
-            }
-            if let Some(place) = ready.iter().position(|&thread| thread == holder) {
-                ready.remove(place);
-                self.threads[me].state.set(State::Ready);
-                ready.push_front(me);
-                ready.push_front(holder);
-                self.helped.set(self.helped.get() + 1);
-            } else {
-                self.threads[me].state.set(State::Blocked);
-                self.threads[me].until.set(until);
-                self.note_until(until);
-            }
-            Ok(true)
-        })?;
-        if goes {
+            goes
+        });
+        if goes == Ok(true) {
             self.reschedule(me);
+        } else {
+            self.give_way();
         }
-        Ok(())
+        goes.map(|_| ())
+    }
+
+    /// Whether the caller is to be rescheduled: it has given its turn away, or waits.
+    fn turn_over(
+        &self,
+        word: &Word,
+        me: usize,
+        until: Option<Instant>,
+        ready: &mut VecDeque<usize>,
+    ) -> Result<bool, HelpingError> {
+        let holder = word.holder();
+        if holder == MAIN {
+            return Ok(false);
+        }
+        if holder == me {
+            return Err(HelpingError::AlreadyHeld);
+        }
+        if self.wants_of(holder, me) {
+            return Err(HelpingError::Deadlock);
+        }
+        word.contender.store(me, Ordering::Relaxed);
+        if is_over(self.threads[holder].state.get()) {
+            return Err(HelpingError::HolderEnded);
+        }
+        if let Some(place) = ready.iter().position(|&thread| thread == holder) {
+            ready.remove(place);
+            self.threads[me].state.set(State::Ready);
+            ready.push_front(me);
+            ready.push_front(holder);
+            self.helped.set(self.helped.get() + 1);
+        } else {
+            self.threads[me].state.set(State::Blocked);
+            self.threads[me].until.set(until);
+            self.note_until(until);
+        }
+        Ok(true)
+    }
+
+    /// A thread has ended: those that wait for what it holds shall look again. O(threads).
+    pub(super) fn release_contenders(&self, ended: usize, ready: &mut VecDeque<usize>) {
+        for (place, thread) in self.threads.iter().enumerate() {
+            if thread.state.get() != State::Blocked {
+                continue;
+            }
+            // SAFETY: a thread wants a lock for as long as it is in a call that borrows it.
+            let word = unsafe { thread.wants.get().as_ref() };
+            if word.is_some_and(|word| word.holder() == ended) {
+                thread.state.set(State::Ready);
+                ready.push_back(place);
+            }
+        }
     }
 
     /// Whether `thread` wants, along a chain of holders, what `me` holds. O(threads).
