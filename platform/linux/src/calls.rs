@@ -374,8 +374,10 @@ unsafe extern "C" fn epoll_wait(
             events: POLLIN,
             revents: 0,
         }];
-        if poll_light(&mut readable, wait).is_some() {
-            timeout_ms = 0;
+        match poll_light(&mut readable, wait) {
+            Some(failed) if failed < 0 => return as_code(answer(failed)),
+            Some(_) => timeout_ms = 0,
+            None => {}
         }
     }
     let arguments = [

@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use common::{Log, alone, test_cpu};
 use punctual_kern::{Capacity, Constraint, OneLevel, Shard};
@@ -223,6 +226,38 @@ fn a_cancelled_thread_lets_go_of_all_that_it_has() {
     );
     assert_eq!(Arc::strong_count(&counted), 1);
     assert_eq!(outcome.cpus[0].abandoned, 0);
+}
+
+#[test]
+fn a_cancelled_epoll_wait_fails_and_says_why() {
+    let _alone = alone();
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    // Without a ring of the kernel the waiter stops its CPU: it is helped out in the end.
+    let helper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(20));
+        drop(theirs);
+    });
+    drop(helper);
+    let (end, outcome) = start(2, move || {
+        let waits = spawn("waits", free(9), move || {
+            let mut event = libc::epoll_event { events: 1, u64: 0 };
+            // SAFETY: the descriptors are open, and the event is valid for both calls.
+            let found = unsafe {
+                let epoll = libc::epoll_create1(0);
+                let add = libc::EPOLL_CTL_ADD;
+                assert_eq!(libc::epoll_ctl(epoll, add, ours.as_raw_fd(), &mut event), 0);
+                libc::epoll_wait(epoll, &mut event, 1, -1)
+            };
+            let error = std::io::Error::last_os_error();
+            (found, error.raw_os_error())
+        });
+        let waits = waits.expect("a thread");
+        assert!(waits.cancel());
+        waits.join(None).map_err(|(why, _)| why)
+    });
+    if !outcome.lost.iter().any(|loss| loss.what == "io_uring") {
+        assert_eq!(end, Ok((-1, Some(libc::ECANCELED))));
+    }
 }
 
 #[test]
