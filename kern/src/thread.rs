@@ -110,6 +110,8 @@ pub(crate) struct Thread {
     pub(crate) queued: bool,
     /// The band in which it is queued: that of its boost, if it has one.
     pub(crate) place: Band,
+    /// It has let its equals go first, and has not been told to its policy again since.
+    pub(crate) gave_way: bool,
 
     // Releases.
     pub(crate) first_arrival: Instant,
@@ -183,6 +185,7 @@ impl Thread {
             band: Band::RealTime,
             queued: false,
             place: Band::RealTime,
+            gave_way: false,
             first_arrival: Instant::ZERO,
             first_index: 0,
             next_index: 0,
@@ -253,6 +256,12 @@ impl Thread {
             }
             self.budget = self.budget.saturating_sub(executed);
         }
+    }
+
+    /// Whether it stays ahead of its equals when it yields: it holds or is lent something.
+    #[inline]
+    pub(crate) fn keeps_its_place(&self) -> bool {
+        self.held > 0 || self.boost.is_some()
     }
 
     /// Whether the thread runs on a budget right now.

@@ -3,7 +3,7 @@
 use punctual_model::{Class, Instant};
 
 use super::Shard;
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{Band, Hierarchy};
 use crate::thread::State;
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
@@ -101,6 +101,10 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// The running thread lets others go first; a reservation gives up the rest of its slice.
+    ///
+    /// Who holds or is lent something stays ahead of its equals, although whoever is more urgent
+    /// goes first: that nobody up to a ceiling starts, and that nobody goes between a waiter and
+    /// whom it waits for, is what the bounds of others count with.
     #[inline]
     pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
         let t = &mut self.threads[thread];
@@ -109,7 +113,12 @@ impl<H: Hierarchy> Shard<H> {
             t.budget = punctual_model::Work::ZERO;
             self.exhaust(now, thread, sink);
         } else {
-            self.hierarchy.yield_now(id, t.place);
+            let (place, keeps) = (t.place, t.keeps_its_place());
+            t.gave_way = true;
+            self.hierarchy.yield_now(id, place);
+            if keeps && place == Band::RealTime {
+                self.reposition(thread);
+            }
         }
     }
 }

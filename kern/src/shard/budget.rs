@@ -129,9 +129,10 @@ impl<H: Hierarchy> Shard<H> {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
         } else if self.threads[thread].queued {
-            let t = &self.threads[thread];
+            let t = &mut self.threads[thread];
             let standing = t.standing();
             if t.place == standing.band {
+                t.gave_way = false;
                 self.hierarchy.renew(id, &standing.attributes, t.place);
             } else {
                 self.reposition(thread);

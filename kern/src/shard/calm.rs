@@ -59,11 +59,12 @@ impl<H: Hierarchy> Shard<H> {
         let id = self.running.filter(|_| now < self.calm_until)?;
         match event {
             Event::Tick => Some(Calm::GoOn(id)),
-            Event::Yield => match self.threads[id.index()].constraint.class {
-                // It gives up its slice.
-                Class::Reservation { .. } => None,
-                _ => Some(Calm::GiveWay(id)),
-            },
+            Event::Yield => {
+                let t = &self.threads[id.index()];
+                // A reservation gives up its slice.
+                let is_simple = !matches!(t.constraint.class, Class::Reservation { .. });
+                (is_simple && !t.keeps_its_place()).then_some(Calm::GiveWay(id))
+            }
             Event::Block { .. } | Event::Complete => Some(Calm::Change(id)),
             // One for a thread that has ended is refused, the long way.
             Event::Wake(other) => self.thread(*other).is_ok().then_some(Calm::Change(id)),
@@ -85,6 +86,7 @@ impl<H: Hierarchy> Shard<H> {
         let executed = self.advance_to(now);
         let t = &mut self.threads[id.index()];
         t.book(executed);
+        t.gave_way |= gives_way;
         let band = t.place;
         let choice = self
             .hierarchy

@@ -151,7 +151,9 @@ impl<H: Hierarchy> Shard<H> {
             }
             let before = t.standing();
             t.boost = boost;
-            if t.standing() == before {
+            // Ties go to who is lent something, also if it let its equals go first before.
+            let comes_back = boost.is_some() && t.gave_way && t.place == Band::RealTime;
+            if t.standing() == before && !comes_back {
                 continue;
             }
             self.reposition(thread);
@@ -175,6 +177,7 @@ impl<H: Hierarchy> Shard<H> {
         let standing = t.standing();
         let (from, to) = (t.place, standing.band);
         t.place = to;
+        t.gave_way = false;
         let id = t.id(thread);
         if from == to {
             self.hierarchy.update(id, &standing.attributes, to);

@@ -439,6 +439,7 @@ impl<H: Hierarchy> Shard<H> {
         debug_assert!(!t.queued, "already ready");
         t.state = State::Ready;
         t.queued = true;
+        t.gave_way = false;
         let standing = t.standing();
         t.place = standing.band;
         let (id, now, since) = (t.id(thread), self.now, self.since);

@@ -19,3 +19,4 @@ mod short_way;
 mod tree_histories;
 mod tree_sections;
 mod trees;
+mod yields;
