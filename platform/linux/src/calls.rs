@@ -13,9 +13,9 @@ use io_uring::types::{Fd, FsyncFlags};
 use crate::attempt::eagerly;
 use crate::io::{perform, poll as poll_light, sleep_until};
 use crate::sys::calls::{
-    ABSOLUTE, DONTWAIT, Direction, MONOTONIC, POLLIN, PollEntry, REALTIME, WAITALL, direct,
-    epoll_event, iovec, message, msghdr, number, patience, place, raw, sockaddr, socklen_t,
-    timespec,
+    ABSOLUTE, DONTWAIT, Direction, MONOTONIC, NO_WAIT, POLLIN, PollEntry, REALTIME, WAITALL,
+    direct, epoll_event, iovec, message, msghdr, never_waits, number, patience, place, raw,
+    sockaddr, socklen_t, timespec,
 };
 use crate::sys::{self, KernelClock};
 use crate::transfer::{CURRENT, read_from, write_to};
@@ -28,7 +28,7 @@ pub(crate) fn length(bytes: usize) -> u32 {
     u32::try_from(bytes.min(MOST_BYTES)).unwrap_or(0)
 }
 
-/// Through the ring, or directly.
+/// Through the ring, or directly: so also where nobody is to wait, as the ring would wait.
 ///
 /// # Safety
 /// The caller keeps the contract of the call, both ways of making it mean the same.
@@ -39,14 +39,25 @@ pub(crate) unsafe fn through(
     number: c_long,
     arguments: [u64; 6],
 ) -> c_long {
-    if crate::local::current_light().is_none() {
-        // SAFETY: as the caller vouches.
-        return unsafe { direct(number, arguments) };
-    }
-    // SAFETY: the caller's memory is valid until its call returns.
-    match unsafe { perform(entry(), || patience(descriptor, direction)) } {
-        Some(result) if result < 0 => sys::fail(-result),
-        Some(result) => c_long::from(result),
+    // SAFETY: as the caller vouches.
+    unsafe { through_flagged(descriptor, direction, 0, entry, number, arguments) }
+}
+
+/// [`through`] for a call with flags that may say not to wait.
+///
+/// # Safety
+/// As for [`through`].
+unsafe fn through_flagged(
+    descriptor: c_int,
+    direction: Direction,
+    flags: c_int,
+    entry: impl FnOnce() -> Entry,
+    number: c_long,
+    arguments: [u64; 6],
+) -> c_long {
+    // SAFETY: as the caller vouches.
+    match unsafe { perform_if_light(descriptor, direction, flags, entry) } {
+        Some(result) => answer(result),
         // SAFETY: as above.
         None => unsafe { direct(number, arguments) },
     }
@@ -139,8 +150,17 @@ unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int
         ]
     };
     // SAFETY: the caller keeps the contract of recv(2).
-    let rest = |_| unsafe { through(fd, Direction::In, entry, number::RECVFROM, arguments(0)) };
-    if flags & WAITALL != 0 {
+    let rest = |_| unsafe {
+        through_flagged(
+            fd,
+            Direction::In,
+            flags,
+            entry,
+            number::RECVFROM,
+            arguments(0),
+        )
+    };
+    if flags & (WAITALL | NO_WAIT) != 0 {
         return as_count(rest(0));
     }
     // SAFETY: as above; not to wait is all that differs.
@@ -165,7 +185,9 @@ unsafe extern "C" fn send(fd: c_int, from: *const c_void, bytes: usize, flags: c
         0,
     ];
     // SAFETY: the caller keeps the contract of send(2).
-    as_count(unsafe { through(fd, Direction::Out, entry, number::SENDTO, arguments) })
+    as_count(unsafe {
+        through_flagged(fd, Direction::Out, flags, entry, number::SENDTO, arguments)
+    })
 }
 
 /// `recvfrom(2)`.
@@ -192,7 +214,7 @@ unsafe extern "C" fn recvfrom(
             .build()
     };
     // SAFETY: the message and its piece live until the call is over.
-    let result = unsafe { perform_if_light(fd, Direction::In, entry) };
+    let result = unsafe { perform_if_light(fd, Direction::In, flags, entry) };
     let Some(result) = result else {
         let flags = number_of(flags);
         let (name, name_length) = (place(name), place(name_length));
@@ -234,19 +256,20 @@ unsafe extern "C" fn sendto(
             .flags(flags.cast_unsigned())
             .build()
     };
-    let flags = number_of(flags);
     let (name, name_length) = (place(name), u64::from(name_length));
     let arguments = [
         number_of(fd),
         place(from),
         bytes as u64,
-        flags,
+        number_of(flags),
         name,
         name_length,
     ];
     // SAFETY: the message and its piece live until the call is over; the caller keeps the contract
     // of sendto(2).
-    as_count(unsafe { through(fd, Direction::Out, entry, number::SENDTO, arguments) })
+    as_count(unsafe {
+        through_flagged(fd, Direction::Out, flags, entry, number::SENDTO, arguments)
+    })
 }
 
 /// `recvmsg(2)`.
@@ -259,7 +282,9 @@ unsafe extern "C" fn recvmsg(fd: c_int, whole: *mut msghdr, flags: c_int) -> isi
     };
     let arguments = [number_of(fd), place(whole), number_of(flags), 0, 0, 0];
     // SAFETY: the caller keeps the contract of recvmsg(2).
-    as_count(unsafe { through(fd, Direction::In, entry, number::RECVMSG, arguments) })
+    as_count(unsafe {
+        through_flagged(fd, Direction::In, flags, entry, number::RECVMSG, arguments)
+    })
 }
 
 /// `sendmsg(2)`.
@@ -272,7 +297,9 @@ unsafe extern "C" fn sendmsg(fd: c_int, whole: *const msghdr, flags: c_int) -> i
     };
     let arguments = [number_of(fd), place(whole), number_of(flags), 0, 0, 0];
     // SAFETY: the caller keeps the contract of sendmsg(2).
-    as_count(unsafe { through(fd, Direction::Out, entry, number::SENDMSG, arguments) })
+    as_count(unsafe {
+        through_flagged(fd, Direction::Out, flags, entry, number::SENDMSG, arguments)
+    })
 }
 
 /// `accept4(2)`.
@@ -458,14 +485,20 @@ extern "C" fn usleep(us: c_uint) -> c_int {
     unsafe { nanosleep(&raw const time, core::ptr::null_mut()) }
 }
 
+/// Through the ring, unless nobody is to wait; `None`: make the call directly.
+///
 /// # Safety
 /// As for [`perform`].
 unsafe fn perform_if_light(
     fd: c_int,
     direction: Direction,
+    flags: c_int,
     entry: impl FnOnce() -> Entry,
 ) -> Option<c_int> {
     crate::local::current_light()?;
+    if flags & NO_WAIT != 0 || never_waits(fd) {
+        return None;
+    }
     // SAFETY: as the caller vouches.
     unsafe { perform(entry(), || patience(fd, direction)) }
 }

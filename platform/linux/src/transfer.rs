@@ -38,7 +38,7 @@ pub(crate) unsafe fn read_from(fd: c_int, to: *mut c_void, bytes: usize, at: u64
     let attempt = || unsafe { calls::piece_at_once(Direction::In, fd, to, bytes, at) };
     // A file gives less only at its end, or where it is not in memory yet; everything else gives
     // what there is.
-    let is_whole = || at == CURRENT && !calls::has_position(fd);
+    let is_whole = || !calls::is_stored(fd);
     as_count(eagerly(Direction::In, bytes, attempt, is_whole, rest))
 }
 
@@ -63,16 +63,17 @@ pub(crate) unsafe fn write_to(fd: c_int, from: *const c_void, bytes: usize, at: 
         // SAFETY: the caller keeps the contract of the call, of which this is a part.
         unsafe { through(fd, Direction::Out, entry, number, arguments) }
     };
-    let rest = |done: usize| all_of(bytes - done, |more| part(done + more));
+    let rest = |done: usize| all_of(fd, bytes - done, |more| part(done + more));
     let out = from.cast_mut();
     // SAFETY: the caller keeps the contract of the call, which does not write to the memory.
     let attempt = || unsafe { calls::piece_at_once(Direction::Out, fd, out, bytes, at) };
-    as_count(eagerly(Direction::Out, bytes, attempt, || false, rest))
+    let is_whole = || calls::never_waits(fd);
+    as_count(eagerly(Direction::Out, bytes, attempt, is_whole, rest))
 }
 
 /// Repeats a call of which the ring does only what fits for now, until all is done. What others
-/// than light threads call does that by itself.
-fn all_of(bytes: usize, part: impl Fn(usize) -> c_long) -> c_long {
+/// than light threads call does that by itself, and who is not to wait takes what fits.
+fn all_of(fd: c_int, bytes: usize, part: impl Fn(usize) -> c_long) -> c_long {
     let mut done = 0;
     loop {
         let result = part(done);
@@ -84,7 +85,7 @@ fn all_of(bytes: usize, part: impl Fn(usize) -> c_long) -> c_long {
             };
         };
         done += more;
-        if done >= bytes || current_light().is_none() {
+        if done >= bytes || current_light().is_none() || calls::never_waits(fd) {
             return c_long::try_from(done).unwrap_or(c_long::MAX);
         }
     }

@@ -31,8 +31,9 @@ pub(crate) mod number {
     pub(crate) const CLOCK_NANOSLEEP: c_long = libc::SYS_clock_nanosleep;
 }
 
-/// Flags of a call on a socket: not to wait, and to wait for all.
+/// Flags of a call on a socket: not to wait, those that mean it too, and to wait for all.
 pub(crate) const DONTWAIT: c_int = libc::MSG_DONTWAIT;
+pub(crate) const NO_WAIT: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE;
 pub(crate) const WAITALL: c_int = libc::MSG_WAITALL;
 pub(crate) const POLLIN: i16 = libc::POLLIN;
 pub(crate) const MONOTONIC: c_int = libc::CLOCK_MONOTONIC;
@@ -131,11 +132,28 @@ pub(crate) unsafe fn piece_at_once(
     unsafe { call(number, arguments) }
 }
 
-/// Whether a descriptor has a position: it is a file, and no pipe, socket or terminal.
-pub(crate) fn has_position(descriptor: c_int) -> bool {
-    let arguments = [word(descriptor), 0, word(libc::SEEK_CUR)];
-    // SAFETY: no memory is named, and nothing is moved.
-    unsafe { call(libc::SYS_lseek, arguments) >= 0 }
+/// Whether calls on a descriptor never wait, because its user wanted that. What is stored is waited
+/// for all the same.
+pub(crate) fn never_waits(descriptor: c_int) -> bool {
+    let arguments = [word(descriptor), word(libc::F_GETFL)];
+    // SAFETY: no memory is named.
+    let flags = unsafe { call(libc::SYS_fcntl, arguments) };
+    flags >= 0 && flags & i64::from(libc::O_NONBLOCK) != 0 && !is_stored(descriptor)
+}
+
+/// Whether a descriptor is that of a file, a disk or a directory, of which a call transfers less
+/// than it is asked for only at the end; everything else gives what there is.
+pub(crate) fn is_stored(descriptor: c_int) -> bool {
+    // SAFETY: all zero is a valid answer.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let arguments = [
+        word(descriptor),
+        (&raw mut about).expose_provenance() as u64,
+    ];
+    // SAFETY: the place outlives the call and is as large as the kernel's answer.
+    let result = unsafe { call(libc::SYS_fstat, arguments) };
+    let kind = about.st_mode & libc::S_IFMT;
+    result == 0 && matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR)
 }
 
 /// All CPUs that the calling process may use but this one; `None` when there is no other.
