@@ -59,13 +59,15 @@ pub(crate) fn eagerly(
         return rest(0);
     };
     let eagerness = &light.eagerness[direction as usize];
-    if !eagerness.is_worth_it() {
+    // Of nothing an attempt tells that it is done, though an empty message is one.
+    if bytes == 0 || !eagerness.is_worth_it() {
         return rest(0);
     }
     let result = attempt();
     let Ok(done) = usize::try_from(result) else {
         return match i32::try_from(-result).unwrap_or(sys::EINVAL) {
-            sys::EAGAIN | sys::EINTR | sys::EINVAL | sys::EOPNOTSUPP => {
+            // Nothing there yet, or nothing to be had in this way, which a filter may forbid.
+            sys::EAGAIN | sys::EINTR | sys::EINVAL | sys::EOPNOTSUPP | sys::ENOSYS | sys::EPERM => {
                 eagerness.learn(true);
                 rest(0)
             }

@@ -232,3 +232,20 @@ fn counters_of_events_and_of_time_give_what_there_is_to_a_larger_place() {
     });
     assert_eq!(end, Some(()));
 }
+
+#[test]
+fn an_empty_message_is_one() {
+    let came = by_light(|| {
+        let (ours, theirs) = UnixDatagram::pair().expect("a pair");
+        theirs.set_nonblocking(true).expect("a socket");
+        (0..20)
+            .filter(|_| {
+                // SAFETY: no byte is read.
+                let sent = unsafe { libc::write(ours.as_raw_fd(), [0].as_ptr().cast(), 0) };
+                assert_eq!(sent, 0);
+                theirs.recv(&mut [0; 8]).is_ok_and(|bytes| bytes == 0)
+            })
+            .count()
+    });
+    assert_eq!(came, Some(20));
+}
