@@ -55,8 +55,25 @@ unsafe fn through_flagged(
     number: c_long,
     arguments: [u64; 6],
 ) -> c_long {
+    let patience = || patience(descriptor, direction);
     // SAFETY: as the caller vouches.
-    match unsafe { perform_if_light(descriptor, direction, flags, entry) } {
+    unsafe { through_within(descriptor, flags, patience, entry, number, arguments) }
+}
+
+/// [`through_flagged`], waiting as long as `patience` says.
+///
+/// # Safety
+/// As for [`through`].
+pub(crate) unsafe fn through_within(
+    descriptor: c_int,
+    flags: c_int,
+    patience: impl FnOnce() -> Option<u64>,
+    entry: impl FnOnce() -> Entry,
+    number: c_long,
+    arguments: [u64; 6],
+) -> c_long {
+    // SAFETY: as the caller vouches.
+    match unsafe { perform_if_light(descriptor, flags, patience, entry) } {
         Some(result) => answer(result),
         // SAFETY: as above.
         None => unsafe { direct(number, arguments) },
@@ -214,7 +231,7 @@ unsafe extern "C" fn recvfrom(
             .build()
     };
     // SAFETY: the message and its piece live until the call is over.
-    let result = unsafe { perform_if_light(fd, Direction::In, flags, entry) };
+    let result = unsafe { perform_if_light(fd, flags, || patience(fd, Direction::In), entry) };
     let Some(result) = result else {
         let flags = number_of(flags);
         let (name, name_length) = (place(name), place(name_length));
@@ -491,8 +508,8 @@ extern "C" fn usleep(us: c_uint) -> c_int {
 /// As for [`perform`].
 unsafe fn perform_if_light(
     fd: c_int,
-    direction: Direction,
     flags: c_int,
+    patience: impl FnOnce() -> Option<u64>,
     entry: impl FnOnce() -> Entry,
 ) -> Option<c_int> {
     crate::local::current_light()?;
@@ -500,7 +517,7 @@ unsafe fn perform_if_light(
         return None;
     }
     // SAFETY: as the caller vouches.
-    unsafe { perform(entry(), || patience(fd, direction)) }
+    unsafe { perform(entry(), patience) }
 }
 
 /// The result of a call that returns a count.

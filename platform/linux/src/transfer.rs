@@ -1,14 +1,16 @@
 //! Reading and writing, at once where that is possible, else through the ring.
 
+use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 
 use io_uring::opcode;
 use io_uring::types::Fd;
 
 use crate::attempt::eagerly;
-use crate::calls::{as_count, length, number_of, through};
+use crate::calls::{as_count, length, number_of, through, through_within};
 use crate::local::current_light;
 use crate::sys::calls::{self, Direction, number, place};
+use crate::sys::{self, KernelClock};
 
 /// The file's own position, for calls that may name another.
 pub(crate) const CURRENT: u64 = u64::MAX;
@@ -47,6 +49,7 @@ pub(crate) unsafe fn read_from(fd: c_int, to: *mut c_void, bytes: usize, at: u64
 /// # Safety
 /// The caller keeps the contract of the call.
 pub(crate) unsafe fn write_to(fd: c_int, from: *const c_void, bytes: usize, at: u64) -> isize {
+    let limit = Limit::new();
     let part = |done: usize| {
         let (from, bytes) = (from.cast::<u8>().wrapping_add(done), bytes - done);
         let at = advanced(at, done);
@@ -60,8 +63,9 @@ pub(crate) unsafe fn write_to(fd: c_int, from: *const c_void, bytes: usize, at: 
             at => (number::PWRITE, at),
         };
         let arguments = [number_of(fd), place(from), bytes as u64, at, 0, 0];
+        let left = || Some(limit.left(calls::patience(fd, Direction::Out)?, now_ns()));
         // SAFETY: the caller keeps the contract of the call, of which this is a part.
-        unsafe { through(fd, Direction::Out, entry, number, arguments) }
+        unsafe { through_within(fd, 0, left, entry, number, arguments) }
     };
     let rest = |done: usize| all_of(fd, bytes - done, |more| part(done + more));
     let out = from.cast_mut();
@@ -91,9 +95,48 @@ fn all_of(fd: c_int, bytes: usize, part: impl Fn(usize) -> c_long) -> c_long {
     }
 }
 
+/// How long a call of several parts may wait: for all of them together.
+struct Limit {
+    /// When it first waited.
+    began: Cell<Option<u64>>,
+}
+
+impl Limit {
+    fn new() -> Limit {
+        Limit {
+            began: Cell::new(None),
+        }
+    }
+
+    /// What is left now of so many nanoseconds, from the first time that this is asked.
+    fn left(&self, all: u64, now_ns: u64) -> u64 {
+        let began = self.began.get().unwrap_or(now_ns);
+        self.began.set(Some(began));
+        all.saturating_sub(now_ns.saturating_sub(began))
+    }
+}
+
+fn now_ns() -> u64 {
+    sys::read_clock(KernelClock::Monotonic)
+}
+
 fn advanced(at: u64, done: usize) -> u64 {
     match at {
         CURRENT => CURRENT,
         at => at + done as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_call_share_what_it_may_wait() {
+        let limit = Limit::new();
+        assert_eq!(limit.left(100, 1_000), 100);
+        assert_eq!(limit.left(100, 1_030), 70);
+        assert_eq!(limit.left(100, 1_100), 0);
+        assert_eq!(limit.left(100, 5_000), 0);
     }
 }

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, background, for_ms, plan};
@@ -248,4 +249,26 @@ fn an_empty_message_is_one() {
             .count()
     });
     assert_eq!(came, Some(20));
+}
+
+#[test]
+fn a_limit_on_sending_holds_for_a_whole_write() {
+    const BYTES: usize = 1 << 26;
+    let (mut ours, mut theirs) = UnixStream::pair().expect("a pair");
+    let limit = std::time::Duration::from_millis(100);
+    ours.set_write_timeout(Some(limit)).expect("a socket");
+    // Fast enough for every part of the write, and far too slow for all of it.
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let reader = std::thread::spawn(move || {
+        let mut place = vec![0; 1 << 16];
+        while !is_over.load(Ordering::Relaxed) && theirs.read(&mut place).is_ok_and(|n| n > 0) {
+            std::thread::sleep(limit / 10);
+        }
+    });
+    let wrote = by_light(move || ours.write(&vec![7; BYTES]).expect("some of it"));
+    over.store(true, Ordering::Relaxed);
+    let wrote = wrote.expect("it ends long before the reader has all");
+    assert!(wrote > 0 && wrote < BYTES, "{wrote}");
+    reader.join().expect("it ends");
 }
