@@ -149,6 +149,6 @@ fn a_debugger_walks_from_every_thread_to_its_first_frame_and_stops_there() {
         part("preempted").any(|frames| shows(frames, &preempted)),
         "{said}"
     );
-    let left = [&["dispatch", "host::switch_to"], &preempted[..]].concat();
+    let left = [&["dispatch", "host::switch_"], &preempted[..]].concat();
     assert!(part("left").any(|frames| shows(frames, &left)), "{said}");
 }
