@@ -5,6 +5,7 @@
 //! the processor when its light thread does, and loses it when that one does (see `crew`), so
 //! budgets, servers and slots hold for it without its help.
 
+use core::marker::PhantomData;
 use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::AsRawFd;
@@ -15,10 +16,10 @@ use std::thread::{Builder, Result as Ended};
 
 use punctual_kern::Event;
 
-use crate::crew::Crew;
+use crate::crew::{Crew, lowest};
 use crate::job::rest;
 use crate::local::{current_light, local};
-use crate::sys::program::{Standing, number, own_priority, set_standing};
+use crate::sys::program::{number, own_priority};
 use crate::sys::{allowed_cpus, current_thread, pin};
 
 /// A closure that waits for the light thread in whose place it is to run.
@@ -82,15 +83,16 @@ impl Crewman {
         self.crew.is_dismissed()
     }
 
-    /// The calling kernel thread, which the closure has started, runs and waits with the crew from
-    /// the next turn on, until the value is dropped (on that thread). Threads that are not enlisted
-    /// compete for the CPU like everybody. `None`: the crew has 256 members already.
+    /// The calling kernel thread, which the closure has started, runs and waits with the crew
+    /// from the next turn on, until the value is dropped or the closure returns: then it is an
+    /// ordinary thread again. Threads that are not enlisted compete for the CPU like everybody.
+    /// `None`: the crew has 256 members already, or its closure has returned.
     pub fn enlist(&self) -> Option<Enlisted> {
         let thread = number(current_thread());
-        set_standing(current_thread(), Standing::Idle);
-        self.crew.add(thread).then_some(Enlisted {
+        self.crew.enlist(thread).then_some(Enlisted {
             crew: self.crew,
             thread,
+            stays: PhantomData,
         })
     }
 }
@@ -101,11 +103,13 @@ impl Crewman {
 pub struct Enlisted {
     crew: &'static Crew,
     thread: i32,
+    /// Dropped on the thread that it speaks of: the number may be another's after that one's end.
+    stays: PhantomData<*const ()>,
 }
 
 impl Drop for Enlisted {
     fn drop(&mut self) {
-        self.crew.remove(self.thread);
+        self.crew.discharge(self.thread);
     }
 }
 
@@ -114,13 +118,17 @@ impl<R: Send + 'static> Backed<R> {
     /// before the run; a kibibyte per closure stays allocated for good.
     ///
     /// # Errors
-    /// When no thread or pipe can be made.
+    /// When no thread or pipe can be made; `Unsupported` on a light thread, which cannot start
+    /// kernel threads.
     pub fn try_new(
         name: &str,
         closure: impl FnOnce(&Crewman) -> R + Send + 'static,
     ) -> io::Result<Backed<R>> {
+        if current_light().is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         // A light thread that is abandoned in the middle of it keeps looking at it.
-        let crew: &'static Crew = Box::leak(Box::new(Crew::new(0)));
+        let crew: &'static Crew = Box::leak(Box::new(Crew::new(0, lowest()?)));
         let (begin, begins) = channel();
         let (tell, told) = channel();
         let (ended, open) = pipe()?;
@@ -151,7 +159,9 @@ impl<R: Send + 'static> Backed<R> {
     /// see it wait, so it is charged for that, too. If the run ends before, this does not return.
     ///
     /// Under SCHED_FIFO, just below the run, if that is permitted; else it is as urgent as every
-    /// ordinary thread while it has its turn.
+    /// ordinary thread while it has its turn. Where ordinary users' threads do not come back from
+    /// SCHED_IDLE, it stays that between its turns, too: the outcome's `lost` has `SCHED_IDLE`
+    /// then.
     ///
     /// # Errors
     /// See [`NotBacked`]; the closure is dropped then.
@@ -196,10 +206,10 @@ impl Backed<()> {
     }
 }
 
-/// The last acts of the kernel thread: nobody raises or lowers its number any more, which may soon
-/// be another thread's.
+/// The last acts of the kernel thread: who outlives it is ordinary again, and nobody raises or
+/// lowers its number any more, which may soon be another thread's.
 fn close(crew: &Crew, open: PipeWriter) {
-    crew.clear();
     crew.end();
+    crew.disband(number(current_thread()));
     drop(open);
 }

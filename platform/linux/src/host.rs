@@ -71,9 +71,22 @@ pub(crate) struct Shared {
     pub(crate) abort: AtomicBool,
     /// Threads of the pool that panicked.
     pub(crate) panics: Mutex<Vec<Panic>>,
+    /// Somebody's crew is not lowered to SCHED_IDLE, from where it would not come back.
+    pub(crate) crews_stay: AtomicBool,
 }
 
 impl Shared {
+    pub(crate) fn new(post: Post, number: u64, stop: Arc<AtomicBool>) -> Shared {
+        Shared {
+            post,
+            number,
+            stop,
+            abort: AtomicBool::new(false),
+            panics: Mutex::new(Vec::new()),
+            crews_stay: AtomicBool::new(false),
+        }
+    }
+
     /// Keeps what a thread of the pool said when it panicked.
     pub(crate) fn note_panic(&self, cpu: usize, light: &Light) {
         let panic = Panic {

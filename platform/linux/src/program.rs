@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
-use crate::crew::{self, Crew, MOST};
+use crate::crew::{self, Crew, MOST, lowest};
 use crate::job::Body;
-use crate::sys::program::{confine, kill_group};
+use crate::sys::program::{Standing, confine, kill_group};
 
 /// New threads and children of a program are found this often.
 const LOOK: Duration = Duration::from_millis(10);
@@ -46,8 +46,9 @@ pub struct Program {
     finder: Option<JoinHandle<()>>,
 }
 
-/// Starts a program for the CPU `host`: there it waits, last of all, for the light thread of the
-/// body. What it prints goes to standard error. `priority` is that of the run's carriers.
+/// Starts a program for the CPU `host`: there it waits, last of all where an ordinary user's
+/// threads come back from that, for the light thread of the body. What it prints goes to standard
+/// error. `priority` is that of the run's carriers.
 ///
 /// It starts at once, so it has the idle time of its CPU before the run, too. A few hundred bytes
 /// per program stay allocated for good.
@@ -76,10 +77,11 @@ pub fn start_program(
     let mut prepared = Command::new(program);
     prepared.args(arguments).stdin(Stdio::null());
     prepared.stdout(io::stderr());
-    confine(&mut prepared, host);
+    let low = lowest().map_err(failed)?;
+    confine(&mut prepared, host, low == Standing::Idle);
     let child = prepared.spawn().map_err(failed)?;
     // Light threads that are abandoned in the middle of a job keep looking at it.
-    let crew: &'static Crew = Box::leak(Box::new(Crew::new(priority - 1)));
+    let crew: &'static Crew = Box::leak(Box::new(Crew::new(priority - 1, low)));
     let mut program = Program {
         child,
         over: Arc::default(),

@@ -225,13 +225,8 @@ where
     let signal = claim_signal()?;
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let _on = On::begin(number);
-    let shared = Arc::new(Shared {
-        post: Post::new(plan.len(), signal.number()),
-        number,
-        stop: Arc::clone(&options.stop),
-        abort: AtomicBool::new(false),
-        panics: Mutex::new(Vec::new()),
-    });
+    let post = Post::new(plan.len(), signal.number());
+    let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop)));
     let hosts: Vec<u32> = plan.iter().map(|cpu| cpu.host).collect();
     let (results, outcomes) = channel();
     let mut crew = Vec::new();
@@ -265,6 +260,7 @@ where
         let _ = member.handle.join();
     }
     shared.post.forget_bells();
+    lost.extend(loss_of_crews(&shared));
     let stopped = options.stop.load(Ordering::Relaxed);
     let ending = match (barked, stopped) {
         (true, _) => Ending::Watchdog,
@@ -281,6 +277,17 @@ where
         offsets,
         panics,
         missing: METHOD,
+    })
+}
+
+/// What it costs that crews stay ordinary threads between their turns.
+fn loss_of_crews(shared: &Shared) -> Option<Loss> {
+    shared.crews_stay.load(Ordering::Relaxed).then(|| Loss {
+        what: "SCHED_IDLE",
+        detail:
+            "kernel-backed threads compete for their CPU between their turns, too (no way back \
+                 for an ordinary user whose RLIMIT_NICE is less than 20)"
+                .to_owned(),
     })
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -167,6 +168,8 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
     let stop = Arc::clone(&options.stop);
     let (tell, told) = channel();
     let (free, freed) = channel::<()>();
+    let (left, leaves) = channel();
+    let (end, ends) = channel::<()>();
     let backed = Backed::try_new("backed", move |crew: &Crewman| {
         let begun = Arc::new(AtomicBool::new(false));
         let (crew, begins) = (*crew, Arc::clone(&begun));
@@ -180,6 +183,8 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
             tell.send(number()).expect("the test waits");
             let _dropped = freed.recv();
             drop(member);
+            left.send(number()).expect("the test waits");
+            let _dropped = ends.recv();
         });
         while !begun.load(Relaxed) && !crew.is_over() {
             std::thread::yield_now();
@@ -191,12 +196,120 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
     let outcome = fly(vec![reserved(body)], &options);
     assert_eq!(outcome.ending, Ending::Stopped);
     let thread = told.recv_timeout(PATIENCE).expect("it was told");
+    let stays = outcome.lost.iter().any(|loss| loss.what == "SCHED_IDLE");
     assert_eq!(
         policy_of(&thread),
-        Some(5),
-        "last of all when the run is over"
+        Some(if stays { 0 } else { 5 }),
+        "last of all when the run is over, if it would come back from that"
     );
     drop(free);
+    let thread = leaves.recv_timeout(PATIENCE).expect("it leaves the crew");
+    assert_eq!(policy_of(&thread), Some(0), "as everybody afterwards");
+    drop(end);
+}
+
+/// A closure that enlists two threads in its turn, of which one leaves in it and the other one does
+/// not before the closure returns; their numbers.
+fn leaves_two(crew: &Crewman) -> (String, String) {
+    let (tell, told) = channel();
+    let start = |leaves: bool| {
+        let (crew, tell) = (*crew, tell.clone());
+        std::thread::spawn(move || {
+            let member = crew.enlist();
+            assert!(member.is_some(), "there is room");
+            let member = member.filter(|_| !leaves);
+            tell.send(number()).expect("the closure waits");
+            // For good, as far as the test can tell.
+            std::thread::sleep(PATIENCE);
+            drop(member);
+        });
+        told.recv().expect("it is there")
+    };
+    (start(true), start(false))
+}
+
+#[test]
+fn who_leaves_a_crew_or_outlives_its_closure_is_an_ordinary_thread_again() {
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let (tell, told) = channel();
+    let backed = Backed::try_new("backed", move |crew: &Crewman| {
+        let (left, outlives) = leaves_two(crew);
+        // Raised and lowered a few times with it; bounded by the run.
+        let (mut raised, mut lowered) = (false, false);
+        while !(crew.is_over() || raised && lowered) {
+            let policy = policy_of(&outlives);
+            raised |= policy != Some(5);
+            lowered |= policy != Some(1);
+        }
+        let seen = policy_of(&left);
+        tell.send((seen, left, outlives)).expect("the test waits");
+    });
+    let body = once(backed.expect("a thread"), move |_| {
+        stop.store(true, Relaxed);
+    });
+    let urgent = common::periodic("urgent", 9, 5_000, 500, |_: &JobInfo| ());
+    let outcome = fly(vec![urgent, reserved(body)], &options);
+    assert_eq!(outcome.ending, Ending::Stopped);
+    assert_eq!(outcome.panics, []);
+    let (seen, left, outlives) = told.recv_timeout(PATIENCE).expect("it has returned");
+    assert_eq!(seen, Some(0), "it has left in the turn of its closure");
+    assert_eq!(policy_of(&left), Some(0), "nobody raises it again");
+    assert_eq!(policy_of(&outlives), Some(0), "its closure has returned");
+}
+
+#[test]
+fn a_closure_that_was_preempted_is_raised_again_whoever_runs_it() {
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let jobs = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&jobs);
+    let (tell, told) = channel();
+    let backed = Backed::try_new("backed", move |crew: &Crewman| {
+        let mut raised = 0;
+        // A job of the urgent one lies between a turn and the next: it was lowered there.
+        while !crew.is_over() && raised < 3 {
+            let before = jobs.load(Relaxed);
+            while !crew.is_over() && jobs.load(Relaxed) < before + 2 {
+                std::hint::spin_loop();
+            }
+            while !crew.is_over() && policy_of(&number()) == Some(5) {
+                std::hint::spin_loop();
+            }
+            raised += u32::from(!crew.is_over());
+        }
+        tell.send(raised).expect("the test waits");
+    });
+    let body = once(backed.expect("a thread"), move |_| {
+        stop.store(true, Relaxed);
+    });
+    let urgent = common::periodic("urgent", 9, 5_000, 500, move |_| {
+        counted.fetch_add(1, Relaxed);
+    });
+    let outcome = fly(vec![urgent, reserved(body)], &options);
+    assert_eq!(outcome.panics, []);
+    let raised = told.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(raised, 3, "raised again after it was lowered");
+}
+
+#[test]
+fn a_light_thread_makes_no_kernel_thread_for_a_closure() {
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let refused = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&refused);
+    let body = background("backed", 1, move |_: &JobInfo| {
+        let made = Backed::try_new("backed", |_: &Crewman| ());
+        *kept.lock().expect("one writer") = made.err().map(|error| error.kind());
+        stop.store(true, Relaxed);
+    });
+    let outcome = fly(vec![body], &options);
+    assert_eq!(outcome.panics, []);
+    let refused = *refused.lock().expect("one writer");
+    assert_eq!(refused, Some(ErrorKind::Unsupported));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{Tid, address, call, word};
+use super::{Tid, address, block_signals_except, call, word};
 
 /// In which of three ways a thread competes for its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,13 +28,24 @@ pub(crate) fn set_standing(thread: Tid, standing: Standing) -> bool {
     let parameter = libc::sched_param {
         sched_priority: priority,
     };
-    let arguments = [word(thread.0), word(policy), address(&raw const parameter)];
-    // SAFETY: the structure outlives the call.
-    unsafe { call(libc::SYS_sched_setscheduler, arguments) == 0 }
+    let set = |policy| {
+        let arguments = [word(thread.0), word(policy), address(&raw const parameter)];
+        // SAFETY: the structure outlives the call.
+        unsafe { call(libc::SYS_sched_setscheduler, arguments) == 0 }
+    };
+    // Who has SCHED_FIFO by a limit only may not take the flag away.
+    set(policy) || (priority == 0 && set(policy | libc::SCHED_RESET_ON_FORK))
 }
 
-/// Sleeps in the kernel until a signal comes or the other end of a pipe is closed, at most `ns`.
-pub(crate) fn nap(ns: u64, pipe: Option<c_int>) {
+/// Blocks every signal on the calling thread but those that a fault raises; returns the mask
+/// before.
+pub(crate) fn hold_signals() -> u64 {
+    block_signals_except(libc::SIGSEGV)
+}
+
+/// Sleeps in the kernel until a signal comes that `mask` lets through (which is in force
+/// meanwhile) or the other end of a pipe is closed, at most `ns`.
+pub(crate) fn nap(ns: u64, pipe: Option<c_int>, mask: u64) {
     let time = super::timespec(ns);
     let closed = libc::pollfd {
         fd: pipe.unwrap_or(-1),
@@ -42,8 +53,10 @@ pub(crate) fn nap(ns: u64, pipe: Option<c_int>) {
         revents: 0,
     };
     let (list, time) = (address(&raw const closed), address(&raw const time));
-    // SAFETY: the list of one and the time outlive the call; a negative descriptor is passed over.
-    unsafe { call(libc::SYS_ppoll, [list, 1, time, 0, 0]) };
+    let mask = address(&raw const mask);
+    // SAFETY: the list of one, the time and the mask of 8 bytes outlive the call; a negative
+    // descriptor is passed over.
+    unsafe { call(libc::SYS_ppoll, [list, 1, time, mask, 8]) };
 }
 
 /// The number of a thread.
@@ -64,9 +77,9 @@ pub(crate) fn thread(number: i32) -> Tid {
     Tid(number)
 }
 
-/// Makes what a command starts run on one CPU, last of all, in a process group of its own, and end
-/// when the starting thread does.
-pub(crate) fn confine(command: &mut Command, cpu: u32) {
+/// Makes what a command starts run on one CPU, last of all if it is to be idle, in a process
+/// group of its own, and end when the starting thread does.
+pub(crate) fn confine(command: &mut Command, cpu: u32, idle: bool) {
     let prepare = move || {
         let result = |code: c_int| match code {
             0 => Ok(()),
@@ -75,6 +88,9 @@ pub(crate) fn confine(command: &mut Command, cpu: u32) {
         // SAFETY: no memory is involved.
         result(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
         super::pin(None, &[cpu])?;
+        if !idle {
+            return Ok(());
+        }
         let parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: the structure is valid for the call.
         result(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) })

@@ -4,7 +4,7 @@
 //! may take the short way, the other never does. Their clock stands before its origin, so nothing
 //! but the entry's own instant says what time it is.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use io_uring::opcode;
@@ -34,6 +34,7 @@ use crate::post::Post;
 use crate::run::RunOptions;
 use crate::stack::Stack;
 use crate::sys;
+use crate::sys::program::Standing;
 use crate::text::LibraryText;
 use crate::tls::{Library, Storage};
 use crate::uring::{Operation, Uring};
@@ -79,13 +80,7 @@ fn at(ticks: u64) -> Instant {
 fn host() -> Host {
     let clock = Clock::starting_in(clock_rate(), 3_600_000_000_000);
     assert_eq!(clock.now(), Instant::ZERO);
-    let shared = Shared {
-        number: 1,
-        post: Post::new(1, IGNORED),
-        stop: Arc::new(AtomicBool::new(false)),
-        abort: AtomicBool::new(false),
-        panics: Mutex::new(Vec::new()),
-    };
+    let shared = Shared::new(Post::new(1, IGNORED), 1, Arc::default());
     Host::new(
         0,
         by_policy::<Under, Told>(),
@@ -384,7 +379,7 @@ fn a_crew_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_s
     let mut bench = calm();
     // SAFETY: lights live as long as the bench.
     let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
-    let crew: &'static Crew = Box::leak(Box::new(Crew::new(0)));
+    let crew: &'static Crew = Box::leak(Box::new(Crew::new(0, Standing::Idle)));
     light.crew.set(Some(crew));
     assert_eq!(bench.enter(at(2), Event::Tick, true), None);
     light.crew.set(None);
