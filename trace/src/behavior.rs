@@ -51,7 +51,7 @@ pub struct Behavior {
     pub decisions: u64,
     /// Times the processor changed hands, to or from idle included.
     pub switches: u64,
-    /// Switches away from a thread that was still ready.
+    /// Switches away from a thread that was still ready, and did not yield.
     pub preemptions: u64,
     /// The longest delay from an armed instant to the next entry.
     pub late_max: Span,

@@ -153,7 +153,7 @@ pub struct CpuReport {
     pub decisions: u64,
     /// Times the processor changed hands, to and from idle included.
     pub switches: u64,
-    /// Switches away from a thread that was still ready.
+    /// Switches away from a thread that was still ready, and did not yield.
     pub preemptions: u64,
     /// Time executed by threads.
     pub executed_ns: u64,

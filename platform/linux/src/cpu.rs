@@ -142,6 +142,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let mut sink = Counting {
             sink: &mut self.sink,
             tally: &mut self.tally,
+            yields: false,
         };
         let decision = self.shard.handle(now, event, &mut sink);
         self.send_messages(host);

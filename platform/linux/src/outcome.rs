@@ -13,7 +13,7 @@ pub struct CpuCounters {
     pub decisions: u64,
     /// Changes of the running thread, idle included.
     pub switches: u64,
-    /// Changes in which the one who ran was still ready.
+    /// Changes in which the one who ran was still ready, and did not yield.
     pub preemptions: u64,
     /// Preemptions that had to wait because they hit the C library.
     pub deferrals: u64,

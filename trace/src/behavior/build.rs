@@ -175,6 +175,7 @@ impl Builder {
             TraceEvent::Missing { span, cause } => self.announced.push((span, cause)),
             TraceEvent::Switched { preempted, .. } => {
                 self.behavior.switches += 1;
+                let preempted = preempted && self.event != Some(Event::Yield);
                 self.behavior.preemptions += u64::from(preempted);
             }
             TraceEvent::Released {

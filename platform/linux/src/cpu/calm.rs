@@ -41,6 +41,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let mut sink = Counting {
             sink: &mut self.sink,
             tally: &mut self.tally,
+            yields: false,
         };
         let (next, arm) = self.shard.handle_calmly(now, event, &mut sink)?;
         host.last_entry.store(now.ticks(), Ordering::Relaxed);

@@ -17,11 +17,14 @@ pub(super) struct Tally {
 pub(super) struct Counting<'a, S> {
     pub(super) sink: &'a mut S,
     pub(super) tally: &'a mut Tally,
+    /// The entry is a yield: whom it takes the processor from gave it, and was not preempted.
+    pub(super) yields: bool,
 }
 
 impl<S: Sink> Sink for Counting<'_, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn event(&mut self, now: Instant, event: &Event) {
+        self.yields = matches!(event, Event::Yield);
         self.sink.event(now, event);
     }
 
@@ -33,7 +36,7 @@ impl<S: Sink> Sink for Counting<'_, S> {
         match event {
             TraceEvent::Switched { preempted, .. } => {
                 self.tally.switches += 1;
-                self.tally.preemptions += u64::from(preempted);
+                self.tally.preemptions += u64::from(preempted && !self.yields);
             }
             TraceEvent::Released {
                 arrival, deadline, ..
@@ -68,6 +71,7 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.tally.decisions += 1;
         if let Some(TraceEvent::Switched { preempted, .. }) = switched {
             self.tally.switches += 1;
+            let preempted = preempted && !matches!(event, Event::Yield);
             self.tally.preemptions += u64::from(preempted);
         }
         self.sink.entry(now, event, switched, decision);
