@@ -60,6 +60,11 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
     }
 
+    /// The entry of an id that is there.
+    pub(crate) fn get(&self, id: u32) -> Option<&Entry<K>> {
+        self.entries.get(*self.place.get(id as usize)? as usize)
+    }
+
     /// Inserts `id`, or moves it to its new key. An id beyond the capacity is ignored (debug:
     /// caught).
     #[inline]

@@ -72,6 +72,28 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         }
     }
 
+    /// Gives a thread that is there a new key, made from its old one. As `defer_first` for the
+    /// first, else O(log n).
+    #[inline]
+    pub fn defer(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) {
+        match self.first() {
+            Some((first, old)) if first == thread => self.defer_first(key(old)),
+            _ => {
+                if let Some(old) = self.key_of(thread) {
+                    self.insert(thread, key(old));
+                }
+            }
+        }
+    }
+
+    /// The key of a thread that is there.
+    #[cold]
+    fn key_of(&self, thread: ThreadId) -> Option<K> {
+        let id = to_u32(thread.index());
+        let entry = self.run.get(id).or_else(|| self.heap.get(id))?;
+        (entry.tag == thread.generation()).then_some(entry.key)
+    }
+
     /// Puts an entry that is nowhere where it belongs.
     #[inline]
     fn place(&mut self, entry: Entry<K>) {
@@ -166,6 +188,11 @@ impl<K: Ord + Copy> Run<K> {
     #[inline]
     fn contains(&self, id: u32) -> bool {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
+    }
+
+    fn get(&self, id: u32) -> Option<&Entry<K>> {
+        let at = *self.place.get(id as usize)?;
+        self.links.get(at as usize).map(|link| &link.entry)
     }
 
     #[inline]
@@ -282,6 +309,12 @@ mod tests {
                 0 => {
                     queue.remove(thread);
                     list.retain(|e| e.1 != thread);
+                }
+                1 if x >> 63 == 0 => {
+                    queue.defer(thread, |old: (u64, u32)| (old.0.max(key.0), old.1));
+                    if let Some(it) = list.iter_mut().find(|e| e.1 == thread) {
+                        it.0.0 = it.0.0.max(key.0);
+                    }
                 }
                 1 if !list.is_empty() => {
                     let (old, first) = list.remove(0);

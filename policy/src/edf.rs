@@ -11,7 +11,8 @@ use punctual_model::{Instant, ThreadId};
 use crate::latest::Latest;
 
 /// Ready threads by absolute deadline, then release, then order in the file. Who gives way counts
-/// as released after all others, until it becomes ready again.
+/// as released after all others, until it becomes ready again, has another
+/// urgency or a new budget.
 #[derive(Debug)]
 pub struct EarliestDeadlineFirst {
     ready: ReadyQueue<(Instant, Instant, u32)>,
@@ -43,12 +44,10 @@ impl Policy for EarliestDeadlineFirst {
 
     #[inline]
     fn yield_now(&mut self, thread: ThreadId) {
-        if let Some((first, (deadline, _, order))) = self.ready.first()
-            && first == thread
-        {
-            let release = self.latest.next();
-            self.ready.defer_first((deadline, release, order));
-        }
+        let EarliestDeadlineFirst { ready, latest } = self;
+        ready.defer(thread, |(deadline, _, order)| {
+            (deadline, latest.next(), order)
+        });
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -12,7 +12,8 @@ use punctual_model::{Instant, ThreadId, Work};
 use crate::latest::Latest;
 
 /// Ready threads by priority, then release, then order in the file. Who gives way counts
-/// as released after all others, until it becomes ready again.
+/// as released after all others, until it becomes ready again, has another
+/// urgency or a new budget.
 #[derive(Debug)]
 pub struct FixedPriority {
     ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,
@@ -68,12 +69,10 @@ impl Policy for FixedPriority {
         if self.holder == Some(thread) {
             self.holder = None;
         }
-        if let Some((first, (priority, _, order))) = self.ready.first()
-            && first == thread
-        {
-            let release = self.latest.next();
-            self.ready.defer_first((priority, release, order));
-        }
+        let FixedPriority { ready, latest, .. } = self;
+        ready.defer(thread, |(priority, _, order)| {
+            (priority, latest.next(), order)
+        });
     }
 
     #[inline]

@@ -92,3 +92,34 @@ fn first_come_first_served_gives_way_to_nobody() {
     begin(&mut policy);
     assert_eq!(turns(&mut policy, 3), [A, A, A]);
 }
+
+/// `A` runs and yields in the very entry in which somebody more urgent joins.
+fn yields_late(mut policy: impl Policy) {
+    begin(&mut policy);
+    let now = Instant::from_ticks(500);
+    assert_eq!(policy.pick(now).entity, Some(A));
+    policy.charge(A, Work::from_ticks(1));
+    policy.wake(FIRST, &attributes(3, 20, 4));
+    policy.yield_now(A);
+    assert_eq!(policy.pick(now).entity, Some(FIRST));
+    policy.block(FIRST);
+    assert_eq!(turns(&mut policy, 4), [B, C, A, B]);
+}
+
+#[test]
+fn a_yield_counts_although_somebody_more_urgent_is_ready() {
+    yields_late(FixedPriority::new(6));
+    yields_late(EarliestDeadlineFirst::new(6));
+    yields_late(FixedPriority::non_preemptive(6));
+}
+
+#[test]
+fn new_attributes_or_a_new_budget_end_the_turn_that_was_given() {
+    let mut policy = FixedPriority::new(6);
+    begin(&mut policy);
+    assert_eq!(turns(&mut policy, 2), [A, B]);
+    policy.update(A, &attributes(2, 10, 0));
+    assert_eq!(turns(&mut policy, 2), [A, C]);
+    policy.renew(B, &attributes(2, 10, 1));
+    assert_eq!(turns(&mut policy, 2), [B, A]);
+}
