@@ -5,8 +5,8 @@
 //!
 //! | file | words | every |
 //! |---|---|---|
-//! | `platform/linux`: `ring`, `news`, `mailbox`, `turn`, `kicks` | [`atomic`] | order, by loom |
-//! | `switch`: `gate`, `ring` | [`words`] | place for a signal, by [`signals`] |
+//! | `platform/linux`: `ring`, `news`, `mailbox`, `turn`, `kicks` | `atomic` | order, by loom |
+//! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
 //! put in ([`weaken`]): a weaker order, a store or a fence left out. A model that does not notice
