@@ -1,4 +1,4 @@
-//! Words that CPUs share, and words that a signal shares, in every order that can happen.
+//! Words that CPUs share, in the orders that loom explores, and words that a signal shares.
 //!
 //! The files that are about such words are compiled a second time here, as they are, with words of
 //! a model checker in place of those of the processor:
