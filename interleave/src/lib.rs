@@ -1,4 +1,4 @@
-//! Words that CPUs share, in the orders that loom explores, and words that a signal shares.
+//! Words that CPUs or signals share, in the orders that loom or a search explores.
 //!
 //! The files that are about such words are compiled a second time here, as they are, with words of
 //! a model checker in place of those of the processor:
