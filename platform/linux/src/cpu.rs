@@ -25,6 +25,7 @@ use crate::light::Light;
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
+use crate::sys::SwitchWatch;
 use tally::{Counting, Tally};
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
@@ -122,7 +123,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
                 horizon: end.horizon,
                 ..Tally::default()
             },
-            missing: MissingTime::starting_at(Instant::ZERO),
+            missing: MissingTime::starting_at(Instant::ZERO, &SwitchWatch::of_nobody()),
             give_back: None,
             end,
             calm_until: Instant::ZERO,
@@ -237,7 +238,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             let missing = self.missing.assess(host, last, now, known, executing);
             if crew {
                 // The carrier slept in the kernel meanwhile, which is no news.
-                self.missing.rebase(now);
+                self.missing = MissingTime::starting_at(now, &host.watch);
             }
             missing
         };
@@ -396,13 +397,14 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     }
 
     /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
-    fn slept(&mut self, from: Instant, to: Instant) {
+    fn slept(&mut self, host: &Host, from: Instant, to: Instant) {
         if let Some(give_back) = &mut self.give_back
             && to.since(from) >= give_back.slice
         {
             give_back.due = to.saturating_add(give_back.distance);
         }
-        self.missing.rebase(to);
+        // What was spun since then has been executed.
+        self.missing = MissingTime::starting_at(host.clock().now(), &host.watch);
     }
 }
 
@@ -527,8 +529,8 @@ pub(crate) unsafe fn note_sleep<H: Hierarchy, S: Sink>(
 ) {
     let cpu = host.cast::<Cpu<H, S>>();
     // SAFETY: as in `decide`.
-    let core = unsafe { &mut *(*cpu).core.get() };
-    core.slept(from, to);
+    let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
+    core.slept(host, from, to);
 }
 
 /// Whether what a decision is to be followed up by is due already, though it was not at `now`.

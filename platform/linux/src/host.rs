@@ -27,12 +27,12 @@ use crate::forgo;
 use crate::interpose::undisturbed;
 use crate::kicks::{Kicks, WINDOW_NS};
 use crate::light::Light;
-use crate::missing::SUSPICIOUS_NS;
+use crate::missing::suspicious_ns;
 use crate::outcome::CpuCounters;
 use crate::outcome::Panic;
 use crate::pool::Pool;
 use crate::post::Post;
-use crate::sys;
+use crate::sys::{self, SwitchWatch};
 use crate::text::LibraryText;
 use crate::uring::Uring;
 
@@ -117,7 +117,7 @@ pub fn sample_in_force(ns: u64) -> u64 {
 pub(crate) struct Limits {
     /// [`LATE_LIMIT_NS`].
     pub(crate) late: u64,
-    /// [`crate::missing::SUSPICIOUS_NS`].
+    /// [`suspicious_ns`].
     pub(crate) suspicious: u64,
     /// [`crate::run::RunOptions::sample_ns`].
     pub(crate) look: Span,
@@ -130,10 +130,10 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    fn of(clock: &Clock) -> Limits {
+    fn of(clock: &Clock, watch: &SwitchWatch) -> Limits {
         Limits {
             late: clock.ticks(LATE_LIMIT_NS),
-            suspicious: clock.ticks(SUSPICIOUS_NS),
+            suspicious: clock.ticks(suspicious_ns(watch)),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),
             answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
@@ -179,6 +179,8 @@ pub(crate) struct Host {
     pub(crate) carrier: RecordCell,
     pub(crate) reason: Cell<Reason>,
     pub(crate) timer: sys::Timer,
+    /// Whether the kernel has let somebody else on to this CPU.
+    pub(crate) watch: SwitchWatch,
     armed: Cell<Option<Instant>>,
     /// Preemptions that had to wait.
     pub(crate) deferral: Deferral,
@@ -221,6 +223,7 @@ impl Host {
         shared: Arc<Shared>,
         text: LibraryText,
         timer: sys::Timer,
+        watch: SwitchWatch,
         carrier: DispatchRecord,
         resources: Vec<String>,
     ) -> Host {
@@ -229,7 +232,8 @@ impl Host {
             index,
             by_policy,
             switches_by_call: !sys::can_write_thread_pointer(),
-            limits: Limits::of(&clock),
+            limits: Limits::of(&clock, &watch),
+            watch,
             clock: Cell::new(clock),
             shared,
             text,
@@ -340,7 +344,8 @@ impl Host {
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
-    /// a signal that found the gate closed, mail, bells, time that was nobody's, a deferral,
+    /// a signal that found the gate closed, somebody else on this CPU, mail, bells, time that was
+    /// nobody's, a deferral,
     /// threads to be woken in company, calls that are on their way. Gate closed. The long way takes
     /// note of the signal; an entry that did not would be followed by the next, again and again.
     #[inline]
@@ -348,6 +353,7 @@ impl Host {
         // SAFETY: gate closed; the borrow ends here.
         let uring = unsafe { &*self.uring.get() };
         !self.gate.has_pending()
+            && !self.watch.has_news()
             && self.shared.post.is_quiet(self.index)
             && self.known_missing.load(Ordering::Relaxed) == 0
             && !self.deferral.is_open()

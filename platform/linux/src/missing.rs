@@ -6,8 +6,9 @@
 //! * timers that interrupted user code much later than they were due: a processor that executes
 //!   takes its interrupts at once (`signal`). A hole that is over when the next timer is due is not
 //!   seen, of another only what lies behind the timer; so a run may ask for timers more often;
-//! * the kernel's account of this thread's processor time, read when an interval is long: it tells
-//!   other threads and SIGSTOP, but not a hypervisor.
+//! * the kernel's account of this thread's processor time, which tells other threads and SIGSTOP,
+//!   but not a hypervisor. To read it is a system call, so it is read when the thread has been away
+//!   ([`SwitchWatch`]), or when an interval is long where the kernel does not tell that.
 //!
 //! What none of them sees stays charged to the thread that ran, and is not called missing.
 //! (Counting executed cycles would be better; `doctor` says whether the processor offers it.)
@@ -16,21 +17,41 @@ use punctual_model::{Instant, Span};
 
 use crate::host::Host;
 use crate::outcome::MissingMethod;
-use crate::sys::{self, KernelClock};
+use crate::sys::{self, KernelClock, SwitchWatch};
 
-/// An interval longer than this is compared with the kernel's account (which costs a system call).
-pub(crate) const SUSPICIOUS_NS: u64 = 100_000;
+/// Where nobody tells whether the thread has been away, an interval longer than this is compared
+/// with the kernel's account.
+const SUSPICIOUS_NS: u64 = 100_000;
 /// Differences up to this are noise of two clocks and of the calls between their readings.
 const NOISE_NS: u64 = 5_000;
 /// Two clocks may differ by this part of the interval.
 const DRIFT_PPM: u64 = 200;
 
-/// How missing time is measured here.
-pub(crate) const METHOD: MissingMethod = MissingMethod {
-    method: "gaps of the clock in own loops, late timers, and the kernel's account of processor \
-             time for intervals over 100 us",
-    error_ns: SUSPICIOUS_NS,
-};
+/// How missing time is measured: where all CPUs have a [`SwitchWatch`], and where not.
+pub(crate) fn method(watched: bool) -> MissingMethod {
+    if watched {
+        MissingMethod {
+            method: "gaps of the clock in own loops, late timers, and the kernel's account of \
+                     processor time whenever it was taken away",
+            error_ns: NOISE_NS,
+        }
+    } else {
+        MissingMethod {
+            method: "gaps of the clock in own loops, late timers, and the kernel's account of \
+                     processor time for intervals over 100 us",
+            error_ns: SUSPICIOUS_NS,
+        }
+    }
+}
+
+/// The shortest interval, in nanoseconds, that is suspicious by its length.
+pub(crate) fn suspicious_ns(watch: &SwitchWatch) -> u64 {
+    if watch.is_on() {
+        u64::MAX
+    } else {
+        SUSPICIOUS_NS
+    }
+}
 
 /// Both clocks at the start of a stretch in which this CPU never slept.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +64,15 @@ pub(crate) struct MissingTime {
 
 impl MissingTime {
     /// Starts a stretch now. On the carrier's kernel thread.
-    pub(crate) fn starting_at(now: Instant) -> MissingTime {
+    #[cold]
+    pub(crate) fn starting_at(now: Instant, watch: &SwitchWatch) -> MissingTime {
+        // Whoever is away from here on has been away in this stretch.
+        watch.take_note();
         MissingTime {
             since: now,
             account_ns: sys::read_clock(KernelClock::Thread),
             booked: Span::ZERO,
         }
-    }
-
-    /// A sleep has ended: a new stretch starts.
-    #[cold]
-    pub(crate) fn rebase(&mut self, now: Instant) {
-        *self = MissingTime::starting_at(now);
     }
 
     /// How much of the interval from `last` to `now` was nobody's. `known`: as other witnesses saw.
@@ -68,10 +86,13 @@ impl MissingTime {
         executing: bool,
     ) -> Span {
         let interval = now.since(last);
+        let was_away = host.watch.has_news();
         let mut missing = known.min(interval);
-        if executing && interval.ticks() >= host.limits.suspicious {
-            missing = missing.max(self.by_account(host, now).min(interval));
-            self.rebase(now);
+        if was_away || executing && interval.ticks() >= host.limits.suspicious {
+            let seen = self.settle(host, now).min(interval);
+            if executing {
+                missing = missing.max(seen);
+            }
         } else if !missing.is_zero() {
             // Only what lies in this stretch: a late wake-up lies before it.
             let inside = missing.min(now.since(self.since));
@@ -80,13 +101,19 @@ impl MissingTime {
         missing
     }
 
+    /// Ends the stretch: how much of it was nobody's by the kernel's account, less what has been
+    /// booked.
     #[cold]
-    fn by_account(&self, host: &Host, now: Instant) -> Span {
-        let account = sys::read_clock(KernelClock::Thread).saturating_sub(self.account_ns);
-        let stretch = now.since(self.since);
+    fn settle(&mut self, host: &Host, now: Instant) -> Span {
+        let before = *self;
+        *self = MissingTime::starting_at(now, &host.watch);
+        let account = self.account_ns.saturating_sub(before.account_ns);
+        let stretch = now.since(before.since);
         let executed = Span::from_ticks(host.clock().ticks(account));
         let noise = host.clock().ticks(NOISE_NS) + stretch.ticks() / 1_000_000 * DRIFT_PPM;
-        let missing = stretch.saturating_sub(executed).saturating_sub(self.booked);
+        let missing = stretch
+            .saturating_sub(executed)
+            .saturating_sub(before.booked);
         if missing.ticks() > noise {
             missing
         } else {

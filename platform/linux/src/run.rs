@@ -17,7 +17,7 @@ use crate::fresh;
 use crate::hook;
 use crate::host::Shared;
 use crate::job::Body;
-use crate::missing::METHOD;
+use crate::missing;
 use crate::mode::{MemoryLock, claim_signal};
 use crate::offset::{self, ClockOffset};
 use crate::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
@@ -242,7 +242,7 @@ where
         crew.push(Member::start(plan, results.clone())?);
     }
     drop(results);
-    let mode = muster(&crew, &mut lost)?;
+    let (mode, watched) = muster(&crew, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
     let offsets = compare_clocks(&hosts, rate.source);
     start_all(&crew, &offsets, Clock::starting_in(rate, 2_000_000), mode);
@@ -276,7 +276,7 @@ where
         ending,
         offsets,
         panics,
-        missing: METHOD,
+        missing: missing::method(watched),
     })
 }
 
@@ -386,9 +386,10 @@ impl Member {
     }
 }
 
-/// Waits until every carrier is ready; real time needs all of them.
-fn muster(crew: &[Member], lost: &mut Vec<Loss>) -> Result<Mode, RunError> {
-    let mut mode = Mode::RealTime;
+/// Waits until every carrier is ready: real time needs all of them. Whether the kernel tells all of
+/// them when it takes their CPU away.
+fn muster(crew: &[Member], lost: &mut Vec<Loss>) -> Result<(Mode, bool), RunError> {
+    let (mut mode, mut watched) = (Mode::RealTime, true);
     for member in crew {
         let died = || RunError::System {
             what: "prepare a CPU",
@@ -398,13 +399,14 @@ fn muster(crew: &[Member], lost: &mut Vec<Loss>) -> Result<Mode, RunError> {
         if !ready.real_time {
             mode = Mode::BestEffort;
         }
+        watched &= ready.watched;
         for loss in ready.lost {
             if !lost.contains(&loss) {
                 lost.push(loss);
             }
         }
     }
-    Ok(mode)
+    Ok((mode, watched))
 }
 
 type Collected<S> = (Vec<CpuOutcome<S>>, Vec<Panic>);

@@ -21,7 +21,7 @@ use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::pool::{Stage, discard};
 use crate::run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::stack::{AlternateStack, Stack};
-use crate::sys::{self, HostClass};
+use crate::sys::{self, HostClass, SwitchWatch};
 use crate::text::LibraryText;
 use crate::tls::{Library, Storage};
 use crate::uring::Uring;
@@ -39,6 +39,8 @@ pub(crate) struct CarrierPlan<H, S> {
 /// A carrier is ready to start.
 pub(crate) struct Ready {
     pub(crate) real_time: bool,
+    /// The kernel tells when it lets somebody else on to the CPU.
+    pub(crate) watched: bool,
     pub(crate) lost: Vec<Loss>,
 }
 
@@ -84,7 +86,7 @@ where
     if let Some(start) = start {
         let gives_back = gives_back && start.mode == Mode::RealTime;
         // SAFETY: gate closed, and nobody else borrows the core before the first entry.
-        unsafe { (*shared_cpu.core()).begin(gives_back, start.clock) };
+        unsafe { (*shared_cpu.core()).begin(&shared_cpu.host, gives_back, start.clock) };
         shared_cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
@@ -179,6 +181,8 @@ where
     let mut said = take_class(&options);
     let timer = sys::Timer::try_new(signal).map_err(system("create a timer"))?;
     let clock = Clock::starting_in(clock_rate(), 0);
+    let watch = SwitchWatch::try_new().unwrap_or_else(|_| SwitchWatch::of_nobody());
+    said.watched = watch.is_on();
     let mut host = Host::new(
         index,
         by_policy::<H, S>(),
@@ -186,6 +190,7 @@ where
         shared,
         LibraryText::find(),
         timer,
+        watch,
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
         plan.resources,
     );
@@ -299,14 +304,18 @@ fn take_class(options: &RunOptions) -> Ready {
             }),
         }
     }
-    Ready { real_time, lost }
+    Ready {
+        real_time,
+        watched: false,
+        lost,
+    }
 }
 
 impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// The run gets its origin.
-    fn begin(&mut self, gives_back: bool, clock: Clock) {
+    fn begin(&mut self, host: &Host, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));
-        self.missing = MissingTime::starting_at(Instant::ZERO);
+        self.missing = MissingTime::starting_at(Instant::ZERO, &host.watch);
         self.give_back = gives_back.then(|| GiveBack {
             due: Instant::ZERO.saturating_add(ticks(SLICE_PERIOD_NS)),
             distance: ticks(SLICE_PERIOD_NS - SLICE_NS),

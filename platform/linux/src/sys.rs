@@ -18,7 +18,7 @@ pub(crate) mod locals;
 pub(crate) mod program;
 mod text;
 
-pub(crate) use counter::try_cycle_counter;
+pub(crate) use counter::{SwitchWatch, try_cycle_counter};
 pub(crate) use text::{function_range, text_ranges};
 
 /// An address as an argument of a system call.
