@@ -40,6 +40,8 @@ pub struct Who {
 
 // SAFETY: an address that is followed on the CPU of its thread only, in the same run.
 unsafe impl Send for Who {}
+// SAFETY: as above; a reference shows no more than a copy.
+unsafe impl Sync for Who {}
 
 impl Who {
     pub(crate) fn of(light: &Light) -> Who {

@@ -241,15 +241,12 @@ impl<T> Child<T> {
 
     /// Takes the processor from it for good, wherever it executes. Its stack, its place in the
     /// pool and all that it holds stay as they are until the process ends, because others may know
-    /// of them; the core forgets it. The handle comes back when that cannot be: it has ended, has
-    /// not begun, asks for admission, waits (then [`Child::cancel`] ends it as soon as it runs),
-    /// carries direct threads or a program, or is the caller, or on another CPU.
-    ///
-    /// # Errors
-    /// The handle.
-    pub fn abandon(self) -> Result<(), Child<T>> {
+    /// of them; the core forgets it. `false` when that cannot be: it has ended, has not begun, asks
+    /// for admission, waits (then [`Child::cancel`] ends it as soon as it runs), carries direct
+    /// threads or a program, or is the caller, or on another CPU.
+    pub fn abandon(&self) -> bool {
         let Some((me, light)) = self.enter() else {
-            return Err(self);
+            return false;
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
         let executes = executes && !light.is_held_alive() && !light.waits_inside();
@@ -266,12 +263,7 @@ impl<T> Child<T> {
         if !me.quit.get() {
             open_gate(me.host());
         }
-        if !done {
-            return Err(self);
-        }
-        // Its record is of no use any more.
-        core::mem::forget(self);
-        Ok(())
+        done
     }
 
     /// A job of it arrives now, if it is sporadic.
@@ -322,6 +314,10 @@ impl<T> Child<T> {
         };
         let pooled = &light.pooled;
         let stage = pooled.stage.get();
+        if stage == Stage::Abandoned {
+            // Dropped, it stays what it is.
+            return Err((JoinError::Abandoned, None));
+        }
         // SAFETY: the thread is over and has left its result, which only this handle takes.
         let result = (stage == Stage::Returned).then(|| unsafe { pooled.room.take::<T>() });
         let said = (stage == Stage::Panicked).then(|| light.take_panic().unwrap_or_default());
@@ -420,6 +416,10 @@ impl<T> Drop for Child<T> {
 
 /// Nobody will ask for the result of a thread. Gate: closed on entry, open on return.
 fn let_go(host: &Host, light: &Light) {
+    if light.pooled.stage.get() == Stage::Abandoned {
+        // Its record is of no use any more.
+        return open_gate(host);
+    }
     let over = light.pooled.is_over();
     light.pooled.detached.set(true);
     light.pooled.joiner.set(core::ptr::null());

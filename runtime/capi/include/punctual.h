@@ -40,6 +40,11 @@
 #define PUNCTUAL_QUEUE_MESSAGES (1 << 20)
 
 /**
+ * The most threads that read at a time: more wait.
+ */
+#define PUNCTUAL_READERS 16
+
+/**
  * What a call answers. Only `PUNCTUAL_OK` means that it has happened.
  */
 typedef enum punctual_status {
@@ -140,6 +145,19 @@ typedef enum punctual_status {
      * A mistake inside Punctual, which has said more on standard error. Please report it.
      */
     PUNCTUAL_INTERNAL = 22,
+    /**
+     * The thread that is joined said that it could not go on (`punctual_fail`). `punctual_why` has
+     * its words.
+     */
+    PUNCTUAL_FAILED = 23,
+    /**
+     * The processor was taken from the thread for good.
+     */
+    PUNCTUAL_ABANDONED = 24,
+    /**
+     * The queue of work of this CPU is full.
+     */
+    PUNCTUAL_FULL = 25,
 } punctual_status;
 
 /**
@@ -261,6 +279,10 @@ typedef enum punctual_policy {
      * First come, first served; nobody is preempted.
      */
     PUNCTUAL_FIFO = 3,
+    /**
+     * The highest priority first; who runs goes on until it waits or its job is done.
+     */
+    PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
 } punctual_policy;
 
 /**
@@ -276,6 +298,36 @@ typedef enum punctual_form {
      */
     PUNCTUAL_JSON = 1,
 } punctual_form;
+
+/**
+ * What becomes of the others when a thread fails: what `on_fault` of
+ * `punctual_thread_create_with` says.
+ */
+typedef enum punctual_on_fault {
+    /**
+     * They go on.
+     */
+    PUNCTUAL_END_THREAD = 0,
+    /**
+     * The run ends.
+     */
+    PUNCTUAL_END_RUN = 1,
+} punctual_on_fault;
+
+/**
+ * Where a CPU looks for work when its own queue is empty: what `choice` says.
+ */
+typedef enum punctual_choice {
+    /**
+     * Two queues drawn at random, the longer one first: two looks however many CPUs there are; a
+     * CPU may find nothing while a third one has work.
+     */
+    PUNCTUAL_TWO_RANDOM = 0,
+    /**
+     * Every queue once: no CPU stays idle while work waits.
+     */
+    PUNCTUAL_EVERY_QUEUE = 1,
+} punctual_choice;
 
 /**
  * A barrier. All zero: none.
@@ -316,6 +368,16 @@ typedef struct punctual_mutex {
      */
     uint64_t id;
 } punctual_mutex;
+
+/**
+ * A thread. All zero: none.
+ */
+typedef struct punctual_thread {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_thread;
 
 /**
  * Event flags. All zero: none.
@@ -413,6 +475,33 @@ typedef struct punctual_constraint {
 } punctual_constraint;
 
 /**
+ * How a run spreads work over its CPUs: `spread` of `punctual_options`. Made by
+ * `punctual_spread_with` below, which sets `size`.
+ */
+typedef struct punctual_spread {
+    /**
+     * `sizeof(punctual_spread)`, by which later versions tell earlier ones.
+     */
+    size_t size;
+    /**
+     * One of `punctual_choice`.
+     */
+    uint32_t choice;
+    /**
+     * The priority of the workers, as background work.
+     */
+    uint32_t priority;
+    /**
+     * Threads of each CPU that do such work, beside `threads` of the options.
+     */
+    size_t workers;
+    /**
+     * Work that may wait in the queue of each CPU.
+     */
+    size_t room;
+} punctual_spread;
+
+/**
  * How a run starts. Made by `punctual_defaults` below, which sets `size`; a field that is 0 or
  * null means what is said of it.
  */
@@ -451,7 +540,21 @@ typedef struct punctual_options {
      * run, which takes up to half a second. With 1 its answers are the same on every machine.
      */
     uint32_t without_terms;
+    /**
+     * How work is spread over the CPUs (`punctual_offer`). Null: none is.
+     */
+    const struct punctual_spread *spread;
 } punctual_options;
+
+/**
+ * A lock for readers and writers. All zero: none.
+ */
+typedef struct punctual_rwlock {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_rwlock;
 
 /**
  * A semaphore. All zero: none.
@@ -464,14 +567,32 @@ typedef struct punctual_semaphore {
 } punctual_semaphore;
 
 /**
- * A thread. All zero: none.
+ * A mutex that is spun for. All zero: none.
  */
-typedef struct punctual_thread {
+typedef struct punctual_spin {
     /**
      * The library's.
      */
     uint64_t id;
-} punctual_thread;
+} punctual_spin;
+
+/**
+ * What is done while nobody else uses what a spin mutex guards. It returns soon: nobody else
+ * executes on its CPU, and who waits on another one spins. It calls nothing that waits or prints;
+ * of this library's calls, those that are for threads of a run answer `PUNCTUAL_NO_RUN` in it. It
+ * may not be left by `longjmp`, nor by an exception.
+ */
+typedef void (*punctual_use)(void *argument);
+
+/**
+ * Work that was offered. All zero: none.
+ */
+typedef struct punctual_offered {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_offered;
 
 /**
  * A job of a thread.
@@ -639,6 +760,71 @@ enum punctual_status punctual_condition_tell_one(struct punctual_condition condi
 enum punctual_status punctual_condition_tell_all(struct punctual_condition condition);
 
 /**
+ * Waits for the end of a thread for `within_ns` at most, takes what it returned into `result`, if
+ * that is not null, and ends the handle. `PUNCTUAL_NOTHING` when it ended before its body began,
+ * `PUNCTUAL_FAILED` when it failed (`punctual_fail`; `punctual_why` has its words): the handle is
+ * at its end then, too. A scheduling point. On threads of its CPU.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a pointer.
+ */
+enum punctual_status punctual_thread_join(struct punctual_thread thread,
+                                          uint64_t within_ns,
+                                          void **result);
+
+/**
+ * Has a thread end (`punctual_thread_cancel`), waits for that as `punctual_thread_join` does, and
+ * if it has not ended after `within_ns`, takes the processor from it for good: a loop without a
+ * call does not end otherwise.
+ *
+ * `PUNCTUAL_ABANDONED` says that this was done; the handle is at its end then. Such a thread
+ * unlocks nothing: who waits for what it holds waits on, and what it holds cannot be destroyed any
+ * more. Its place among the threads of the run is lost until the run is over; its share of the
+ * processor is free. `PUNCTUAL_TIMED_OUT` says that it waits, or has not begun, and would end
+ * itself if it got the processor. A scheduling point. On threads of its CPU.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a pointer.
+ */
+enum punctual_status punctual_thread_kill(struct punctual_thread thread,
+                                          uint64_t within_ns,
+                                          void **result);
+
+/**
+ * Ends the handle and lets the thread go on alone. On threads of a run.
+ */
+enum punctual_status punctual_thread_detach(struct punctual_thread thread);
+
+/**
+ * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+ *
+ * Pointers:
+ * `ended` is null, or to a place for an `int`.
+ */
+enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, int *ended);
+
+/**
+ * Tells a thread to end: every call of it that waits, the present one included, answers
+ * `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
+ * `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
+ * its body; only `punctual_thread_kill` ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On
+ * threads of its CPU.
+ */
+enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
+
+/**
+ * Says that the calling thread cannot go on, and why; the text is copied, and the first one
+ * counts. The thread then cleans up and returns from its body; what it returns is ignored. Who
+ * joins it hears `PUNCTUAL_FAILED` and, from `punctual_why`, the text; `punctual_report` has it,
+ * too. The run ends with it if its rule says so (`punctual_thread_create_with`), or if it is the
+ * first thread of the run. On threads of a run whose body is a function of C.
+ *
+ * Pointers:
+ * `why` is null or a string.
+ */
+enum punctual_status punctual_fail(const char *why);
+
+/**
  * Makes 62 flags, none raised. Legal everywhere; they belong to the CPU of their first use.
  *
  * Pointers:
@@ -683,6 +869,14 @@ enum punctual_status punctual_flags_wait(struct punctual_flags flags,
                                          uint32_t want,
                                          uint64_t within_ns,
                                          uint64_t *found);
+
+/**
+ * The flags that are raised. On threads of their CPU.
+ *
+ * Pointers:
+ * `raised` is null, or to a place for a mask.
+ */
+enum punctual_status punctual_flags_raised(struct punctual_flags flags, uint64_t *raised);
 
 /**
  * Makes a mutex whose holder is as urgent as the most urgent thread that waits for it (priority
@@ -785,7 +979,8 @@ enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *
 
 /**
  * What the last run that came to its end left behind: whether it was real time, what it was
- * refused, what was counted on each CPU. The arguments are those of `punctual_why`.
+ * refused, what was counted on each CPU, what was promised to whom, who failed, and where offered
+ * work was done. The arguments are those of `punctual_why`.
  * `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
@@ -809,8 +1004,8 @@ enum punctual_status punctual_was_real_time(int *was);
  *
  * `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
  * refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
- * that it asks for (`punctual_why` says more in both cases); `PUNCTUAL_OVER` when the run ended
- * before the first thread did. On threads of the program, not of a run.
+ * that it asks for; `PUNCTUAL_OVER` when the run ended before the first thread did, or that failed
+ * (`punctual_why` says more in all three cases). On threads of the program, not of a run.
  *
  * Pointers:
  * Each pointer is null or to what it says, for as long as the call takes; the bodies may be
@@ -819,6 +1014,40 @@ enum punctual_status punctual_was_real_time(int *was);
 enum punctual_status punctual_run(const struct punctual_cpu *cpu,
                                   const struct punctual_options *options,
                                   void **result);
+
+/**
+ * Makes a lock for one writer or up to `PUNCTUAL_READERS` readers at a time. A reader waits behind
+ * a writer that waits and is as urgent as itself or more, so writers do not starve; who waits
+ * lends its urgency to those that are in, one after the other. Legal everywhere; it belongs to the
+ * CPU of its first use.
+ *
+ * Pointers:
+ * `rwlock` is null, or to a place for one.
+ */
+enum punctual_status punctual_rwlock_create(struct punctual_rwlock *rwlock);
+
+/**
+ * Ends a lock; `PUNCTUAL_BUSY` while somebody reads, writes or waits. Legal everywhere.
+ */
+enum punctual_status punctual_rwlock_destroy(struct punctual_rwlock rwlock);
+
+/**
+ * Locks for reading, beside other readers; waits for `within_ns` at most. `PUNCTUAL_ALREADY_HELD`
+ * when the caller reads or writes already: locks are not counted, and a reader does not become a
+ * writer. A scheduling point when it waits. On threads of a run.
+ */
+enum punctual_status punctual_rwlock_read(struct punctual_rwlock rwlock, uint64_t within_ns);
+
+/**
+ * Locks for writing, alone; otherwise as `punctual_rwlock_read`.
+ */
+enum punctual_status punctual_rwlock_write(struct punctual_rwlock rwlock, uint64_t within_ns);
+
+/**
+ * Gives back what the caller reads or writes; a thread that ends does so, too. A scheduling point
+ * when a more urgent thread goes on. On threads of a run.
+ */
+enum punctual_status punctual_rwlock_unlock(struct punctual_rwlock rwlock);
 
 /**
  * Makes a semaphore with `permits`. Legal everywhere; it belongs to the CPU of its first use.
@@ -856,6 +1085,74 @@ enum punctual_status punctual_semaphore_take(struct punctual_semaphore semaphore
  * point when a more urgent thread goes on. On threads of a run.
  */
 enum punctual_status punctual_semaphore_give(struct punctual_semaphore semaphore);
+
+/**
+ * The permits that are left; those that others take meanwhile are gone. On threads of its CPU.
+ *
+ * Pointers:
+ * `permits` is null, or to a place for a number.
+ */
+enum punctual_status punctual_semaphore_permits(struct punctual_semaphore semaphore,
+                                                uint64_t *permits);
+
+/**
+ * Makes a spin mutex, for threads of every CPU of a run. Legal everywhere; it belongs to the run
+ * of its first use.
+ *
+ * Pointers:
+ * `spin` is null, or to a place for one.
+ */
+enum punctual_status punctual_spin_create(struct punctual_spin *spin);
+
+/**
+ * Ends a spin mutex; `PUNCTUAL_BUSY` while somebody uses it or spins for it. Legal everywhere.
+ */
+enum punctual_status punctual_spin_destroy(struct punctual_spin spin);
+
+/**
+ * Does `once(argument)` while nobody else, on whatever CPU, uses this spin mutex, and without
+ * preemption. Spins for one use on each other CPU at most, in the order of coming.
+ * `PUNCTUAL_NO_RUN` also in a use, of whichever mutex. There is no lock and unlock, so that none
+ * is forgotten. On threads of a run.
+ *
+ * Pointers:
+ * `once` is null, or may be called with `argument`.
+ */
+enum punctual_status punctual_spin_with(struct punctual_spin spin,
+                                        punctual_use once,
+                                        void *argument);
+
+/**
+ * Offers `body(argument)` to all CPUs of the run, that of the caller first: a worker of one that
+ * has nothing more urgent to do executes it once, and it stays there. `offered`, if not null, gets
+ * its handle, to be joined or detached once; a null pointer detaches it at once.
+ * `PUNCTUAL_NOT_ALLOWED` in a run that spreads nothing (`spread` of `punctual_options`),
+ * `PUNCTUAL_FULL` when the queue of this CPU is full. Allocates. On threads of a run.
+ *
+ * Pointers:
+ * `offered` is null, or to a place for one; `body` may be called with `argument` on another stack
+ * and kernel thread, as long as it likes.
+ */
+enum punctual_status punctual_offer(struct punctual_offered *offered,
+                                    punctual_body body,
+                                    void *argument);
+
+/**
+ * Waits for the end of work for `within_ns` at most, takes what it returned into `result`, if that
+ * is not null, and ends the handle. `PUNCTUAL_FAILED` as for `punctual_thread_join`. A scheduling
+ * point. On threads of the run, of any CPU.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a pointer.
+ */
+enum punctual_status punctual_offered_join(struct punctual_offered offered,
+                                           uint64_t within_ns,
+                                           void **result);
+
+/**
+ * Ends the handle and lets the work go on alone. On threads of a run.
+ */
+enum punctual_status punctual_offered_detach(struct punctual_offered offered);
 
 /**
  * A code in words, never null: text that lasts as long as the program. Legal everywhere.
@@ -922,25 +1219,23 @@ enum punctual_status punctual_thread_create(struct punctual_thread *thread,
                                             void *argument);
 
 /**
- * Waits for the end of a thread for `within_ns` at most, takes what it returned into `result`, if
- * that is not null, and ends the handle. `PUNCTUAL_NOTHING` when it ended before its body began;
- * the handle is at its end then, too. A scheduling point. On threads of its CPU.
+ * `punctual_thread_create` with a rule for what becomes of the others when the thread fails
+ * (`punctual_fail`): `on_fault` is one of `punctual_on_fault`.
  *
  * Pointers:
- * `result` is null, or to a place for a pointer.
+ * As for `punctual_thread_create`.
  */
-enum punctual_status punctual_thread_join(struct punctual_thread thread,
-                                          uint64_t within_ns,
-                                          void **result);
+enum punctual_status punctual_thread_create_with(struct punctual_thread *thread,
+                                                 const char *name,
+                                                 const struct punctual_constraint *asks,
+                                                 uint32_t on_fault,
+                                                 punctual_body body,
+                                                 void *argument);
 
 /**
- * Ends the handle and lets the thread go on alone. On threads of a run.
- */
-enum punctual_status punctual_thread_detach(struct punctual_thread thread);
-
-/**
- * The handle of the calling thread; `PUNCTUAL_NOTHING` on the first thread of a CPU, which has
- * none. It names nothing once the thread is detached. On threads of a run.
+ * The handle of the calling thread. It names nothing once the thread is detached; that of the
+ * first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). `PUNCTUAL_NOTHING`
+ * in offered work, which has none. On threads of a run.
  *
  * Pointers:
  * `thread` is null, or to a place for one.
@@ -965,24 +1260,18 @@ enum punctual_status punctual_thread_name(char *buffer, size_t capacity, size_t 
 enum punctual_status punctual_thread_stack(size_t *used, size_t *bytes);
 
 /**
- * Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+ * `punctual_thread_stack` of another thread. On threads of its CPU.
  *
  * Pointers:
- * `ended` is null, or to a place for an `int`.
+ * Each pointer is null, or to a place for a number.
  */
-enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, int *ended);
+enum punctual_status punctual_thread_stack_of(struct punctual_thread thread,
+                                              size_t *used,
+                                              size_t *bytes);
 
 /**
- * Tells a thread to end: every call of it that waits, the present one included, answers
- * `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
- * `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
- * its body; nobody ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
- */
-enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
-
-/**
- * Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
- * has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+ * Ends the `punctual_block` or `punctual_yield_to` of a thread, the present or the next one.
+ * `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
  */
 enum punctual_status punctual_thread_wake(struct punctual_thread thread);
 
@@ -1189,7 +1478,20 @@ static inline punctual_options punctual_defaults(void)
     options.first_asks = NULL;
     options.best_effort = 0;
     options.without_terms = 0;
+    options.spread = NULL;
     return options;
+}
+
+/* Offered work goes to one worker of each CPU, whose queue has room for as much. */
+static inline punctual_spread punctual_spread_with(uint32_t choice, uint32_t priority, size_t room)
+{
+    punctual_spread spread;
+    spread.size = sizeof spread;
+    spread.choice = choice;
+    spread.priority = priority;
+    spread.workers = 1;
+    spread.room = room;
+    return spread;
 }
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use ::punctual_thread::sync::Barrier;
 
-use crate::edge::{Within, answer, give, is_place, is_place_or_null, offer};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
 use crate::status::{Answer, punctual_status};
 use crate::table::Table;
 
@@ -80,8 +80,7 @@ pub unsafe extern "C" fn punctual_barrier_wait(
     answer(|| {
         is_place_or_null(last)?;
         let barrier = BARRIERS.get(barrier.id)?;
-        let within = Within::of(within_ns).span();
-        let was_last = match within {
+        let was_last = match within(within_ns) {
             Some(span) => barrier.wait_within(span)?,
             None => barrier.wait()?,
         };

@@ -2,7 +2,7 @@
 
 use ::punctual_thread::sync::Bell;
 
-use crate::edge::{Within, answer, give, is_place, is_place_or_null, offer};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
 use crate::status::punctual_status;
 use crate::table::Table;
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn punctual_bell_wait(
     answer(|| {
         is_place_or_null(rings)?;
         let bell = BELLS.get(bell.id)?;
-        let count = match Within::of(within_ns).span() {
+        let count = match within(within_ns) {
             Some(span) => bell.wait_within(span)?,
             None => bell.wait()?,
         };

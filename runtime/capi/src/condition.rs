@@ -2,7 +2,7 @@
 
 use ::punctual_thread::sync::Condvar;
 
-use crate::edge::{Within, answer, give, is_place};
+use crate::edge::{answer, give, is_place, within};
 use crate::mutex::{MUTEXES, punctual_mutex};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
@@ -57,7 +57,7 @@ pub extern "C" fn punctual_condition_wait(
         let guard = mutex.take()?;
         // The caller does not hold it, but uses it: nobody destroys it meanwhile.
         mutex.put_back();
-        let (guard, told) = match Within::of(within_ns).span() {
+        let (guard, told) = match within(within_ns) {
             Some(span) => condition.wait_within(guard, span)?,
             None => (condition.wait(guard)?, true),
         };

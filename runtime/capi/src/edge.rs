@@ -120,32 +120,9 @@ pub(crate) unsafe fn write_text(
     }
 }
 
-/// How long a call may wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Within {
-    AtOnce,
-    For(Span),
-    Forever,
-}
-
-impl Within {
-    /// 0 is at once, the largest number forever.
-    pub(crate) fn of(within_ns: u64) -> Within {
-        match within_ns {
-            0 => Within::AtOnce,
-            u64::MAX => Within::Forever,
-            ns => Within::For(Span::from_ns(ns)),
-        }
-    }
-
-    /// `None`: as long as it takes.
-    pub(crate) fn span(self) -> Option<Span> {
-        match self {
-            Within::AtOnce => Some(Span::ZERO),
-            Within::For(span) => Some(span),
-            Within::Forever => None,
-        }
-    }
+/// How long a call may wait: 0 not at all; `None`, the largest number, as long as it takes.
+pub(crate) fn within(within_ns: u64) -> Option<Span> {
+    (within_ns != u64::MAX).then_some(Span::from_ns(within_ns))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use ::punctual_thread::sync::{Flags, Want};
 
-use crate::edge::{Within, answer, give, is_place, is_place_or_null, offer};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
+use crate::time::on_a_thread;
 
 static FLAGS: Table<Flags> = Table::new();
 
@@ -108,12 +109,30 @@ pub unsafe extern "C" fn punctual_flags_wait(
             3 => Want::all(mask).take(),
             _ => return Err(Status::PUNCTUAL_INVALID),
         };
-        let raised = match Within::of(within_ns).span() {
+        let raised = match within(within_ns) {
             Some(span) => flags.wait_within(want, span)?,
             None => flags.wait(want)?,
         };
         // SAFETY: as the caller vouches.
         unsafe { offer(found, raised) }
+    })
+}
+
+/// The flags that are raised. On threads of their CPU.
+///
+/// # Safety
+/// `raised` is null, or to a place for a mask.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_flags_raised(
+    flags: punctual_flags,
+    raised: *mut u64,
+) -> punctual_status {
+    answer(|| {
+        is_place(raised)?;
+        on_a_thread()?;
+        let found = FLAGS.get(flags.id)?.raised();
+        // SAFETY: as the caller vouches.
+        unsafe { give(raised, found.ok_or(Status::PUNCTUAL_OTHER_CPU)?) }
     })
 }
 

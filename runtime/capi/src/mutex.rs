@@ -1,19 +1,15 @@
 //! One at a time: a lock that lends its holder the urgency of whoever waits.
 //!
-//! C has no guards, so that of a held mutex lies in its entry.
-//!
-//! INV-C2: `guard` and `owner` are written by the thread that holds the mutex, and by the end of
-//! the run; an entry whose guard is there is in use once more than by its callers.
-
-use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicUsize, Ordering};
+//! C has no guards, so that of a held mutex lies in its entry (`held`).
 
 use ::punctual_thread::sync::{Ceiling, Guard, Mutex};
 use punctual_model::Span;
 
-use crate::edge::{Within, answer, give, is_place};
+use crate::edge::{answer, give, is_place, within};
+use crate::held::Slot;
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
+use crate::time::not_in_a_use;
 
 pub(crate) static MUTEXES: Table<Entry> = Table::new();
 
@@ -40,80 +36,50 @@ pub enum punctual_ceiling {
 /// A mutex and, while it is held, its guard.
 pub(crate) struct Entry {
     mutex: Mutex<()>,
-    /// Which thread, as `me` tells them; 0: nobody that can unlock it.
-    owner: AtomicUsize,
-    guard: UnsafeCell<Option<Guard<'static, ()>>>,
-}
-
-// SAFETY: INV-C2: the guard is touched by its thread alone, and after the run by nobody else.
-unsafe impl Send for Entry {}
-// SAFETY: as above; everything else is shared anyway.
-unsafe impl Sync for Entry {}
-
-thread_local! {
-    /// Mutexes that the calling thread holds. Its address tells threads apart.
-    static HELD: Cell<usize> = const { Cell::new(0) };
-}
-
-/// What tells the calling thread from the others that there are.
-fn me() -> usize {
-    HELD.with(|held| core::ptr::from_ref(held).addr())
+    slot: Slot<Guard<'static, ()>>,
 }
 
 impl Entry {
     fn new(mutex: Mutex<()>) -> Entry {
         Entry {
             mutex,
-            owner: AtomicUsize::new(0),
-            guard: UnsafeCell::new(None),
+            slot: Slot::new(),
         }
     }
 
     /// The guard of a mutex that the caller holds; whoever takes it puts the entry back once.
     pub(crate) fn take(&self) -> Result<Guard<'_, ()>, Status> {
-        if self.owner.load(Ordering::Relaxed) != me() {
-            return Err(Status::PUNCTUAL_NOT_HELD);
-        }
-        // SAFETY: the caller holds it (INV-C2).
-        let guard = unsafe { (*self.guard.get()).take() };
-        self.owner.store(0, Ordering::Relaxed);
-        HELD.with(|held| held.set(held.get().saturating_sub(1)));
-        guard.ok_or(Status::PUNCTUAL_NOT_HELD)
+        self.slot.take().ok_or(Status::PUNCTUAL_NOT_HELD)
     }
 
     /// Puts the guard of this mutex into the entry; whoever does keeps the entry in use.
     pub(crate) fn hold(&self, guard: Guard<'_, ()>) {
         // SAFETY: the entry does not move and stays in use for as long as it has the guard.
         let guard = unsafe { core::mem::transmute::<Guard<'_, ()>, Guard<'static, ()>>(guard) };
-        // SAFETY: the caller holds the mutex (INV-C2).
-        unsafe { *self.guard.get() = Some(guard) };
-        self.owner.store(me(), Ordering::Relaxed);
-        HELD.with(|held| held.set(held.get() + 1));
+        // The holder before took its guard out before it unlocked: the slot is free.
+        let put = self.slot.put(guard);
+        debug_assert!(put.is_ok());
     }
 }
 
-/// The calling thread ends: what it holds is unlocked.
-pub(crate) fn let_go() {
-    if HELD.with(Cell::get) > 0 {
-        MUTEXES.each(|entry| {
-            if let Ok(guard) = entry.take() {
-                entry.put_back();
-                drop(guard);
-            }
-        });
-    }
+/// The calling thread ends: the mutexes that it holds are unlocked.
+pub(crate) fn unlock_mine() {
+    MUTEXES.each(|entry| {
+        if let Ok(guard) = entry.take() {
+            entry.put_back();
+            drop(guard);
+        }
+    });
 }
 
-/// The run is over, and with it who held something.
+/// The run is over, and with it who held a mutex.
 ///
 /// # Safety
 /// No thread of a run is left.
 pub(crate) unsafe fn forget_holders() {
     MUTEXES.each(|entry| {
-        // SAFETY: there is no holder any more (the caller).
-        if let Some(guard) = unsafe { (*entry.guard.get()).take() } {
-            entry.owner.store(0, Ordering::Relaxed);
-            core::mem::forget(guard);
+        // SAFETY: as the caller vouches.
+        if unsafe { entry.slot.forget() } {
             entry.put_back();
         }
     });
@@ -173,10 +139,9 @@ pub extern "C" fn punctual_mutex_destroy(mutex: punctual_mutex) -> punctual_stat
 pub extern "C" fn punctual_mutex_lock(mutex: punctual_mutex, within_ns: u64) -> punctual_status {
     answer(|| {
         let entry = MUTEXES.get(mutex.id)?;
-        let guard = match Within::of(within_ns) {
-            Within::AtOnce => entry.mutex.try_lock()?,
-            Within::For(span) => entry.mutex.lock_within(span)?,
-            Within::Forever => entry.mutex.lock()?,
+        let guard = match within(within_ns) {
+            Some(span) => entry.mutex.lock_within(span)?,
+            None => entry.mutex.lock()?,
         };
         entry.hold(guard);
         entry.keep();
@@ -190,6 +155,7 @@ pub extern "C" fn punctual_mutex_lock(mutex: punctual_mutex, within_ns: u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_mutex_unlock(mutex: punctual_mutex) -> punctual_status {
     answer(|| {
+        not_in_a_use()?;
         let entry = MUTEXES.get(mutex.id)?;
         let guard = entry.take()?;
         // The caller is still counted.

@@ -2,9 +2,10 @@
 
 use core::ffi::c_void;
 
-use ::punctual_thread::sync::{Queue, SendError, WaitError};
+use ::punctual_thread::sync::{Queue, SendError};
+use punctual_model::Span;
 
-use crate::edge::{Within, answer, give, is_place};
+use crate::edge::{answer, give, is_place, within};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::Table;
 use crate::time::on_a_thread;
@@ -28,6 +29,16 @@ pub struct punctual_queue {
 struct Entry {
     bytes: usize,
     line: Line,
+}
+
+impl Entry {
+    /// Whether a message can be there.
+    fn is_message(&self, place: *const c_void) -> Answer {
+        match place.is_null() && self.bytes > 0 {
+            true => Err(Status::PUNCTUAL_INVALID),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Messages take the least of three sizes that they fit in.
@@ -55,20 +66,23 @@ impl Reach {
     }
 }
 
+/// Does the same with a queue of any of the three sizes.
+macro_rules! of_any_size {
+    ($line:expr, $queue:ident => $what:expr) => {
+        match $line {
+            Line::Small($queue) => $what,
+            Line::Middle($queue) => $what,
+            Line::Large($queue) => $what,
+        }
+    };
+}
+
 impl Line {
     fn new(bytes: usize, messages: usize, reach: Reach) -> Line {
         match bytes {
             0..=16 => Line::Small(reach.queue(messages)),
             17..=64 => Line::Middle(reach.queue(messages)),
             _ => Line::Large(reach.queue(messages)),
-        }
-    }
-
-    fn len(&self) -> Option<usize> {
-        match self {
-            Line::Small(queue) => queue.len(),
-            Line::Middle(queue) => queue.len(),
-            Line::Large(queue) => queue.len(),
         }
     }
 }
@@ -145,18 +159,10 @@ pub unsafe extern "C" fn punctual_queue_send(
 ) -> punctual_status {
     answer(|| {
         let queue = QUEUES.get(queue.id)?;
-        if message.is_null() && queue.bytes > 0 {
-            return Err(Status::PUNCTUAL_INVALID);
-        }
-        let (from, within) = (message.cast::<u8>(), Within::of(within_ns));
+        queue.is_message(message)?;
+        let (from, most) = (message.cast::<u8>(), within(within_ns));
         // SAFETY: the message has as many bytes (the caller).
-        unsafe {
-            match &queue.line {
-                Line::Small(line) => send(line, from, queue.bytes, within),
-                Line::Middle(line) => send(line, from, queue.bytes, within),
-                Line::Large(line) => send(line, from, queue.bytes, within),
-            }
-        }
+        unsafe { of_any_size!(&queue.line, line => send(line, from, queue.bytes, most)) }
     })
 }
 
@@ -173,18 +179,10 @@ pub unsafe extern "C" fn punctual_queue_receive(
 ) -> punctual_status {
     answer(|| {
         let queue = QUEUES.get(queue.id)?;
-        if message.is_null() && queue.bytes > 0 {
-            return Err(Status::PUNCTUAL_INVALID);
-        }
-        let (to, within) = (message.cast::<u8>(), Within::of(within_ns));
+        queue.is_message(message)?;
+        let (to, most) = (message.cast::<u8>(), within(within_ns));
         // SAFETY: the place has as many bytes (the caller).
-        unsafe {
-            match &queue.line {
-                Line::Small(line) => receive(line, to, queue.bytes, within),
-                Line::Middle(line) => receive(line, to, queue.bytes, within),
-                Line::Large(line) => receive(line, to, queue.bytes, within),
-            }
-        }
+        unsafe { of_any_size!(&queue.line, line => receive(line, to, queue.bytes, most)) }
     })
 }
 
@@ -201,7 +199,8 @@ pub unsafe extern "C" fn punctual_queue_length(
         is_place(length)?;
         on_a_thread()?;
         let queue = QUEUES.get(queue.id)?;
-        let found = queue.line.len().ok_or(Status::PUNCTUAL_OTHER_CPU)?;
+        let found = of_any_size!(&queue.line, line => line.len());
+        let found = found.ok_or(Status::PUNCTUAL_OTHER_CPU)?;
         // SAFETY: as the caller vouches.
         unsafe { give(length, found) }
     })
@@ -213,17 +212,16 @@ unsafe fn send<const N: usize>(
     line: &Queue<[u8; N]>,
     from: *const u8,
     bytes: usize,
-    within: Within,
+    most: Option<Span>,
 ) -> Answer {
     let mut message = [0; N];
     if bytes > 0 {
         // SAFETY: as the caller vouches; the array is our own.
         unsafe { core::ptr::copy_nonoverlapping(from, message.as_mut_ptr(), bytes) };
     }
-    let sent = match within {
-        Within::AtOnce => line.try_send(message),
-        Within::For(span) => line.send_within(message, span),
-        Within::Forever => line.send(message),
+    let sent = match most {
+        Some(span) => line.send_within(message, span),
+        None => line.send(message),
     };
     sent.map_err(|SendError { why, .. }| why.into())
 }
@@ -234,14 +232,12 @@ unsafe fn receive<const N: usize>(
     line: &Queue<[u8; N]>,
     to: *mut u8,
     bytes: usize,
-    within: Within,
+    most: Option<Span>,
 ) -> Answer {
-    let message: Result<[u8; N], WaitError> = match within {
-        Within::AtOnce => line.try_receive(),
-        Within::For(span) => line.receive_within(span),
-        Within::Forever => line.receive(),
+    let message = match most {
+        Some(span) => line.receive_within(span)?,
+        None => line.receive()?,
     };
-    let message = message?;
     if bytes > 0 {
         // SAFETY: as the caller vouches; the array is our own.
         unsafe { core::ptr::copy_nonoverlapping(message.as_ptr(), to, bytes) };

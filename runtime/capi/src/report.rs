@@ -4,28 +4,29 @@ use core::ffi::{c_char, c_int};
 use core::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use punctual_kern::NoSink;
-use punctual_linux::{Mode, Outcome};
+use ::punctual_thread::Finished;
+use punctual_model::readable;
 use serde_json::{Value, json};
 
 use crate::admission::said;
 use crate::edge::{answer, give, is_place, write_text};
 use crate::status::{punctual_status, punctual_status as Status};
 
-static LAST: Mutex<Option<Outcome<NoSink>>> = Mutex::new(None);
+static LAST: Mutex<Option<Finished<()>>> = Mutex::new(None);
 
 /// Keeps what a run left behind, until the next one.
-pub(crate) fn keep_report(outcome: Outcome<NoSink>) {
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+pub(crate) fn keep_report(finished: Finished<()>) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
 }
 
-fn last<R>(look: impl FnOnce(&Outcome<NoSink>) -> Result<R, Status>) -> Result<R, Status> {
+fn last<R>(look: impl FnOnce(&Finished<()>) -> Result<R, Status>) -> Result<R, Status> {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     look(last.as_ref().ok_or(Status::PUNCTUAL_NOTHING)?)
 }
 
 /// What the last run that came to its end left behind: whether it was real time, what it was
-/// refused, what was counted on each CPU. The arguments are those of `punctual_why`.
+/// refused, what was counted on each CPU, what was promised to whom, who failed, and where offered
+/// work was done. The arguments are those of `punctual_why`.
 /// `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety
@@ -38,7 +39,7 @@ pub unsafe extern "C" fn punctual_report(
     length: *mut usize,
 ) -> punctual_status {
     answer(|| {
-        let said = last(|outcome| said(form, || lines(outcome), || report_json(outcome)))?;
+        let said = last(|run| said(form, || lines(run), || report_json(run)))?;
         // SAFETY: as the caller vouches.
         unsafe { write_text(&said, buffer, capacity, length) }
     })
@@ -53,16 +54,17 @@ pub unsafe extern "C" fn punctual_report(
 pub unsafe extern "C" fn punctual_was_real_time(was: *mut c_int) -> punctual_status {
     answer(|| {
         is_place(was)?;
-        let real = last(|outcome| Ok(outcome.mode == Mode::RealTime))?;
+        let real = last(|run| Ok(run.is_real_time()))?;
         // SAFETY: as the caller vouches.
         unsafe { give(was, c_int::from(real)) }
     })
 }
 
-fn lines(outcome: &Outcome<NoSink>) -> String {
+fn lines(run: &Finished<()>) -> String {
+    let outcome = &run.outcome;
     let mut text = outcome.mode.name().to_owned();
     for loss in &outcome.lost {
-        // Writing to a string does not fail.
+        // Writing to a string does not fail, here and below.
         let _ = write!(text, "\nrefused: {}: {}", loss.what, loss.detail);
     }
     for (place, cpu) in outcome.cpus.iter().enumerate() {
@@ -74,13 +76,32 @@ fn lines(outcome: &Outcome<NoSink>) -> String {
             c.decisions, c.switches, c.preemptions, c.sleeps, c.missing_ns, c.missing_max_ns
         );
     }
+    for promise in &run.promises {
+        let _ = write!(
+            text,
+            "\ncpu {}: `{}` was promised ",
+            promise.cpu, promise.name
+        );
+        let _ = match promise.response_bound {
+            Some(bound) => write!(text, "to be done within {}", readable(bound.ticks())),
+            None => write!(text, "its share"),
+        };
+    }
+    for (place, work) in run.spreads.iter().enumerate() {
+        let _ = write!(
+            text,
+            "\ncpu {place}: {} offered, {} of them begun here, {} taken from others",
+            work.offered, work.own, work.taken
+        );
+    }
     for panic in &outcome.panics {
-        let _ = write!(text, "\n`{}` panicked: {}", panic.name, panic.message);
+        let _ = write!(text, "\n`{}` failed: {}", panic.name, panic.message);
     }
     text
 }
 
-fn report_json(outcome: &Outcome<NoSink>) -> Value {
+fn report_json(run: &Finished<()>) -> Value {
+    let outcome = &run.outcome;
     let cpus = outcome.cpus.iter().map(|cpu| {
         let c = &cpu.counters;
         json!({
@@ -97,10 +118,27 @@ fn report_json(outcome: &Outcome<NoSink>) -> Value {
     });
     let lost = outcome.lost.iter();
     let lost = lost.map(|loss| json!({ "what": loss.what, "detail": loss.detail }));
+    let promises = run.promises.iter().map(|promise| {
+        json!({
+            "cpu": promise.cpu,
+            "name": promise.name,
+            "response_bound_ns": promise.response_bound.map(|bound| bound.ticks()),
+            "exactness": promise.exactness.name(),
+        })
+    });
+    let spread = run.spreads.iter();
+    let spread =
+        spread.map(|work| json!({ "offered": work.offered, "own": work.own, "taken": work.taken }));
+    let failed = outcome.panics.iter();
+    let failed =
+        failed.map(|panic| json!({ "cpu": panic.cpu, "name": panic.name, "said": panic.message }));
     json!({
         "format": 1,
         "mode": outcome.mode.name(),
         "lost": lost.collect::<Vec<Value>>(),
         "cpus": cpus.collect::<Vec<Value>>(),
+        "promises": promises.collect::<Vec<Value>>(),
+        "spread": spread.collect::<Vec<Value>>(),
+        "failed": failed.collect::<Vec<Value>>(),
     })
 }

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
-use punctual_linux::RunError;
+use punctual_linux::{Panic, RunError};
 use punctual_model::{Machine, PolicyKind, Span};
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
@@ -12,8 +12,10 @@ use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{answer, is_place, is_place_or_null, offer, sized};
 use crate::mutex::forget_holders;
 use crate::report::keep_report;
+use crate::rwlock::forget_users;
+use crate::spread::{forget_offered, punctual_spread, spread};
 use crate::status::{punctual_status, punctual_status as Status};
-use crate::thread::{Carried, forget_threads, punctual_body, work};
+use crate::thread::{Carried, first_work, forget_threads, punctual_body};
 
 /// Who decides on a CPU: what `policy` says.
 #[repr(C)]
@@ -27,6 +29,8 @@ pub enum punctual_policy {
     PUNCTUAL_ROUND_ROBIN = 2,
     /// First come, first served; nobody is preempted.
     PUNCTUAL_FIFO = 3,
+    /// The highest priority first; who runs goes on until it waits or its job is done.
+    PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
 }
 
 /// A CPU of a run, and what its first thread executes there.
@@ -68,6 +72,8 @@ pub struct punctual_options {
     /// 1: admission counts nothing for the costs of this machine. 0: they are measured before the
     /// run, which takes up to half a second. With 1 its answers are the same on every machine.
     pub without_terms: u32,
+    /// How work is spread over the CPUs (`punctual_offer`). Null: none is.
+    pub spread: *const punctual_spread,
 }
 
 static RUNS: AtomicBool = AtomicBool::new(false);
@@ -87,8 +93,12 @@ impl Alone {
 impl Drop for Alone {
     fn drop(&mut self) {
         forget_threads();
+        forget_offered();
         // SAFETY: the run is over, and the next one begins after this.
-        unsafe { forget_holders() };
+        unsafe {
+            forget_holders();
+            forget_users();
+        }
         RUNS.store(false, Ordering::Release);
     }
 }
@@ -99,8 +109,8 @@ impl Drop for Alone {
 ///
 /// `PUNCTUAL_BUSY` when a run is on in this process; `PUNCTUAL_CANNOT_RUN` when the machine
 /// refuses what a run needs, `PUNCTUAL_REFUSED` when the first thread does not get the guarantee
-/// that it asks for (`punctual_why` says more in both cases); `PUNCTUAL_OVER` when the run ended
-/// before the first thread did. On threads of the program, not of a run.
+/// that it asks for; `PUNCTUAL_OVER` when the run ended before the first thread did, or that failed
+/// (`punctual_why` says more in all three cases). On threads of the program, not of a run.
 ///
 /// # Safety
 /// Each pointer is null or to what it says, for as long as the call takes; the bodies may be
@@ -126,12 +136,13 @@ pub unsafe extern "C" fn punctual_run(
         let alone = Alone::begin()?;
         forget_why();
         // SAFETY: as the caller vouches.
-        let finished = runtime.start(move || unsafe { work(0, first, argument) });
+        let finished = runtime.start(move || unsafe { first_work(first, argument) });
         drop(alone);
         let finished = finished.map_err(|error| not_started(&error))?;
-        keep_report(finished.outcome);
+        let (pointer, rest) = finished.split();
+        keep_report(rest);
         // SAFETY: as the caller vouches.
-        unsafe { offer(result, finished.result.pointer()) }
+        unsafe { offer(result, pointer.pointer()) }
     })
 }
 
@@ -162,6 +173,10 @@ unsafe fn with_options(
         let asks = unsafe { sized(options.first_asks) }?;
         runtime = runtime.main(constraint(&asks)?);
     }
+    if !options.spread.is_null() {
+        // SAFETY: as the caller vouches.
+        runtime = runtime.spread(unsafe { spread(options.spread) }?);
+    }
     for place in 0..options.beside_count {
         let beside = options.beside.wrapping_add(place);
         is_place(beside)?;
@@ -171,7 +186,7 @@ unsafe fn with_options(
         let argument = Carried(beside.argument);
         runtime = runtime.and(beside.host, policy(&beside)?, move || {
             // SAFETY: as the caller vouches.
-            let _ = unsafe { work(0, first, argument) };
+            let _ = unsafe { first_work(first, argument) };
         });
     }
     Ok(runtime)
@@ -184,6 +199,7 @@ fn policy(cpu: &punctual_cpu) -> Result<PolicyKind, Status> {
         (1, 0) => PolicyKind::FixedPriority { preemptive: true },
         (2, 1..) => PolicyKind::RoundRobin { timeslice },
         (3, 0) => PolicyKind::Fifo,
+        (4, 0) => PolicyKind::FixedPriority { preemptive: false },
         _ => return Err(Status::PUNCTUAL_INVALID),
     };
     Ok(policy)
@@ -194,9 +210,18 @@ fn not_started(error: &StartError) -> Status {
         StartError::NotAdmitted(why) => (why_of(why), Status::PUNCTUAL_REFUSED),
         StartError::Run(RunError::Busy) => return Status::PUNCTUAL_BUSY,
         StartError::Config(_) => (Why::Words(error.to_string()), Status::PUNCTUAL_INVALID),
-        StartError::NoResult { .. } => (Why::Words(error.to_string()), Status::PUNCTUAL_OVER),
+        StartError::NoResult { panics } => (Why::Words(unfinished(panics)), Status::PUNCTUAL_OVER),
         _ => (Why::Words(error.to_string()), Status::PUNCTUAL_CANNOT_RUN),
     };
     keep_why(why);
     status
+}
+
+/// What is said of a run whose first thread left no result.
+fn unfinished(panics: &[Panic]) -> String {
+    let mut words = "the first thread did not come to its end".to_owned();
+    for panic in panics {
+        words += &format!("; `{}` failed: {}", panic.name, panic.message);
+    }
+    words
 }

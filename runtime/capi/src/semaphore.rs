@@ -2,9 +2,10 @@
 
 use ::punctual_thread::sync::Semaphore;
 
-use crate::edge::{Within, answer, give, is_place};
-use crate::status::punctual_status;
+use crate::edge::{answer, give, is_place, within};
+use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
+use crate::time::on_a_thread;
 
 static SEMAPHORES: Table<Semaphore> = Table::new();
 
@@ -66,12 +67,10 @@ pub extern "C" fn punctual_semaphore_take(
 ) -> punctual_status {
     answer(|| {
         let semaphore = SEMAPHORES.get(semaphore.id)?;
-        match Within::of(within_ns) {
-            Within::AtOnce => semaphore.try_acquire()?,
-            Within::For(span) => semaphore.acquire_within(span)?,
-            Within::Forever => semaphore.acquire()?,
+        match within(within_ns) {
+            Some(span) => Ok(semaphore.acquire_within(span)?),
+            None => Ok(semaphore.acquire()?),
         }
-        Ok(())
     })
 }
 
@@ -80,4 +79,23 @@ pub extern "C" fn punctual_semaphore_take(
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_semaphore_give(semaphore: punctual_semaphore) -> punctual_status {
     answer(|| Ok(SEMAPHORES.get(semaphore.id)?.release()?))
+}
+
+/// The permits that are left; those that others take meanwhile are gone. On threads of its CPU.
+///
+/// # Safety
+/// `permits` is null, or to a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_semaphore_permits(
+    semaphore: punctual_semaphore,
+    permits: *mut u64,
+) -> punctual_status {
+    answer(|| {
+        is_place(permits)?;
+        on_a_thread()?;
+        let semaphore = SEMAPHORES.get(semaphore.id)?;
+        let found = semaphore.permits().ok_or(Status::PUNCTUAL_OTHER_CPU)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(permits, found) }
+    })
 }

@@ -61,6 +61,13 @@ pub enum punctual_status {
     PUNCTUAL_NO_MEMORY = 21,
     /// A mistake inside Punctual, which has said more on standard error. Please report it.
     PUNCTUAL_INTERNAL = 22,
+    /// The thread that is joined said that it could not go on (`punctual_fail`). `punctual_why` has
+    /// its words.
+    PUNCTUAL_FAILED = 23,
+    /// The processor was taken from the thread for good.
+    PUNCTUAL_ABANDONED = 24,
+    /// The queue of work of this CPU is full.
+    PUNCTUAL_FULL = 25,
 }
 
 use punctual_status as Status;
@@ -69,7 +76,7 @@ use punctual_status as Status;
 pub(crate) type Answer = Result<(), Status>;
 
 impl Status {
-    const ALL: [(Status, &'static CStr); 23] = [
+    const ALL: [(Status, &'static CStr); 26] = [
         (Status::PUNCTUAL_OK, c"it has happened"),
         (
             Status::PUNCTUAL_REFUSED,
@@ -132,6 +139,12 @@ impl Status {
             c"no memory, or no number, is left",
         ),
         (Status::PUNCTUAL_INTERNAL, c"a mistake inside Punctual"),
+        (Status::PUNCTUAL_FAILED, c"the thread could not go on"),
+        (
+            Status::PUNCTUAL_ABANDONED,
+            c"the processor was taken from the thread",
+        ),
+        (Status::PUNCTUAL_FULL, c"the queue of work is full"),
     ];
 }
 
@@ -159,6 +172,7 @@ impl From<JoinError> for Status {
             JoinError::Itself => Status::PUNCTUAL_DEADLOCK,
             JoinError::NotHere => Status::PUNCTUAL_OTHER_CPU,
             JoinError::Cancelled => Status::PUNCTUAL_CANCELLED,
+            JoinError::Abandoned => Status::PUNCTUAL_ABANDONED,
             _ => Status::PUNCTUAL_INTERNAL,
         }
     }
@@ -208,7 +222,7 @@ mod tests {
             let found = unsafe { CStr::from_ptr(punctual_strerror(place)) };
             assert_eq!(found, text);
         }
-        for unknown in [-1, 23, i32::MAX, i32::MIN] {
+        for unknown in [-1, 26, i32::MAX, i32::MIN] {
             // SAFETY: a literal.
             let found = unsafe { CStr::from_ptr(punctual_strerror(unknown)) };
             assert_eq!(found, c"no code of Punctual's");

@@ -53,6 +53,37 @@ pub(crate) struct Table<T> {
 // may be dropped on another kernel thread than it was made on.
 unsafe impl<T: Send + Sync> Sync for Table<T> {}
 
+/// A thing that goes unless it is kept.
+pub(crate) struct Reserved<'a, T> {
+    entry: Used<'a, T>,
+    is_kept: bool,
+}
+
+impl<'a, T> Reserved<'a, T> {
+    pub(crate) fn of(entry: Used<'a, T>) -> Reserved<'a, T> {
+        Reserved {
+            entry,
+            is_kept: false,
+        }
+    }
+
+    pub(crate) fn entry(&self) -> &T {
+        &self.entry
+    }
+
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl<T> Drop for Reserved<'_, T> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.entry.retire();
+        }
+    }
+}
+
 /// A thing in use.
 pub(crate) struct Used<'a, T> {
     table: &'a Table<T>,

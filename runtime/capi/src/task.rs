@@ -4,10 +4,11 @@ use core::ffi::c_char;
 
 use punctual_kern::Refusal;
 use punctual_linux::job::{LockError, lock, lock_shared, lock_within, unlock_named};
-use punctual_model::Mode;
+use punctual_model::{Mode, Span};
 
-use crate::edge::{Within, answer, text};
+use crate::edge::{answer, text, within};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
+use crate::time::not_in_a_use;
 
 /// Locks a resource that the task of the caller declares (`uses` in a file), for this job alone;
 /// waits for it as long as it takes, under its protocol. `PUNCTUAL_UNKNOWN` when no task of this
@@ -19,7 +20,7 @@ use crate::status::{Answer, punctual_status, punctual_status as Status};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_lock(resource: *const c_char) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Exclusive, Within::Forever) })
+    answer(|| unsafe { take(resource, Mode::Exclusive, None) })
 }
 
 /// `punctual_lock` together with others that only read. On jobs of a file's tasks.
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn punctual_lock(resource: *const c_char) -> punctual_stat
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_lock_shared(resource: *const c_char) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Shared, Within::Forever) })
+    answer(|| unsafe { take(resource, Mode::Shared, None) })
 }
 
 /// `punctual_lock` that waits for `within_ns` at most. On jobs of a file's tasks.
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn punctual_lock_within(
     within_ns: u64,
 ) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Exclusive, Within::of(within_ns)) })
+    answer(|| unsafe { take(resource, Mode::Exclusive, within(within_ns)) })
 }
 
 /// Gives back what a `punctual_lock` of any kind locked; what is not held stays as it is. A
@@ -53,6 +54,7 @@ pub unsafe extern "C" fn punctual_lock_within(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_unlock(resource: *const c_char) -> punctual_status {
     answer(|| {
+        not_in_a_use()?;
         // SAFETY: as the caller vouches.
         let name = unsafe { text(resource) }?;
         Ok(unlock_named(&name)?)
@@ -61,10 +63,11 @@ pub unsafe extern "C" fn punctual_unlock(resource: *const c_char) -> punctual_st
 
 /// # Safety
 /// `resource` is null or a string.
-unsafe fn take(resource: *const c_char, mode: Mode, within: Within) -> Answer {
+unsafe fn take(resource: *const c_char, mode: Mode, most: Option<Span>) -> Answer {
+    not_in_a_use()?;
     // SAFETY: as the caller vouches.
     let name = unsafe { text(resource) }?;
-    let held = match within.span() {
+    let held = match most {
         Some(span) => lock_within(&name, mode, span.as_ns())?,
         None if mode == Mode::Shared => lock_shared(&name)?,
         None => lock(&name)?,

@@ -1,23 +1,23 @@
 //! Threads: created, joined, woken, changed and ended by each other.
 
 use core::cell::Cell;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
 use ::punctual_thread::Thread;
-use ::punctual_thread::thread::{self, Builder};
-use punctual_linux::JobInfo;
+use ::punctual_thread::thread::{self, Builder, Waker};
+use punctual_linux::{JobInfo, this_cpu};
 use punctual_model::Span;
 
-use crate::admission::{forget_why, refused};
+use crate::admission::{Why, keep_why, refused};
 use crate::constraint::{constraint, punctual_constraint};
 use crate::edge::{
-    Within, answer, give, is_place, is_place_or_null, offer, sized, text, write_text,
+    answer, give, is_place, is_place_or_null, offer, sized, text, within, write_text,
 };
-use crate::mutex::let_go;
+use crate::fault::{execute, fail, on_fault as rule_of, punctual_on_fault};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
-use crate::table::{Table, Used};
+use crate::table::{Reserved, Table, Used};
 use crate::time::on_a_thread;
 
 static THREADS: Table<Entry> = Table::new();
@@ -48,11 +48,37 @@ pub struct punctual_job {
 }
 
 /// A thread and what it returned.
-struct Entry {
+pub(crate) struct Entry {
     /// Empty until the call that creates it comes back.
     thread: OnceLock<Thread<()>>,
-    result: AtomicPtr<c_void>,
-    has_returned: AtomicBool,
+    /// Of the first thread of a CPU, which nobody created: what wakes it, and which CPU.
+    first: Option<(Waker, usize)>,
+    pub(crate) result: AtomicPtr<c_void>,
+    pub(crate) has_returned: AtomicBool,
+    /// What it said when it failed.
+    pub(crate) said: OnceLock<String>,
+}
+
+impl Entry {
+    fn new(first: Option<(Waker, usize)>) -> Entry {
+        Entry {
+            thread: OnceLock::new(),
+            first,
+            result: AtomicPtr::new(core::ptr::null_mut()),
+            has_returned: AtomicBool::new(false),
+            said: OnceLock::new(),
+        }
+    }
+
+    /// The thread, if somebody created it.
+    pub(crate) fn created(&self) -> Result<&Thread<()>, Status> {
+        if self.first.is_some() {
+            let words = "the first thread of a CPU can be woken, and nothing else";
+            keep_why(Why::Words(words.to_owned()));
+            return Err(Status::PUNCTUAL_NOT_ALLOWED);
+        }
+        self.thread.get().ok_or(Status::PUNCTUAL_STALE)
+    }
 }
 
 /// A pointer that only C looks behind.
@@ -72,36 +98,54 @@ thread_local! {
     static SELF: Cell<u64> = const { Cell::new(0) };
 }
 
-/// An entry that goes unless there is a thread for it.
-struct Reserved<'a>(Option<Used<'a, Entry>>);
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        if let Some(entry) = &self.0 {
-            entry.retire();
-        }
-    }
-}
-
 /// What every thread that C created executes.
 ///
 /// # Safety
 /// The body may be called with this argument.
-pub(crate) unsafe fn work(
+unsafe fn work(
     handle: u64,
     body: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
     argument: Carried,
-) -> Carried {
+) {
     SELF.set(handle);
-    forget_why();
     // SAFETY: as the caller vouches.
-    let result = unsafe { body(argument.pointer()) };
-    let_go();
-    if let Ok(entry) = THREADS.get(handle) {
-        entry.result.store(result, Ordering::Relaxed);
-        entry.has_returned.store(true, Ordering::Release);
+    let result = unsafe { execute(body, argument.pointer()) };
+    SELF.set(0);
+    let entry = THREADS.get(handle);
+    match (result, entry) {
+        (Ok(result), Ok(entry)) => {
+            entry.result.store(result, Ordering::Relaxed);
+            entry.has_returned.store(true, Ordering::Release);
+        }
+        (Ok(_), Err(_)) => {}
+        (Err(said), entry) => {
+            if let Ok(entry) = entry {
+                // Nobody else sets it.
+                let _ = entry.said.set(said.clone());
+            }
+            fail(said)
+        }
     }
-    Carried(result)
+}
+
+/// What the first thread of a CPU executes.
+///
+/// # Safety
+/// The body may be called with this argument.
+pub(crate) unsafe fn first_work(
+    body: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: Carried,
+) -> Carried {
+    let first = thread::waker().zip(this_cpu());
+    // Without memory for one, it has no handle.
+    let handle = THREADS.insert(Entry::new(first)).unwrap_or(0);
+    SELF.set(handle);
+    // SAFETY: as the caller vouches.
+    let result = unsafe { execute(body, argument.pointer()) };
+    if let Ok(entry) = THREADS.get(handle) {
+        entry.retire();
+    }
+    Carried(result.unwrap_or_else(|said| fail(said)))
 }
 
 /// The run is over: its threads are gone.
@@ -111,17 +155,29 @@ pub(crate) fn forget_threads() {
     });
 }
 
-fn with<R>(
+/// The entry of a thread.
+pub(crate) fn find(handle: punctual_thread) -> Result<Used<'static, Entry>, Status> {
+    on_a_thread()?;
+    THREADS.get(handle.id)
+}
+
+/// Does something with a thread of the caller's CPU that was created.
+pub(crate) fn with<R>(
     handle: punctual_thread,
     call: impl FnOnce(&Thread<()>) -> Result<R, Status>,
 ) -> Result<R, Status> {
-    on_a_thread()?;
-    let entry = THREADS.get(handle.id)?;
-    let thread = entry.thread.get().ok_or(Status::PUNCTUAL_STALE)?;
+    let entry = find(handle)?;
+    let thread = entry.created()?;
     match thread.is_here() {
         true => call(thread),
         false => Err(Status::PUNCTUAL_OTHER_CPU),
     }
+}
+
+/// Keeps what a thread said when it failed.
+pub(crate) fn keep_fault(said: &str) -> Status {
+    keep_why(Why::Words(said.to_owned()));
+    Status::PUNCTUAL_FAILED
 }
 
 /// Creates a thread on the caller's CPU that executes `body(argument)` under a constraint, if
@@ -141,82 +197,52 @@ pub unsafe extern "C" fn punctual_thread_create(
     body: punctual_body,
     argument: *mut c_void,
 ) -> punctual_status {
+    let rule = punctual_on_fault::PUNCTUAL_END_THREAD as u32;
+    // SAFETY: as the caller vouches.
+    unsafe { punctual_thread_create_with(thread, name, asks, rule, body, argument) }
+}
+
+/// `punctual_thread_create` with a rule for what becomes of the others when the thread fails
+/// (`punctual_fail`): `on_fault` is one of `punctual_on_fault`.
+///
+/// # Safety
+/// As for `punctual_thread_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn punctual_thread_create_with(
+    thread: *mut punctual_thread,
+    name: *const c_char,
+    asks: *const punctual_constraint,
+    on_fault: u32,
+    body: punctual_body,
+    argument: *mut c_void,
+) -> punctual_status {
     answer(|| {
         is_place_or_null(thread)?;
         // SAFETY: as the caller vouches.
         let (name, asks) = unsafe { (text(name)?, sized(asks)?) };
-        let asks = constraint(&asks)?;
+        let builder = Builder::new(&name, constraint(&asks)?).on_fault(rule_of(on_fault)?);
         let body = body.ok_or(Status::PUNCTUAL_INVALID)?;
         on_a_thread()?;
-        let id = THREADS.insert(Entry {
-            thread: OnceLock::new(),
-            result: AtomicPtr::new(core::ptr::null_mut()),
-            has_returned: AtomicBool::new(false),
-        })?;
-        let mut reserved = Reserved(Some(THREADS.get(id)?));
+        let id = THREADS.insert(Entry::new(None))?;
+        let mut reserved = Reserved::of(THREADS.get(id)?);
         let argument = Carried(argument);
-        let execute = move || {
-            // SAFETY: as the caller vouches.
-            let _ = unsafe { work(id, body, argument) };
-        };
-        let made = Builder::new(&name, asks).spawn(execute).map_err(refused)?;
-        if let Some(entry) = &reserved.0 {
-            // Nobody else sets it.
-            let _ = entry.thread.set(made);
-        }
+        // SAFETY: as the caller vouches.
+        let made = builder.spawn(move || unsafe { work(id, body, argument) });
+        // Nobody else sets it.
+        let _ = reserved.entry().thread.set(made.map_err(refused)?);
         if thread.is_null() {
             // Nobody will ask: the entry goes, and with it the claim to a result.
             return Ok(());
         }
-        reserved.0 = None;
+        reserved.keep();
         // SAFETY: as the caller vouches.
         unsafe { offer(thread, punctual_thread { id }) }
     })
 }
 
-/// Waits for the end of a thread for `within_ns` at most, takes what it returned into `result`, if
-/// that is not null, and ends the handle. `PUNCTUAL_NOTHING` when it ended before its body began;
-/// the handle is at its end then, too. A scheduling point. On threads of its CPU.
-///
-/// # Safety
-/// `result` is null, or to a place for a pointer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_thread_join(
-    thread: punctual_thread,
-    within_ns: u64,
-    result: *mut *mut c_void,
-) -> punctual_status {
-    answer(|| {
-        is_place_or_null(result)?;
-        on_a_thread()?;
-        let entry = THREADS.get(thread.id)?;
-        let made = entry.thread.get().ok_or(Status::PUNCTUAL_STALE)?;
-        made.wait_end(Within::of(within_ns).span())?;
-        if !entry.retire() {
-            return Err(Status::PUNCTUAL_STALE);
-        }
-        if !entry.has_returned.load(Ordering::Acquire) {
-            return Err(Status::PUNCTUAL_NOTHING);
-        }
-        // SAFETY: as the caller vouches.
-        unsafe { offer(result, entry.result.load(Ordering::Relaxed)) }
-    })
-}
-
-/// Ends the handle and lets the thread go on alone. On threads of a run.
-#[unsafe(no_mangle)]
-pub extern "C" fn punctual_thread_detach(thread: punctual_thread) -> punctual_status {
-    answer(|| {
-        on_a_thread()?;
-        match THREADS.get(thread.id)?.retire() {
-            true => Ok(()),
-            false => Err(Status::PUNCTUAL_STALE),
-        }
-    })
-}
-
-/// The handle of the calling thread; `PUNCTUAL_NOTHING` on the first thread of a CPU, which has
-/// none. It names nothing once the thread is detached. On threads of a run.
+/// The handle of the calling thread. It names nothing once the thread is detached; that of the
+/// first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). `PUNCTUAL_NOTHING`
+/// in offered work, which has none. On threads of a run.
 ///
 /// # Safety
 /// `thread` is null, or to a place for one.
@@ -271,37 +297,41 @@ pub unsafe extern "C" fn punctual_thread_stack(
     })
 }
 
-/// Whether a thread has ended: `ended` gets 1 or 0. On threads of its CPU.
+/// `punctual_thread_stack` of another thread. On threads of its CPU.
 ///
 /// # Safety
-/// `ended` is null, or to a place for an `int`.
+/// Each pointer is null, or to a place for a number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_thread_has_ended(
+pub unsafe extern "C" fn punctual_thread_stack_of(
     thread: punctual_thread,
-    ended: *mut c_int,
+    used: *mut usize,
+    bytes: *mut usize,
 ) -> punctual_status {
     answer(|| {
-        is_place(ended)?;
-        let over = with(thread, |thread| Ok(thread.is_finished()))?;
+        is_place_or_null(used)?;
+        is_place_or_null(bytes)?;
+        let found = with(thread, |thread| {
+            thread.stack_used().ok_or(Status::PUNCTUAL_OTHER_CPU)
+        })?;
         // SAFETY: as the caller vouches.
-        unsafe { give(ended, c_int::from(over)) }
+        unsafe { offer(used, found.0) }?;
+        // SAFETY: as the caller vouches.
+        unsafe { offer(bytes, found.1) }
     })
 }
 
-/// Tells a thread to end: every call of it that waits, the present one included, answers
-/// `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
-/// `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
-/// its body; nobody ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On threads of its CPU.
-#[unsafe(no_mangle)]
-pub extern "C" fn punctual_thread_cancel(thread: punctual_thread) -> punctual_status {
-    answer(|| with(thread, |thread| if_alive(thread.cancel())))
-}
-
-/// Ends the `punctual_block` of a thread, the present or the next one. `PUNCTUAL_NOTHING` when it
-/// has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+/// Ends the `punctual_block` or `punctual_yield_to` of a thread, the present or the next one.
+/// `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_wake(thread: punctual_thread) -> punctual_status {
-    answer(|| with(thread, |thread| if_alive(thread.wake())))
+    answer(|| {
+        let entry = find(thread)?;
+        match entry.first {
+            Some((waker, cpu)) if this_cpu() == Some(cpu) => if_alive(waker.wake()),
+            Some(_) => Err(Status::PUNCTUAL_OTHER_CPU),
+            None => with(thread, |thread| if_alive(thread.wake())),
+        }
+    })
 }
 
 /// Releases a job of a sporadic thread; one that comes too early waits for its time. On threads of
@@ -360,7 +390,7 @@ pub extern "C" fn punctual_yield() -> punctual_status {
 pub extern "C" fn punctual_block(within_ns: u64) -> punctual_status {
     answer(|| {
         on_a_thread()?;
-        match Within::of(within_ns).span() {
+        match within(within_ns) {
             Some(span) => in_time(thread::block_within(span)),
             None => {
                 thread::block();
@@ -424,7 +454,7 @@ fn job_of(info: &JobInfo) -> punctual_job {
     }
 }
 
-fn if_alive(alive: bool) -> Answer {
+pub(crate) fn if_alive(alive: bool) -> Answer {
     match alive {
         true => Ok(()),
         false => Err(Status::PUNCTUAL_NOTHING),

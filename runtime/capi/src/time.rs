@@ -37,6 +37,7 @@ pub unsafe extern "C" fn punctual_now(now_ns: *mut u64) -> punctual_status {
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_sleep(span_ns: u64) -> punctual_status {
     answer(|| {
+        not_in_a_use()?;
         thread::sleep(Span::from_ns(span_ns));
         Ok(())
     })
@@ -66,6 +67,7 @@ pub unsafe extern "C" fn punctual_timer_set(
 ) -> punctual_status {
     answer(|| {
         is_place(timer)?;
+        on_a_thread()?;
         let first = Timer::after(Span::from_ns(first_ns)).ok_or(Status::PUNCTUAL_NO_RUN)?;
         let next_ns = first.next().as_ns();
         // SAFETY: as the caller vouches.
@@ -103,10 +105,18 @@ pub unsafe extern "C" fn punctual_timer_wait(
     })
 }
 
-/// Whether there is a run to be in.
+/// Whether there is a run to be in, and the caller is in no use of a spin mutex.
 pub(crate) fn on_a_thread() -> Result<(), Status> {
-    match job::is_light() {
+    match job::may_wait() {
         true => Ok(()),
         false => Err(Status::PUNCTUAL_NO_RUN),
+    }
+}
+
+/// Whether the caller is in no use of a spin mutex, in which nothing waits or lets others go on.
+pub(crate) fn not_in_a_use() -> Result<(), Status> {
+    match job::is_light() {
+        true => on_a_thread(),
+        false => Ok(()),
     }
 }

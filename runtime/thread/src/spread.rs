@@ -275,6 +275,28 @@ impl<T: Send> Offered<T> {
         self.join_by(after(span))
     }
 
+    /// Waits for its end for `span` at most (as long as it takes if `None`), and leaves its result
+    /// to [`Offered::join`]: for callers that only have it lent.
+    ///
+    /// # Errors
+    /// [`JoinError::Panicked`], [`JoinError::NotHere`], [`JoinError::TimedOut`].
+    pub fn wait_end(&self, span: Option<Span>) -> Result<(), JoinError> {
+        let until = span.and_then(after);
+        loop {
+            let visit = self.result.visit(until, |result, _| match result {
+                Some(Ok(_)) => Step::Done(Ok(())),
+                Some(Err(said)) => Step::Done(Err(said.clone())),
+                None => Step::wait(0, 0),
+            });
+            match visit.map_err(WaitError::from) {
+                Ok(Visit::Done(ended)) => return ended.map_err(JoinError::Panicked),
+                Ok(Visit::Answered(_)) => {}
+                Err(WaitError::TimedOut) => return Err(JoinError::TimedOut),
+                Err(_) => return Err(JoinError::NotHere),
+            }
+        }
+    }
+
     fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Offered<T>>)> {
         loop {
             let visit = self.result.visit(until, |result, _| match result.take() {
@@ -317,7 +339,7 @@ where
         // It can fail only when the run is over, and then nobody waits.
         let _ = slot.visit(None, |result, desk| {
             *result = Some(outcome);
-            let _ = desk.answer_if(0, |_| Some(0));
+            while desk.answer_if(0, |_| Some(0)).is_some() {}
             Step::Done(())
         });
     });

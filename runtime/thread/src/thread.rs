@@ -225,18 +225,26 @@ impl<T> Thread<T> {
     /// begun, and would end itself if it got the processor.
     pub fn kill_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
         let _ = self.cancel();
-        let Thread { child, grant, lag } = match self.join_within(span) {
+        let thread = match self.join_within(span) {
             Err((JoinError::TimedOut, Some(thread))) => thread,
             ended => return ended,
         };
-        if let Err(child) = child.abandon() {
-            let thread = Thread { child, grant, lag };
-            return Err((JoinError::TimedOut, Some(thread)));
+        match thread.abandon() {
+            true => Err((JoinError::Abandoned, None)),
+            false => Err((JoinError::TimedOut, Some(thread))),
         }
-        if let (Some(grant), Some(place)) = (grant, place()) {
-            give_back(&place, grant, lag);
+    }
+
+    /// Takes the processor from it for good, as [`Thread::kill_within`] does when the time is over;
+    /// whether that was possible.
+    pub fn abandon(&self) -> bool {
+        if !self.child.abandon() {
+            return false;
         }
-        Err((JoinError::Abandoned, None))
+        if let (Some(grant), Some(place)) = (self.grant, place()) {
+            give_back(&place, grant, self.lag);
+        }
+        true
     }
 
     /// Whether the caller is on its CPU, in its run. Elsewhere it can be detached or dropped, and

@@ -149,6 +149,29 @@ fn whatever_a_program_in_c_does_wrong_is_a_code() {
 }
 
 #[test]
+fn readers_and_writers_and_spin_mutexes_in_c_do_what_they_say() {
+    if let Some(said) = says("runtime/capi/library/tests/c/locks.c") {
+        let expected = "readers beside each other, writers alone, and every mistake is a code\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn a_thread_in_c_that_cannot_go_on_says_so_and_one_that_never_looks_is_ended() {
+    if let Some(said) = says("runtime/capi/library/tests/c/faults.c") {
+        let expected = "failures are said, rules are followed, and loops come to their end\n";
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn work_that_c_offers_is_done_once_on_one_cpu_or_another() {
+    if let Some(said) = says("runtime/capi/library/tests/c/spread.c") {
+        assert_eq!(said, "every piece is done once\n");
+    }
+}
+
+#[test]
 fn two_cpus_in_c_hear_each_other() {
     if let Some(said) = says("runtime/capi/library/tests/c/two_cpus.c") {
         let one = said == "skipped: one CPU only\n";

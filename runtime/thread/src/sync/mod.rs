@@ -33,6 +33,7 @@ pub use queue::{Queue, SendError};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::Semaphore;
 pub use spin::SpinMutex;
+pub use users::MOST_READERS;
 
 /// Why a call did not do what it was asked for. Nothing has changed then, but that a
 /// [`Condvar`] may have unlocked the mutex: see there.
@@ -93,8 +94,12 @@ pub(crate) fn instant(at: Instant) -> Option<Instant> {
     Some(at_ns(at.as_ns()).unwrap_or(Instant::ZERO))
 }
 
-/// The instant `span` from now.
+/// The instant `span` from now. None of it is an instant that has passed: who only tries does not
+/// wait, not even for the grain of the clock.
 pub(crate) fn after(span: Span) -> Option<Instant> {
+    if span.is_zero() {
+        return Some(Instant::ZERO);
+    }
     let now = job::now_ns().unwrap_or(0);
     instant(Instant::from_ns(now.saturating_add(span.as_ns())))
 }

@@ -11,7 +11,8 @@ use punctual_model::{Instant, Span};
 use super::users::{READ, Users, WRITE, arrive, give_up, is_in, leave, pass_on};
 use super::{WaitError, after, instant};
 
-/// A value that several threads of a CPU read at a time, at most 16, or one writes.
+/// A value that several threads of a CPU read at a time, at most [`super::MOST_READERS`], or one
+/// writes.
 ///
 /// A reader waits behind a writer that waits and is as urgent as itself or more; so writers do not
 /// starve. Who waits lends its urgency (as for a [`super::Mutex`]) to the writer, or to one reader

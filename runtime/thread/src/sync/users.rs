@@ -18,8 +18,8 @@ pub(super) const WRITE: u64 = 1;
 const IN: u64 = 0;
 const AGAIN: u64 = 1;
 
-/// So many read at a time.
-const MOST_READERS: usize = 16;
+/// So many threads read what a [`super::RwLock`] guards at a time, at most; more wait.
+pub const MOST_READERS: usize = 16;
 
 /// Who uses the value.
 #[derive(Debug)]

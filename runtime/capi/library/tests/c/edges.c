@@ -126,7 +126,7 @@ static void threads(void)
     IS(punctual_thread_create(&thread, NULL, &asks, returns, NULL), PUNCTUAL_INVALID);
     IS(punctual_thread_create(&thread, "w", NULL, returns, NULL), PUNCTUAL_INVALID);
     IS(punctual_thread_create(NULL, "alone", &asks, returns, NULL), PUNCTUAL_OK);
-    IS(punctual_thread_self(&thread), PUNCTUAL_NOTHING);
+    IS(punctual_thread_self(NULL), PUNCTUAL_INVALID);
     IS(punctual_wait_next_period(NULL), PUNCTUAL_NO_NEXT_JOB);
     for (int i = 0; i < 200; i++)
         IS(punctual_thread_join(begin("many", returns, NULL), PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
@@ -180,7 +180,11 @@ static void messages(void)
     IS(punctual_flags_raise(flags, 1ULL << 63), PUNCTUAL_INVALID);
     IS(punctual_flags_wait(flags, 3, PUNCTUAL_ALL, MS, &found), PUNCTUAL_TIMED_OUT);
     IS(punctual_flags_wait(flags, 3, PUNCTUAL_ANY | PUNCTUAL_TAKE, 0, &found), PUNCTUAL_OK);
+    IS(punctual_flags_raised(flags, NULL), PUNCTUAL_INVALID);
     if (last != 1 || found != 2)
+        exit(5);
+    IS(punctual_flags_raised(flags, &found), PUNCTUAL_OK);
+    if (found != 4)
         exit(5);
     punctual_timer timer;
     uint64_t passed = 0;
