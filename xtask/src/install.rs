@@ -1,5 +1,6 @@
 //! `cargo xtask install`: the C library, its header and its pkg-config file, where users have them.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -30,28 +31,23 @@ pub(crate) struct InstallOptions {
     /// A quick build, for tries
     #[arg(long)]
     debug: bool,
+    /// Afterwards build the C examples with what was installed, shared and static, and run them
+    #[arg(long = "try", conflicts_with = "destdir")]
+    tries: bool,
+    /// Take away what an installation put there, and build nothing
+    #[arg(long, conflicts_with_all = ["debug", "tries"])]
+    remove: bool,
 }
 
-/// Builds and installs; whether both went well.
+/// Builds and installs, or takes away; whether that went well.
 pub(crate) fn run(workspace: &Workspace, options: &InstallOptions) -> bool {
-    let mut build = workspace.cargo();
-    build.args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        "punctual-library",
-    ]);
-    build.args((!options.debug).then_some("--release"));
-    if !passes_in_the_open(build) {
-        return false;
-    }
-    let profile = if options.debug { "debug" } else { "release" };
-    match install(workspace, &workspace.target.join(profile), options) {
-        Ok(written) => {
-            written
-                .iter()
-                .for_each(|path| println!("{}", path.display()));
+    let done = match options.remove {
+        true => Places::of(options).and_then(|places| places.remove()),
+        false => build_and_install(workspace, options),
+    };
+    match done {
+        Ok(paths) => {
+            paths.iter().for_each(|path| println!("{}", path.display()));
             true
         }
         Err(message) => {
@@ -61,7 +57,62 @@ pub(crate) fn run(workspace: &Workspace, options: &InstallOptions) -> bool {
     }
 }
 
-/// As a step of the tests: what they have built is installed, found by pkg-config, linked and run.
+fn build_and_install(
+    workspace: &Workspace,
+    options: &InstallOptions,
+) -> Result<Vec<PathBuf>, String> {
+    let mut build = workspace.cargo();
+    build.args(["build", "--quiet", "--locked"]);
+    build.args(["--package", "punctual-library"]);
+    build.args((!options.debug).then_some("--release"));
+    if !passes_in_the_open(build) {
+        return Err("the library was not built".to_owned());
+    }
+    let profile = if options.debug { "debug" } else { "release" };
+    let written = install(workspace, &workspace.target.join(profile), options)?;
+    if options.tries && !passes_in_the_open(trial(workspace, options, &EXAMPLES)?) {
+        return Err("the examples did not work".to_owned());
+    }
+    Ok(written)
+}
+
+/// Programs of `examples/c`.
+const EXAMPLES: [&str; 3] = ["control", "pipeline", "admission"];
+
+/// Builds programs as the guide says, shared and static, and runs them, each for a minute at most.
+/// The programs go as soon as they are through.
+const TRIAL: &str = r#"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+test "$(pkg-config --modversion punctual)" = "$1"
+sources=$2
+shift 2
+for name; do
+    cc -o "$folder/$name" "$sources/$name.c" $(pkg-config --cflags --libs punctual)
+    timeout 60 "$folder/$name"
+    cc -o "$folder/static" "$sources/$name.c" $(pkg-config --cflags --libs punctual-static)
+    # By itself: the loader is not told where the shared library is.
+    LD_LIBRARY_PATH= timeout 60 "$folder/static"
+    echo "$name: shared and static"
+done
+"#;
+
+fn trial(
+    workspace: &Workspace,
+    options: &InstallOptions,
+    names: &[&str],
+) -> Result<Command, String> {
+    let library = Places::of(options)?.library;
+    let mut command = Command::new("sh");
+    command.args(["-euc", TRIAL, "sh", env!("CARGO_PKG_VERSION")]);
+    command.arg(workspace.root.join("examples/c")).args(names);
+    command.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+    command.env("LD_LIBRARY_PATH", library);
+    Ok(command)
+}
+
+/// As a step of the tests: what they have built is installed, found by pkg-config, linked and run,
+/// and taken away. (The release build takes too long for it: `cargo xtask install --try`.)
 pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
     tally.run("install: a program in C by pkg-config", |tests| {
         let folder = log_folder(workspace).join("installed");
@@ -71,6 +122,8 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
             prefix: folder.clone(),
             destdir: None,
             debug: true,
+            tries: false,
+            remove: false,
         };
         if let Err(message) = install(workspace, &workspace.target.join("debug/deps"), &options) {
             return Outcome::Failed(message);
@@ -79,23 +132,89 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
         if let Some(tool) = ["pkg-config", "cc"].into_iter().find(|tool| !present(tool)) {
             return Outcome::Skipped(format!("there is no `{tool}` here"));
         }
-        let mut command = Command::new("sh");
-        // The program asks the loader for the soname, which is a link in the installed folder.
-        command.arg("-ec").arg(
-            "cc -o \"$1/control\" \"$2\" $(pkg-config --cflags --libs punctual)
-             test \"$(pkg-config --modversion punctual)\" = \"$3\"
-             \"$1/control\"",
-        );
-        let source = workspace.root.join("examples/c/control.c");
-        command.arg("sh").arg(&folder).arg(source);
-        command.arg(env!("CARGO_PKG_VERSION"));
-        command.env("PKG_CONFIG_PATH", folder.join("lib/pkgconfig"));
-        command.env("LD_LIBRARY_PATH", folder.join("lib"));
-        let outcome = run_logged(log_folder(workspace), "install", command, tests);
-        // A hundred megabytes and more, in a debug build.
+        let outcome = match trial(workspace, &options, &EXAMPLES[..1]) {
+            Ok(command) => run_logged(log_folder(workspace), "install", command, tests),
+            Err(message) => Outcome::Failed(message),
+        };
+        let removed = Places::of(&options).and_then(|places| places.remove());
+        let left = folder.join("lib").exists() || folder.join("include").exists();
+        // A hundred megabytes and more, in a debug build, if it is still there.
         let _ = fs::remove_dir_all(&folder);
-        outcome
+        match (outcome, removed) {
+            (Outcome::Passed(_), Err(message)) => Outcome::Failed(message),
+            (Outcome::Passed(_), Ok(_)) if left => {
+                Outcome::Failed("an installation that is removed leaves something".to_owned())
+            }
+            (outcome, _) => outcome,
+        }
     });
+}
+
+/// Where everything goes.
+struct Places {
+    /// As programs will find it, without `--destdir`.
+    prefix: PathBuf,
+    include: PathBuf,
+    library: PathBuf,
+}
+
+impl Places {
+    fn of(options: &InstallOptions) -> Result<Places, String> {
+        let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
+        let top = match &options.destdir {
+            Some(destdir) => destdir.join(prefix.strip_prefix("/").unwrap_or(&prefix)),
+            None => prefix.clone(),
+        };
+        Ok(Places {
+            prefix,
+            include: top.join("include"),
+            library: top.join("lib"),
+        })
+    }
+
+    fn header(&self) -> PathBuf {
+        self.include.join("punctual.h")
+    }
+
+    /// The file, and the two links to it.
+    fn shared(&self) -> [PathBuf; 3] {
+        let file = format!("libpunctual.so.{}", env!("CARGO_PKG_VERSION"));
+        [file.as_str(), SONAME, "libpunctual.so"].map(|name| self.library.join(name))
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.library.join("libpunctual.a")
+    }
+
+    /// What `pkg-config` reads: of the shared library, and of the static one.
+    fn descriptions(&self) -> [PathBuf; 2] {
+        ["punctual.pc", "punctual-static.pc"].map(|name| self.library.join("pkgconfig").join(name))
+    }
+
+    /// Takes everything away that is there, and folders that are empty then; what was there.
+    fn remove(&self) -> Result<Vec<PathBuf>, String> {
+        let mut files = vec![self.header(), self.archive()];
+        files.extend(self.shared());
+        files.extend(self.descriptions());
+        let mut gone = Vec::new();
+        for file in files {
+            match fs::remove_file(&file) {
+                Ok(()) => gone.push(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("{}: {error}", file.display())),
+            }
+        }
+        let folders = [
+            self.library.join("pkgconfig"),
+            self.library.clone(),
+            self.include.clone(),
+        ];
+        for folder in folders {
+            // Others have something there, too, or it was never there.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(gone)
+    }
 }
 
 /// What was written.
@@ -104,32 +223,30 @@ fn install(
     built: &Path,
     options: &InstallOptions,
 ) -> Result<Vec<PathBuf>, String> {
-    let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
-    let top = match &options.destdir {
-        Some(destdir) => destdir.join(prefix.strip_prefix("/").unwrap_or(&prefix)),
-        None => prefix.clone(),
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    let [library, include] = ["lib", "include"].map(|folder| top.join(folder));
-    let shared = format!("libpunctual.so.{version}");
+    let places = Places::of(options)?;
     let header = workspace.root.join("runtime/capi/include/punctual.h");
+    let [shared, soname, plain] = places.shared();
     let mut written = Written(Vec::new());
-    written.copy(&header, &include.join("punctual.h"))?;
-    written.copy(
-        &built.join("libpunctual_library.so"),
-        &library.join(&shared),
-    )?;
-    written.link(&shared, &library.join(SONAME))?;
-    written.link(SONAME, &library.join("libpunctual.so"))?;
+    written.copy(&header, &places.header())?;
+    written.copy(&built.join("libpunctual_library.so"), &shared)?;
+    written.link(shared.file_name().unwrap_or_default(), &soname)?;
+    written.link(SONAME.as_ref(), &plain)?;
     let archive = built.join("libpunctual_library.a");
-    written.copy(&archive, &library.join("libpunctual.a"))?;
-    let description = library.join("pkgconfig/punctual.pc");
-    written.text(&pkg_config(&prefix, version), &description)?;
+    written.copy(&archive, &places.archive())?;
+    let libs = [
+        "-L${libdir} -lpunctual".to_owned(),
+        // Named by its file, because linkers prefer the shared one.
+        format!("${{libdir}}/libpunctual.a {BESIDE_STATIC}"),
+    ];
+    for (description, libs) in places.descriptions().iter().zip(libs) {
+        let text = pkg_config(&places.prefix, env!("CARGO_PKG_VERSION"), &libs);
+        written.text(&text, description)?;
+    }
     Ok(written.0)
 }
 
-/// What `pkg-config punctual` reads.
-fn pkg_config(prefix: &Path, version: &str) -> String {
+/// What `pkg-config` reads.
+fn pkg_config(prefix: &Path, version: &str, libs: &str) -> String {
     let lines = [
         format!("prefix={}", prefix.display()),
         "includedir=${prefix}/include".to_owned(),
@@ -139,8 +256,7 @@ fn pkg_config(prefix: &Path, version: &str) -> String {
         "Description: Hard real time for ordinary Linux programs".to_owned(),
         format!("Version: {version}"),
         "Cflags: -I${includedir}".to_owned(),
-        "Libs: -L${libdir} -lpunctual".to_owned(),
-        format!("Libs.private: {BESIDE_STATIC}"),
+        format!("Libs: {libs}"),
     ];
     lines.join("\n") + "\n"
 }
@@ -172,7 +288,7 @@ impl Written {
         self.at(to, |to| fs::copy(from, to).map(drop).map_err(told))
     }
 
-    fn link(&mut self, target: &str, at: &Path) -> Result<(), String> {
+    fn link(&mut self, target: &OsStr, at: &Path) -> Result<(), String> {
         self.at(at, |at| symlink(target, at))
     }
 
@@ -187,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_description_names_the_prefix_once_and_the_version() {
-        let text = pkg_config(Path::new("/opt/p"), "1.2.3");
+        let text = pkg_config(Path::new("/opt/p"), "1.2.3", "-lp");
         assert_eq!(text.matches("/opt/p").count(), 1);
         assert!(text.contains("\nVersion: 1.2.3\n") && text.ends_with('\n'));
     }

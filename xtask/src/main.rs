@@ -70,8 +70,9 @@ enum Chore {
     Storm(storm::StormOptions),
     /// Build the C library and put it, its header and its pkg-config file under a prefix
     #[command(
-        after_help = "Examples:\n  cargo xtask install                       under /usr/local\n  \
-        cargo xtask install --prefix ~/.local     for one user"
+        after_help = "Examples:\n  cargo xtask install                            under /usr/local\n  \
+        cargo xtask install --prefix ~/.local --try    for one user, and tried with the examples\n  \
+        cargo xtask install --prefix ~/.local --remove taken away again"
     )]
     Install(install::InstallOptions),
 }

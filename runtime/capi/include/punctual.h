@@ -807,8 +807,8 @@ enum punctual_status punctual_thread_has_ended(struct punctual_thread thread, in
  * Tells a thread to end: every call of it that waits, the present one included, answers
  * `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
  * `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
- * its body; only `punctual_thread_kill` ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On
- * threads of its CPU.
+ * its body; only `punctual_thread_kill` ends it otherwise. `PUNCTUAL_NOTHING` when it has ended.
+ * On threads of its CPU.
  */
 enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
 
@@ -1234,8 +1234,8 @@ enum punctual_status punctual_thread_create_with(struct punctual_thread *thread,
 
 /**
  * The handle of the calling thread. It names nothing once the thread is detached; that of the
- * first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). `PUNCTUAL_NOTHING`
- * in offered work, which has none. On threads of a run.
+ * first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). In offered work
+ * `PUNCTUAL_NOTHING`: it has none. On threads of a run.
  *
  * Pointers:
  * `thread` is null, or to a place for one.
@@ -1271,7 +1271,8 @@ enum punctual_status punctual_thread_stack_of(struct punctual_thread thread,
 
 /**
  * Ends the `punctual_block` or `punctual_yield_to` of a thread, the present or the next one.
- * `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+ * `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller.
+ * On threads of its CPU.
  */
 enum punctual_status punctual_thread_wake(struct punctual_thread thread);
 

@@ -124,8 +124,8 @@ pub unsafe extern "C" fn punctual_thread_has_ended(
 /// Tells a thread to end: every call of it that waits, the present one included, answers
 /// `PUNCTUAL_CANCELLED` from now on; so does `punctual_checkpoint`, for bodies that do not wait. A
 /// `read`, `write` or `poll` of it that waits fails with `ECANCELED`. It cleans up and returns from
-/// its body; only `punctual_thread_kill` ends it otherwise. `PUNCTUAL_NOTHING` when it has ended. On
-/// threads of its CPU.
+/// its body; only `punctual_thread_kill` ends it otherwise. `PUNCTUAL_NOTHING` when it has ended.
+/// On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_cancel(thread: punctual_thread) -> punctual_status {
     answer(|| with(thread, |thread: &Thread<()>| if_alive(thread.cancel())))

@@ -241,8 +241,8 @@ pub unsafe extern "C" fn punctual_thread_create_with(
 }
 
 /// The handle of the calling thread. It names nothing once the thread is detached; that of the
-/// first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). `PUNCTUAL_NOTHING`
-/// in offered work, which has none. On threads of a run.
+/// first thread of a CPU can be woken, and nothing else (`PUNCTUAL_NOT_ALLOWED`). In offered work
+/// `PUNCTUAL_NOTHING`: it has none. On threads of a run.
 ///
 /// # Safety
 /// `thread` is null, or to a place for one.
@@ -321,7 +321,8 @@ pub unsafe extern "C" fn punctual_thread_stack_of(
 }
 
 /// Ends the `punctual_block` or `punctual_yield_to` of a thread, the present or the next one.
-/// `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller. On threads of its CPU.
+/// `PUNCTUAL_NOTHING` when it has ended. A scheduling point when it is more urgent than the caller.
+/// On threads of its CPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_thread_wake(thread: punctual_thread) -> punctual_status {
     answer(|| {
