@@ -1,15 +1,17 @@
-//! Thread-locals as a new thread finds them, in a storage that others have used.
+//! Thread-locals as a new thread finds them, in storages that others have used.
 //!
 //! ```text
-//!   storage of this program:   | initialised ... | LOCAL | ... zero |
+//!   storage of this library:   | initialised ... | LOCAL | ... zero |
 //!                                copied from the   kept    cleared
-//!                                program's image
+//!                                object's image
+//!   storage of the program:    | initialised ...         | ... zero |   (if that is another object)
 //! ```
 //!
 //! A thread of the pool lives in a storage that was made before the run. When it ends, the
 //! destructors of its thread-locals run, as in any thread; then those of this program become again
-//! what they are in a new thread. Our own words stay, and so do those of the C library (the caches
-//! of its allocator above all), which belong to the record.
+//! what they are in a new thread: of the object that this code is in (the program, or the shared
+//! library for C), of the program itself, and of the C++ runtime. Our own words stay, and so do
+//! those of the C library (the caches of its allocator above all), which belong to the record.
 
 use core::ops::Range;
 use std::sync::OnceLock;
@@ -17,23 +19,53 @@ use std::sync::OnceLock;
 use punctual_switch::instructions::read_thread_pointer;
 
 use crate::local::{Local, local};
-use crate::sys::locals::storage_around;
+use crate::sys::locals::{Storage, storages};
 
-/// This program's storage, seen from the thread pointer.
-#[derive(Clone, Copy, Debug)]
-struct Fresh {
+/// A storage, seen from our own words.
+#[derive(Clone, Debug)]
+struct Part {
     /// Where it begins; the same in every thread.
-    begin: i64,
+    begin: isize,
     bytes: usize,
     /// The address of what its first bytes are at first.
     image: usize,
     image_bytes: usize,
-    /// Where our own words lie in it.
-    kept: (usize, usize),
-    /// Nobody else has thread-locals but the C library, which keeps its own.
-    alone: bool,
+    /// Where our own words lie in it, or nothing at its end.
+    kept: Range<usize>,
 }
 
+impl Part {
+    fn of(storage: &Storage, words: *const u8) -> Part {
+        let kept = match storage.holds(words) {
+            true => {
+                let first = words.addr() - storage.begin.addr();
+                first..first + size_of::<Local>()
+            }
+            false => storage.bytes..storage.bytes,
+        };
+        Part {
+            begin: storage
+                .begin
+                .addr()
+                .wrapping_sub(words.addr())
+                .cast_signed(),
+            bytes: storage.bytes,
+            image: storage.image.expose_provenance(),
+            image_bytes: storage.image_bytes,
+            kept,
+        }
+    }
+}
+
+/// This program's storages.
+#[derive(Debug)]
+struct Fresh {
+    parts: Vec<Part>,
+    /// Our own words, from the thread pointer.
+    words: i64,
+}
+
+/// `None`: somebody else has thread-locals, too, beside the C library, which keeps its own.
 static FRESH: OnceLock<Option<Fresh>> = OnceLock::new();
 
 fn here() -> *const u8 {
@@ -44,59 +76,63 @@ fn distance(address: usize, from: u64) -> i64 {
     (address as u64).wrapping_sub(from).cast_signed()
 }
 
-/// Looks the storage up, before a run.
+/// Looks the storages up, before a run. In a new thread, in which those are there whose place is
+/// the same in every thread, and no others.
 pub(crate) fn find() {
     let _ = FRESH.get_or_init(|| {
-        let words = here();
-        let storage = storage_around(words)?;
-        let first = words.addr() - storage.begin.addr();
-        Some(Fresh {
-            begin: distance(storage.begin.addr(), read_thread_pointer()),
-            bytes: storage.bytes,
-            image: storage.image.expose_provenance(),
-            image_bytes: storage.image_bytes,
-            kept: (first, first + size_of::<Local>()),
-            alone: !storage.has_neighbours,
-        })
+        let look = || {
+            let words = here();
+            let found = storages(words);
+            let parts = found.known.iter().map(|storage| Part::of(storage, words));
+            let fresh = Fresh {
+                parts: parts.collect(),
+                words: distance(words.addr(), read_thread_pointer()),
+            };
+            let has_ours = found.known.iter().any(|storage| storage.holds(words));
+            (found.others == 0 && has_ours).then_some(fresh)
+        };
+        // Without a thread nothing is known, and nothing is made new.
+        let looking = std::thread::Builder::new().spawn(look).ok()?;
+        looking.join().ok()?
     });
 }
 
 /// Whether thread-locals are made new at the end of a thread: where other libraries have some, too,
 /// destructors would run that nobody undoes, and the next thread would use what was destroyed.
 pub(crate) fn renews() -> bool {
-    FRESH.get().copied().flatten().is_some_and(|f| f.alone)
+    FRESH.get().is_some_and(Option::is_some)
 }
 
 /// Makes the calling thread's thread-locals new. O(their bytes). Where the loader has put the
-/// storage of this program somewhere else in each thread (it was loaded by a running program), it
+/// storage of this library somewhere else in each thread (it was loaded by a running program), it
 /// stays as it is.
 ///
 /// # Safety
 /// No value of a thread-local of this thread is used any more, and its destructors have run.
 pub(crate) unsafe fn renew() {
     local(|words| words.rest_of_text.set(core::ptr::null_mut()));
-    let Some(fresh) = FRESH.get().copied().flatten() else {
+    let Some(Some(fresh)) = FRESH.get() else {
         return;
     };
-    if !fresh.alone {
-        return;
-    }
     let pointer = read_thread_pointer();
-    let begin = here().wrapping_sub(fresh.kept.0).cast_mut();
-    if distance(begin.addr(), pointer) != fresh.begin {
+    let words = here();
+    if distance(words.addr(), pointer) != fresh.words {
         return;
     }
-    for part in [0..fresh.kept.0, fresh.kept.1..fresh.bytes] {
-        let (copied, cleared) = split(&part, fresh.image_bytes);
-        let image = core::ptr::with_exposed_provenance::<u8>(fresh.image);
-        // SAFETY: (1) both lie in the program's storage of this thread, which the loader made of
-        // that many bytes, and beside our own words; (2) the image is the loader's own, and as long
-        // as it says; (3) nobody else reads or writes this thread's storage, and it does not use
-        // what it held, as the caller vouches.
-        unsafe {
-            let place = begin.add(copied.start);
-            core::ptr::copy_nonoverlapping(image.add(copied.start), place, copied.len());
-            begin.add(cleared.start).write_bytes(0, cleared.len());
+    for part in &fresh.parts {
+        let begin = words.wrapping_offset(part.begin).cast_mut();
+        let image = core::ptr::with_exposed_provenance::<u8>(part.image);
+        for bytes in [0..part.kept.start, part.kept.end..part.bytes] {
+            let (copied, cleared) = split(&bytes, part.image_bytes);
+            // SAFETY: (1) both lie in a storage of this thread that the loader made of that many
+            // bytes, at the same distance in every thread, and beside our own words; (2) the image
+            // is the loader's own, and as long as it says; (3) nobody else reads or writes this
+            // thread's storage, and it does not use what it held, as the caller vouches.
+            unsafe {
+                let place = begin.add(copied.start);
+                core::ptr::copy_nonoverlapping(image.add(copied.start), place, copied.len());
+                begin.add(cleared.start).write_bytes(0, cleared.len());
+            }
         }
     }
 }

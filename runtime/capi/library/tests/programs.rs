@@ -32,20 +32,17 @@ fn linked() -> TempDir {
     folder
 }
 
+const C: [&str; 2] = ["cc", "-std=c11"];
+/// For sources that are C, too.
+const CPP: [&str; 4] = ["c++", "-std=c++17", "-x", "c++"];
+
 /// Compiles a program; `None`, loudly, where there is no compiler.
-fn compile(source: &str) -> Option<(TempDir, PathBuf)> {
+fn compile(source: &str, compiler: &[&str]) -> Option<(TempDir, PathBuf)> {
     let folder = linked();
     let program = folder.path().join("program");
-    let compiled = Command::new("cc")
-        .args([
-            "-std=c11",
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Werror",
-            "-o",
-        ])
+    let compiled = Command::new(compiler[0])
+        .args(&compiler[1..])
+        .args(["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"])
         .args([&program, &root().join(source)])
         .arg("-I")
         .arg(root().join("runtime/capi/include"))
@@ -54,7 +51,7 @@ fn compile(source: &str) -> Option<(TempDir, PathBuf)> {
         .arg("-lpunctual")
         .output();
     let Ok(compiled) = compiled else {
-        eprintln!("NOT TESTED: there is no `cc` here");
+        eprintln!("NOT TESTED: there is no `{}` here", compiler[0]);
         return None;
     };
     let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
@@ -69,8 +66,8 @@ fn compile(source: &str) -> Option<(TempDir, PathBuf)> {
 }
 
 /// Compiles a program and runs it.
-fn run(source: &str) -> Option<Output> {
-    let (folder, program) = compile(source)?;
+fn run(source: &str, compiler: &[&str]) -> Option<Output> {
+    let (folder, program) = compile(source, compiler)?;
     let alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = Command::new(&program)
         .env("LD_LIBRARY_PATH", folder.path())
@@ -81,7 +78,7 @@ fn run(source: &str) -> Option<Output> {
 
 /// Interrupts a program, as Ctrl-C does, when it says that its run has begun.
 fn interrupt(arguments: &[&str]) -> Option<(ExitStatus, String)> {
-    let (folder, program) = compile("runtime/capi/library/tests/c/interrupted.c")?;
+    let (folder, program) = compile("runtime/capi/library/tests/c/interrupted.c", &C)?;
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(&program);
     command.args(arguments).stdout(Stdio::piped());
@@ -103,9 +100,13 @@ fn interrupt(arguments: &[&str]) -> Option<(ExitStatus, String)> {
     Some((status, rest))
 }
 
-/// What a program says that ends well.
+/// What a program in C says that ends well.
 fn says(source: &str) -> Option<String> {
-    let ran = run(source)?;
+    says_by(source, &C)
+}
+
+fn says_by(source: &str, compiler: &[&str]) -> Option<String> {
+    let ran = run(source, compiler)?;
     let [said, complained] = [&ran.stdout, &ran.stderr].map(|out| String::from_utf8_lossy(out));
     assert!(
         ran.status.success(),
@@ -168,6 +169,15 @@ fn a_thread_in_c_that_cannot_go_on_says_so_and_one_that_never_looks_is_ended() {
 fn work_that_c_offers_is_done_once_on_one_cpu_or_another() {
     if let Some(said) = says("runtime/capi/library/tests/c/spread.c") {
         assert_eq!(said, "every piece is done once\n");
+    }
+}
+
+#[test]
+fn every_thread_in_c_and_cpp_finds_its_thread_locals_new() {
+    for compiler in [&C[..], &CPP[..]] {
+        if let Some(said) = says_by("runtime/capi/library/tests/c/locals.c", compiler) {
+            assert_eq!(said, "new in each of 30 threads\n", "{compiler:?}");
+        }
     }
 }
 
