@@ -12,7 +12,7 @@ static const uint64_t MS = 1000000;
 
 static void *wait_for_end(void *argument)
 {
-    /* Until somebody cancels it. */
+    /* Until somebody cancels it: PUNCTUAL_CANCELLED. */
     while (punctual_wait_next_period(NULL) == PUNCTUAL_OK)
         ;
     return argument;
@@ -49,9 +49,10 @@ static void *first(void *argument)
                  !print_why(PUNCTUAL_JSON))
             return NULL;
     }
-    for (int i = 0; i < 2; i++) {
-        punctual_thread_cancel(threads[i]);
-        if (punctual_thread_join(threads[i], PUNCTUAL_FOREVER, NULL) != PUNCTUAL_OK)
+    for (int i = 0; i < *admitted; i++) {
+        /* Cancelling is a wish: the thread hears of it in its call, and returns by itself. */
+        if (punctual_thread_cancel(threads[i]) != PUNCTUAL_OK ||
+            punctual_thread_join(threads[i], PUNCTUAL_FOREVER, NULL) != PUNCTUAL_OK)
             return NULL;
     }
     return admitted;

@@ -21,10 +21,11 @@ static void *control(void *argument)
 {
     struct tank *tank = argument;
     punctual_job job;
+    /* By the size the library tells which version of the structure this was compiled with. */
     job.size = sizeof job;
     for (;;) {
-        uint64_t now_ns;
-        if (punctual_current_job(&job) || punctual_now(&now_ns))
+        uint64_t now_ns = 0;
+        if (punctual_current_job(&job) != PUNCTUAL_OK || punctual_now(&now_ns) != PUNCTUAL_OK)
             break;
         if (now_ns - job.arrival_ns > tank->latest_ns)
             tank->latest_ns = now_ns - job.arrival_ns;
@@ -33,10 +34,22 @@ static void *control(void *argument)
         if (++tank->jobs == JOBS)
             return tank;
         /* The rest of the period is for others. */
-        if (punctual_wait_next_period(&job))
+        if (punctual_wait_next_period(&job) != PUNCTUAL_OK)
             break;
     }
+    /* Whoever joins hears it, by PUNCTUAL_FAILED. That it can fail itself changes nothing here. */
+    (void)punctual_fail("the control loop was interrupted");
     return NULL;
+}
+
+/* Says what went wrong, and what the library knows about why. */
+static void complain(const char *what, punctual_status status)
+{
+    char why[512] = "";
+    if (punctual_why(PUNCTUAL_TEXT, why, sizeof why, NULL) == PUNCTUAL_NOTHING)
+        fprintf(stderr, "%s: %s\n", what, punctual_strerror(status));
+    else
+        fprintf(stderr, "%s: %s: %s\n", what, punctual_strerror(status), why);
 }
 
 /* The first thread of the run: the run is over when it returns. */
@@ -51,9 +64,7 @@ static void *first(void *argument)
         if (status == PUNCTUAL_OK)
             return done;
     }
-    char why[512] = "";
-    punctual_why(PUNCTUAL_TEXT, why, sizeof why, NULL);
-    fprintf(stderr, "control: %s: %s\n", punctual_strerror(status), why);
+    complain("control", status);
     return NULL;
 }
 
@@ -67,13 +78,17 @@ int main(void)
     void *done = NULL;
     punctual_status status = punctual_run(&cpu, &options, &done);
     if (status != PUNCTUAL_OK) {
-        char why[512] = "";
-        punctual_why(PUNCTUAL_TEXT, why, sizeof why, NULL);
-        fprintf(stderr, "run: %s: %s\n", punctual_strerror(status), why);
+        complain("run", status);
         return 1;
     }
+    /* Without real-time priority the loop was still scheduled by its constraint, but the kernel
+     * could take the CPU away from all of the program: the figures are observations then. */
     int real_time = 0;
-    punctual_was_real_time(&real_time);
+    status = punctual_was_real_time(&real_time);
+    if (status != PUNCTUAL_OK) {
+        complain("report", status);
+        return 1;
+    }
     printf("%u jobs, level %.1f, latest start %" PRIu64 " ns after its release%s\n", tank.jobs,
            tank.level, tank.latest_ns, real_time ? "" : " (not in real time)");
     return done == &tank ? 0 : 1;

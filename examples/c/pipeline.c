@@ -20,7 +20,7 @@ struct shared {
     unsigned sent, received; /* both under the lock */
 };
 
-/* What may not fail here ends the program if it does. */
+/* What cannot fail in a program that is right ends this one if it does. */
 static void must(punctual_status status, const char *what)
 {
     if (status != PUNCTUAL_OK) {
@@ -48,8 +48,11 @@ static void *consumer(void *argument)
     for (unsigned number = 0; number < MESSAGES; number++) {
         struct reading reading;
         must(punctual_queue_receive(shared->line, &reading, PUNCTUAL_FOREVER), "receive");
-        if (reading.number != number)
+        if (reading.number != number) {
+            /* Its rule is to end the run: the producer would wait for it for good otherwise. */
+            must(punctual_fail("a message is out of order"), "fail");
             return NULL;
+        }
         must(punctual_mutex_lock(shared->lock, PUNCTUAL_FOREVER), "lock");
         shared->received++;
         must(punctual_mutex_unlock(shared->lock), "unlock");
@@ -65,7 +68,8 @@ static void *first(void *argument)
     void *done = NULL;
     must(punctual_queue_create(&shared->line, sizeof(struct reading), LINE), "queue");
     must(punctual_mutex_create(&shared->lock), "mutex");
-    must(punctual_thread_create(&to, "consumer", &high, consumer, shared), "consumer");
+    must(punctual_thread_create_with(&to, "consumer", &high, PUNCTUAL_END_RUN, consumer, shared),
+         "consumer");
     must(punctual_thread_create(&from, "producer", &low, producer, shared), "producer");
     must(punctual_thread_join(from, PUNCTUAL_FOREVER, NULL), "join");
     must(punctual_thread_join(to, PUNCTUAL_FOREVER, &done), "join");
@@ -79,8 +83,14 @@ int main(void)
     struct shared shared = {{0}, {0}, 0, 0};
     punctual_cpu cpu = punctual_cpu_with(CPU, PUNCTUAL_FIXED_PRIORITY, first, &shared);
     void *done = NULL;
-    must(punctual_run(&cpu, NULL, &done), "run");
-    printf("%u sent, %u received, %s\n", shared.sent, shared.received,
-           done == &shared ? "in order" : "out of order");
+    punctual_status status = punctual_run(&cpu, NULL, &done);
+    if (status != PUNCTUAL_OK) {
+        char why[512] = "";
+        /* With PUNCTUAL_OVER this says whose failure ended the run. */
+        if (punctual_why(PUNCTUAL_TEXT, why, sizeof why, NULL) != PUNCTUAL_NOTHING)
+            fprintf(stderr, "%s\n", why);
+        must(status, "run");
+    }
+    printf("%u sent, %u received, in order\n", shared.sent, shared.received);
     return done == &shared && shared.received == MESSAGES ? 0 : 1;
 }

@@ -4,7 +4,7 @@
 //!   storage of this library:   | initialised ... | LOCAL | ... zero |
 //!                                copied from the   kept    cleared
 //!                                object's image
-//!   storage of the program:    | initialised ...         | ... zero |   (if that is another object)
+//!   storage of the program:    | initialised ...         | ... zero |   (if it is another object)
 //! ```
 //!
 //! A thread of the pool lives in a storage that was made before the run. When it ends, the

@@ -13,7 +13,8 @@
  *    answered by PUNCTUAL_STALE; so is one that is all zero.
  *  - The library keeps no pointer of yours beyond the call, but for the argument of a body, and
  *    gives you none that has to be freed. Whatever *_create made is yours to end: by *_destroy, a
- *    thread by punctual_thread_join or punctual_thread_detach.
+ *    thread by punctual_thread_join or punctual_thread_detach, offered work by
+ *    punctual_offered_join or punctual_offered_detach.
  *  - All calls may be made from several threads at once, on the same things too.
  *  - Every call that has to wait answers PUNCTUAL_CANCELLED once its thread is to end. One that
  *    has what it asks for at once may succeed: a loop that never waits asks punctual_checkpoint.

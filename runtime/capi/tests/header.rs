@@ -74,3 +74,16 @@ fn c_and_cpp_take_the_header_without_a_warning() {
         assert!(ran.status.success(), "{standard}: {said}");
     }
 }
+
+#[test]
+fn the_guide_names_nothing_that_the_header_does_not_have() {
+    let names = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let ours = words.filter(|word| word.to_ascii_lowercase().starts_with("punctual_"));
+        ours.map(str::to_owned).collect()
+    };
+    let guide = std::fs::read_to_string(folder().join("../../doc/guide/12-c.md")).expect("a guide");
+    let header = names(&std::fs::read_to_string(checked_in()).expect("a header"));
+    let unknown: Vec<String> = names(&guide).difference(&header).cloned().collect();
+    assert!(header.len() > 100 && unknown.is_empty(), "{unknown:?}");
+}
