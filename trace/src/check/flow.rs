@@ -324,7 +324,7 @@ impl CpuCheck<'_> {
             if let Some(budget) = &mut budget {
                 budget.end_loan(until);
             }
-            let turns = |budget: &&mut Budget| !fell && budget.is_awake();
+            let turns = |budget: &&mut Budget| !fell && budget.is_awake() && !budget.forgone;
             if let Some(budget) = budget.filter(turns) {
                 let first = budget.next().unwrap_or(until);
                 let came = budget.pass_until_funded(until);
@@ -354,6 +354,9 @@ impl CpuCheck<'_> {
 
     /// The core says that a server has this much now.
     pub(super) fn server_replenished(&mut self, at: usize, says: Work) {
+        if let Some(budget) = self.nodes[at].budget.as_mut() {
+            budget.forgone = false;
+        }
         self.pass(self.now);
         let says = says.ticks();
         let Some(budget) = self.nodes[at].budget.as_mut() else {

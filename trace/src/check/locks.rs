@@ -274,12 +274,13 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// Whether each server above a thread has this much left, or as much as it ever has.
+    /// Whether each server above a thread has this much left, or as much as it ever has. What is
+    /// borrowed ends by itself: no section counts on it.
     fn has_supply_for(&self, thread: usize, length: u64) -> bool {
         let mut above = self.lineage(self.threads[thread].home);
         above.all(|at| {
             let budget = self.nodes[at].budget.as_ref();
-            budget.is_none_or(|budget| budget.left() >= length.min(budget.full()))
+            budget.is_none_or(|budget| budget.own_left() >= length.min(budget.full()))
         })
     }
 
@@ -328,8 +329,10 @@ impl CpuCheck<'_> {
             let what = format!("{name} gives `{resource}` back, which it does not hold");
             return self.violation(Rule::LocksExclude, what);
         };
-        self.locks.claims[at].state = State::Free;
-        self.sections_changed(thread, at);
+        let state = std::mem::replace(&mut self.locks.claims[at].state, State::Free);
+        if !matches!(state, State::Holds { lapsed: true, .. }) {
+            self.sections_changed(thread, at);
+        }
         if !self.threads[thread].in_section && !self.locks.shields(thread) {
             self.unprotect(thread);
         }

@@ -18,7 +18,7 @@ impl CpuCheck<'_> {
                     budget.wake(now, now);
                 }
                 // Its budget comes only when the last is used up.
-                let short = budget.left() < length.min(budget.full());
+                let short = budget.own_left() < length.min(budget.full());
                 if short && budget.kind() == ServerKind::ConstantBandwidth {
                     budget.give_up();
                 }

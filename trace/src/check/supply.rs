@@ -39,6 +39,8 @@ pub(super) struct Budget {
     pub(super) told: u64,
     /// What a sibling has lent, until when.
     loan: Loan,
+    /// It was forgone in this entry: what comes is told by the next one at the latest.
+    pub(super) forgone: bool,
 }
 
 impl Budget {
@@ -60,6 +62,7 @@ impl Budget {
             asleep: None,
             told: 0,
             loan: Loan::default(),
+            forgone: false,
         };
         if terms.kind == ServerKind::Polling {
             budget.lose();
@@ -82,7 +85,8 @@ impl Budget {
         self.own_left().saturating_add(self.loan.left)
     }
 
-    fn own_left(&self) -> u64 {
+    /// Without what is borrowed.
+    pub(super) fn own_left(&self) -> u64 {
         match self.terms.kind {
             ServerKind::Sporadic => self.pieces[..self.usable].iter().map(|piece| piece.1).sum(),
             _ => self.left,
@@ -118,6 +122,7 @@ impl Budget {
     /// Forgoes what is left, so that the next comes.
     pub(super) fn give_up(&mut self) {
         self.left = 0;
+        self.forgone = true;
         self.told = self.told.min(self.left());
     }
 
@@ -236,6 +241,7 @@ impl Budget {
     /// The entry that woke it is over.
     pub(super) fn settle(&mut self) {
         self.asleep = None;
+        self.forgone = false;
     }
 
     fn rise(&mut self, now: Instant, since: Instant) {
@@ -287,8 +293,10 @@ impl Budget {
 
     /// `work` was executed up to `now`; returns how much of it lay beyond the budget.
     pub(super) fn charge(&mut self, now: Instant, work: u64) -> u64 {
-        let own = self.loan.pay(now, work);
-        let beyond = self.execute(now, own);
+        let beyond = match self.loan.pay(now, work) {
+            0 => 0,
+            own => self.execute(now, own),
+        };
         self.told = self.told.min(self.left());
         beyond
     }
