@@ -183,6 +183,11 @@ impl Resources {
         &self.entries[resource as usize].plan
     }
 
+    /// Every use that was declared, also of threads that have ended.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = &Use> {
+        self.uses.iter()
+    }
+
     pub(crate) fn get(&self, at: u32) -> &Use {
         &self.uses[at as usize]
     }

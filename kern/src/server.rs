@@ -42,6 +42,12 @@ pub trait Server {
     /// When `timer` has something to do next, as long as nothing else happens.
     fn next(&self) -> Option<Instant>;
 
+    /// When there is a budget again, for a subtree that has something to run and none left. Later
+    /// than `next` where debts use up what comes first.
+    fn returns(&self) -> Option<Instant> {
+        self.next()
+    }
+
     /// The urgency of the budget, for parents that order by deadline.
     fn deadline(&self) -> Instant;
 

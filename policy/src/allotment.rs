@@ -50,6 +50,13 @@ impl Allotment {
         self.start.saturating_add(self.period)
     }
 
+    /// Start of the first period that has more than what it pays back.
+    pub(crate) fn returns(&self) -> Instant {
+        let whole = self.debt.ticks() / self.capacity.ticks().max(1);
+        let later = Span::from_ticks(whole.saturating_mul(self.period.ticks()));
+        self.end().saturating_add(later)
+    }
+
     /// Begins the last period that starts at or before `at`, with a full budget less debts, unless
     /// it is the current one. `true`: it has begun. O(1) however many periods have passed.
     pub(crate) fn begin(&mut self, at: Instant) -> bool {

@@ -71,6 +71,9 @@ impl Server for AnyServer {
     fn next(&self) -> Option<Instant> {
         each!(self, s => s.next())
     }
+    fn returns(&self) -> Option<Instant> {
+        each!(self, s => s.returns())
+    }
     fn deadline(&self) -> Instant {
         each!(self, s => s.deadline())
     }

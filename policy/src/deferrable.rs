@@ -53,6 +53,10 @@ impl Server for Deferrable {
         self.awake.then(|| self.allotment.end())
     }
 
+    fn returns(&self) -> Option<Instant> {
+        self.awake.then(|| self.allotment.returns())
+    }
+
     fn deadline(&self) -> Instant {
         self.allotment.end()
     }

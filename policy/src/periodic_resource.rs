@@ -67,6 +67,10 @@ impl Server for PeriodicResource {
         self.idle_since.is_none().then(|| self.allotment.end())
     }
 
+    fn returns(&self) -> Option<Instant> {
+        self.idle_since.is_none().then(|| self.allotment.returns())
+    }
+
     fn deadline(&self) -> Instant {
         self.allotment.end()
     }

@@ -63,6 +63,10 @@ impl Server for Polling {
         self.awake.then(|| self.allotment.end())
     }
 
+    fn returns(&self) -> Option<Instant> {
+        self.awake.then(|| self.allotment.returns())
+    }
+
     fn deadline(&self) -> Instant {
         self.allotment.end()
     }

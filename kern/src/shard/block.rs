@@ -17,6 +17,11 @@ impl<H: Hierarchy> Shard<H> {
         sink: &mut S,
     ) {
         let t = &mut self.threads[thread];
+        if t.job.is_none() {
+            // What was due before a late entry has ended its job: its next one begins afresh, and
+            // nobody may wake it before.
+            return;
+        }
         let (id, order) = (t.id(thread), t.constraint.order);
         if t.wake_pending {
             t.wake_pending = false;

@@ -12,6 +12,7 @@ use crate::event::Refusal;
 use crate::hierarchy::{Band, Hierarchy};
 use crate::loan::{Ceiling, Loans, NOBODY};
 use crate::policy::Attributes;
+use crate::thread::State;
 use crate::trace::Sink;
 use crate::urgency::{Boost, Standing, Urgency};
 
@@ -55,7 +56,7 @@ impl<H: Hierarchy> Shard<H> {
             return Err(Refusal::Deadlock(key));
         }
         self.block(now, thread, until, sink);
-        if !self.threads[thread].queued && self.hierarchy.nodes() == 1 {
+        if self.threads[thread].state == State::Blocked && self.hierarchy.nodes() == 1 {
             self.start_lending(thread, holder.index(), key);
             self.lend_again(holder.index());
         }

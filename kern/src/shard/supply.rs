@@ -8,7 +8,8 @@ use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
 
 use super::Shard;
 use crate::hierarchy::Hierarchy;
-use crate::resource::UseState;
+use crate::node::NodeId;
+use crate::resource::{Use, UseState};
 
 /// Before everything else.
 const FIRST: Priority = Priority::new(u32::MAX);
@@ -79,7 +80,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Sets the urgency of the schedulers from the common one of a resource down to the home of its
-    /// holder, by all that the holder has locked between the same schedulers. O(uses + depth²).
+    /// holder, by all that ready threads below them have locked. O(uses · depth²).
     fn raise_branch(&mut self, of: u32, up: bool) {
         let user = self.resources.get(of);
         let (thread, common) = (
@@ -87,20 +88,42 @@ impl<H: Hierarchy> Shard<H> {
             self.resources.plan(user.plan.resource).common,
         );
         let id = self.threads[thread].id(thread);
-        let ceiling = |of: u32| {
-            let user = self.resources.get(of);
-            let plan = self.resources.plan(user.plan.resource);
-            let counts = matches!(user.state, UseState::Holds { lapsed: false, .. });
-            (counts && plan.spans_schedulers && plan.common == common).then_some(plan.ceiling)
-        };
-        let ceilings = self.resources.uses_of(thread).filter_map(ceiling);
-        let highest = ceilings.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
-        let mut priority = highest.filter(|_| up);
         let mut above = common;
         while let Some(child) = self.hierarchy.child_towards(above, id) {
+            let ready = |holder: usize| match holder == thread {
+                true => up,
+                false => self.threads[holder].queued,
+            };
+            let held = self
+                .resources
+                .uses()
+                .filter(|user| ready(user.thread as usize));
+            let lent = held.filter_map(|user| self.lent_to_branch(user, (above, child)));
+            let priority = lent.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
             self.hierarchy.raise(child, priority);
-            priority = priority.map(|_| FIRST);
             above = child;
         }
+    }
+
+    /// How urgent a use makes a scheduler below `above`.
+    fn lent_to_branch(&self, user: &Use, (above, child): (NodeId, NodeId)) -> Option<Priority> {
+        let plan = self.resources.plan(user.plan.resource);
+        let counts = matches!(user.state, UseState::Holds { lapsed: false, .. });
+        if !counts || !plan.spans_schedulers {
+            return None;
+        }
+        let thread = user.thread as usize;
+        let id = self.threads[thread].id(thread);
+        let mut at = plan.common;
+        while at != above {
+            at = self.hierarchy.child_towards(at, id)?;
+        }
+        let below = self.hierarchy.child_towards(above, id)? == child;
+        let priority = if above == plan.common {
+            plan.ceiling
+        } else {
+            FIRST
+        };
+        below.then_some(priority)
     }
 }

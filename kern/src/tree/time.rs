@@ -90,13 +90,17 @@ impl<P: Policy, V: Server> Tree<P, V> {
             let node = &mut self.nodes[usize::from(at)];
             let rested = node.resting.is_some_and(|until| until <= limit);
             if let Supply::Server(server) = &mut node.supply {
+                let mut since = due;
                 // What sleeps catches up when it wakes.
                 if node.awake && node.fell.is_none() {
+                    if server.budget().is_zero() {
+                        since = server.returns().unwrap_or(due).clamp(due, limit);
+                    }
                     server.timer(limit);
                 }
                 self.end_loan(limit, at);
                 self.supply_changed(at);
-                self.offer(now, due, at);
+                self.offer(now, since, at);
             }
             if rested {
                 self.end_rest(now, at);

@@ -193,3 +193,23 @@ fn a_thread_that_dies_in_its_section_ends_nobody_elses() {
     let _ = d.at(2, Event::Protect);
     assert_eq!(d.runs(3, Event::Kill(id(0))), Some(1), "its section holds");
 }
+
+#[test]
+fn who_waits_when_its_job_has_just_ended_is_not_woken_without_one() {
+    let class = Class::Reservation {
+        period: Span::from_ticks(10),
+        slice: Work::from_ticks(20),
+    };
+    let mut d = Driver::new(&[constraint(class, 9)]);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    let mut later = periodic(2, 20, 9);
+    later.phase = Span::from_ticks(10);
+    let _ = d.at(1, change(later));
+    // Its period was over at 10, and the change with it, before it waits.
+    let until = None;
+    assert_eq!(d.runs(12, Event::Block { until }), None);
+    assert_eq!(d.runs(13, Event::Wake(id(0))), None);
+    assert_eq!(d.shard.job(id(0)), None);
+    assert_eq!(d.runs(22, Event::Tick), Some(0), "its next job");
+    assert!(d.shard.job(id(0)).is_some());
+}

@@ -166,6 +166,34 @@ fn a_holder_that_suspends_itself_raises_nobody_meanwhile() {
 }
 
 #[test]
+fn a_scheduler_stays_raised_as_long_as_anybody_in_it_holds_what_others_share() {
+    let mut grove = Grove::new(
+        FIXED,
+        &[(0, FIXED, terms(Grant::Shared, 1))],
+        &[
+            (1, periodic(100, 1_000, 2)),
+            (1, periodic(100, 1_000, 1)),
+            (0, at(5, periodic(10, 1_000, 5))),
+        ],
+    );
+    let shared = || ResourcePlan {
+        spans_schedulers: true,
+        ..resource(Protocol::ImmediateCeiling, 5)
+    };
+    below(&mut grove, shared(), &[(0, 20), (2, 5)]);
+    below(&mut grove, shared(), &[(1, 20), (2, 5)]);
+    let _ = runs(&mut grove, 0, Event::Tick);
+    assert_eq!(runs(&mut grove, 0, lock(0)), Some(0));
+    assert_eq!(runs(&mut grove, 1, Event::Block { until: None }), Some(1));
+    assert_eq!(runs(&mut grove, 2, lock(1)), Some(1));
+    assert_eq!(runs(&mut grove, 3, Event::Wake(id(0))), Some(0));
+    // The other one holds the second resource still.
+    assert_eq!(runs(&mut grove, 4, unlock(0)), Some(1));
+    assert_eq!(runs(&mut grove, 5, Event::Tick), Some(1), "not its user");
+    assert_eq!(runs(&mut grove, 6, unlock(1)), Some(2));
+}
+
+#[test]
 fn who_shares_resources_stays_in_its_scheduler() {
     let mut grove = served(AtBudgetEnd::Overrun);
     let _ = runs(&mut grove, 0, Event::Tick);

@@ -426,3 +426,30 @@ fn a_late_entry_takes_releases_and_budgets_in_the_order_in_which_they_were_due()
         );
     }
 }
+
+#[test]
+fn a_budget_that_debts_swallow_counts_from_when_there_is_one() {
+    let class = Class::Sporadic {
+        min_separation: Span::from_ticks(1_000),
+        wcet: Work::from_ticks(10),
+        relative_deadline: Span::from_ticks(1_000),
+    };
+    for (arrival, first) in [(125, 1), (131, 0)] {
+        let inner = terms(server(ServerKind::Deferrable, 2, 10), 5);
+        let mut grove = Grove::new(
+            FIXED,
+            &[(0, FIXED, inner)],
+            &[(1, periodic(500, 1_000, 1)), (0, constraint(class, 5))],
+        );
+        let _ = grove.at(0, Event::Tick);
+        // It owes 21 of what it took, and has a budget again from 130 on.
+        let _ = grove.at(27, Event::Tick);
+        let arrived = Event::Arrive {
+            thread: ThreadId::new(1, 0),
+            arrival: Instant::from_ticks(arrival),
+        };
+        let _ = grove.at(135, arrived);
+        let running = grove.shard.running().map(ThreadId::index);
+        assert_eq!(running, Some(first), "arrived at {arrival}");
+    }
+}
