@@ -74,8 +74,16 @@ impl CpuCheck<'_> {
         self.refresh_urgency();
     }
 
+    /// A budget is enforced last in an entry, when what is due with it has come.
+    fn enforced(&mut self, thread: usize) {
+        if self.threads[thread].ready && self.event != Some(Event::Yield) {
+            self.pass(self.now);
+        }
+    }
+
     /// A thread goes on, or is ready again, on its next allotment.
     fn granted(&mut self, thread: usize, budget: Work) {
+        self.enforced(thread);
         let armed = self.now.saturating_sub(Span::from_ticks(self.lateness()));
         let granted = self.threads[thread].granted_at((armed, self.now), self.entered);
         // Who wanted to run without a budget takes what was granted before.
@@ -92,6 +100,7 @@ impl CpuCheck<'_> {
         use TraceEvent as T;
         match change {
             T::Throttled { .. } => {
+                self.enforced(thread);
                 self.leave(thread);
                 self.threads[thread].throttle(self.now);
             }
@@ -100,12 +109,7 @@ impl CpuCheck<'_> {
                     current.overran = true;
                 }
             }
-            T::Demoted { .. } => {
-                self.leave(thread);
-                self.threads[thread].background = true;
-                let since = self.threads[thread].wants.unwrap_or(self.now);
-                self.enter(thread, since);
-            }
+            T::Demoted { .. } => self.demoted(thread),
             T::Blocked {
                 job,
                 for_predecessors,
@@ -126,13 +130,11 @@ impl CpuCheck<'_> {
             T::Unlocked { resource, .. } => self.unlocked(thread, resource),
             T::SectionOverran { resource, .. } => self.section_overran(thread, resource),
             T::Waits { resource, mode, .. } => {
-                self.leave(thread);
-                self.threads[thread].blocked = true;
+                self.waits(thread);
                 self.waits_for(thread, resource, mode);
             }
             T::Postponed { resource, .. } => {
-                self.leave(thread);
-                self.threads[thread].blocked = true;
+                self.waits(thread);
                 self.postponed(thread, resource);
             }
             T::Woken { cause, .. } => self.woken(thread, cause),
@@ -160,6 +162,21 @@ impl CpuCheck<'_> {
             }
             _ => {}
         }
+    }
+
+    fn demoted(&mut self, thread: usize) {
+        self.enforced(thread);
+        self.leave(thread);
+        self.threads[thread].background = true;
+        let since = self.threads[thread].wants.unwrap_or(self.now);
+        self.enter(thread, since);
+    }
+
+    /// A thread waits for what it wanted to lock.
+    fn waits(&mut self, thread: usize) {
+        self.leave(thread);
+        let t = &mut self.threads[thread];
+        (t.blocked, t.timeout) = (true, t.lock_until);
     }
 
     /// A thread waits no longer.

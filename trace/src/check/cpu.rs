@@ -177,8 +177,9 @@ impl<'a> CpuCheck<'a> {
             Event::Protect | Event::Unprotect => {
                 if let Some(thread) = self.running.and_then(|id| self.find(id)) {
                     // What was due before a late entry comes before its event.
-                    self.threads[thread].in_section =
-                        event == Event::Protect && self.lateness() == 0;
+                    let late = self.lateness() > 0;
+                    let section = &mut self.threads[thread].in_section;
+                    *section = event == Event::Protect && (*section || !late);
                     if event == Event::Unprotect && !self.locks.shields(thread) {
                         self.unprotect(thread);
                     }
@@ -199,9 +200,14 @@ impl<'a> CpuCheck<'a> {
                 }
             }
             Event::HandOver { .. } => self.handed_over(event),
-            Event::Lock { resource, mode, .. } => {
+            Event::Lock {
+                resource,
+                mode,
+                until,
+            } => {
                 if let Some(thread) = self.running.and_then(|id| self.find(id)) {
-                    self.threads[thread].request = Some((resource, mode));
+                    let t = &mut self.threads[thread];
+                    (t.request, t.lock_until) = (Some((resource, mode)), until);
                 }
             }
             Event::Arrive { thread, arrival } => {

@@ -165,10 +165,10 @@ impl CpuCheck<'_> {
     /// Schedulers above may have been woken in this entry for something that was due later.
     fn since_earlier(&mut self, at: usize, mut since: Instant) {
         let mut on = at;
-        while let Some(parent) = self.nodes[on]
-            .parent
-            .filter(|_| self.nodes[on].shown.is_some())
-        {
+        while let (Some(parent), Some(shown)) = (self.nodes[on].parent, self.nodes[on].shown) {
+            if shown.1 == self.now {
+                self.nodes[on].shown = Some((shown.0.min(since), shown.1));
+            }
             if let Some(budget) = self.nodes[parent].budget.as_mut() {
                 budget.wake(self.now, since);
             }
@@ -332,11 +332,7 @@ impl CpuCheck<'_> {
                 if let Some(came) = came {
                     self.nodes[at].funded = (self.now, came);
                 }
-                let stood = self.nodes[at].shown.is_some();
                 self.offer(at, came.unwrap_or(first));
-                if let Some(shown) = self.nodes[at].shown.as_mut().filter(|_| !stood) {
-                    shown.0 = shown.0.min(first);
-                }
             }
             if self.nodes[at].resting.is_some_and(|end| end <= until) {
                 self.end_rest(at);

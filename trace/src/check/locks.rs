@@ -274,16 +274,6 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// Whether each server above a thread has this much left, or as much as it ever has. What is
-    /// borrowed ends by itself: no section counts on it.
-    fn has_supply_for(&self, thread: usize, length: u64) -> bool {
-        let mut above = self.lineage(self.threads[thread].home);
-        above.all(|at| {
-            let budget = self.nodes[at].budget.as_ref();
-            budget.is_none_or(|budget| budget.own_left() >= length.min(budget.full()))
-        })
-    }
-
     /// A thread waits for a resource.
     pub(super) fn waits_for(&mut self, thread: usize, resource: u32, mode: Mode) {
         self.threads[thread].request = None;

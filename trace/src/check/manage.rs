@@ -77,6 +77,12 @@ impl CpuCheck<'_> {
         if let (Event::Manage { by, request }, None) = (event, refused) {
             self.blocked_by(by, &request);
         }
+        if let Some(Refusal::TooLittleBudget(lender)) = refused
+            && let Some(lender) = self.node(lender)
+            && let Some(budget) = self.nodes[lender].budget.as_mut()
+        {
+            budget.refuse(self.now);
+        }
         let Event::ChildPicked(pick) = event else {
             return;
         };

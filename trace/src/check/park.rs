@@ -5,6 +5,16 @@ use punctual_model::ServerKind;
 use super::cpu::CpuCheck;
 
 impl CpuCheck<'_> {
+    /// Whether each server above a thread has this much left, or as much as it ever has. What is
+    /// borrowed ends by itself: no section counts on it.
+    pub(super) fn has_supply_for(&self, thread: usize, length: u64) -> bool {
+        let mut above = self.lineage(self.threads[thread].home);
+        above.all(|at| {
+            let budget = self.nodes[at].budget.as_ref();
+            budget.is_none_or(|budget| budget.own_left() >= length.min(budget.full()))
+        })
+    }
+
     /// A thread waits until every server above it has `length`.
     pub(super) fn park(&mut self, thread: usize, length: u64) {
         let now = self.now;

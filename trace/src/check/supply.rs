@@ -307,6 +307,7 @@ impl Budget {
         let asleep = !self.awake;
         let woken = self.woken;
         if asleep {
+            // A server that sleeps does not know what time it is.
             self.rise(now, now);
         }
         let until = self.deadline();
@@ -320,6 +321,11 @@ impl Budget {
         }
         self.told = self.told.min(self.left());
         enough.then_some(until)
+    }
+
+    /// Has been asked for more than it can give.
+    pub(super) fn refuse(&mut self, now: Instant) {
+        let _ = self.give(now, 0);
     }
 
     /// Takes what a sibling gives.

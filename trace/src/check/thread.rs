@@ -53,8 +53,9 @@ pub(super) struct Thread {
     pub(super) wants: Option<Instant>,
     pub(super) blocked: bool,
     pub(super) throttled: bool,
-    /// When its wait ends by itself.
+    /// When its wait ends by itself; when it would for the lock that it asked for last.
     pub(super) timeout: Option<Instant>,
+    pub(super) lock_until: Option<Instant>,
     /// The scheduler that blocked it for itself.
     pub(super) blocker: Option<usize>,
     /// Below all real-time work.
@@ -114,6 +115,7 @@ impl Thread {
             blocked: false,
             throttled: false,
             timeout: None,
+            lock_until: None,
             blocker: None,
             background: matches!(constraint.class, Class::Aperiodic),
             low: matches!(constraint.class, Class::Aperiodic),
