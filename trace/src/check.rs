@@ -18,6 +18,7 @@ mod node;
 mod order;
 mod park;
 mod precedence;
+mod raise;
 mod release;
 mod supply;
 mod thread;

@@ -230,6 +230,20 @@ impl CpuCheck<'_> {
         others.find(|&other| order.comes_before((other, &self.attributes(other)), (chosen, &is)))
     }
 
+    /// A thread lets its equals go first. In a late entry what was due comes before that; who holds
+    /// or is lent something keeps its place.
+    pub(super) fn gives_way(&mut self, thread: usize) {
+        let (id, at) = (self.threads[thread].id, self.threads[thread].queue);
+        let late = self.late_now();
+        let entity = Entity::Thread(id);
+        let release = |entity| (entity, self.attributes(entity).release.0);
+        let ready: Vec<(Entity, Instant)> = self.entities_of(at).map(release).collect();
+        let unsure = late.is_some() || self.keeps_its_place(thread);
+        let order = &mut self.nodes[at].order;
+        order.give_way(entity, late);
+        order.go_behind(entity, &ready, (self.now, unsure));
+    }
+
     /// Whom the policy of a node would choose.
     fn first(&self, at: usize) -> Option<Entity> {
         let order = &self.nodes[at].order;

@@ -188,14 +188,12 @@ impl<'a> CpuCheck<'a> {
             Event::Yield => {
                 let running = self.running.and_then(|id| self.find(id));
                 if let Some(thread) = running {
-                    let (id, queue) = (self.threads[thread].id, self.threads[thread].queue);
+                    let queue = self.threads[thread].queue;
                     if self.nodes[queue].own_time {
                         self.forget_answer(queue);
                         self.stir(queue);
                     } else if !self.threads[thread].low {
-                        let late = self.late_now();
-                        let order = &mut self.nodes[queue].order;
-                        order.give_way(Entity::Thread(id), late);
+                        self.gives_way(thread);
                     }
                 }
             }

@@ -40,6 +40,7 @@ impl CpuCheck<'_> {
         t.in_section = false;
         let (entity, at) = (Entity::Thread(t.id), t.queue);
         self.nodes[at].order.let_in(entity);
+        self.nodes[at].order.count_anew(entity);
         if !self.locks.shields(thread) {
             self.unprotect(thread);
         }

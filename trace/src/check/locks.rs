@@ -9,7 +9,7 @@ use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Work};
 use super::Rule;
 use super::cpu::CpuCheck;
 use super::node::ROOT;
-use super::order::Attributes;
+use super::order::{Attributes, Entity};
 
 /// What a thread that declared a resource is at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ enum State {
 
 /// One declared use.
 #[derive(Debug)]
-struct Claim {
+pub(super) struct Claim {
     thread: usize,
     plan: UsePlan,
     state: State,
@@ -123,7 +123,10 @@ impl Locks {
     }
 
     /// The sections of a thread that are lent something.
-    fn sections(&self, thread: usize) -> impl Iterator<Item = (&ResourcePlan, u64, &Claim)> {
+    pub(super) fn sections(
+        &self,
+        thread: usize,
+    ) -> impl Iterator<Item = (&ResourcePlan, u64, &Claim)> {
         self.of(thread).filter_map(|claim| match claim.state {
             State::Holds {
                 used,
@@ -424,6 +427,16 @@ impl CpuCheck<'_> {
         self.standing_within(thread, self.threads.len())
     }
 
+    /// Whether a thread holds or is lent something.
+    pub(super) fn keeps_its_place(&self, thread: usize) -> bool {
+        let holds = |claim: &Claim| matches!(claim.state, State::Holds { .. });
+        self.locks.of(thread).any(holds) || self.is_lent(thread)
+    }
+
+    fn is_lent(&self, thread: usize) -> bool {
+        self.lent_to(thread, self.threads.len()).is_some()
+    }
+
     fn standing_within(&self, thread: usize, most: usize) -> Standing {
         let t = &self.threads[thread];
         let own = (t.background, t.attributes());
@@ -481,37 +494,6 @@ impl CpuCheck<'_> {
         best
     }
 
-    /// Whether who holds this delays threads of schedulers other than its own.
-    fn reaches_out(&self, thread: usize, plan: &ResourcePlan) -> bool {
-        let common = plan.common.index();
-        let home = self.threads[thread].home;
-        plan.spans_schedulers && home != common && self.is_below(home, common)
-    }
-
-    /// At least how urgent a scheduler is while somebody in it holds what others share.
-    fn raised(&self, at: usize) -> Option<Priority> {
-        let parent = self.nodes[at].parent?;
-        let mut raised: Option<Priority> = None;
-        for (thread, t) in self.threads.iter().enumerate() {
-            if !t.ready || !self.is_below(t.home, at) {
-                continue;
-            }
-            for (plan, ..) in self.locks.sections(thread) {
-                let common = plan.common.index();
-                if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
-                    continue;
-                }
-                let to = match parent == common {
-                    true => plan.ceiling,
-                    false => Priority::new(u32::MAX),
-                };
-                let higher = |old: Priority| if to.is_higher_than(old) { to } else { old };
-                raised = Some(raised.map_or(to, higher));
-            }
-        }
-        raised
-    }
-
     /// Urgencies are others than they were: whoever is ready is queued by its new one.
     pub(super) fn refresh_urgency(&mut self) {
         let lend = self.lenders.lend();
@@ -525,6 +507,10 @@ impl CpuCheck<'_> {
             }
             let standing = self.standing(thread);
             let old = self.threads[thread].standing.replace(standing);
+            if old != Some(standing) || self.is_lent(thread) {
+                let t = &self.threads[thread];
+                self.nodes[t.queue].order.doubt(Entity::Thread(t.id));
+            }
             if standing.0 != self.threads[thread].low {
                 self.change_level(thread, standing.0);
             } else if old != Some(standing) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use punctual_model::{Instant, PolicyKind, Priority, ThreadId};
+use punctual_model::{Instant, PolicyKind, Priority, Span, ThreadId};
 
 /// What a node orders: its threads, and the schedulers below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,18 @@ impl Entity {
     }
 }
 
+/// Somebody who yielded among equals, until it becomes ready again or counts anew.
+#[derive(Debug)]
+struct Gave {
+    entity: Entity,
+    /// Who was ready then, and has neither left nor counted anew since.
+    to: Vec<Entity>,
+    /// As what it counts among equals: as released between these two.
+    place: (Instant, Instant),
+    /// Where it is among its equals a log cannot tell.
+    unsure: bool,
+}
+
 /// What a policy remembers beyond the attributes of ready entities.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -34,9 +46,10 @@ pub(super) struct Order {
     left: u64,
     /// Who joined in one late entry: its instant, how many, a scheduler among them.
     late: (Instant, u32, bool),
-    /// By urgency: who gave way and has not left the ready set since. Among its equals its policy
-    /// may have it anywhere.
-    gave: Vec<Entity>,
+    /// By urgency: who gave way.
+    gave: Vec<Gave>,
+    /// The latest as which anybody who gave way can count.
+    latest: Instant,
     /// The last late entry in which somebody gave way: to whom that was due before it, no record
     /// shows.
     gave_way: Option<Instant>,
@@ -53,6 +66,7 @@ impl Order {
             left: 0,
             late: (Instant::MAX, 0, false),
             gave: Vec::new(),
+            latest: Instant::ZERO,
             gave_way: None,
             unsure: false,
         };
@@ -100,7 +114,7 @@ impl Order {
             self.left = self.timeslice();
         }
         self.turns.retain(|&t| t != entity);
-        self.gave.retain(|&t| t != entity);
+        self.count_anew(entity);
         self.unsure &= self.turns.len() > 1;
     }
 
@@ -136,15 +150,72 @@ impl Order {
         if self.turns.front() == Some(&entity) {
             self.rotate();
         }
-        if self.policy == PolicyKind::Fifo {
-            return;
-        }
-        if self.holder == Some(entity) {
+        if self.policy != PolicyKind::Fifo && self.holder == Some(entity) {
             self.holder = None;
         }
-        if self.is_by_urgency() && !self.gave.contains(&entity) {
-            self.gave.push(entity);
+    }
+
+    /// By urgency: behind whom that is ready, with its release, an entity goes that gives way at
+    /// `now`. A policy counts it as released after all that it has seen, and that is nothing later.
+    pub(super) fn go_behind(
+        &mut self,
+        entity: Entity,
+        ready: &[(Entity, Instant)],
+        (now, unsure): (Instant, bool),
+    ) {
+        self.count_anew(entity);
+        if !self.is_by_urgency() {
+            return;
         }
+        let tick = Span::from_ticks(1);
+        self.latest = self.latest.max(now).saturating_add(tick);
+        let releases = ready.iter().map(|&(_, release)| release);
+        let earlier = self.gave.iter().map(|gave| gave.place.0);
+        let after = releases.chain(earlier).max().unwrap_or_default();
+        let others = ready.iter().map(|&(other, _)| other);
+        self.gave.push(Gave {
+            entity,
+            to: others.filter(|&other| other != entity).collect(),
+            place: (after.saturating_add(tick), self.latest),
+            unsure,
+        });
+    }
+
+    /// An entity has its place by its release again.
+    pub(super) fn count_anew(&mut self, entity: Entity) {
+        self.gave.retain(|gave| gave.entity != entity);
+        for gave in &mut self.gave {
+            gave.to.retain(|&other| other != entity);
+        }
+    }
+
+    /// An entity may have its place by its release again.
+    pub(super) fn doubt(&mut self, entity: Entity) {
+        for gave in &mut self.gave {
+            gave.unsure |= gave.entity == entity;
+            gave.to.retain(|&other| other != entity);
+        }
+    }
+
+    fn of(&self, entity: Entity) -> Option<&Gave> {
+        self.gave.iter().find(|gave| gave.entity == entity)
+    }
+
+    /// Of two that are equally urgent, whether the first certainly comes before the second.
+    fn is_ahead(&self, one: (Entity, &Attributes), other: (Entity, &Attributes)) -> bool {
+        let (a, b) = (self.of(one.0), self.of(other.0));
+        if [a, b].into_iter().flatten().any(|gave| gave.unsure) {
+            return false;
+        }
+        if b.is_some_and(|b| b.to.contains(&one.0)) {
+            return true;
+        }
+        let place = |gave: Option<&Gave>, by_itself: &Attributes| match gave {
+            Some(gave) => gave.place,
+            None => by_itself.release,
+        };
+        let (a, b) = (place(a, one.1).1, place(b, other.1).0);
+        (a, one.1.rank) < (b, other.1.rank)
     }
 
     fn is_by_urgency(&self) -> bool {
@@ -160,8 +231,9 @@ impl Order {
         one: (Entity, &Attributes),
         other: (Entity, &Attributes),
     ) -> bool {
-        let in_order = !self.gave.contains(&one.0) && !self.gave.contains(&other.0);
-        one.1.come_before(other.1, self.policy, in_order)
+        let a = one.1.urgency(self.policy, one.1.deadline.1);
+        let b = other.1.urgency(self.policy, other.1.deadline.0);
+        a < b || (a == b && self.is_ahead(one, other))
     }
 
     fn rotate(&mut self) {
@@ -186,31 +258,14 @@ pub(super) struct Attributes {
     pub(super) rank: u32,
 }
 
-/// Smaller is more urgent.
-type Key = (Reverse<u32>, Instant, Instant, u32);
-
 impl Attributes {
-    /// Whether `self` certainly comes before `other` under `policy`; unless both are `in_order`,
-    /// urgency alone tells.
-    fn come_before(&self, other: &Attributes, policy: PolicyKind, in_order: bool) -> bool {
-        let mut a = self.key(policy, (self.deadline.1, self.release.1));
-        let mut b = other.key(policy, (other.deadline.0, other.release.0));
-        if !in_order {
-            (a.2, a.3) = (Instant::ZERO, 0);
-            (b.2, b.3) = (Instant::ZERO, 0);
-        }
-        a < b
-    }
-
-    fn key(&self, policy: PolicyKind, (deadline, release): (Instant, Instant)) -> Key {
+    /// Smaller is more urgent; `deadline` where there are several.
+    fn urgency(&self, policy: PolicyKind, deadline: Instant) -> (Reverse<u32>, Instant) {
         match policy {
-            PolicyKind::FixedPriority { .. } => {
-                let priority = Reverse(self.priority.number());
-                (priority, Instant::ZERO, release, self.rank)
-            }
-            PolicyKind::EarliestDeadlineFirst => (Reverse(0), deadline, release, self.rank),
+            PolicyKind::FixedPriority { .. } => (Reverse(self.priority.number()), Instant::ZERO),
+            PolicyKind::EarliestDeadlineFirst => (Reverse(0), deadline),
             PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-                (Reverse(0), Instant::ZERO, release, self.rank)
+                (Reverse(0), Instant::ZERO)
             }
         }
     }
