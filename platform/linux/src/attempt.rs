@@ -47,12 +47,12 @@ impl Eagerness {
 
 /// Transfers `bytes` bytes: as many as an attempt does that does not wait and gives a count or a
 /// negated error, and the rest, as a call of the C library, by `rest`, which is told how many are
-/// done. `is_whole` says whether fewer are all that the call is to transfer.
+/// done. `is_whole` says whether so many, if fewer, are all that the call is to transfer.
 pub(crate) fn eagerly(
     direction: Direction,
     bytes: usize,
     attempt: impl FnOnce() -> c_long,
-    is_whole: impl FnOnce() -> bool,
+    is_whole: impl FnOnce(usize) -> bool,
     rest: impl FnOnce(usize) -> c_long,
 ) -> c_long {
     let Some(light) = current_light() else {
@@ -63,25 +63,48 @@ pub(crate) fn eagerly(
     if bytes == 0 || !eagerness.is_worth_it() {
         return rest(0);
     }
+    let is_whole = |done| done >= bytes || is_whole(done);
+    let (result, in_vain) = tried(attempt, is_whole, rest);
+    eagerness.learn(in_vain);
+    result
+}
+
+/// [`eagerly`], where the attempt must be made, because only the kernel knows whether there is
+/// anything to transfer.
+pub(crate) fn at_once(
+    attempt: impl FnOnce() -> c_long,
+    is_whole: impl FnOnce(usize) -> bool,
+    rest: impl FnOnce(usize) -> c_long,
+) -> c_long {
+    match current_light() {
+        Some(_) => tried(attempt, is_whole, rest).0,
+        None => rest(0),
+    }
+}
+
+/// The result of an attempt and of the rest, and whether the attempt was in vain.
+fn tried(
+    attempt: impl FnOnce() -> c_long,
+    is_whole: impl FnOnce(usize) -> bool,
+    rest: impl FnOnce(usize) -> c_long,
+) -> (c_long, bool) {
     let result = attempt();
     let Ok(done) = usize::try_from(result) else {
         return match i32::try_from(-result).unwrap_or(sys::EINVAL) {
             // Nothing there yet, or nothing to be had in this way, which a filter may forbid.
             sys::EAGAIN | sys::EINTR | sys::EINVAL | sys::EOPNOTSUPP | sys::ENOSYS | sys::EPERM => {
-                eagerness.learn(true);
-                rest(0)
+                (rest(0), true)
             }
             // Told once only by some descriptors, so it is the answer.
-            error => sys::fail(error),
+            error => (sys::fail(error), false),
         };
     };
-    eagerness.learn(false);
-    if done == 0 || done >= bytes || is_whole() {
-        return result;
+    if done == 0 || is_whole(done) {
+        return (result, false);
     }
     match rest(done) {
-        more if more > 0 => result + more,
-        _ => result,
+        more if more > 0 => (result + more, false),
+        _ => (result, false),
     }
 }
 
@@ -122,7 +145,7 @@ mod tests {
                 Direction::In,
                 4,
                 attempt,
-                || true,
+                |_| true,
                 |done| done as c_long + 9
             ),
             9

@@ -22,12 +22,15 @@ use crate::host::Host;
 use crate::light::{Light, open_gate};
 use crate::local::{current_light, local};
 use crate::monitor::is_to_end;
-use crate::sys::calls::{self, PollEntry};
+use crate::sys::calls::PollEntry;
 use crate::sys::{self, KernelClock};
 use crate::uring::{Operation, Uring};
 
-/// More descriptors in one `poll` than this are polled directly.
-const MOST_POLLED: usize = 32;
+/// So many descriptors are waited for without asking for memory.
+const FEW: usize = 32;
+
+/// Where the ring takes no more, those who wait look again after so long.
+const LOOK_NS: u64 = 1_000_000;
 
 /// The kernel cancels an operation by itself when a signal keeps it from starting a worker for it.
 /// After so many times the call is made directly.
@@ -89,7 +92,10 @@ pub(crate) unsafe fn perform(
             }
         }
         match operation.result() {
-            Some(result) if result != -sys::ECANCELED => return Some(result),
+            // A worker of the kernel is interrupted when it is to give up.
+            Some(result) if result != -sys::ECANCELED && result != -sys::EINTR => {
+                return Some(result);
+            }
             Some(_) if is_to_end(light) => return Some(-sys::ECANCELED),
             Some(_) if !in_time => return Some(-sys::EAGAIN),
             // Nobody here has cancelled it, and it was not begun.
@@ -178,49 +184,60 @@ fn in_ns(light: &Light, ns: u64) -> Instant {
     Instant::from_ticks(clock.now().ticks().saturating_add(clock.ticks(ns)))
 }
 
-/// `poll(2)` by a light thread: nanoseconds, or without end. `None`: make the call directly.
-pub(crate) fn poll(entries: &mut [PollEntry], patience: Option<u64>) -> Option<c_int> {
-    let light = able().filter(|_| entries.len() <= MOST_POLLED)?;
-    let until = patience.map(|ns| in_ns(light, ns));
-    loop {
-        let ready = calls::poll_now(entries);
-        if ready != 0 || until.is_some_and(|until| light.now() >= until) {
-            return Some(ready);
+/// Blocks the calling light thread until one of these descriptors may be ready, or for so many
+/// nanoseconds: 0, or a negated error. `None`: it cannot block here.
+pub(crate) fn wait_for_any(entries: &[PollEntry], patience: Option<u64>) -> Option<c_int> {
+    let light = able()?;
+    let watched = || entries.iter().filter(|entry| entry.fd >= 0);
+    let few = [const { Operation::new() }; FEW];
+    let many: Vec<Operation>;
+    let operations = if entries.len() <= FEW {
+        &few[..]
+    } else {
+        many = entries.iter().map(|_| Operation::new()).collect();
+        &many[..]
+    };
+    let mut started = 0;
+    for entry in watched() {
+        let events = u32::from(entry.events.cast_unsigned());
+        let add = opcode::PollAdd::new(types::Fd(entry.fd), events).build();
+        // SAFETY: the entry names no memory, and all operations are waited for below.
+        if !unsafe { start(light, add, &operations[started]) } {
+            break;
         }
-        if is_to_end(light) {
-            return Some(-sys::ECANCELED);
-        }
-        let operations = [const { Operation::new() }; MOST_POLLED];
-        let mut started = 0;
-        for entry in entries.iter().filter(|entry| entry.fd >= 0) {
-            let events = u32::from(entry.events.cast_unsigned());
-            let add = opcode::PollAdd::new(types::Fd(entry.fd), events).build();
-            // SAFETY: the entry names no memory, and all operations are waited for below.
-            if !unsafe { start(light, add, &operations[started]) } {
-                break;
-            }
-            started += 1;
-        }
-        let operations = &operations[..started];
-        if started == 0 && until.is_none() {
-            return None;
-        }
-        block_for_any(light, operations, || is_late(light, until), until);
-        give_up(light, operations);
-        if light.quit.get() {
-            return Some(-sys::ECANCELED);
-        }
+        started += 1;
     }
+    let look = (started < watched().count()).then_some(LOOK_NS);
+    let ns = patience.into_iter().chain(look).min();
+    let until = ns.map(|ns| in_ns(light, ns));
+    let operations = &operations[..started];
+    block_for_any(light, operations, || is_late(light, until), until);
+    give_up(light, operations);
+    let is_over = light.quit.get() || is_to_end(light);
+    Some(if is_over { -sys::ECANCELED } else { 0 })
 }
 
-/// Sleeps until an instant of the kernel's clock; `false`: not on a light thread that may block.
-pub(crate) fn sleep_until(clock: KernelClock, until_ns: u64) -> bool {
-    let Some(light) = able() else { return false };
+/// Sleeps until an instant of the kernel's monotonic clock; `false`: the thread is to end before.
+/// `None`: not on a light thread that may block.
+pub(crate) fn sleep_until(until_ns: u64) -> Option<bool> {
+    sleep_while(until_ns, |light| !light.stop.load(Ordering::Relaxed))
+}
+
+/// [`sleep_until`] so many nanoseconds from now, by who has still something to do.
+pub(crate) fn nap(ns: u64) -> Option<bool> {
+    let now = sys::read_clock(KernelClock::Monotonic);
+    sleep_while(now.saturating_add(ns), |_| true)
+}
+
+fn sleep_while(until_ns: u64, may_sleep: impl Fn(&Light) -> bool) -> Option<bool> {
+    let light = able()?;
     loop {
-        let left = until_ns.saturating_sub(sys::read_clock(clock));
-        let is_to_end = light.stop.load(Ordering::Relaxed) || is_to_end(light);
-        if left == 0 || light.quit.get() || is_to_end {
-            return true;
+        let left = until_ns.saturating_sub(sys::read_clock(KernelClock::Monotonic));
+        if left == 0 {
+            return Some(true);
+        }
+        if light.quit.get() || is_to_end(light) || !may_sleep(light) {
+            return Some(false);
         }
         let until = Some(in_ns(light, left));
         light.wait_by(|| crate::light::request(light, Event::Block { until }));

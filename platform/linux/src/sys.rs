@@ -215,8 +215,6 @@ pub(crate) enum KernelClock {
     Monotonic,
     /// Not steered.
     Raw,
-    /// The time of day; it can be set.
-    Wall,
     /// Processor time of the calling kernel thread.
     Thread,
 }
@@ -226,7 +224,6 @@ pub(crate) fn read_clock(clock: KernelClock) -> u64 {
     let id = match clock {
         KernelClock::Monotonic => libc::CLOCK_MONOTONIC,
         KernelClock::Raw => libc::CLOCK_MONOTONIC_RAW,
-        KernelClock::Wall => libc::CLOCK_REALTIME,
         KernelClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
     };
     let mut t = libc::timespec {
@@ -529,6 +526,8 @@ pub(crate) const EINVAL: c_int = libc::EINVAL;
 pub(crate) const ENOMEM: c_int = libc::ENOMEM;
 pub(crate) const EAGAIN: c_int = libc::EAGAIN;
 pub(crate) const EINTR: c_int = libc::EINTR;
+pub(crate) const EFAULT: c_int = libc::EFAULT;
+pub(crate) const EINPROGRESS: c_int = libc::EINPROGRESS;
 pub(crate) const EOPNOTSUPP: c_int = libc::EOPNOTSUPP;
 pub(crate) const ENOSYS: c_int = libc::ENOSYS;
 pub(crate) const EPERM: c_int = libc::EPERM;
@@ -555,5 +554,6 @@ pub(crate) unsafe fn timespec_at(address: u64) -> Option<u64> {
     let time: *const libc::timespec = core::ptr::with_exposed_provenance(time);
     // SAFETY: as the caller vouches.
     let time = unsafe { time.as_ref() }?;
-    Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+    let seconds = time.tv_sec.cast_unsigned().saturating_mul(1_000_000_000);
+    Some(seconds.saturating_add(time.tv_nsec.cast_unsigned()))
 }

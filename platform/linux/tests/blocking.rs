@@ -271,12 +271,29 @@ fn a_call_that_stops_its_cpu_is_noticed_and_named() {
 
 #[test]
 fn calls_that_go_through_the_ring_stop_no_cpu() {
-    let (_, _, cpu) = beside_others(100, || {
+    let (_, _, cpu) = beside_others(200, || {
         std::thread::sleep(Duration::from_millis(15));
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let limit = Duration::from_millis(15);
         ours.set_read_timeout(Some(limit)).expect("a socket");
         assert!((&ours).read(&mut [0]).is_err());
+        let entry = libc::pollfd {
+            fd: ours.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut many = [entry; 100];
+        let nobody = core::ptr::null_mut::<libc::fd_set>();
+        let mut time = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 15_000,
+        };
+        // SAFETY: the entries and the time are there, and the sets are empty.
+        unsafe {
+            assert_eq!(libc::poll(many.as_mut_ptr(), 100, 15), 0);
+            assert_eq!(libc::poll(nobody.cast(), 0, 15), 0);
+            assert_eq!(libc::select(0, nobody, nobody, nobody, &raw mut time), 0);
+        }
     });
     assert!(cpu.waits.is_empty(), "{:?}", cpu.waits);
 }

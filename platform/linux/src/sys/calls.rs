@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_long, c_void};
 use super::{call, forward, word};
 
 pub(crate) use libc::{
-    epoll_event, iovec, msghdr, pollfd as PollEntry, sockaddr, socklen_t, timespec,
+    epoll_event, fd_set, iovec, msghdr, pollfd as PollEntry, sigset_t, sockaddr, socklen_t,
+    timespec, timeval,
 };
 
 /// Numbers of calls.
@@ -16,6 +17,8 @@ pub(crate) mod number {
     pub(crate) const WRITE: c_long = libc::SYS_write;
     pub(crate) const PREAD: c_long = libc::SYS_pread64;
     pub(crate) const PWRITE: c_long = libc::SYS_pwrite64;
+    pub(crate) const PREADV: c_long = libc::SYS_preadv;
+    pub(crate) const PWRITEV: c_long = libc::SYS_pwritev;
     pub(crate) const READV: c_long = libc::SYS_readv;
     pub(crate) const WRITEV: c_long = libc::SYS_writev;
     pub(crate) const RECVFROM: c_long = libc::SYS_recvfrom;
@@ -25,17 +28,27 @@ pub(crate) mod number {
     pub(crate) const ACCEPT: c_long = libc::SYS_accept4;
     pub(crate) const CONNECT: c_long = libc::SYS_connect;
     pub(crate) const POLL: c_long = libc::SYS_poll;
+    pub(crate) const PPOLL: c_long = libc::SYS_ppoll;
+    pub(crate) const SELECT: c_long = libc::SYS_pselect6;
     pub(crate) const EPOLL_WAIT: c_long = libc::SYS_epoll_wait;
+    pub(crate) const EPOLL_PWAIT: c_long = libc::SYS_epoll_pwait;
     pub(crate) const FSYNC: c_long = libc::SYS_fsync;
     pub(crate) const FDATASYNC: c_long = libc::SYS_fdatasync;
     pub(crate) const CLOCK_NANOSLEEP: c_long = libc::SYS_clock_nanosleep;
 }
 
-/// Flags of a call on a socket: not to wait, those that mean it too, and to wait for all.
+/// Flags of a call on a socket: not to wait; those with which nothing is waited for in receiving;
+/// and others.
 pub(crate) const DONTWAIT: c_int = libc::MSG_DONTWAIT;
-pub(crate) const NO_WAIT: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE;
+pub(crate) const NO_WAIT: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_OOB;
+pub(crate) const FASTOPEN: c_int = libc::MSG_FASTOPEN;
+pub(crate) const PEEK: c_int = libc::MSG_PEEK;
 pub(crate) const WAITALL: c_int = libc::MSG_WAITALL;
 pub(crate) const POLLIN: i16 = libc::POLLIN;
+pub(crate) const POLLOUT: i16 = libc::POLLOUT;
+pub(crate) const POLLPRI: i16 = libc::POLLPRI;
+pub(crate) const BOOTTIME: c_int = libc::CLOCK_BOOTTIME;
+pub(crate) const TAI: c_int = libc::CLOCK_TAI;
 pub(crate) const MONOTONIC: c_int = libc::CLOCK_MONOTONIC;
 pub(crate) const REALTIME: c_int = libc::CLOCK_REALTIME;
 pub(crate) const ABSOLUTE: c_int = libc::TIMER_ABSTIME;
@@ -76,9 +89,38 @@ pub(crate) fn patience(descriptor: c_int, direction: Direction) -> Option<u64> {
 /// `poll(2)` without waiting; a count, or a negated error.
 pub(crate) fn poll_now(entries: &mut [PollEntry]) -> c_int {
     let address = entries.as_mut_ptr().expose_provenance() as u64;
-    // SAFETY: the entries are ours and as many as said.
-    let result = unsafe { call(libc::SYS_poll, [address, entries.len() as u64, 0]) };
-    c_int::try_from(result).unwrap_or(0)
+    loop {
+        // SAFETY: the entries are ours and as many as said.
+        let result = unsafe { call(libc::SYS_poll, [address, entries.len() as u64, 0]) };
+        if result != i64::from(-libc::EINTR) {
+            return c_int::try_from(result).unwrap_or(0);
+        }
+    }
+}
+
+/// A clock of the kernel by its number, in nanoseconds; 0 when it does not exist.
+pub(crate) fn clock_ns(clock: c_int) -> u64 {
+    let mut now = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let place = (&raw mut now).expose_provenance() as u64;
+    // SAFETY: the place outlives the call.
+    unsafe { call(libc::SYS_clock_gettime, [word(clock), place]) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// A set of descriptors without members.
+pub(crate) fn no_members() -> fd_set {
+    // SAFETY: all zero is a valid empty set.
+    unsafe { core::mem::zeroed() }
+}
+
+/// Whether a descriptor below the size of the set is one of its members.
+pub(crate) fn is_member(descriptor: c_int, set: &fd_set) -> bool {
+    // SAFETY: the set is there, and the caller's descriptors are below its size.
+    (0..c_int::try_from(libc::FD_SETSIZE).unwrap_or(0)).contains(&descriptor)
+        && unsafe { libc::FD_ISSET(descriptor, set) }
 }
 
 /// A call with a pointer, made directly.
@@ -111,24 +153,39 @@ pub(crate) unsafe fn piece_at_once(
     bytes: usize,
     at: u64,
 ) -> c_long {
-    let number = match direction {
-        Direction::In => libc::SYS_preadv2,
-        Direction::Out => libc::SYS_pwritev2,
-    };
     let piece = iovec {
         iov_base: memory,
         iov_len: bytes,
     };
+    // SAFETY: as the caller vouches; the piece outlives the call.
+    unsafe { pieces_at_once(direction, descriptor, &raw const piece, 1, at) }
+}
+
+/// [`piece_at_once`] for several pieces.
+///
+/// # Safety
+/// The memory may be read, or written to; where it is not there the kernel says so.
+pub(crate) unsafe fn pieces_at_once(
+    direction: Direction,
+    descriptor: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    at: u64,
+) -> c_long {
+    let number = match direction {
+        Direction::In => libc::SYS_preadv2,
+        Direction::Out => libc::SYS_pwritev2,
+    };
     // The upper half of the place is not used where registers are as wide as it is.
     let arguments = [
         word(descriptor),
-        place(&raw const piece),
-        1,
+        place(pieces),
+        word(count),
         at,
         0,
         word(libc::RWF_NOWAIT),
     ];
-    // SAFETY: as the caller vouches; the piece outlives the call.
+    // SAFETY: as the caller vouches.
     unsafe { call(number, arguments) }
 }
 
@@ -141,9 +198,18 @@ pub(crate) fn never_waits(descriptor: c_int) -> bool {
     flags >= 0 && flags & i64::from(libc::O_NONBLOCK) != 0 && !is_stored(descriptor)
 }
 
-/// Whether a descriptor is that of a file, a disk or a directory, of which a call transfers less
-/// than it is asked for only at the end; everything else gives what there is.
-pub(crate) fn is_stored(descriptor: c_int) -> bool {
+/// What a descriptor stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A file, a disk or a directory: a call transfers less than it is asked for only at the end.
+    Stored,
+    /// A pipe or a socket: gives what there is, and takes all.
+    Flow,
+    /// Anything else, with rules of its own, or nothing.
+    Other,
+}
+
+pub(crate) fn kind(descriptor: c_int) -> Kind {
     // SAFETY: all zero is a valid answer.
     let mut about: libc::stat = unsafe { core::mem::zeroed() };
     let arguments = [
@@ -152,8 +218,65 @@ pub(crate) fn is_stored(descriptor: c_int) -> bool {
     ];
     // SAFETY: the place outlives the call and is as large as the kernel's answer.
     let result = unsafe { call(libc::SYS_fstat, arguments) };
-    let kind = about.st_mode & libc::S_IFMT;
-    result == 0 && matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR)
+    match about.st_mode & libc::S_IFMT {
+        _ if result != 0 => Kind::Other,
+        libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR => Kind::Stored,
+        libc::S_IFIFO | libc::S_IFSOCK => Kind::Flow,
+        _ => Kind::Other,
+    }
+}
+
+pub(crate) fn is_stored(descriptor: c_int) -> bool {
+    kind(descriptor) == Kind::Stored
+}
+
+/// Whether the files of the process may not grow beyond a limit.
+pub(crate) fn are_files_limited() -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    let place = (&raw mut limit).expose_provenance() as u64;
+    let arguments = [0, u64::from(libc::RLIMIT_FSIZE), 0, place];
+    // SAFETY: the place outlives the call.
+    unsafe { call(libc::SYS_prlimit64, arguments) };
+    limit.rlim_cur != libc::RLIM_INFINITY
+}
+
+/// A number that a socket tells of itself; `None`: no socket.
+fn socket_number(descriptor: c_int, option: c_int) -> Option<c_int> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>();
+    let arguments = [
+        word(descriptor),
+        word(libc::SOL_SOCKET),
+        word(option),
+        (&raw mut value).expose_provenance() as u64,
+        (&raw mut length).expose_provenance() as u64,
+    ];
+    // SAFETY: both places outlive the call, and the length is that of the first.
+    let result = unsafe { call(libc::SYS_getsockopt, arguments) };
+    (result == 0).then_some(value)
+}
+
+/// Whether bytes flow through this socket, so that several of its messages are one.
+pub(crate) fn is_stream(descriptor: c_int) -> bool {
+    socket_number(descriptor, libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+}
+
+/// Whether this is a socket within the machine.
+pub(crate) fn is_local_socket(descriptor: c_int) -> bool {
+    socket_number(descriptor, libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+}
+
+/// Whether a stream will give no more than it has.
+pub(crate) fn has_ended(descriptor: c_int) -> bool {
+    let mut entry = [PollEntry {
+        fd: descriptor,
+        events: libc::POLLRDHUP,
+        revents: 0,
+    }];
+    poll_now(&mut entry) != 0
 }
 
 /// All CPUs that the calling process may use but this one; `None` when there is no other.
@@ -179,7 +302,7 @@ pub(crate) fn place<T>(pointer: *const T) -> u64 {
 }
 
 /// A message of one piece, to or from an address.
-pub(crate) fn message(name: *mut sockaddr, name_length: socklen_t, piece: &mut iovec) -> msghdr {
+pub(crate) fn message(name: *mut sockaddr, name_length: socklen_t, piece: *mut iovec) -> msghdr {
     // SAFETY: all zero is a valid empty message.
     let mut message: msghdr = unsafe { core::mem::zeroed() };
     message.msg_name = name.cast::<c_void>();
