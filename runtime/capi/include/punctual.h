@@ -331,6 +331,21 @@ typedef enum punctual_choice {
 } punctual_choice;
 
 /**
+ * A body that a kernel thread executes. All zero: none.
+ */
+typedef struct punctual_backed {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_backed;
+
+/**
+ * What a thread executes, once. It returns; it may not be left by `longjmp`, nor by an exception.
+ */
+typedef void *(*punctual_body)(void *argument);
+
+/**
  * A barrier. All zero: none.
  */
 typedef struct punctual_barrier {
@@ -399,11 +414,6 @@ typedef struct punctual_queue {
      */
     uint64_t id;
 } punctual_queue;
-
-/**
- * What a thread executes, once. It returns; it may not be left by `longjmp`, nor by an exception.
- */
-typedef void *(*punctual_body)(void *argument);
 
 /**
  * A CPU of a run, and what its first thread executes there.
@@ -661,6 +671,57 @@ enum punctual_status punctual_why(uint32_t form, char *buffer, size_t capacity, 
 enum punctual_status punctual_verdict(uint32_t form, char *buffer, size_t capacity, size_t *length);
 
 /**
+ * Starts a kernel thread of this name that waits for `punctual_backed_run`, to execute
+ * `body(argument)`: code that waits in the kernel, or starts kernel threads of its own.
+ * `PUNCTUAL_CANNOT_RUN` when the machine has no thread or pipe for it, `PUNCTUAL_NOT_ALLOWED` on
+ * threads of a run, which start none (`punctual_why` says more). On threads of the program, not
+ * of a run.
+ *
+ * Pointers:
+ * `backed` is null, or to a place for one; `name` is null or a string; `body` may be called with
+ * `argument` on another kernel thread, as long as it likes.
+ */
+enum punctual_status punctual_backed_create(struct punctual_backed *backed,
+                                            const char *name,
+                                            punctual_body body,
+                                            void *argument);
+
+/**
+ * Ends a body that was never run, and its kernel thread; `PUNCTUAL_BUSY` while it runs. Legal
+ * everywhere.
+ */
+enum punctual_status punctual_backed_destroy(struct punctual_backed backed);
+
+/**
+ * Executes the body in place of the calling thread until it returns; `result`, if not null, gets
+ * what it returned. It has the processor whenever this thread would have it, budgets and slots
+ * included, and is charged for it also while it waits, which nobody can see. The handle is at its
+ * end then, whatever the code. When this thread is to end, `punctual_checkpoint` says so in the
+ * body. `PUNCTUAL_FAILED` when the body failed (`punctual_fail`), `PUNCTUAL_TAKEN` when somebody
+ * runs it already, `PUNCTUAL_CANNOT_RUN` when its kernel thread cannot come to this CPU
+ * (`punctual_why` says more). A scheduling point. On threads of a run.
+ *
+ * Pointers:
+ * `result` is null, or to a place for a pointer.
+ */
+enum punctual_status punctual_backed_run(struct punctual_backed backed, void **result);
+
+/**
+ * From the next turn on the calling kernel thread, which a body has started, runs and waits with
+ * that body, until `punctual_backed_leave` or its end. Others compete for the CPU like everybody.
+ * `PUNCTUAL_NOT_ALLOWED` on threads of a run, and before the body has begun;
+ * `PUNCTUAL_ALREADY_HELD` for a member; `PUNCTUAL_FULL` when there are 256 already, or the body
+ * has returned.
+ */
+enum punctual_status punctual_backed_enlist(struct punctual_backed backed);
+
+/**
+ * The end of a `punctual_backed_enlist`, on the same kernel thread: `PUNCTUAL_NOT_HELD` without
+ * one.
+ */
+enum punctual_status punctual_backed_leave(void);
+
+/**
  * Makes a barrier for `threads` (0 counts as 1), which meet there again and again. Legal
  * everywhere; it belongs to the CPU of its first use.
  *
@@ -818,7 +879,8 @@ enum punctual_status punctual_thread_cancel(struct punctual_thread thread);
  * counts. The thread then cleans up and returns from its body; what it returns is ignored. Who
  * joins it hears `PUNCTUAL_FAILED` and, from `punctual_why`, the text; `punctual_report` has it,
  * too. The run ends with it if its rule says so (`punctual_thread_create_with`), or if it is the
- * first thread of the run. On threads of a run whose body is a function of C.
+ * first thread of the run. On threads of a run, and of the kernel, whose body was given to this
+ * library.
  *
  * Pointers:
  * `why` is null or a string.
@@ -1376,8 +1438,9 @@ enum punctual_status punctual_timer_wait(struct punctual_timer *timer, uint64_t 
 
 /**
  * Whether the caller may go on: `PUNCTUAL_CANCELLED` when it is to end, because its thread was
- * cancelled or its overrun rule stops its job. For long bodies without a call that waits; a few
- * loads. Legal everywhere: outside of a run, nothing is to end.
+ * cancelled or its overrun rule stops its job; in the body of a `punctual_backed`, also because
+ * the run is over. For long bodies without a call that waits; a few loads. Legal everywhere:
+ * outside of a run, nothing is to end.
  */
 enum punctual_status punctual_checkpoint(void);
 

@@ -15,7 +15,7 @@ use crate::held::holds_something;
 use crate::mutex::unlock_mine;
 use crate::rwlock::leave_mine;
 use crate::status::{punctual_status, punctual_status as Status};
-use crate::time::on_a_thread;
+use crate::time::not_in_a_use;
 
 /// What becomes of the others when a thread fails: what `on_fault` of
 /// `punctual_thread_create_with` says.
@@ -77,7 +77,8 @@ pub(crate) fn fail(said: String) -> ! {
 /// counts. The thread then cleans up and returns from its body; what it returns is ignored. Who
 /// joins it hears `PUNCTUAL_FAILED` and, from `punctual_why`, the text; `punctual_report` has it,
 /// too. The run ends with it if its rule says so (`punctual_thread_create_with`), or if it is the
-/// first thread of the run. On threads of a run whose body is a function of C.
+/// first thread of the run. On threads of a run, and of the kernel, whose body was given to this
+/// library.
 ///
 /// # Safety
 /// `why` is null or a string.
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn punctual_fail(why: *const c_char) -> punctual_status {
     answer(|| {
         // SAFETY: as the caller vouches.
         let why = unsafe { text(why) }?;
-        on_a_thread()?;
+        not_in_a_use()?;
         if !INSIDE.get() {
             return Err(Status::PUNCTUAL_NO_RUN);
         }

@@ -21,6 +21,7 @@
 )]
 
 mod admission;
+mod backed;
 mod barrier;
 mod bell;
 mod condition;
@@ -46,6 +47,7 @@ mod time;
 mod work;
 
 pub use admission::*;
+pub use backed::*;
 pub use barrier::*;
 pub use bell::*;
 pub use condition::*;

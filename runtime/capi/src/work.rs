@@ -4,16 +4,18 @@ use core::ffi::c_int;
 
 use punctual_linux::job;
 
+use crate::backed::is_to_end;
 use crate::edge::answer;
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::time::on_a_thread;
 
 /// Whether the caller may go on: `PUNCTUAL_CANCELLED` when it is to end, because its thread was
-/// cancelled or its overrun rule stops its job. For long bodies without a call that waits; a few
-/// loads. Legal everywhere: outside of a run, nothing is to end.
+/// cancelled or its overrun rule stops its job; in the body of a `punctual_backed`, also because
+/// the run is over. For long bodies without a call that waits; a few loads. Legal everywhere:
+/// outside of a run, nothing is to end.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_checkpoint() -> punctual_status {
-    match job::should_stop() {
+    match job::should_stop() || is_to_end() {
         true => Status::PUNCTUAL_CANCELLED,
         false => Status::PUNCTUAL_OK,
     }

@@ -173,6 +173,13 @@ fn work_that_c_offers_is_done_once_on_one_cpu_or_another() {
 }
 
 #[test]
+fn any_code_in_c_runs_in_place_of_a_thread() {
+    if let Some(said) = says("runtime/capi/library/tests/c/backed.c") {
+        assert_eq!(said, "kernel threads in place of light ones\n");
+    }
+}
+
+#[test]
 fn every_thread_in_c_and_cpp_finds_its_thread_locals_new() {
     for compiler in [&C[..], &CPP[..]] {
         if let Some(said) = says_by("runtime/capi/library/tests/c/locals.c", compiler) {
