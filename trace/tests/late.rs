@@ -3,13 +3,13 @@
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
-use punctual_kern::{Ceiling, Event, Plan, Shard};
+use punctual_kern::{Ceiling, Event, Plan, Shard, TraceEvent};
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyHierarchy;
-use punctual_trace::{Log, Recorder, check};
+use punctual_trace::{Log, Record, Recorder, check};
 
 fn at(ticks: u64) -> Instant {
     Instant::from_ticks(ticks)
@@ -41,6 +41,10 @@ fn below(supply: Supply, policy: PolicyKind, tasks: Vec<Task>) -> System {
 /// Tells a shard these events, and keeps what it does.
 fn told(system: System, events: &[(u64, Event)]) -> Log {
     let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    told_by(system, plan, events)
+}
+
+fn told_by(system: System, plan: Plan, events: &[(u64, Event)]) -> Log {
     let cpu = &plan.cpus[0];
     let mut shard: Shard<AnyHierarchy> = cpu
         .build(AnyHierarchy::new(cpu))
@@ -188,6 +192,47 @@ fn an_arrival_that_waited_for_its_place_counts_from_there() {
             (245, Event::Complete),
             (1_000, Event::Tick),
         ],
+    );
+    lawful(&log);
+}
+
+#[test]
+fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
+    let mut early = clocked("early", 100, 0);
+    early.on_overrun = OnOverrun::Throttle;
+    let mut often = clocked("often", 1, 5);
+    often.late = Late::Skip;
+    early.late = Late::Skip;
+    let system = System {
+        cpus: vec![cpu("0", PolicyKind::Fifo)],
+        tasks: vec![early, often, clocked("once", 1_000, 250)],
+        ..System::default()
+    };
+    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    plan.cpus[0].threads[0].1.until = at(250);
+    let log = told_by(
+        system,
+        plan,
+        &[
+            (0, Event::Tick),
+            // Its budget is used up; the other one waits, and skips a release at every tick.
+            (10, Event::Tick),
+            (11, Event::Block { until: None }),
+            // 64 releases are taken in each entry: those up to 201.
+            (500, Event::Tick),
+            (500, Event::Tick),
+            (500, Event::Tick),
+            // Up to 264, and the budget of 100 is used up; then the one of 300, behind 250.
+            (510, Event::Tick),
+            (510, Event::Tick),
+            (511, Event::Tick),
+        ],
+    );
+    let place = |record: &Record| matches!(record, Record::Trace(TraceEvent::Replenished { .. }));
+    let records = &log.cpus[0].records;
+    assert_eq!(
+        records.iter().filter(|(_, record)| place(record)).count(),
+        2
     );
     lawful(&log);
 }

@@ -93,6 +93,8 @@ pub(super) struct Thread {
     pub(super) taken: u64,
     /// Arrival of the last release, become a job or not: between these two.
     last_seen: (Instant, Instant),
+    /// A throttled job has seen a release of its stream, which is to grant it an allotment.
+    seen: bool,
     /// The release by the clock that granted an allotment last.
     last_grant: Instant,
     /// The entry in which a place of a policed stream granted one last.
@@ -137,6 +139,7 @@ impl Thread {
             granted: 0,
             taken: 0,
             last_seen: (Instant::ZERO, Instant::ZERO),
+            seen: false,
             last_grant: Instant::ZERO,
             granted_in: Instant::MAX,
         }
@@ -245,6 +248,7 @@ impl Thread {
     pub(super) fn throttle(&mut self, now: Instant) {
         self.wants = None;
         self.throttled = true;
+        self.seen = false;
         // What the same late entry has granted before counts at its own place.
         let earliest = if self.granted_in == now {
             Instant::ZERO
@@ -279,6 +283,10 @@ impl Thread {
             self.last_seen = (armed, at);
             return at;
         }
+        if std::mem::take(&mut self.seen) {
+            self.last_grant = self.last_seen.0;
+            return self.last_seen.0;
+        }
         let (Some(first), Some(period)) = (self.first, self.constraint.class.min_separation())
         else {
             return now;
@@ -291,12 +299,12 @@ impl Thread {
             };
             first.saturating_add(Span::from_ticks(passed.saturating_mul(period)))
         };
-        // One allotment may go into debts at once, and the next come in the same entry; and the
-        // entry before may have left some of what was due to this one.
-        let at = next_after(entered.min(armed).max(self.last_grant));
-        let at = at.max(self.last_seen.0).clamp(armed, now);
+        // No release comes any more, but the allotments do. One may go into debts at once, and the
+        // next come in the same entry; and the entry before may have left some of what was due to
+        // this one.
+        let before = entered.min(armed).max(self.last_grant);
+        let at = next_after(before.max(self.last_seen.0)).clamp(armed, now);
         self.last_grant = at;
-        // Also where no release comes any more.
         if at > self.last_seen.1 {
             let latest = next_after(entered).max(at).min(now);
             self.last_seen = (at, latest);
@@ -308,6 +316,7 @@ impl Thread {
     /// guarantee lapses.
     pub(super) fn grant(&mut self, arrival: Instant) -> u64 {
         self.last_seen = (arrival, arrival);
+        self.seen = self.throttled;
         self.granted += 1;
         if self.background && self.current.is_some() {
             self.taken = self.granted;
@@ -317,6 +326,7 @@ impl Thread {
 
     /// A release became no job.
     pub(super) fn see(&mut self, arrival: Option<Instant>, now: Instant) {
+        self.seen = self.throttled && arrival.is_some();
         self.last_seen = match arrival {
             Some(arrival) => (arrival, arrival),
             None => (self.last_seen.0, now),
