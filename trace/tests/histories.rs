@@ -410,7 +410,7 @@ fn history(seed: u64, late: u64) -> Log {
 
 #[test]
 fn whatever_is_asked_of_a_tree_the_checker_finds_nothing_wrong_with_the_core() {
-    for seed in 0..300 {
+    for seed in 0..600 {
         let log = history(seed, 0);
         let found = check(&log);
         assert!(found.is_empty(), "seed {seed}: {}", found[0]);
@@ -419,10 +419,12 @@ fn whatever_is_asked_of_a_tree_the_checker_finds_nothing_wrong_with_the_core() {
 
 #[test]
 fn late_entries_are_no_reason_to_accuse_the_core() {
-    for seed in 0..300 {
-        let log = history(seed, 9);
-        let found = check(&log);
-        assert!(found.is_empty(), "seed {seed}: {}", found[0]);
+    for (late, seeds) in [(9, 600), (100, 200), (2_000, 90)] {
+        for seed in 0..seeds {
+            let found = check(&history(seed, late));
+            let first = found.first();
+            assert!(first.is_none(), "{late} late, seed {seed}: {}", found[0]);
+        }
     }
 }
 

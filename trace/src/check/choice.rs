@@ -265,6 +265,10 @@ impl CpuCheck<'_> {
         let mut at = ROOT;
         loop {
             let node = &self.nodes[at];
+            if !node.is_funded() && self.overdrawer(at).is_some() {
+                // Who finishes its section there is nobody's choice.
+                return None;
+            }
             if node.own_time {
                 let answer = node
                     .standing(self.now)

@@ -265,6 +265,7 @@ impl<'a> CpuCheck<'a> {
         self.supply_is_told();
         self.locks_are_passed_on();
         self.take_rests();
+        self.doubt_rests();
         self.supply_is_armed(decision.arm);
         let chosen = next.and_then(|id| self.find(id));
         if (next.is_some() && chosen.is_none()) || (child.is_some() && self.deciding.is_none()) {
@@ -278,6 +279,7 @@ impl<'a> CpuCheck<'a> {
             self.running_is_funded(thread, decision.arm);
             self.section_is_armed(thread, decision.arm);
         }
+        self.releases_are_armed(decision.arm);
         self.armed = match decision.arm {
             // More was due than an entry serves: the next one, at once, is as late as this.
             Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),

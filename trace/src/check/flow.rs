@@ -246,6 +246,18 @@ impl CpuCheck<'_> {
         }
     }
 
+    /// Where a log leaves open who came first, it does so whether a node has stepped back, and with
+    /// that since when it stands where it does.
+    pub(super) fn doubt_rests(&mut self) {
+        for node in &mut self.nodes {
+            let may_rest =
+                node.own_time && node.standing(self.now).is_some_and(|a| a.thread.is_none());
+            if let Some(shown) = node.shown.as_mut().filter(|_| may_rest) {
+                shown.1 = Instant::MAX;
+            }
+        }
+    }
+
     /// A scheduler on a new budget lets others in, also where nothing is preempted.
     fn move_deadline(&mut self, at: usize) {
         let node = &mut self.nodes[at];

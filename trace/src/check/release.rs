@@ -75,6 +75,23 @@ impl CpuCheck<'_> {
         }
     }
 
+    /// The core wants to be back when the next job is released.
+    pub(super) fn releases_are_armed(&mut self, arm: Option<Instant>) {
+        let due = |t: &Thread| {
+            let at = t.arrival_of(t.next_index).filter(|_| t.is_clocked())?;
+            (!t.dead && t.change.is_none() && at < t.constraint.until).then_some(at)
+        };
+        let now = self.now;
+        let late = |at: &Instant| arm.is_none_or(|arm| arm > now.max(*at));
+        let missed = |(thread, t): (usize, &Thread)| Some((thread, due(t).filter(late)?));
+        let mut all = self.threads.iter().enumerate();
+        if let Some((thread, at)) = all.find_map(missed) {
+            let (name, at) = (self.name(thread), at.ticks());
+            let what = format!("{name}: nothing is armed for its release at {at}");
+            self.violation(Rule::ReleasesInTime, what);
+        }
+    }
+
     /// At the end of an entry no release is overdue, unless the core wants to be back at once.
     pub(super) fn nothing_overdue(&mut self, arm: Option<Instant>) {
         if arm == Some(self.now) {
