@@ -1,15 +1,19 @@
 //! Models of rings and turns, and of a wait that ends by itself while it is answered.
 
+use core::sync::atomic::Ordering;
+
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::atomic::{AtomicU32, Place, pause};
 use crate::check::{Model, in_every_order};
+use crate::listing::Kicks;
+use crate::news::{Link, Linked, News};
 use crate::ring::Ring;
 use crate::turn::Turn;
 
 /// The models.
-pub const MODELS: [Model; 2] = [
+pub const MODELS: [Model; 3] = [
     Model {
         property: "messages come out of a ring once, whole and in order, however full it is",
         run: || in_every_order(messages),
@@ -17,6 +21,10 @@ pub const MODELS: [Model; 2] = [
     Model {
         property: "nobody is in another's turn, and each sees what was done in those before",
         run: || in_every_order(turns),
+    },
+    Model {
+        property: "a wait that is over when it is answered takes the answer or leaves it, once",
+        run: || in_every_order(waits),
     },
 ];
 
@@ -67,4 +75,136 @@ fn turns() {
     state.0.take();
     // SAFETY: as above.
     assert_eq!(unsafe { state.1.get() }, 3);
+}
+
+/// What a monitor between CPUs knows, touched in turns only.
+#[derive(Clone, Copy)]
+struct State {
+    /// Who waits stands in the line.
+    stands: bool,
+    answer: Option<u32>,
+    /// For whom nobody waited.
+    left: u32,
+}
+
+/// The list of those who are called on the CPU of who waits, of whom there is one.
+struct Seat(Link<Seat>);
+
+impl Linked for Seat {
+    fn link(&self) -> &Link<Seat> {
+        &self.0
+    }
+}
+
+struct Shared {
+    turn: Turn,
+    state: Place<State>,
+    seat: Seat,
+    called: News<Seat>,
+    kicks: Arc<Kicks>,
+    /// Its time is over; nobody waits for long.
+    late: AtomicU32,
+}
+
+impl Shared {
+    fn new() -> Arc<Shared> {
+        let turn = Turn::of(AtomicU32::new(0), AtomicU32::new(0));
+        let state = Place::empty();
+        let nothing = State {
+            stands: false,
+            answer: None,
+            left: 0,
+        };
+        // SAFETY: nobody else is here yet.
+        unsafe { state.put(nothing) };
+        Arc::new(Shared {
+            turn,
+            state,
+            seat: Seat(Link::new()),
+            called: News::new(),
+            kicks: Kicks::new(),
+            late: AtomicU32::new(0),
+        })
+    }
+
+    fn visit<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        self.turn.take();
+        // SAFETY: it is this thread's turn.
+        let mut state = unsafe { self.state.get() };
+        let result = look(&mut state);
+        // SAFETY: as above.
+        unsafe { self.state.put(state) };
+        self.turn.pass();
+        result
+    }
+
+    /// As `visit_between` of a permit: to who waits, or left for the next.
+    fn give(&self) {
+        let called = self.visit(|state| {
+            let called = state.stands;
+            if called {
+                (state.stands, state.answer) = (false, Some(7));
+            } else {
+                state.left += 1;
+            }
+            // In the turn, as `desk` does: who is called has not gone yet.
+            called && self.seat.0.announce() && {
+                // SAFETY: it lives as long as the list.
+                unsafe { self.called.put(&self.seat) };
+                true
+            }
+        });
+        if called {
+            self.kicks.send();
+        }
+    }
+
+    /// As `wait_between`: until it is answered, or its time is over.
+    fn wait(&self) -> Option<u32> {
+        loop {
+            self.kicks.wait();
+            while self.called.take().is_some() {}
+            let late = self.late.load(Ordering::Relaxed) == 1;
+            let (answer, ends) = self.visit(|state| {
+                let answer = state.answer.take();
+                let ends = answer.is_none() && late;
+                state.stands &= !ends;
+                (answer, ends)
+            });
+            if answer.is_some() || ends {
+                return answer;
+            }
+        }
+    }
+}
+
+fn waits() {
+    let shared = Shared::new();
+    let found = shared.visit(|state| {
+        state.stands = state.left == 0;
+        !state.stands
+    });
+    assert!(!found, "nobody has given anything yet");
+    let by = |act: fn(&Shared)| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || act(&shared))
+    };
+    let giver = by(Shared::give);
+    let timer = by(|shared| {
+        shared.late.store(1, Ordering::Relaxed);
+        shared.kicks.send();
+    });
+    let answer = shared.wait();
+    giver.join().unwrap();
+    timer.join().unwrap();
+    let (stands, left) = shared.visit(|state| (state.stands || state.answer.is_some(), state.left));
+    assert!(!stands, "it waits no more, and nothing is kept for it");
+    assert_eq!(
+        u32::from(answer == Some(7)) + left,
+        1,
+        "given once, to somebody"
+    );
+    // Who was called after it had gone is not called for its next wait, or looks in vain.
+    while shared.called.take().is_some() {}
+    assert!(shared.called.is_empty());
 }

@@ -77,15 +77,19 @@ impl Cpu {
 }
 
 /// What a kick carries over, beside that there is one: what its sender did before.
-struct Kicks(loom::sync::atomic::AtomicU32);
+pub(crate) struct Kicks(loom::sync::atomic::AtomicU32);
 
 impl Kicks {
-    fn send(&self) {
+    pub(crate) fn new() -> Arc<Kicks> {
+        Arc::new(Kicks(loom::sync::atomic::AtomicU32::new(0)))
+    }
+
+    pub(crate) fn send(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
     /// Waits for some. Loom ends a wait for what never comes.
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         while self.0.swap(0, Ordering::Acquire) == 0 {
             thread::yield_now();
         }
@@ -94,7 +98,7 @@ impl Kicks {
 
 fn rings() {
     let cpu = Cpu::new();
-    let kicks = Arc::new(Kicks(loom::sync::atomic::AtomicU32::new(0)));
+    let kicks = Kicks::new();
     let ring = |from: usize| {
         let (cpu, kicks) = (Arc::clone(&cpu), Arc::clone(&kicks));
         thread::spawn(move || {
@@ -122,7 +126,7 @@ fn rings() {
 
 fn things() {
     let cpu = Cpu::new();
-    let kicks = Arc::new(Kicks(loom::sync::atomic::AtomicU32::new(0)));
+    let kicks = Kicks::new();
     let bring = |which: usize| {
         let (cpu, kicks) = (Arc::clone(&cpu), Arc::clone(&kicks));
         thread::spawn(move || {

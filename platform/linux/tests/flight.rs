@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{Log, alone, background, for_ms, periodic, plan, until_stopped};
 use punctual_kern::TraceEvent;
-use punctual_linux::{Ending, job, run};
+use punctual_linux::{Ending, RunOptions, job, run};
 
 #[test]
 fn every_release_of_the_duration_becomes_one_job() {
@@ -18,11 +18,13 @@ fn every_release_of_the_duration_becomes_one_job() {
         assert_eq!(info.index, seen.fetch_add(1, Ordering::Relaxed));
         assert_eq!((info.arrival_ns + 500_000) / 2_000_000, info.index);
     });
-    let outcome = run(
-        vec![plan(vec![fast], 10_000, Log::with_room(10_000))],
-        &for_ms(100),
-    );
-    let outcome = outcome.expect("a run");
+    // It ends when the jobs have: a loaded machine has as long for them as it takes.
+    let options = RunOptions {
+        grace_ns: 60_000_000_000,
+        ..for_ms(100)
+    };
+    let plan = plan(vec![fast], 10_000, Log::with_room(10_000));
+    let outcome = run(vec![plan], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Complete);
     assert!(count.load(Ordering::Relaxed) >= 50, "{count:?}");
@@ -54,6 +56,33 @@ fn a_loop_without_calls_is_preempted() {
     assert_eq!(outcome.ending, Ending::Stopped);
     let counters = outcome.cpus[0].counters;
     assert!(counters.preemptions >= 10, "{counters:?}");
+}
+
+#[test]
+fn who_yields_is_not_counted_as_preempted() {
+    const YIELDS: u64 = 2_000;
+    let _alone = alone();
+    let options = until_stopped();
+    let (left, done) = (Arc::new(AtomicU64::new(2)), Arc::clone(&options.stop));
+    let yields = |name| {
+        let (left, done) = (Arc::clone(&left), Arc::clone(&done));
+        let mut begins = true;
+        background(name, 1, move |_| {
+            if std::mem::take(&mut begins) {
+                (0..YIELDS).for_each(|_| job::yield_now());
+                let last = left.fetch_sub(1, Ordering::Relaxed) == 1;
+                done.fetch_or(last, Ordering::Relaxed);
+            }
+        })
+    };
+    // Turns are so long that none ends by itself.
+    let specs = vec![yields("one"), yields("other")];
+    let plan = plan(specs, 60_000_000, Log::default());
+    let outcome = run(vec![plan], &options).expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
+    let counters = outcome.cpus[0].counters;
+    assert!(counters.switches >= YIELDS, "{counters:?}");
+    assert!(counters.preemptions < YIELDS / 10, "{counters:?}");
 }
 
 #[test]

@@ -77,3 +77,48 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.sink.entry(now, event, switched, decision);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_kern::{Next, NoSink};
+    use punctual_model::ThreadId;
+
+    use super::*;
+
+    /// What one switch away from somebody ready adds, on the long way and on the short one.
+    fn counted(event: Event) -> [u64; 2] {
+        let switched = TraceEvent::Switched {
+            from: Some(ThreadId::new(0, 0)),
+            to: Some(ThreadId::new(1, 0)),
+            preempted: true,
+        };
+        let now = Instant::from_ticks(7);
+        let mut tallies = [Tally::default(); 2];
+        for (short, tally) in [false, true].into_iter().zip(&mut tallies) {
+            let mut counting = Counting {
+                sink: &mut NoSink,
+                tally,
+                yields: false,
+            };
+            if short {
+                let decision = Decision {
+                    next: Next::Idle,
+                    arm: None,
+                    refused: None,
+                };
+                counting.entry(now, &event, Some(switched), &decision);
+            } else {
+                counting.event(now, &event);
+                counting.trace(now, switched);
+            }
+        }
+        assert!(tallies.iter().all(|tally| tally.switches == 1));
+        tallies.map(|tally| tally.preemptions)
+    }
+
+    #[test]
+    fn a_switch_is_a_preemption_unless_it_was_given() {
+        assert_eq!(counted(Event::Yield), [0, 0]);
+        assert_eq!(counted(Event::Tick), [1, 1]);
+    }
+}
