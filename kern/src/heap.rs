@@ -7,6 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use punctual_model::ThreadId;
+
 const ARITY: usize = 4;
 pub(crate) const ABSENT: u32 = u32::MAX;
 
@@ -24,6 +26,14 @@ pub(crate) struct Entry<K> {
     pub(crate) key: K,
     pub(crate) id: u32,
     pub(crate) tag: u32,
+}
+
+impl<K> Entry<K> {
+    /// Whose it is in a queue of threads, where the tag is the generation.
+    #[inline]
+    pub(crate) fn thread(&self) -> ThreadId {
+        ThreadId::new(self.id, self.tag)
+    }
 }
 
 pub(crate) fn to_u32(n: usize) -> u32 {
@@ -47,6 +57,11 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     #[inline]
     pub(crate) fn head(&self) -> Option<&Entry<K>> {
         self.entries.first()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// How many there are.

@@ -97,6 +97,20 @@ pub trait Hierarchy {
     /// The running thread lets others of the same urgency go first.
     fn yield_now(&mut self, thread: ThreadId, band: Band);
 
+    /// Who runs when the running thread gives way, as [`crate::Policy::heir`] says; `None`:
+    /// [`Hierarchy::go_on`] will tell.
+    #[inline]
+    fn heir(&self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        let _ = (thread, band);
+        None
+    }
+
+    /// A thread that has an heir gives way to it.
+    #[inline]
+    fn pass_on(&mut self, thread: ThreadId, band: Band) {
+        self.yield_now(thread, band);
+    }
+
     /// The running thread has executed for this long, up to `now`.
     fn charge<S: Sink>(
         &mut self,

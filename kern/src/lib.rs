@@ -69,7 +69,7 @@ pub use precedence::{Edge, Source};
 pub use ready::ReadyQueue;
 pub use resource::{MAX_NESTING, ResourcePlan, UsePlan};
 pub use server::Server;
-pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Shard};
+pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Passed, Shard};
 pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};
 pub use tree::{Grant, NodeTerms, Tree};

@@ -119,6 +119,19 @@ impl<P: Policy> Hierarchy for OneLevel<P> {
         }
     }
 
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn heir(&self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        if band != Band::RealTime || self.held.is_some() {
+            return None;
+        }
+        self.policy.heir(thread)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_on(&mut self, thread: ThreadId, _: Band) {
+        self.policy.pass_on(thread);
+    }
+
     #[inline]
     fn charge<S: Sink>(&mut self, _: Instant, t: ThreadId, band: Band, work: Work, _: &mut S) {
         if self.orders(band) {

@@ -94,6 +94,21 @@ pub trait Policy {
         let _ = thread;
     }
 
+    /// Who runs when the running thread gives way, if that is a matter of the order alone: no turn
+    /// ends with it, nothing that was charged counts, and whoever it is runs until something
+    /// happens. `None`: [`Policy::yield_now`] and [`Policy::pick`] will tell.
+    #[inline]
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        let _ = thread;
+        None
+    }
+
+    /// [`Policy::yield_now`] of a thread that has an heir, who is picked then.
+    #[inline]
+    fn pass_on(&mut self, thread: ThreadId) {
+        self.yield_now(thread);
+    }
+
     /// The running thread has executed for this long.
     fn charge(&mut self, thread: ThreadId, work: Work) {
         let _ = (thread, work);
@@ -145,6 +160,12 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     }
     fn yield_now(&mut self, thread: ThreadId) {
         (**self).yield_now(thread);
+    }
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        (**self).heir(thread)
+    }
+    fn pass_on(&mut self, thread: ThreadId) {
+        (**self).pass_on(thread);
     }
     fn charge(&mut self, thread: ThreadId, work: Work) {
         (**self).charge(thread, work);

@@ -86,6 +86,29 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         }
     }
 
+    /// Who comes first when `thread`, the first of all, gets the new key that is made from its old
+    /// one, if that is to be seen at a glance: all are in the run and it goes to the end, as among
+    /// equals that yield in turn. O(1).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn heir(&self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
+        let links = self.run.links.as_slice();
+        let first = links.get(self.run.first as usize)?;
+        let last = links.get(self.run.last as usize)?;
+        let next = links.get(first.next as usize)?;
+        let goes_last = self.heap.is_empty() && last.entry.key <= key(first.entry.key);
+        (first.entry.thread() == thread && goes_last).then_some(next.entry.thread())
+    }
+
+    /// Gives the first of all the new key that is made from its old one. It has an heir, who comes
+    /// first then. O(1).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn pass_on(&mut self, key: impl FnOnce(K) -> K) {
+        if let Some(first) = self.run.head() {
+            let key = key(first.key);
+            self.run.rotate(key);
+        }
+    }
+
     /// The key of a thread that is there.
     #[cold]
     fn key_of(&self, thread: ThreadId) -> Option<K> {
@@ -130,7 +153,7 @@ impl<K: Ord + Copy> ReadyQueue<K> {
             (Some(one), _) | (None, Some(one)) => one,
             (None, None) => return None,
         };
-        Some((ThreadId::new(entry.id, entry.tag), entry.key))
+        Some((entry.thread(), entry.key))
     }
 
     #[inline]
@@ -236,10 +259,11 @@ impl<K: Ord + Copy> Run<K> {
     }
 
     /// The first goes to the end, with a key that is not smaller than the last.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn rotate(&mut self, key: K) {
         let (first, last) = (self.first, self.last);
-        let link = &mut self.links[first as usize];
+        let links = self.links.as_mut_slice();
+        let link = &mut links[first as usize];
         link.entry.key = key;
         if first == last {
             return;
@@ -247,8 +271,8 @@ impl<K: Ord + Copy> Run<K> {
         let next = link.next;
         link.next = ABSENT;
         link.previous = last;
-        self.links[last as usize].next = first;
-        self.links[next as usize].previous = ABSENT;
+        links[last as usize].next = first;
+        links[next as usize].previous = ABSENT;
         (self.first, self.last) = (next, first);
     }
 

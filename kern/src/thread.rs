@@ -264,6 +264,12 @@ impl Thread {
         self.held > 0 || self.boost.is_some()
     }
 
+    /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none.
+    #[inline]
+    pub(crate) fn may_run_calmly(&self) -> bool {
+        self.request.is_none() && self.held == 0 && !self.in_section
+    }
+
     /// Whether the thread runs on a budget right now.
     #[inline]
     pub(crate) fn is_budgeted(&self) -> bool {

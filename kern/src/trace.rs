@@ -5,7 +5,7 @@
 
 use punctual_model::{Instant, Mode, Span, ThreadId, Work};
 
-use crate::event::{Decision, Event, MissingCause};
+use crate::event::{Decision, Event, MissingCause, Next};
 use crate::node::NodeId;
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
@@ -28,21 +28,28 @@ pub trait Sink {
         let _ = (now, decision);
     }
 
-    /// A whole entry at once, as most entries of a busy CPU are: it changed who runs
-    /// ([`TraceEvent::Switched`]), or nothing. Means the same as the three calls.
+    /// A whole entry at once, as most entries of a busy CPU are: `next` runs until `arm`, in place
+    /// of `left`, which stays ready ([`TraceEvent::Switched`]); or `None`, as it did before. Means
+    /// the same as the three calls.
     #[inline]
     fn entry(
         &mut self,
         now: Instant,
         event: &Event,
-        switched: Option<TraceEvent>,
-        decision: &Decision,
+        left: Option<ThreadId>,
+        (next, arm): (ThreadId, Option<Instant>),
     ) {
         self.event(now, event);
-        if let Some(switched) = switched {
+        if left.is_some() {
+            let switched = TraceEvent::Switched {
+                from: left,
+                to: Some(next),
+                preempted: true,
+            };
             self.trace(now, switched);
         }
-        self.decision(now, decision);
+        let (next, refused) = (Next::Thread(next), None);
+        self.decision(now, &Decision { next, arm, refused });
     }
 }
 

@@ -90,6 +90,23 @@ impl Policy for AnyPolicy {
     fn yield_now(&mut self, thread: ThreadId) {
         each!(self, p => p.yield_now(thread));
     }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        // The others never have one; and two comparisons are shorter than a jump to one of five.
+        match self {
+            AnyPolicy::FixedPriority(p) => p.heir(thread),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.heir(thread),
+            _ => None,
+        }
+    }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_on(&mut self, thread: ThreadId) {
+        match self {
+            AnyPolicy::FixedPriority(p) => p.pass_on(thread),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.pass_on(thread),
+            _ => self.yield_now(thread),
+        }
+    }
     #[inline]
     fn charge(&mut self, thread: ThreadId, work: Work) {
         each!(self, p => p.charge(thread, work));

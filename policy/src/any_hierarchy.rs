@@ -121,6 +121,20 @@ impl Hierarchy for AnyHierarchy {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
+    fn heir(&self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        match self {
+            AnyHierarchy::OneLevel(h) => h.heir(thread, band),
+            AnyHierarchy::Tree(_) => None,
+        }
+    }
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_on(&mut self, thread: ThreadId, band: Band) {
+        match self {
+            AnyHierarchy::OneLevel(h) => h.pass_on(thread, band),
+            AnyHierarchy::Tree(h) => h.yield_now(thread, band),
+        }
+    }
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, now: Instant) -> Choice {
         each!(self, h => h.pick(now))
     }

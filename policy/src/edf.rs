@@ -51,6 +51,20 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        let latest = self.latest.following();
+        self.ready
+            .heir(thread, |(deadline, _, order)| (deadline, latest, order))
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_on(&mut self, _: ThreadId) {
+        let latest = self.latest.next();
+        self.ready
+            .pass_on(|(deadline, _, order)| (deadline, latest, order));
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         Pick {
             entity: self.ready.first().map(|(thread, _)| thread),

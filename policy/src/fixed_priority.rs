@@ -83,6 +83,23 @@ impl Policy for FixedPriority {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        if !self.preemptive {
+            return None;
+        }
+        let latest = self.latest.following();
+        self.ready
+            .heir(thread, |(priority, _, order)| (priority, latest, order))
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn pass_on(&mut self, _: ThreadId) {
+        let latest = self.latest.next();
+        self.ready
+            .pass_on(|(priority, _, order)| (priority, latest, order));
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn pick(&mut self, _now: Instant) -> Pick {
         let entity = match self.holder {
             None => self.ready.first().map(|(thread, _)| thread),

@@ -13,10 +13,16 @@ impl Latest {
         self.0 = self.0.max(release);
     }
 
+    /// What [`Latest::next`] would say.
+    #[inline]
+    pub(crate) fn following(&self) -> Instant {
+        self.0.saturating_add(Span::from_ticks(1))
+    }
+
     /// After all that was seen, and after what this said before.
     #[inline]
     pub(crate) fn next(&mut self) -> Instant {
-        self.0 = self.0.saturating_add(Span::from_ticks(1));
+        self.0 = self.following();
         self.0
     }
 }

@@ -41,7 +41,16 @@ fn turns(policy: &mut impl Policy, count: usize) -> Vec<ThreadId> {
             break;
         };
         who.push(thread);
-        let _ = policy.go_on(now, thread, Work::from_ticks(1), true);
+        // Every other turn by the heir, where there is one: who that is, is who runs next.
+        match policy.heir(thread).filter(|_| who.len() % 2 == 0) {
+            Some(heir) => {
+                policy.pass_on(thread);
+                assert_eq!(policy.pick(now).entity, Some(heir));
+            }
+            None => {
+                let _ = policy.go_on(now, thread, Work::from_ticks(1), true);
+            }
+        }
     }
     who
 }

@@ -78,39 +78,25 @@ pub(crate) enum Entry {
 pub(crate) fn entry(
     now: Instant,
     event: &Event,
-    switched: Option<TraceEvent>,
-    decision: &Decision,
+    left: Option<ThreadId>,
+    next: ThreadId,
+    arm: Option<Instant>,
 ) -> Option<Entry> {
     let kind = match event {
         Event::Tick => form::TICK,
         Event::Yield => form::YIELD,
         _ => return None,
     };
-    let (Next::Thread(thread), None) = (decision.next, decision.refused) else {
-        return None;
-    };
     let (kind, now) = (head(kind), now.ticks());
-    let runs = head(form::RUN) | flag(1, decision.arm);
-    let (thread, arm) = (thread_word(thread), instant_word(decision.arm));
-    match switched {
-        None => Some(Entry::Same([kind, now, runs, thread, arm])),
-        Some(TraceEvent::Switched {
-            from,
-            to,
-            preempted,
-        }) => Some(Entry::Switch([
-            kind,
-            now,
-            head(form::SWITCHED) | flag(0, from) | flag(1, to),
-            from.map_or(0, thread_word),
-            to.map_or(0, thread_word),
-            u64::from(preempted),
-            runs,
-            thread,
-            arm,
-        ])),
-        Some(_) => None,
-    }
+    let runs = head(form::RUN) | flag(1, arm);
+    let (next, arm) = (thread_word(next), instant_word(arm));
+    let Some(left) = left else {
+        return Some(Entry::Same([kind, now, runs, next, arm]));
+    };
+    let (switched, left) = (head(form::SWITCHED), thread_word(left));
+    Some(Entry::Switch([
+        kind, now, switched, left, next, 1, runs, next, arm,
+    ]))
 }
 
 #[inline(never)]

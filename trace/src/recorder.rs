@@ -2,8 +2,8 @@
 
 use std::collections::TryReserveError;
 
-use punctual_kern::{Decision, Event, Sink, TraceEvent};
-use punctual_model::Instant;
+use punctual_kern::{Decision, Event, Next, Sink, TraceEvent};
+use punctual_model::{Instant, ThreadId};
 
 use crate::encode::{self, Entry};
 use crate::record::Records;
@@ -16,14 +16,14 @@ use crate::record::Records;
 #[derive(Debug)]
 pub struct Recorder {
     words: Box<[u64]>,
-    /// How many of them are written.
+    /// Where the next one goes; at the end when some were lost, so that nothing goes anywhere.
     length: usize,
-    /// How many may be.
-    capacity: usize,
     /// Where the entry that is being recorded begins, and its instant.
     entry: usize,
     now: Instant,
     lost_from: Option<Instant>,
+    /// How many words are whole entries, if some were lost.
+    kept: usize,
 }
 
 impl Recorder {
@@ -44,10 +44,10 @@ impl Recorder {
         Ok(Recorder {
             words: words.into_boxed_slice(),
             length: 0,
-            capacity,
             entry: 0,
             now: Instant::ZERO,
             lost_from: None,
+            kept: 0,
         })
     }
 
@@ -64,30 +64,55 @@ impl Recorder {
     /// What was recorded, and from when on it is missing.
     pub fn finish(self) -> (Records, Option<Instant>) {
         let mut words = self.words.into_vec();
-        words.truncate(self.length);
+        words.truncate(match self.lost_from {
+            None => self.length,
+            Some(_) => self.kept,
+        });
         (Records::from_words(words), self.lost_from)
     }
 
     /// Inlined wherever a record is made, so that its words go from registers to their place.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn put(&mut self, words: &[u64]) {
-        let end = self.length + words.len();
-        match self.words.get_mut(self.length..end) {
-            Some(place) if end <= self.capacity => {
+        let rest = self.words.get_mut(self.length..);
+        match rest.and_then(|rest| rest.get_mut(..words.len())) {
+            Some(place) => {
                 place.copy_from_slice(words);
-                self.length = end;
+                self.length += words.len();
             }
-            _ => self.give_up(),
+            None => self.give_up(),
         }
+    }
+
+    /// An entry that is not of the most frequent kinds.
+    #[cold]
+    fn entry_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        left: Option<ThreadId>,
+        (next, arm): (ThreadId, Option<Instant>),
+    ) {
+        self.event(now, event);
+        if left.is_some() {
+            let switched = TraceEvent::Switched {
+                from: left,
+                to: Some(next),
+                preempted: true,
+            };
+            self.trace(now, switched);
+        }
+        let (next, refused) = (Next::Thread(next), None);
+        self.decision(now, &Decision { next, arm, refused });
     }
 
     #[cold]
     fn give_up(&mut self) {
-        self.length = self.entry;
-        self.capacity = 0;
         if self.lost_from.is_none() {
             self.lost_from = Some(self.now);
+            self.kept = self.entry;
         }
+        self.length = self.words.len();
     }
 }
 
@@ -114,21 +139,15 @@ impl Sink for Recorder {
         &mut self,
         now: Instant,
         event: &Event,
-        switched: Option<TraceEvent>,
-        decision: &Decision,
+        left: Option<ThreadId>,
+        (next, arm): (ThreadId, Option<Instant>),
     ) {
         self.entry = self.length;
         self.now = now;
-        match encode::entry(now, event, switched, decision) {
+        match encode::entry(now, event, left, next, arm) {
             Some(Entry::Switch(words)) => self.put(&words),
             Some(Entry::Same(words)) => self.put(&words),
-            None => {
-                self.event(now, event);
-                if let Some(switched) = switched {
-                    self.trace(now, switched);
-                }
-                self.decision(now, decision);
-            }
+            None => self.entry_in_parts(now, event, left, (next, arm)),
         }
     }
 }
@@ -137,7 +156,6 @@ impl Sink for Recorder {
 mod tests {
     use super::*;
     use crate::Record;
-    use punctual_kern::Next;
 
     fn entry(recorder: &mut Recorder, at: u64) {
         let now = Instant::from_ticks(at);
@@ -153,41 +171,31 @@ mod tests {
     #[test]
     fn an_entry_told_at_once_is_recorded_as_one_told_in_parts() {
         let thread = |index| punctual_model::ThreadId::new(index, 3);
-        let run = |index, arm| Decision {
-            next: Next::Thread(thread(index)),
-            arm,
-            refused: None,
-        };
-        let switched = |preempted| TraceEvent::Switched {
-            from: Some(thread(1)),
-            to: Some(thread(2)),
-            preempted,
-        };
         let at = Instant::from_ticks;
-        let idle = Decision {
-            next: Next::Idle,
-            ..run(0, Some(at(90)))
-        };
         let entries = [
-            (Event::Tick, None, run(1, Some(at(77)))),
-            (Event::Yield, Some(switched(true)), run(2, None)),
-            (Event::Yield, Some(switched(false)), run(2, Some(at(80)))),
-            (Event::Complete, Some(switched(false)), run(2, None)),
-            (
-                Event::Tick,
-                Some(TraceEvent::Ended { thread: thread(1) }),
-                idle,
-            ),
+            (Event::Tick, None, Some(at(77))),
+            (Event::Yield, Some(thread(1)), None),
+            (Event::Yield, Some(thread(3)), Some(at(80))),
+            (Event::Tick, Some(thread(1)), None),
+            (Event::Complete, Some(thread(1)), None),
+            (Event::Wake(thread(4)), None, Some(at(90))),
         ];
         let recorder = || Recorder::with_capacity(4_096).expect("a page");
         let (mut whole, mut parts) = (recorder(), recorder());
-        for (now, (event, change, decision)) in (5..).map(at).zip(entries) {
-            whole.entry(now, &event, change, &decision);
+        let to = thread(2);
+        for (now, (event, left, arm)) in (5..).map(at).zip(entries) {
+            whole.entry(now, &event, left, (to, arm));
             parts.event(now, &event);
-            if let Some(change) = change {
-                parts.trace(now, change);
+            if left.is_some() {
+                let switched = TraceEvent::Switched {
+                    from: left,
+                    to: Some(to),
+                    preempted: true,
+                };
+                parts.trace(now, switched);
             }
-            parts.decision(now, &decision);
+            let (next, refused) = (Next::Thread(to), None);
+            parts.decision(now, &Decision { next, arm, refused });
         }
         assert_eq!(whole.words, parts.words);
         assert_eq!((whole.length, whole.entry), (parts.length, parts.entry));

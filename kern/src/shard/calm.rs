@@ -14,7 +14,8 @@ use punctual_model::{Class, Instant, ThreadId, Work};
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Event, Next};
 use crate::hierarchy::{Choice, Hierarchy};
-use crate::trace::{Sink, TraceEvent};
+use crate::thread::{JobStamp, State};
+use crate::trace::Sink;
 
 /// What a calm entry consists of, with the running thread.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,17 @@ enum Calm {
     GiveWay(ThreadId),
     /// The event changes who is ready.
     Change(ThreadId),
+}
+
+/// What has become of a yield that was a matter of order alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// Who runs now.
+    pub next: ThreadId,
+    /// When to enter again, at the latest.
+    pub arm: Instant,
+    /// What [`Shard::job_stamp`] says of it.
+    pub stamp: JobStamp,
 }
 
 /// Who runs, and when to enter again at the latest.
@@ -51,6 +63,47 @@ impl<H: Hierarchy> Shard<H> {
         };
         debug_assert_eq!(self.check(), Ok(()));
         Some((next, arm))
+    }
+
+    /// A yield, as [`Shard::handle`] handles it, where it is a matter of order alone: the running
+    /// thread is of an ordinary class, holds nothing and is lent nothing, and whoever is next among
+    /// its equals may run at once on a budget of its own. `None`: it is another yield, and nothing
+    /// has happened. For the one place of a platform through which most switches go.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn pass_on_calmly<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Passed> {
+        let now = now.max(self.now);
+        let id = self.running.filter(|_| now < self.calm_until)?;
+        let t = self.threads.get(id.index())?;
+        // A reservation gives up its slice.
+        let is_simple = !matches!(t.constraint.class, Class::Reservation { .. });
+        if !is_simple || t.keeps_its_place() || !t.is_budgeted() {
+            return None;
+        }
+        let band = t.place;
+        let next = self.hierarchy.heir(id, band)?;
+        let both = [id.index(), next.index()];
+        let [t, heir] = self.threads.get_disjoint_mut(both).ok()?;
+        if !heir.may_run_calmly() || !heir.is_budgeted() {
+            return None;
+        }
+        debug_assert!(t.queued && t.state == State::Running, "I1, I2");
+        debug_assert!(heir.queued, "I1");
+        // Nothing is written before this: what has been looked at need not be loaded again.
+        self.hierarchy.pass_on(id, band);
+        t.book(now.since(self.now).as_work());
+        t.gave_way = true;
+        t.state = State::Ready;
+        heir.state = State::Running;
+        let (budget, stamp) = (heir.budget, JobStamp::of(heir));
+        (self.now, self.since) = (now, now);
+        self.running = Some(next);
+        let budget_end = now.saturating_add(budget.as_span());
+        let due = self.timeline.next();
+        let arm = due.map_or(budget_end, |due| due.min(budget_end));
+        self.calm_until = arm;
+        sink.entry(now, &Event::Yield, Some(id), (next, Some(arm)));
+        debug_assert_eq!(self.check(), Ok(()));
+        Some(Passed { next, arm, stamp })
     }
 
     /// How to take an entry the short way; `None`: the long way.
@@ -85,28 +138,43 @@ impl<H: Hierarchy> Shard<H> {
     ) -> Outcome {
         let executed = self.advance_to(now);
         let t = &mut self.threads[id.index()];
+        debug_assert!(t.queued && t.state == State::Running, "I1, I2");
         t.book(executed);
         t.gave_way |= gives_way;
         let band = t.place;
         let choice = self
             .hierarchy
             .go_on(now, (id, band), executed, gives_way, sink);
-        let Some((switched, arm)) = self.carry_out(now, choice) else {
-            return self.go_on_carefully(now, event, sink);
+        let Some((next, budget)) = self.may_run(choice) else {
+            let arm = self.go_on_carefully(now, event, sink);
+            return (self.next(), arm);
         };
-        let (next, refused) = (choice.next, None);
-        sink.entry(now, event, switched, &Decision { next, arm, refused });
-        (next, arm)
+        let arm = self.set_arm(now, choice.until, budget);
+        let mut left = None;
+        if next != id {
+            self.threads[id.index()].state = State::Ready;
+            self.threads[next.index()].state = State::Running;
+            self.running = Some(next);
+            left = Some(id);
+        }
+        sink.entry(now, event, left, (next, arm));
+        (Next::Thread(next), arm)
     }
 
     /// Something speaks against the choice: chooses again the long way.
     #[cold]
-    fn go_on_carefully<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Outcome {
+    #[inline(never)]
+    fn go_on_carefully<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Instant> {
         sink.event(now, event);
         let arm = self.decide(now, sink);
         let (next, refused) = (self.next(), None);
         sink.decision(now, &Decision { next, arm, refused });
-        (next, arm)
+        arm
     }
 
     /// A thread waits, may go on, or has finished its job.
@@ -166,38 +234,38 @@ impl<H: Hierarchy> Shard<H> {
     /// Carries out a choice, if nothing speaks against it; else chooses again the long way.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn conclude<S: Sink>(&mut self, now: Instant, choice: Choice, sink: &mut S) -> Outcome {
-        let Some((switched, arm)) = self.carry_out(now, choice) else {
+        let Some((next, budget)) = self.may_run(choice) else {
             let arm = self.decide(now, sink);
             return (self.next(), arm);
         };
-        if let Some(switched) = switched {
-            sink.trace(now, switched);
-        }
-        (choice.next, arm)
+        let arm = self.set_arm(now, choice.until, budget);
+        self.switch_to(now, Some(next), sink);
+        (Next::Thread(next), arm)
     }
 
-    /// Carries out a choice, if nothing speaks against it: who runs instead of whom, if anybody,
-    /// and when to enter again.
+    /// Who runs by a choice, and what it may execute, if nothing speaks against it.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn carry_out(
-        &mut self,
-        now: Instant,
-        choice: Choice,
-    ) -> Option<(Option<TraceEvent>, Option<Instant>)> {
+    fn may_run(&self, choice: Choice) -> Option<(ThreadId, Option<Work>)> {
         let Next::Thread(id) = choice.next else {
             return None;
         };
         let t = &self.threads[id.index()];
-        if t.request.is_some() || t.held > 0 || t.in_section {
-            return None;
-        }
-        let budget = t.allowance();
-        let switched = self.take_over(Some(id));
+        t.may_run_calmly().then(|| (id, t.allowance()))
+    }
+
+    /// When to enter again, at the latest; before that an entry may take the short way.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn set_arm(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        budget: Option<Work>,
+    ) -> Option<Instant> {
         let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
         let due = Choice::earlier(self.timeline.next(), budget_end);
-        let arm = Choice::earlier(due, choice.until);
+        let arm = Choice::earlier(due, until);
         self.calm_until = arm.unwrap_or(Instant::MAX);
-        Some((switched, arm))
+        arm
     }
 
     /// Notes at the end of the long way until when entries may take the short one.

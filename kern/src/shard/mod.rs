@@ -35,6 +35,7 @@ use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
 use crate::urgency::Urgency;
 
+pub use calm::Passed;
 pub use setup::{Capacity, ConfigError};
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
@@ -90,6 +91,12 @@ impl<H: Hierarchy> Shard<H> {
     /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
     #[inline]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
+        if matches!(event, Event::Yield)
+            && let Some(Passed { next, arm, .. }) = self.pass_on_calmly(now, sink)
+        {
+            let (next, arm, refused) = (Next::Thread(next), Some(arm), None);
+            return Decision { next, arm, refused };
+        }
         if let Some((next, arm)) = self.handle_calmly(now, &event, sink) {
             let refused = None;
             return Decision { next, arm, refused };

@@ -2,12 +2,12 @@
 
 use punctual_kern::{
     Attributes, Band, Capacity, Choice, Constraint, Decision, Edge, Event, Hierarchy, Message,
-    NodeId, OneLevel, Refusal, Shard, Sink, Source, TraceEvent,
+    Next, NodeId, OneLevel, Passed, Refusal, Shard, Sink, Source, TraceEvent,
 };
 use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId, Work};
 use punctual_policy::AnyPolicy;
 
-use crate::driver::id;
+use crate::driver::{id, periodic};
 use crate::histories::{random_constraint, random_event};
 use crate::loans::random_loan;
 use crate::lock_histories::{random_lock, random_use};
@@ -92,8 +92,9 @@ struct Both {
     long: Shard<LongWay>,
     seed: u64,
     now: u64,
-    /// How many entries took the short way.
+    /// How many entries took the short way, and how many of those were yields that took theirs.
     taken: u32,
+    passed: u32,
 }
 
 impl Both {
@@ -108,6 +109,7 @@ impl Both {
             seed,
             now: 0,
             taken: 0,
+            passed: 0,
         }
     }
 
@@ -120,7 +122,19 @@ impl Both {
     fn enter(&mut self, event: Event) -> Decision {
         let (seed, now, at) = (self.seed, self.now, Instant::from_ticks(self.now));
         let (mut from_short, mut from_long) = (Told::default(), Told::default());
-        let calm = self.short.handle_calmly(at, &event, &mut from_short);
+        let passed = match event {
+            // Every other yield goes the way of all events.
+            Event::Yield if (seed + now) % 2 == 0 => self.short.pass_on_calmly(at, &mut from_short),
+            _ => None,
+        };
+        let calm = match passed {
+            Some(Passed { next, arm, stamp }) => {
+                assert_eq!(stamp, self.short.job_stamp(next));
+                self.passed += 1;
+                Some((Next::Thread(next), Some(arm)))
+            }
+            None => self.short.handle_calmly(at, &event, &mut from_short),
+        };
         self.taken += u32::from(calm.is_some());
         let a = match calm {
             Some((next, arm)) => Decision {
@@ -241,4 +255,49 @@ fn entangled_history(seed: u64) -> u32 {
 fn locks_loans_precedence_and_late_entries_find_the_same_on_both_ways() {
     let taken: u32 = (0..3_000).map(entangled_history).sum();
     assert!(taken > 20_000, "only {taken} of 900,000 entries were calm");
+}
+
+/// Six threads, most of them of one urgency, that yield more often than anything else happens: how
+/// many yields went straight to an heir.
+fn history_of_equals(seed: u64) -> u32 {
+    let mut dice = Dice::new(seed);
+    let mut both = Both::new(seed);
+    for _ in 0..5 {
+        both.attach(periodic(20 + dice.below(40), 400, 3));
+    }
+    both.attach(random_constraint(&mut dice));
+    let number = 0;
+    let _ = both
+        .short
+        .add_resource(resource(Protocol::ImmediateCeiling, 9));
+    let _ = both
+        .long
+        .add_resource(resource(Protocol::ImmediateCeiling, 9));
+    for thread in 0..3 {
+        let plan = random_use(&mut dice, number);
+        both.short.declare_use(id(thread), plan).unwrap();
+        both.long.declare_use(id(thread), plan).unwrap();
+    }
+    for _ in 0..300 {
+        let event = match dice.below(40) {
+            0 => random_lock(&mut dice, both.now),
+            1 => random_loan(&mut dice, both.now),
+            2 | 3 => random_event(&mut dice, both.short.running(), both.now),
+            _ => Event::Yield,
+        };
+        let arm = both.enter(event).arm;
+        let free = dice.below(4);
+        let until = arm.map_or(free, |at| at.ticks().saturating_sub(both.now));
+        both.now += free.min(until);
+    }
+    both.passed
+}
+
+#[test]
+fn equals_that_yield_take_the_same_turns_on_both_ways() {
+    let passed: u32 = (0..2_000).map(history_of_equals).sum();
+    assert!(
+        passed > 20_000,
+        "only {passed} of 600,000 entries passed on"
+    );
 }

@@ -5,6 +5,7 @@
 //! value, act at the edge).
 
 mod calm;
+mod passing;
 mod tally;
 
 use core::cell::UnsafeCell;
@@ -26,6 +27,7 @@ use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
 use crate::sys::SwitchWatch;
+use passing::give_way;
 use tally::{Counting, Tally};
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
@@ -469,15 +471,6 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
 unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
     unsafe { enter_here::<H, S>(host, &event) };
-}
-
-/// [`enter`] for the event that switches most often: inlined, it need not be told from others.
-///
-/// # Safety
-/// As for [`decide`].
-unsafe fn give_way<H: Hierarchy, S: Sink>(host: *const Host) {
-    // SAFETY: as the caller vouches.
-    unsafe { enter_here::<H, S>(host, &Event::Yield) };
 }
 
 /// # Safety

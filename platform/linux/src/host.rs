@@ -387,6 +387,16 @@ impl Host {
             .store(entries.wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Books a short entry: `light` has executed so many ticks since the last one, all of them its
+    /// own, and was refused nothing. Gate closed.
+    #[inline]
+    pub(crate) fn book_calmly(&self, now: Instant, light: &Light, executed: u64) {
+        self.last_entry.store(now.ticks(), Ordering::Relaxed);
+        self.count_entry();
+        light.add_executed(executed);
+        light.tell(None);
+    }
+
     /// Takes what [`Host::note_missing`] noted. Gate closed.
     #[inline]
     pub(crate) fn take_known_missing(&self) -> Span {
@@ -456,6 +466,46 @@ pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
             host.switches_by_call,
         )
     };
+    // SAFETY: as the caller vouches.
+    unsafe { leave(record, from, to, by_call) };
+}
+
+/// Leaves the running thread for another one, of which both are known: [`switch_to`] without a
+/// look for the carrier.
+///
+/// # Safety
+/// As for [`switch_to`]; `from` is the running light thread, `to` another one.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) unsafe fn switch_between(host: *const Host, from: *const Light, to: *const Light) {
+    // SAFETY: the host and its threads outlive the run; the references end before the switch.
+    let (record, from, to, by_call) = unsafe {
+        let (host, from) = (&*host, &*from);
+        host.current.set(to);
+        if !from.direct.get().is_null() {
+            correct_thread_pointer(from, from);
+        }
+        let by_call = host.switches_by_call;
+        (
+            &raw const host.record,
+            from.context(),
+            (*to).context(),
+            by_call,
+        )
+    };
+    // SAFETY: as the caller vouches.
+    unsafe { leave(record, from, to, by_call) };
+}
+
+/// # Safety
+/// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
+/// another one of this CPU, and no reference into scheduler state is alive.
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn leave(
+    record: *const SchedulerRecord,
+    from: *mut DispatchRecord,
+    to: *mut DispatchRecord,
+    by_call: bool,
+) {
     // SAFETY: a look at our own data, with the gate closed.
     let resumable = unsafe { (*to).is_resumable() };
     debug_assert!(resumable, "INV-1: the target is suspended");

@@ -10,7 +10,7 @@ mod tests;
 
 use core::sync::atomic::Ordering;
 
-use punctual_kern::{Decision, Event, Hierarchy, Next, Sink};
+use punctual_kern::{Decision, Event, Hierarchy, JobStamp, Next, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting};
@@ -27,27 +27,14 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         now: Instant,
         event: &Event,
     ) -> Option<*const Light> {
-        if !self.is_calm(host, now, event) {
-            return None;
-        }
-        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-        let light = unsafe { host.current.get().as_ref() }?;
-        let last = host.last_entry.load(Ordering::Relaxed);
-        let executed = now.ticks().saturating_sub(last);
-        if executed >= host.limits.suspicious || light.crew.get().is_some() || light.seat.has_news()
-        {
-            return None;
-        }
+        let (light, executed) = self.calm_interval(host, now, event)?;
         let mut sink = Counting {
             sink: &mut self.sink,
             tally: &mut self.tally,
             yields: false,
         };
         let (next, arm) = self.shard.handle_calmly(now, event, &mut sink)?;
-        host.last_entry.store(now.ticks(), Ordering::Relaxed);
-        host.count_entry();
-        light.add_executed(executed);
-        light.tell(None);
+        host.book_calmly(now, light, executed);
         let near = now.saturating_add(host.limits.near);
         if let Next::Thread(id) = next
             && !self.shard.has_message()
@@ -65,10 +52,31 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         Some(self.conclude_uncalmly(host, now, next, arm))
     }
 
+    /// Who has run since the last entry, and for how long, if this one can be taken the short way.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn calm_interval(
+        &self,
+        host: &Host,
+        now: Instant,
+        event: &Event,
+    ) -> Option<(&'static Light, u64)> {
+        if !self.is_calm(host, now, event) {
+            return None;
+        }
+        // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+        let light = unsafe { host.current.get().as_ref() }?;
+        let last = host.last_entry.load(Ordering::Relaxed);
+        let executed = now.ticks().saturating_sub(last);
+        let is_calm = executed < host.limits.suspicious
+            && light.crew.get().is_none()
+            && !light.seat.has_news();
+        is_calm.then_some((light, executed))
+    }
+
     /// The entry is about to become a long one after all.
     #[cold]
     #[inline(never)]
-    fn conclude_uncalmly(
+    pub(super) fn conclude_uncalmly(
         &mut self,
         host: &Host,
         now: Instant,
@@ -95,7 +103,13 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// Shows a thread that is about to run what has become of its job and of its last request.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn show(&mut self, light: &Light) {
-        let stamp = self.shard.job_stamp(light.id());
+        self.show_as(light, self.shard.job_stamp(light.id()));
+    }
+
+    /// [`Core::show`] of a thread whose job has this stamp.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn show_as(&mut self, light: &Light, stamp: JobStamp) {
+        debug_assert_eq!(stamp, self.shard.job_stamp(light.id()));
         if stamp != light.stamp.get() || light.seat.cancelled.get() {
             light.stamp.set(stamp);
             self.show_job(light);

@@ -1,7 +1,7 @@
 //! What one CPU counts of what its core tells.
 
 use punctual_kern::{Decision, Event, Sink, TraceEvent};
-use punctual_model::Instant;
+use punctual_model::{Instant, ThreadId};
 
 /// Counts what passes by on the way to the recorder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,16 +65,16 @@ impl<S: Sink> Sink for Counting<'_, S> {
         &mut self,
         now: Instant,
         event: &Event,
-        switched: Option<TraceEvent>,
-        decision: &Decision,
+        left: Option<ThreadId>,
+        chosen: (ThreadId, Option<Instant>),
     ) {
         self.tally.decisions += 1;
-        if let Some(TraceEvent::Switched { preempted, .. }) = switched {
+        if left.is_some() {
             self.tally.switches += 1;
-            let preempted = preempted && !matches!(event, Event::Yield);
-            self.tally.preemptions += u64::from(preempted);
+            // Who yields gave the processor.
+            self.tally.preemptions += u64::from(!matches!(event, Event::Yield));
         }
-        self.sink.entry(now, event, switched, decision);
+        self.sink.entry(now, event, left, chosen);
     }
 }
 

@@ -20,6 +20,7 @@ use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
+use super::super::passing::Yielded;
 use crate::bell::Bell;
 use crate::clock::{Clock, clock_rate};
 use crate::cpu::{Core, Cpu, End, GiveBack, LOOK_NS, by_policy};
@@ -68,6 +69,8 @@ struct Bench {
     cpu: Box<Cpu<Under, Told>>,
     #[allow(clippy::vec_box)] // The CPU has their addresses.
     _lights: Vec<Box<Light>>,
+    /// Yields that took their own way.
+    passed: u32,
 }
 
 /// A kernel thread ignores it unless it says otherwise: nobody is to be interrupted here.
@@ -123,6 +126,7 @@ impl Bench {
         Bench {
             cpu,
             _lights: lights,
+            passed: 0,
         }
     }
 
@@ -136,9 +140,22 @@ impl Bench {
         let host = &raw const self.cpu.host;
         // SAFETY: the host lives as long as `self`, and only cells and atomics of it are changed.
         let host = unsafe { &*host };
-        let target = match short {
-            true => self.core().step_calmly(host, now, &event)?,
-            false => self.core().step_carefully(host, now, event, false),
+        // Every other yield on the short way goes that of all events.
+        let passed = match event {
+            Event::Yield if short && now.ticks().is_multiple_of(2) => {
+                self.core().pass_on(host, now)
+            }
+            _ => Yielded::Otherwise,
+        };
+        let target = match passed {
+            Yielded::Passed(from, to) => {
+                assert_eq!(host.current.get(), from);
+                self.passed += 1;
+                to
+            }
+            Yielded::Concluded(target) => target,
+            Yielded::Otherwise if short => self.core().step_calmly(host, now, &event)?,
+            Yielded::Otherwise => self.core().step_carefully(host, now, event, false),
         };
         host.current.set(target);
         Some(())
@@ -315,17 +332,26 @@ const POLICIES: [PolicyKind; 4] = [
     PolicyKind::Fifo,
 ];
 
-/// Both ways side by side; returns how many entries took the short one.
-fn history(seed: u64) -> u32 {
+/// Both ways side by side; returns how many entries took the short one, and how many yields theirs.
+fn history(seed: u64, equals: bool) -> (u32, u32) {
     let kind = POLICIES[usize::try_from(seed % 4).expect("small")];
     let mut dice = Dice::new(seed);
-    let constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
+    let mut constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
+    if equals {
+        let one = constraints[1];
+        (2..THREADS).for_each(|order| constraints[order as usize] = Constraint { order, ..one });
+    }
     let feeds = Feeds::random(&mut dice);
     let mut short = Bench::new(kind, &constraints, &feeds);
     let mut long = Bench::new(kind, &constraints, &feeds);
     let (mut now, mut taken) = (0, 0);
     for _ in 0..250 {
-        let (event, instant) = (event(&mut dice, &long, now), at(now));
+        let yields = equals && !long.cpu.host.current.get().is_null() && dice.below(4) > 0;
+        let event = match yields {
+            true => Event::Yield,
+            false => event(&mut dice, &long, now),
+        };
+        let instant = at(now);
         let (what, amount) = (dice.below(40), dice.below(3_000));
         disturb(&mut short, what, instant, amount);
         disturb(&mut long, what, instant, amount);
@@ -346,13 +372,19 @@ fn history(seed: u64) -> u32 {
         let most = [100, 3_000, 60_000][usize::try_from(dice.below(3)).expect("small")];
         now += 1 + dice.below(most);
     }
-    taken
+    (taken, short.passed)
 }
 
 #[test]
 fn both_ways_through_an_entry_of_the_platform_do_the_same() {
-    let taken: u32 = (0..400).map(history).sum();
+    let taken: u32 = (0..400).map(|seed| history(seed, false).0).sum();
     assert!(taken > 10_000, "only {taken} entries were calm");
+}
+
+#[test]
+fn a_yield_does_the_same_on_its_own_way() {
+    let passed: u32 = (0..1_500).map(|seed| history(seed, true).1).sum();
+    assert!(passed > 1_000, "only {passed} yields took it");
 }
 
 /// A CPU on which an endless thread runs, and nothing is due.
