@@ -97,13 +97,14 @@ impl JobStamp {
 }
 
 /// One place of the thread table. Only `shard` changes it.
+///
+/// What an entry looks at comes first, in as few cache lines as it fits into: with a thousand
+/// threads each of them is fetched from the second level or beyond.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) generation: u32,
     pub(crate) state: State,
-    pub(crate) constraint: Constraint,
-    /// Takes force at the next zero-lag instant.
-    pub(crate) change: Option<Constraint>,
 
     // Ready set. `queued` holds exactly in the states Ready, Running and Woken.
     pub(crate) band: Band,
@@ -112,6 +113,25 @@ pub(crate) struct Thread {
     pub(crate) place: Band,
     /// It has let its equals go first, and has not been told to its policy again since.
     pub(crate) gave_way: bool,
+    pub(crate) in_section: bool,
+    pub(crate) wake_pending: bool,
+    /// How many resources it holds.
+    pub(crate) held: u32,
+
+    // Budget. Allotments are counted from 1; `taken` <= `granted`.
+    pub(crate) budget: Work,
+    pub(crate) debt: Work,
+    /// A lock that it asked for and that is still to be tried. A thread that is blocked with one
+    /// waits until its section fits into the supply.
+    pub(crate) request: Option<LockRequest>,
+    pub(crate) job: Option<Job>,
+    /// What its resources and its runtime's locks lend it; [`Thread::standing`] counts it.
+    pub(crate) boost: Option<Boost>,
+    pub(crate) constraint: Constraint,
+    /// Takes force at the next zero-lag instant.
+    pub(crate) change: Option<Constraint>,
+    pub(crate) granted: u64,
+    pub(crate) taken: u64,
 
     // Releases.
     pub(crate) first_arrival: Instant,
@@ -124,33 +144,17 @@ pub(crate) struct Thread {
     pub(crate) next_release: Instant,
     pub(crate) backlog: List,
     pub(crate) early: List,
-    pub(crate) job: Option<Job>,
-
-    // Budget. Allotments are counted from 1; `taken` <= `granted`.
-    pub(crate) budget: Work,
-    pub(crate) debt: Work,
-    pub(crate) granted: u64,
-    pub(crate) taken: u64,
 
     // Blocking.
-    pub(crate) in_section: bool,
-    pub(crate) wake_pending: bool,
     pub(crate) unsatisfied: u32,
 
     // Resources.
-    /// How many it holds.
-    pub(crate) held: u32,
-    /// How many of those keep its siblings away.
+    /// How many of those that it holds keep its siblings away.
     pub(crate) shields: u32,
     /// How many of those it shares with threads of other schedulers.
     pub(crate) reach: u32,
     /// The use that it waits for.
     pub(crate) waits: Option<u32>,
-    /// A lock that it asked for and that is still to be tried. A thread that is blocked with one
-    /// waits until its section fits into the supply.
-    pub(crate) request: Option<LockRequest>,
-    /// What its resources and its runtime's locks lend it; [`Thread::standing`] counts it.
-    pub(crate) boost: Option<Boost>,
 
     // Locks of a runtime.
     pub(crate) loans: Loans,

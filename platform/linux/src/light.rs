@@ -50,11 +50,38 @@ pub(crate) enum Phase {
     Finished,
 }
 
-/// One light thread.
+/// One light thread. What a switch looks at comes first, in as few cache lines as it fits into.
+#[repr(C)]
 pub(crate) struct Light {
     context: RecordCell,
+
+    // The second cache line.
     host: *const Host,
     id: Cell<ThreadId>,
+    /// The scheduler outside the core that it carries; null: none. Set and cleared by itself.
+    pub(crate) direct: Cell<*const Group>,
+    /// Who runs in its place while it has the processor.
+    pub(crate) crew: Cell<Option<&'static Crew>>,
+    /// Of which job `job` is.
+    pub(crate) stamp: Cell<JobStamp>,
+    /// Ticks executed up to the last entry. Any time.
+    pub(crate) executed: AtomicU64,
+    /// The resource that it asked for last; [`NOTHING`]: none. Any time.
+    pub(crate) asked: AtomicU32,
+    /// Gate closed, as all that is not of any time.
+    pub(crate) phase: Cell<Phase>,
+    /// The run is over: end at the next opportunity.
+    pub(crate) quit: Cell<bool>,
+    /// The job is to end at its next scheduling point. Any time.
+    pub(crate) stop: AtomicBool,
+    /// Whether it holds what it asked for, as of its last entry. Any time.
+    pub(crate) granted: AtomicBool,
+
+    /// Why its last request was refused, if it was.
+    pub(crate) refused: Cell<Option<Refusal>>,
+    /// Where it waits.
+    pub(crate) seat: Seat,
+
     /// Changed with the gate closed, by those of its own CPU.
     name: UnsafeCell<Name>,
     stack: Stack,
@@ -63,23 +90,11 @@ pub(crate) struct Light {
     library: Library,
     /// Taken by the thread itself.
     body: UnsafeCell<Option<Body>>,
-
-    /// Where it waits.
-    pub(crate) seat: Seat,
     /// What it is in the pool.
     pub(crate) pooled: Pooled,
-
-    // Gate closed.
-    pub(crate) phase: Cell<Phase>,
-    /// The scheduler outside the core that it carries; null: none. Set and cleared by itself.
-    pub(crate) direct: Cell<*const Group>,
     /// The job it works on. What it received and has left are those of the entry at which
     /// something else about it changed.
     pub(crate) job: Cell<Option<JobView>>,
-    /// Of which job that is.
-    pub(crate) stamp: Cell<JobStamp>,
-    /// The run is over: end at the next opportunity.
-    pub(crate) quit: Cell<bool>,
     /// It waits in a call that cannot be unwound: for the kernel, or for a lock of the program.
     pub(crate) awaits: Cell<bool>,
     /// How many calls it is in that must not be left half done ([`held_alive`]).
@@ -92,25 +107,14 @@ pub(crate) struct Light {
     waits: Cell<(u64, Option<i64>)>,
     /// Whether its calls are tried before they wait, by [`crate::sys::calls::Direction`].
     pub(crate) eagerness: [Eagerness; 2],
-    /// Who runs in its place while it has the processor.
-    pub(crate) crew: Cell<Option<&'static Crew>>,
-    /// Why its last request was refused, if it was.
-    pub(crate) refused: Cell<Option<Refusal>>,
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
-
-    // Any time.
-    /// Ticks executed up to the last entry.
-    pub(crate) executed: AtomicU64,
-    /// The job is to end at its next scheduling point.
-    pub(crate) stop: AtomicBool,
-    /// The address of the futex it waits for; 0: none, or it has been woken.
+    /// The address of the futex it waits for; 0: none, or it has been woken. Any time.
     pub(crate) waits_for: AtomicUsize,
-    /// The resource that it asked for last; [`NOTHING`]: none.
-    pub(crate) asked: AtomicU32,
-    /// Whether it holds that, as of its last entry.
-    pub(crate) granted: AtomicBool,
 }
+
+const _: () = assert!(core::mem::offset_of!(Light, host) == 64);
+const _: () = assert!(core::mem::offset_of!(Light, refused) == 128);
 
 impl Linked for Light {
     fn link(&self) -> &Link<Light> {

@@ -15,8 +15,18 @@ use crate::news::Link;
 
 /// The places of one thread in a line, and what it asked and was answered. Gate closed; the line,
 /// the ask and the answer of who waits in a monitor between CPUs, in a turn of that (INV-M2).
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Seat {
+    // What every entry looks at.
+    /// Somebody wants it to end.
+    pub(crate) cancelled: Cell<bool>,
+    /// A wake-up for its next wait, of those that no line has to do with.
+    pub(crate) token: Cell<bool>,
+    /// How urgent it wants to be at least, and what the core has been told of that.
+    pub(crate) ceiling: Cell<Option<Ceiling>>,
+    pub(crate) told: Cell<Option<Ceiling>>,
+
     line: Cell<*const Line>,
     before: Cell<*const Light>,
     after: Cell<*const Light>,
@@ -24,13 +34,6 @@ pub(crate) struct Seat {
     pub(crate) ask: Cell<u64>,
     /// What it was given; it waits no more then.
     pub(crate) answer: Cell<Option<u64>>,
-    /// A wake-up for its next wait, of those that no line has to do with.
-    pub(crate) token: Cell<bool>,
-    /// Somebody wants it to end.
-    pub(crate) cancelled: Cell<bool>,
-    /// How urgent it wants to be at least, and what the core has been told of that.
-    pub(crate) ceiling: Cell<Option<Ceiling>>,
-    pub(crate) told: Cell<Option<Ceiling>>,
     /// The next of those that are woken together with it.
     pub(crate) also: Cell<*const Light>,
 
