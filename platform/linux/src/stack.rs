@@ -2,9 +2,14 @@
 //!
 //! ```text
 //!   low                                                    high
-//!   | guard: no access | usable, touched before the run ... | top
+//!   | guard: no access | usable, touched before the run ... | top | offset |
 //! ```
+//!
+//! The tops of stacks that are mapped alike lie at one offset within their pages, and what a switch
+//! touches of each would compete for the same few places of every cache. So each stack begins some
+//! cache lines further down than the one before.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 
 use crate::sys;
@@ -12,12 +17,20 @@ use crate::sys;
 const PAGE: usize = 4_096;
 /// Large enough that a frame without stack probes (C code) does not step over it easily.
 const GUARD: usize = 4 * PAGE;
+/// From the top of one stack to that of the next, within a page: an odd number of cache lines, so
+/// that all places are taken in turn, and far enough for the frames of a switch.
+const STEP: usize = 13 * 64;
+
+/// How many stacks have been made.
+static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// A stack of its own; unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Stack {
     area: *mut u8,
     bytes: usize,
+    /// From the top to the end of the area.
+    offset: usize,
 }
 
 impl Stack {
@@ -25,11 +38,13 @@ impl Stack {
     pub(crate) fn try_new(usable: usize) -> io::Result<Stack> {
         let usable = usable
             .max(4 * PAGE + 4 * sys::signal_frame_bytes())
-            .next_multiple_of(PAGE);
+            .next_multiple_of(PAGE)
+            + PAGE;
         let bytes = usable + GUARD;
         let stack = Stack {
             area: sys::reserve(bytes)?,
             bytes,
+            offset: MADE.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP) % PAGE,
         };
         let base = stack.area.wrapping_add(GUARD);
         // SAFETY: page-aligned, inside the area.
@@ -43,7 +58,7 @@ impl Stack {
 
     /// The address just above the stack.
     pub(crate) fn top(&self) -> *mut u8 {
-        self.area.wrapping_add(self.bytes)
+        self.area.wrapping_add(self.bytes - self.offset)
     }
 
     /// Whether a stack pointer lies in the usable part (its end included: an empty stack).
@@ -54,7 +69,7 @@ impl Stack {
 
     /// Usable bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes - GUARD
+        self.bytes - GUARD - self.offset
     }
 
     /// How many of them have ever been written to, as far as can be told: a stack is zero at first.
