@@ -45,5 +45,6 @@ use check::Model;
 /// All models.
 pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = between_cpus::MODELS.iter().chain(&listing::MODELS);
-    words.chain(&kicking::MODELS).chain(&signals::MODELS)
+    let words = words.chain(&between_cpus::WAITS).chain(&kicking::MODELS);
+    words.chain(&signals::MODELS)
 }
