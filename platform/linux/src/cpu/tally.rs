@@ -80,16 +80,16 @@ impl<S: Sink> Sink for Counting<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_kern::{Next, NoSink};
-    use punctual_model::ThreadId;
+    use punctual_kern::NoSink;
 
     use super::*;
 
     /// What one switch away from somebody ready adds, on the long way and on the short one.
     fn counted(event: Event) -> [u64; 2] {
+        let [one, other] = [ThreadId::new(0, 0), ThreadId::new(1, 0)];
         let switched = TraceEvent::Switched {
-            from: Some(ThreadId::new(0, 0)),
-            to: Some(ThreadId::new(1, 0)),
+            from: Some(one),
+            to: Some(other),
             preempted: true,
         };
         let now = Instant::from_ticks(7);
@@ -101,12 +101,7 @@ mod tests {
                 yields: false,
             };
             if short {
-                let decision = Decision {
-                    next: Next::Idle,
-                    arm: None,
-                    refused: None,
-                };
-                counting.entry(now, &event, Some(switched), &decision);
+                counting.entry(now, &event, Some(one), (other, None));
             } else {
                 counting.event(now, &event);
                 counting.trace(now, switched);
