@@ -324,7 +324,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         };
         let light = chosen.unwrap_or(core::ptr::null());
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-        if let Some(light) = unsafe { light.as_ref() } {
+        let runs = unsafe { light.as_ref() };
+        if let Some(light) = runs {
             self.show(light);
         }
         if self.has_ended(host, now) {
@@ -337,17 +338,18 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             host.reason.set(Reason::GiveBack);
             return core::ptr::null();
         }
-        if light.is_null() {
+        let Some(runs) = runs else {
             host.reason.set(Reason::Idle(Some(due)));
+            return light;
+        };
+        let look = if awaits_answers(host) {
+            host.limits.answer_look
         } else {
-            let look = if awaits_answers(host) {
-                host.limits.answer_look
-            } else {
-                host.limits.look
-            };
-            host.arm(due.min(now.saturating_add(look)), now);
-            self.set_calm(host, now);
-        }
+            host.limits.look
+        };
+        let next = due.min(now.saturating_add(look));
+        arm_for(host, runs, next, now);
+        self.set_calm(host, now);
         light
     }
 
@@ -524,6 +526,18 @@ pub(crate) unsafe fn note_sleep<H: Hierarchy, S: Sink>(
     // SAFETY: as in `decide`.
     let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
     core.slept(host, from, to);
+}
+
+/// Sees to it that the next entry of the CPU comes at `due` while `light` runs.
+#[inline]
+fn arm_for(host: &Host, light: &Light, due: Instant, now: Instant) {
+    match light.promise.load(Ordering::Relaxed) {
+        0 => host.arm(due, now),
+        promise => {
+            light.due.store(due.ticks(), Ordering::Relaxed);
+            host.arm_behind(due, Span::from_ticks(promise), now);
+        }
+    }
 }
 
 /// Whether what a decision is to be followed up by is due already, though it was not at `now`.

@@ -301,6 +301,18 @@ impl Host {
         }
     }
 
+    /// [`Host::arm`] for a thread that looks at the clock itself and comes in at `due`: the timer
+    /// stands behind it, so much later. It is set again when half of that is left. Gate closed.
+    #[cold]
+    pub(crate) fn arm_behind(&self, due: Instant, later: Span, now: Instant) {
+        let last = due.saturating_add(later);
+        let half = due.saturating_add(Span::from_ticks(later.ticks() / 2));
+        let stays = |armed: Instant| armed > now && half <= armed && armed <= last;
+        if !self.armed.get().is_some_and(stays) {
+            self.set_timer(last);
+        }
+    }
+
     /// The timer counts from the call, so the entry's reading of the clock is too old here.
     #[cold]
     fn set_timer(&self, due: Instant) {

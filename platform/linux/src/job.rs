@@ -80,11 +80,59 @@ fn end_if_asked(light: &Light) {
     }
 }
 
-/// A scheduling point without effect but one: a job that is to end ends here, by unwinding to the
-/// job's boundary, unless it unwinds already. Two loads otherwise; does nothing outside of a run.
+/// A place in a long stretch of work at which the job may end: if it is to, it does so here, by
+/// unwinding to the job's boundary, unless it unwinds already. Three loads otherwise; does nothing
+/// outside of a run. A thread that has promised checkpoints is preempted here, too
+/// ([`promise_checkpoints`]).
+#[inline]
 pub fn checkpoint() {
     if let Some(light) = current_light() {
+        look_at_clock(light);
         end_if_asked(light);
+    }
+}
+
+/// The most that [`promise_checkpoints`] lets a preemption wait, in nanoseconds.
+pub const LONGEST_PROMISE_NS: u64 = 20_000_000;
+
+/// The calling thread promises to pass a [`checkpoint`], or to do anything else that enters the
+/// scheduler, at least once in `within_ns` nanoseconds of its execution (at most
+/// [`LONGEST_PROMISE_NS`] counts), from now on until it ends; 0 takes the promise back.
+///
+/// It is then preempted at its checkpoints, which read the clock for that: no signal interrupts it,
+/// which on most machines costs many times more. A timer stands behind the promise, `within_ns`
+/// later than what it is set for: so much longer may others wait if the promise is broken. While it
+/// is kept they wait no longer than it takes to come to the next checkpoint. A bound that counts a
+/// preemption by signal for each job (the term `preemption` of the machine) covers checkpoints that
+/// are no further apart than that. Outside of a run nothing happens.
+pub fn promise_checkpoints(within_ns: u64) {
+    if let Some(light) = current_light() {
+        // SAFETY: the host outlives its threads.
+        let clock = unsafe { (*light.host()).clock() };
+        let ticks = clock.ticks(within_ns.min(LONGEST_PROMISE_NS));
+        light.promise.store(ticks, Ordering::Relaxed);
+        // The timer follows.
+        request(light, Event::Tick);
+    }
+}
+
+/// The part of [`checkpoint`] that is about preemption: enters the scheduler if something is due
+/// and the caller has promised to come by itself. For callers that must not be unwound.
+pub fn come_in_if_due() {
+    if let Some(light) = current_light() {
+        look_at_clock(light);
+    }
+}
+
+#[inline]
+fn look_at_clock(light: &Light) {
+    if light.promise.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    // SAFETY: the host outlives its threads.
+    let clock = unsafe { (*light.host()).clock() };
+    if clock.now().ticks() >= light.due.load(Ordering::Relaxed) {
+        request(light, Event::Tick);
     }
 }
 

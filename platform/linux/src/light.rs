@@ -79,6 +79,11 @@ pub(crate) struct Light {
 
     /// Why its last request was refused, if it was.
     pub(crate) refused: Cell<Option<Refusal>>,
+    /// It passes a checkpoint at least once in so many ticks; 0: it has not promised that. Any
+    /// time.
+    pub(crate) promise: AtomicU64,
+    /// At which checkpoint to come in, if it has: the first at this instant or later. Any time.
+    pub(crate) due: AtomicU64,
     /// Where it waits.
     pub(crate) seat: Seat,
 
@@ -167,6 +172,8 @@ impl Light {
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
+            promise: AtomicU64::new(0),
+            due: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             waits_for: AtomicUsize::new(0),
             asked: AtomicU32::new(NOTHING),

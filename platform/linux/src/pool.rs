@@ -350,6 +350,7 @@ fn let_go_of_locals(light: &Light, host: &Host) -> bool {
     // A wish to end has come true; unwinding out of a destructor would end the process.
     pooled.ending.set(true);
     light.seat.cancelled.set(false);
+    light.promise.store(0, Ordering::Relaxed);
     light.stop.store(false, Ordering::Relaxed);
     loop {
         if pooled.detached.get() {

@@ -58,6 +58,55 @@ fn a_loop_without_calls_is_preempted() {
     assert!(counters.preemptions >= 10, "{counters:?}");
 }
 
+/// Runs until ten urgent jobs have interrupted a loop of `step`, at a checkpoint or elsewhere as
+/// wanted.
+fn interrupted(promise_ns: u64, at_checkpoint: bool, step: impl Fn() + Send + 'static) {
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let is_there = Arc::new(AtomicBool::new(false));
+    let (rounds, asks) = (Arc::new(AtomicU64::new(0)), Arc::clone(&is_there));
+    let seen = Arc::clone(&rounds);
+    let (mut before, mut interruptions) = (0, 0);
+    let urgent = periodic("urgent", 2, 1_000, 500, move |_| {
+        let now = seen.load(Ordering::Relaxed);
+        let counts = now != before && is_there.load(Ordering::Relaxed) == at_checkpoint;
+        interruptions += u64::from(counts);
+        before = now;
+        stop.fetch_or(interruptions >= 10, Ordering::Relaxed);
+    });
+    let endless = background("endless", 0, move |_| {
+        job::promise_checkpoints(promise_ns);
+        loop {
+            rounds.fetch_add(1, Ordering::Relaxed);
+            step();
+            asks.store(true, Ordering::Relaxed);
+            job::checkpoint();
+            asks.store(false, Ordering::Relaxed);
+        }
+    });
+    let plan = plan(vec![urgent, endless], 10_000, Log::default());
+    let outcome = run(vec![plan], &options).expect("a run");
+    assert_eq!(outcome.ending, Ending::Stopped);
+}
+
+#[test]
+fn who_promises_checkpoints_is_preempted_there() {
+    let _alone = alone();
+    interrupted(10_000_000, true, core::hint::spin_loop);
+}
+
+#[test]
+fn who_breaks_the_promise_is_preempted_all_the_same() {
+    let _alone = alone();
+    // Ten milliseconds in which no checkpoint comes, though one was promised for each.
+    interrupted(1_000_000, false, || {
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 10 {
+            core::hint::spin_loop();
+        }
+    });
+}
+
 #[test]
 fn who_yields_is_not_counted_as_preempted() {
     const YIELDS: u64 = 2_000;

@@ -1439,10 +1439,20 @@ enum punctual_status punctual_timer_wait(struct punctual_timer *timer, uint64_t 
 /**
  * Whether the caller may go on: `PUNCTUAL_CANCELLED` when it is to end, because its thread was
  * cancelled or its overrun rule stops its job; in the body of a `punctual_backed`, also because
- * the run is over. For long bodies without a call that waits; a few loads. Legal everywhere:
+ * the run is over. For long bodies without a call that waits; a few loads. A thread that has
+ * promised checkpoints (`punctual_promise_checkpoints`) is preempted here, too. Legal everywhere:
  * outside of a run, nothing is to end.
  */
 enum punctual_status punctual_checkpoint(void);
+
+/**
+ * The calling thread promises to pass `punctual_checkpoint`, or anything else that enters the
+ * scheduler, at least once in `within_ns` nanoseconds of its execution (20 ms at most counts),
+ * from now on until it ends; 0 takes the promise back. It is then preempted at its checkpoints,
+ * which read the clock for that, and by a timer only so much later: a signal costs many times
+ * more. On threads of a run.
+ */
+enum punctual_status punctual_promise_checkpoints(uint64_t within_ns);
 
 /**
  * 1 if the present job has used up its budget at least once, else 0, also outside of a run. Legal

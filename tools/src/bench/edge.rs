@@ -1,25 +1,29 @@
 //! The smallest period: how often a job of half a period can come without being late by our fault.
 //!
 //! The rest of the time belongs to a thread that never gives way by itself: it is interrupted by
-//! the timer's signal, or asks at checkpoints all the time. A job that missing time made late does
-//! not count; how much was missing is said. No slices are given back, which would be longer than
+//! the timer's signal, or asks at checkpoints all the time. Both do nothing but read the clock, and
+//! so see what was missing. A job that missing time made late does not count; how much was missing
+//! is said. No slices are given back, which would be longer than
 //! most of these periods, so the kernel may take what it calls fair; that is missing time, too.
 
 use punctual_kern::Plan;
-use punctual_linux::job::{burn_ns, yield_now};
+use punctual_linux::job::{burn_ns, promise_checkpoints};
 use punctual_linux::{Body, Mode as LiveMode};
-use punctual_model::{Instant, PolicyKind, Span};
+use punctual_model::{Class, CpuId, Instant, PolicyKind, Priority, Span, Task, Work};
 use punctual_trace::{Counters, CpuLog, Header, Log, Mode, RunReport, TaskInfo, TaskReport};
 
 use super::figure::{Bench, Measured};
-use super::live::{Flown, Live, Notebook, endless, losses, periodic};
+use super::live::{Flown, Live, Notebook, endless, losses};
+
+/// What the threads promise that ask, in nanoseconds: so seldom is the timer set.
+const PROMISED_NS: u64 = 10_000_000;
 
 /// Periods that are tried, in microseconds, until one is kept by all of its jobs.
 const PERIODS: &[u64] = if cfg!(debug_assertions) {
     &[5_000, 20_000]
 } else {
     &[
-        10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
+        1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
     ]
 };
 
@@ -104,26 +108,42 @@ impl Tried {
         let for_ns = (period.as_ns() * JOBS).min(AT_MOST_NS);
         let notebook = Notebook::default();
         let half = period.as_ns() / 2;
-        let edge: Body = Box::new(move |_| burn_ns(half));
+        let edge: Body = Box::new(move |info| {
+            if asks && info.index == 0 {
+                promise_checkpoints(PROMISED_NS);
+            }
+            burn_ns(half);
+        });
         let origin = std::time::Instant::now();
         let over = notebook.clone();
         let busy: Body = Box::new(move |_| {
+            promise_checkpoints(if asks { PROMISED_NS } else { 0 });
             // Half a second for the start of the run; it is stopped when its releases are over.
             while !over.is_over() && origin.elapsed().as_nanos() < u128::from(for_ns) + 500_000_000
             {
-                for _ in 0..20 {
-                    std::hint::spin_loop();
-                }
-                if asks {
-                    yield_now();
-                }
+                burn_ns(1_000_000);
             }
         });
-        let mut task = periodic("edge", period, period, 2);
-        task.phase = Span::from_ms(2);
+        // What is late is to be late, not throttled.
+        let wcet = Work::from_ms(1_000);
+        let mut task = Task::new(
+            "edge",
+            CpuId(0),
+            Class::Sporadic {
+                min_separation: period,
+                wcet,
+                relative_deadline: period,
+            },
+        );
+        task.priority = Priority::new(2);
+        // The first one is alone, to say what it promises.
+        let regular = (0..).map(|n| Span::from_ns(2_000_000 + n * period.as_ns()));
+        let regular = regular.take_while(|at| at.as_ns() < for_ns);
+        let arrivals = std::iter::once(Span::from_ms(1)).chain(regular);
         let live = Live {
             policy: PolicyKind::FixedPriority { preemptive: true },
             tasks: vec![(task, edge), (endless("busy", 1, 0), busy)],
+            arrivals: arrivals.collect(),
             pool: 0,
             record_bytes: 1 << 28,
             give_back: false,

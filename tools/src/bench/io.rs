@@ -99,6 +99,7 @@ fn fly(
     let live = Live {
         policy: PolicyKind::FixedPriority { preemptive: true },
         tasks: vec![(endless("measuring", 1, 1), measuring)],
+        arrivals: Vec::new(),
         pool: 1,
         record_bytes: 64 << 20,
         give_back: true,

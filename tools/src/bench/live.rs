@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::{Constraint, Plan};
 use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock_rate, run};
-use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, ThreadId};
+use punctual_model::{
+    Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId,
+};
 use punctual_policy::AnyHierarchy;
 use punctual_rivals::Place;
 use punctual_trace::Recorder;
@@ -46,6 +48,8 @@ pub(super) struct Live {
     pub(super) policy: PolicyKind,
     /// Tasks with their bodies; those of CPU 1 need a second one.
     pub(super) tasks: Vec<(Task, Body)>,
+    /// When jobs of the first task arrive, if nothing else releases them.
+    pub(super) arrivals: Vec<Span>,
     /// Threads that bodies create.
     pub(super) pool: usize,
     /// Room for the records of a CPU.
@@ -148,6 +152,11 @@ impl Live {
         let mut hosts = allowed()?;
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
+        let clock = clock_rate().frequency;
+        let arrival = |at: Span| {
+            let ticks = clock.ticks_up(at.as_ns());
+            (Instant::from_ticks(ticks), ThreadId::new(0, 0))
+        };
         for (cpu, name) in plan.cpus.iter_mut().zip(&system.cpus) {
             cpu.capacity.threads += self.pool;
             cpu.capacity.pending += self.pool;
@@ -170,7 +179,7 @@ impl Live {
                 sink: Recorder::with_capacity(self.record_bytes).map_err(|e| e.to_string())?,
                 children: Vec::new(),
                 resources: Vec::new(),
-                arrivals: Vec::new(),
+                arrivals: self.arrivals.iter().map(|&at| arrival(at)).collect(),
             });
         }
         let options = RunOptions {

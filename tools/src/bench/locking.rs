@@ -79,6 +79,7 @@ fn scheduler(
     let live = Live {
         policy: PolicyKind::FixedPriority { preemptive: true },
         tasks: vec![(endless("measuring", 1, 1), measuring)],
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: 16 << 20,
         give_back: true,

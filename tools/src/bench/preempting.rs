@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use punctual_linux::Body;
-use punctual_linux::job::now_ns;
+use punctual_linux::job::{checkpoint, now_ns, promise_checkpoints};
 use punctual_model::{CpuId, PolicyKind, Span, Task, TaskId};
 use punctual_rivals::{kernel, signals, timers};
 
@@ -22,6 +22,9 @@ const EVERY: Span = Span::from_us(200);
 /// The distance of releases whose lateness is measured.
 const RELEASES: Span = Span::from_ms(1);
 
+/// What a thread promises that looks at the clock itself, in nanoseconds.
+const PROMISED_NS: u64 = 10_000_000;
+
 const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
 
 /// More than a job writes down, of which no figure has more than this.
@@ -30,7 +33,10 @@ const RECORD_BYTES: usize = 16 << 20;
 pub(super) fn benches() -> Vec<Bench> {
     let bare = || signals::bare(place()?, EVERY.as_ns());
     vec![
-        Bench::in_cycles("preempt.resume", preempt_resume).against("bare signal, sigreturn", bare),
+        Bench::in_cycles("preempt.resume", || preempt_resume(false))
+            .against("bare signal, sigreturn", bare),
+        Bench::in_cycles("preempt.checkpoint", || preempt_resume(true))
+            .against("bare signal, sigreturn", bare),
         Bench::in_cycles("timer.latency", timer_latency)
             .against("clock_nanosleep", rival(timers::nanosleep))
             .against(
@@ -47,17 +53,26 @@ pub(super) fn benches() -> Vec<Bench> {
 }
 
 /// The hole that an urgent job of nothing makes in a thread that computes: signal, decision, switch
-/// there and back, `sigreturn`.
-fn preempt_resume() -> Result<Measured, String> {
+/// there and back, `sigreturn`. Or what `checkpoints` cost instead of the signal: the last reading
+/// of the clock, decision, and switch there and back.
+fn preempt_resume(checkpoints: bool) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let jobs = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&jobs);
-    let urgent: Body = Box::new(move |_| {
+    let promise = if checkpoints { PROMISED_NS } else { 0 };
+    let urgent: Body = Box::new(move |job| {
+        if job.index == 0 {
+            promise_checkpoints(promise);
+        }
         let _ = counted.fetch_add(1, Ordering::Relaxed);
     });
     let kept = notebook.clone();
     let busy: Body = Box::new(move |_| {
-        let holes = signals::holes(PREEMPTIONS, || jobs.load(Ordering::Relaxed));
+        promise_checkpoints(promise);
+        let holes = signals::holes(PREEMPTIONS, || {
+            checkpoint();
+            jobs.load(Ordering::Relaxed)
+        });
         holes.into_iter().for_each(|ns| kept.push(ns));
         kept.end();
     });
@@ -67,6 +82,7 @@ fn preempt_resume() -> Result<Measured, String> {
             (delayed("urgent", EVERY), urgent),
             (endless("busy", 1, 0), busy),
         ],
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: RECORD_BYTES,
         give_back: true,
@@ -104,6 +120,7 @@ fn timer_latency() -> Result<Measured, String> {
             (delayed("urgent", RELEASES), urgent),
             (endless("busy", 1, 0), busy),
         ],
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: RECORD_BYTES,
         give_back: true,
@@ -134,6 +151,7 @@ fn wake_cross_cpu() -> Result<Measured, String> {
     let live = Live {
         policy: FIXED,
         tasks: vec![(delayed("first", RELEASES), first), (successor, second)],
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: RECORD_BYTES,
         give_back: true,

@@ -64,6 +64,7 @@ fn fly(notebook: &Notebook, measuring: Body) -> Result<Measured, String> {
     let live = Live {
         policy: PolicyKind::FixedPriority { preemptive: true },
         tasks: vec![(endless("measuring", MEASURING, 1), measuring)],
+        arrivals: Vec::new(),
         pool: 1,
         record_bytes: 64 << 20,
         give_back: true,

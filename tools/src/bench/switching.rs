@@ -126,6 +126,7 @@ fn wakes(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
     let live = Live {
         policy,
         tasks,
+        arrivals: Vec::new(),
         pool: 1,
         record_bytes: (SAMPLES + 1) * 2 * ROUNDS as usize * BYTES_PER_ENTRY + (1 << 20),
         give_back: true,
@@ -160,6 +161,7 @@ fn create_join() -> Result<Measured, String> {
     let live = Live {
         policy: PolicyKind::FixedPriority { preemptive: true },
         tasks: vec![(endless("measuring", 1, 1), measuring)],
+        arrivals: Vec::new(),
         pool: 4,
         record_bytes: (SAMPLES + 1) * THREADS as usize * 8 * BYTES_PER_ENTRY + (1 << 20),
         give_back: true,
@@ -196,6 +198,7 @@ fn uncontended() -> Result<Measured, String> {
     let live = Live {
         policy: PolicyKind::FixedPriority { preemptive: true },
         tasks: vec![(endless("measuring", 1, 1), measuring)],
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: 16 << 20,
         give_back: true,

@@ -70,6 +70,7 @@ pub(super) fn yields(policy: PolicyKind, threads: u32) -> Result<Measured, Strin
     let live = Live {
         policy,
         tasks,
+        arrivals: Vec::new(),
         pool: 0,
         record_bytes: entries * BYTES_PER_ENTRY + (1 << 20),
         give_back: true,

@@ -52,6 +52,7 @@ fn the_figures_have_the_names_that_they_are_known_by() {
         "queue.one_to_one",
         "lock.scheduler",
         "preempt.resume",
+        "preempt.checkpoint",
         "timer.latency",
         "io.read_ready",
         "io.read_blocking",

@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 use punctual_kern::{Decision, Event, Hierarchy, JobStamp, Next, Sink};
 use punctual_model::Instant;
 
-use super::{Core, Counting};
+use super::{Core, Counting, arm_for};
 use crate::host::Host;
 use crate::light::{Light, NOTHING};
 
@@ -44,9 +44,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             && let Some(light) = unsafe { chosen.as_ref() }
         {
             self.show(light);
-            if let Some(at) = arm {
-                host.arm(at.min(self.calm_until), now);
-            }
+            let due = arm.map_or(self.calm_until, |at| at.min(self.calm_until));
+            arm_for(host, light, due, now);
             return Some(chosen);
         }
         Some(self.conclude_uncalmly(host, now, next, arm))

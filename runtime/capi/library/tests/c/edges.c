@@ -37,6 +37,7 @@ static void outside(void)
     IS(punctual_was_real_time(&was), PUNCTUAL_NOTHING);
     IS(punctual_run(NULL, NULL, NULL), PUNCTUAL_INVALID);
     IS(punctual_thread_join(thread, 0, NULL), PUNCTUAL_NO_RUN);
+    IS(punctual_promise_checkpoints(1000000), PUNCTUAL_NO_RUN);
     IS(punctual_checkpoint(), PUNCTUAL_OK);
 }
 
@@ -52,7 +53,9 @@ static void *waits(void *argument)
     IS(punctual_semaphore_take(permits, PUNCTUAL_FOREVER), PUNCTUAL_CANCELLED);
     IS(punctual_sleep(PUNCTUAL_FOREVER), PUNCTUAL_CANCELLED);
     IS(punctual_block(PUNCTUAL_FOREVER), PUNCTUAL_CANCELLED);
+    IS(punctual_promise_checkpoints(1000000), PUNCTUAL_OK);
     IS(punctual_checkpoint(), PUNCTUAL_CANCELLED);
+    IS(punctual_promise_checkpoints(0), PUNCTUAL_OK);
     *cancelled = 1;
     return NULL;
 }
