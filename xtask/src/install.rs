@@ -34,22 +34,22 @@ pub(crate) struct InstallOptions {
     /// Afterwards build the C examples with what was installed, shared and static, and run them
     #[arg(long = "try", conflicts_with = "destdir")]
     tries: bool,
-    /// Take away what an installation put there, and build nothing
+    /// Take away the files that an installation put there, and build nothing
     #[arg(long, conflicts_with_all = ["debug", "tries"])]
     remove: bool,
 }
 
 /// Builds and installs, or takes away; whether that went well.
 pub(crate) fn run(workspace: &Workspace, options: &InstallOptions) -> bool {
+    let mut say = |path: &Path| println!("{}", path.display());
     let done = match options.remove {
-        true => Places::of(options).and_then(|places| places.remove()),
-        false => build_and_install(workspace, options),
+        true => Places::of(options).and_then(|places| places.remove(&mut say)),
+        false => build_and_install(workspace, options).map(|paths| {
+            paths.iter().for_each(|path| say(path));
+        }),
     };
     match done {
-        Ok(paths) => {
-            paths.iter().for_each(|path| println!("{}", path.display()));
-            true
-        }
+        Ok(()) => true,
         Err(message) => {
             eprintln!("xtask: {message}");
             false
@@ -90,10 +90,19 @@ shift 2
 for name; do
     cc -o "$folder/$name" "$sources/$name.c" $(pkg-config --cflags --libs punctual)
     timeout 60 "$folder/$name"
+    echo "$name: shared"
     cc -o "$folder/static" "$sources/$name.c" $(pkg-config --cflags --libs punctual-static)
     # By itself: the loader is not told where the shared library is.
     LD_LIBRARY_PATH= timeout 60 "$folder/static"
-    echo "$name: shared and static"
+    # Under a prefix where the loader looks by itself, that it ran shows nothing.
+    if command -v readelf > /dev/null; then
+        asks_for_us() { LC_ALL=C readelf -d "$1" | grep -q 'NEEDED.*libpunctual'; }
+        asks_for_us "$folder/$name" || { echo "$name is not linked shared" >&2; exit 1; }
+        if asks_for_us "$folder/static"; then echo "$name is not linked static" >&2; exit 1; fi
+        echo "$name: static"
+    else
+        echo "$name: static, unless the loader found the shared library (there is no \`readelf\`)"
+    fi
 done
 "#;
 
@@ -136,18 +145,25 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
             Ok(command) => run_logged(log_folder(workspace), "install", command, tests),
             Err(message) => Outcome::Failed(message),
         };
-        let removed = Places::of(&options).and_then(|places| places.remove());
-        let left = folder.join("lib").exists() || folder.join("include").exists();
+        let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));
+        let left = ["lib/pkgconfig", "lib", "include"].map(|within| files_in(&folder.join(within)));
         // A hundred megabytes and more, in a debug build, if it is still there.
         let _ = fs::remove_dir_all(&folder);
         match (outcome, removed) {
             (Outcome::Passed(_), Err(message)) => Outcome::Failed(message),
-            (Outcome::Passed(_), Ok(_)) if left => {
-                Outcome::Failed("an installation that is removed leaves something".to_owned())
+            (Outcome::Passed(_), Ok(())) if left.iter().any(|files| !files.is_empty()) => {
+                Outcome::Failed(format!("an installation that is removed leaves {left:?}"))
             }
             (outcome, _) => outcome,
         }
     });
+}
+
+/// Files and links in a folder; none, if it cannot be read.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+    files.map(|entry| entry.path()).collect()
 }
 
 /// Where everything goes.
@@ -191,29 +207,50 @@ impl Places {
         ["punctual.pc", "punctual-static.pc"].map(|name| self.library.join("pkgconfig").join(name))
     }
 
-    /// Takes everything away that is there, and folders that are empty then; what was there.
-    fn remove(&self) -> Result<Vec<PathBuf>, String> {
+    /// The file that a version other than this one has put behind the links, if they lead to one.
+    fn of_another_version(&self) -> Option<PathBuf> {
+        let [this, soname, plain] = self.shared();
+        let behind = |link: &PathBuf| {
+            let target = fs::read_link(link).ok()?;
+            let name = target.to_str()?.strip_prefix("libpunctual.so.")?;
+            // In the same folder: others' links may lead anywhere.
+            (!name.contains('/')).then(|| self.library.join(&target))
+        };
+        let first = behind(&plain).unwrap_or(soname);
+        let file = behind(&first).unwrap_or(first);
+        (file != this).then_some(file)
+    }
+
+    /// Takes away every file that is there, of this version and of the one that the links lead to,
+    /// and calls `gone` with each. Folders stay: whether others had made them is not known.
+    ///
+    /// # Errors
+    ///
+    /// What could not be removed; or names of further versions, which stay.
+    fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
         let mut files = vec![self.header(), self.archive()];
-        files.extend(self.shared());
         files.extend(self.descriptions());
-        let mut gone = Vec::new();
+        // Before the links, which are needed to find it when this is tried again.
+        files.extend(self.of_another_version());
+        files.extend(self.shared());
         for file in files {
             match fs::remove_file(&file) {
-                Ok(()) => gone.push(file),
+                Ok(()) => gone(&file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(format!("{}: {error}", file.display())),
             }
         }
-        let folders = [
-            self.library.join("pkgconfig"),
-            self.library.clone(),
-            self.include.clone(),
-        ];
-        for folder in folders {
-            // Others have something there, too, or it was never there.
-            let _ = fs::remove_dir(folder);
+        let ours = |path: &PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str);
+            name.is_some_and(|name| name.starts_with("libpunctual.so"))
+        };
+        match files_in(&self.library).iter().find(|path| ours(path)) {
+            Some(path) => Err(format!(
+                "no link led to {}: it is still there",
+                path.display()
+            )),
+            None => Ok(()),
         }
-        Ok(gone)
     }
 }
 
@@ -234,7 +271,7 @@ fn install(
     let archive = built.join("libpunctual_library.a");
     written.copy(&archive, &places.archive())?;
     let libs = [
-        "-L${libdir} -lpunctual".to_owned(),
+        format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}"),
         // Named by its file, because linkers prefer the shared one.
         format!("${{libdir}}/libpunctual.a {BESIDE_STATIC}"),
     ];
@@ -301,10 +338,80 @@ impl Written {
 mod tests {
     use super::*;
 
+    /// Places under a new folder of that name, with the folders of an installation in it.
+    fn places(name: &str) -> Places {
+        let prefix = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&prefix);
+        fs::create_dir_all(prefix.join("lib/pkgconfig")).expect("a folder");
+        fs::create_dir_all(prefix.join("include")).expect("a folder");
+        Places {
+            include: prefix.join("include"),
+            library: prefix.join("lib"),
+            prefix,
+        }
+    }
+
+    /// Puts a library of another version and the links to it there.
+    fn install_version(places: &Places, version: &str) -> PathBuf {
+        let name = format!("libpunctual.so.{version}");
+        let [_, soname, plain] = places.shared();
+        for path in [&soname, &plain] {
+            let _ = fs::remove_file(path);
+        }
+        fs::write(places.library.join(&name), "").expect("a file");
+        symlink(&name, &soname).expect("a link");
+        symlink(SONAME, &plain).expect("a link");
+        places.library.join(name)
+    }
+
     #[test]
     fn the_description_names_the_prefix_once_and_the_version() {
         let text = pkg_config(Path::new("/opt/p"), "1.2.3", "-lp");
         assert_eq!(text.matches("/opt/p").count(), 1);
         assert!(text.contains("\nVersion: 1.2.3\n") && text.ends_with('\n'));
+    }
+
+    #[test]
+    fn removing_takes_the_files_of_the_version_that_is_there_and_no_folder() {
+        let places = places("remove");
+        let file = install_version(&places, "0.0.9");
+        let mut gone = Vec::new();
+        places
+            .remove(&mut |path| gone.push(path.to_path_buf()))
+            .expect("removed");
+        assert!(gone.contains(&file), "{gone:?}");
+        assert_eq!(files_in(&places.library), [] as [PathBuf; 0]);
+        assert!(places.include.exists() && places.library.join("pkgconfig").exists());
+        fs::remove_dir_all(&places.prefix).expect("its own folder");
+    }
+
+    #[test]
+    fn removing_says_which_version_no_link_led_to_and_leaves_what_lies_elsewhere() {
+        let places = places("versions");
+        let lost = install_version(&places, "0.0.8");
+        install_version(&places, "0.0.9");
+        let message = places.remove(&mut |_| {}).expect_err("one is still there");
+        assert!(message.contains("libpunctual.so.0.0.8"), "{message}");
+        assert_eq!(files_in(&places.library), std::slice::from_ref(&lost));
+        // A link of the name of ours, made by somebody else.
+        fs::remove_file(&lost).expect("a file");
+        let elsewhere = places.prefix.join("libpunctual.so.0.0.7");
+        fs::write(&elsewhere, "").expect("a file");
+        symlink("../libpunctual.so.0.0.7", &places.shared()[1]).expect("a link");
+        places.remove(&mut |_| {}).expect("removed");
+        assert!(elsewhere.exists() && files_in(&places.library).is_empty());
+        fs::remove_dir_all(&places.prefix).expect("its own folder");
+    }
+
+    #[test]
+    fn removing_tells_of_every_file_that_is_gone_before_the_one_that_cannot_be_removed() {
+        let places = places("midway");
+        fs::write(places.header(), "").expect("a file");
+        fs::create_dir(places.archive()).expect("a folder, which is no file to remove");
+        let mut gone = Vec::new();
+        let removed = places.remove(&mut |path| gone.push(path.to_path_buf()));
+        assert!(removed.is_err_and(|message| message.contains("libpunctual.a")));
+        assert_eq!(gone, [places.header()]);
+        fs::remove_dir_all(&places.prefix).expect("its own folder");
     }
 }
