@@ -26,7 +26,6 @@ use crate::light::Light;
 use crate::missing::MissingTime;
 use crate::run::RunOptions;
 use crate::setup::end_of;
-use crate::sys::SwitchWatch;
 use passing::give_way;
 use tally::{Counting, Tally};
 
@@ -125,7 +124,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
                 horizon: end.horizon,
                 ..Tally::default()
             },
-            missing: MissingTime::starting_at(Instant::ZERO, &SwitchWatch::of_nobody()),
+            missing: MissingTime::default(),
             give_back: None,
             end,
             calm_until: Instant::ZERO,
@@ -240,7 +239,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             let missing = self.missing.assess(host, last, now, known, executing);
             if crew {
                 // The carrier slept in the kernel meanwhile, which is no news.
-                self.missing = MissingTime::starting_at(now, &host.watch);
+                self.missing = MissingTime::starting(host.clock(), &host.watch);
             }
             missing
         };
@@ -408,7 +407,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             give_back.due = to.saturating_add(give_back.distance);
         }
         // What was spun since then has been executed.
-        self.missing = MissingTime::starting_at(host.clock().now(), &host.watch);
+        self.missing = MissingTime::starting(host.clock(), &host.watch);
     }
 }
 

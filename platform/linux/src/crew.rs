@@ -21,7 +21,7 @@ use std::thread::Builder;
 use punctual_kern::Event;
 
 use crate::host::Host;
-use crate::job::{Body, rest};
+use crate::job::{Body, promise, rest};
 use crate::light::Light;
 use crate::local::current_light;
 use crate::sys::current_thread;
@@ -145,6 +145,8 @@ impl Crew {
     pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
         // First, so that whoever has begun is told of the end of the run.
         light.crew.set(Some(self));
+        // Its crew comes to no checkpoint of this thread's.
+        promise(light, 0);
         if self.low != Standing::Idle {
             // SAFETY: hosts outlive the light threads that run on them.
             let shared = unsafe { &(*light.host()).shared };

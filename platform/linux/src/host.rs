@@ -27,7 +27,7 @@ use crate::forgo;
 use crate::interpose::undisturbed;
 use crate::kicks::{Kicks, WINDOW_NS};
 use crate::light::Light;
-use crate::missing::suspicious_ns;
+use crate::missing::{STRETCH_NS, suspicious_ns};
 use crate::outcome::CpuCounters;
 use crate::outcome::Panic;
 use crate::pool::Pool;
@@ -119,6 +119,8 @@ pub(crate) struct Limits {
     pub(crate) late: u64,
     /// [`suspicious_ns`].
     pub(crate) suspicious: u64,
+    /// [`STRETCH_NS`].
+    pub(crate) stretch: Span,
     /// [`crate::run::RunOptions::sample_ns`].
     pub(crate) look: Span,
     /// [`crate::cpu::ANSWER_LOOK_NS`].
@@ -134,6 +136,7 @@ impl Limits {
         Limits {
             late: clock.ticks(LATE_LIMIT_NS),
             suspicious: clock.ticks(suspicious_ns(watch)),
+            stretch: Span::from_ticks(clock.ticks(STRETCH_NS)),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),
             answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
             near: Span::from_ticks(clock.ticks(NEAR_NS)),
@@ -302,12 +305,13 @@ impl Host {
     }
 
     /// [`Host::arm`] for a thread that looks at the clock itself and comes in at `due`: the timer
-    /// stands behind it, so much later. It is set again when half of that is left. Gate closed.
+    /// stands behind it, `within` later. It is set again when less than half of that is left, not
+    /// at each entry. Gate closed.
     #[cold]
-    pub(crate) fn arm_behind(&self, due: Instant, later: Span, now: Instant) {
-        let last = due.saturating_add(later);
-        let half = due.saturating_add(Span::from_ticks(later.ticks() / 2));
-        let stays = |armed: Instant| armed > now && half <= armed && armed <= last;
+    pub(crate) fn arm_behind(&self, due: Instant, within: Span, now: Instant) {
+        let last = due.saturating_add(within);
+        let left = |armed: Instant| armed.since(now).ticks();
+        let stays = |armed: Instant| armed <= last && left(armed) > within.ticks() / 2;
         if !self.armed.get().is_some_and(stays) {
             self.set_timer(last);
         }
@@ -357,9 +361,9 @@ impl Host {
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
     /// a signal that found the gate closed, somebody else on this CPU, mail, bells, time that was
-    /// nobody's, a deferral,
-    /// threads to be woken in company, calls that are on their way. Gate closed. The long way takes
-    /// note of the signal; an entry that did not would be followed by the next, again and again.
+    /// nobody's, a deferral, threads to be woken in company, calls that are on their way. Gate
+    /// closed. The long way takes note of the signal; an entry that did not would be followed by
+    /// the next, again and again.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         // SAFETY: gate closed; the borrow ends here.

@@ -97,20 +97,29 @@ pub const LONGEST_PROMISE_NS: u64 = 20_000_000;
 
 /// The calling thread promises to pass a [`checkpoint`], or to do anything else that enters the
 /// scheduler, at least once in `within_ns` nanoseconds of its execution (at most
-/// [`LONGEST_PROMISE_NS`] counts), from now on until it ends; 0 takes the promise back.
+/// [`LONGEST_PROMISE_NS`] counts), from now on until it ends, or others run in its place (direct
+/// threads, kernel-backed ones); 0 takes the promise back.
 ///
 /// It is then preempted at its checkpoints, which read the clock for that: no signal interrupts it,
 /// which on most machines costs many times more. A timer stands behind the promise, `within_ns`
 /// later than what it is set for: so much longer may others wait if the promise is broken. While it
 /// is kept they wait no longer than it takes to come to the next checkpoint. A bound that counts a
 /// preemption by signal for each job (the term `preemption` of the machine) covers checkpoints that
-/// are no further apart than that. Outside of a run nothing happens.
+/// are no further apart than that. Outside of a run, and while a spin mutex is in use, nothing
+/// happens.
 pub fn promise_checkpoints(within_ns: u64) {
-    if let Some(light) = current_light() {
+    if let Some(light) = current_light()
+        && !light.has_gate_closed()
+    {
         // SAFETY: the host outlives its threads.
         let clock = unsafe { (*light.host()).clock() };
-        let ticks = clock.ticks(within_ns.min(LONGEST_PROMISE_NS));
-        light.promise.store(ticks, Ordering::Relaxed);
+        promise(light, clock.ticks(within_ns.min(LONGEST_PROMISE_NS)));
+    }
+}
+
+/// [`promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate open.
+pub(crate) fn promise(light: &Light, ticks: u64) {
+    if light.promise.swap(ticks, Ordering::Relaxed) != ticks {
         // The timer follows.
         request(light, Event::Tick);
     }

@@ -24,7 +24,7 @@ use crate::attempt::Eagerness;
 use crate::crew::Crew;
 use crate::direct::Group;
 use crate::host::{ByPolicy, Host, switch_to};
-use crate::job::{Body, JobInfo, StopJob};
+use crate::job::{Body, JobInfo, StopJob, promise};
 use crate::local::{current_light, local};
 use crate::name::Name;
 use crate::news::{Link, Linked};
@@ -358,6 +358,7 @@ unsafe extern "C" fn main(argument: *mut u8) -> ! {
     }
     light.pooled.ending.set(true);
     light.stop.store(false, Ordering::Relaxed);
+    promise(light, 0);
     light.library.end_thread();
     finish(light)
 }

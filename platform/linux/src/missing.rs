@@ -15,6 +15,7 @@
 
 use punctual_model::{Instant, Span};
 
+use crate::clock::Clock;
 use crate::host::Host;
 use crate::outcome::MissingMethod;
 use crate::sys::{self, KernelClock, SwitchWatch};
@@ -27,13 +28,16 @@ const NOISE_NS: u64 = 5_000;
 /// Two clocks may differ by this part of the interval.
 const DRIFT_PPM: u64 = 200;
 
+/// The clocks are compared this often in any case, so that they do not drift apart by more.
+pub(crate) const STRETCH_NS: u64 = 20_000_000;
+
 /// How missing time is measured: where all CPUs have a [`SwitchWatch`], and where not.
 pub(crate) fn method(watched: bool) -> MissingMethod {
     if watched {
         MissingMethod {
             method: "gaps of the clock in own loops, late timers, and the kernel's account of \
                      processor time whenever it was taken away",
-            error_ns: NOISE_NS,
+            error_ns: NOISE_NS + STRETCH_NS * DRIFT_PPM / 1_000_000,
         }
     } else {
         MissingMethod {
@@ -54,7 +58,7 @@ pub(crate) fn suspicious_ns(watch: &SwitchWatch) -> u64 {
 }
 
 /// Both clocks at the start of a stretch in which this CPU never slept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MissingTime {
     since: Instant,
     account_ns: u64,
@@ -65,11 +69,13 @@ pub(crate) struct MissingTime {
 impl MissingTime {
     /// Starts a stretch now. On the carrier's kernel thread.
     #[cold]
-    pub(crate) fn starting_at(now: Instant, watch: &SwitchWatch) -> MissingTime {
-        // Whoever is away from here on has been away in this stretch.
+    pub(crate) fn starting(clock: Clock, watch: &SwitchWatch) -> MissingTime {
+        // In this order: whoever is away from here on is away in the new stretch, and has been
+        // when it is looked at the next time.
         watch.take_note();
+        let since = clock.now();
         MissingTime {
-            since: now,
+            since,
             account_ns: sys::read_clock(KernelClock::Thread),
             booked: Span::ZERO,
         }
@@ -88,8 +94,10 @@ impl MissingTime {
         let interval = now.since(last);
         let was_away = host.watch.has_news();
         let mut missing = known.min(interval);
-        if was_away || executing && interval.ticks() >= host.limits.suspicious {
-            let seen = self.settle(host, now).min(interval);
+        let is_long = interval.ticks() >= host.limits.suspicious
+            || now.since(self.since) >= host.limits.stretch;
+        if was_away || executing && is_long {
+            let seen = self.settle(host).min(interval);
             if executing {
                 missing = missing.max(seen);
             }
@@ -104,11 +112,11 @@ impl MissingTime {
     /// Ends the stretch: how much of it was nobody's by the kernel's account, less what has been
     /// booked.
     #[cold]
-    fn settle(&mut self, host: &Host, now: Instant) -> Span {
+    fn settle(&mut self, host: &Host) -> Span {
         let before = *self;
-        *self = MissingTime::starting_at(now, &host.watch);
+        *self = MissingTime::starting(host.clock(), &host.watch);
         let account = self.account_ns.saturating_sub(before.account_ns);
-        let stretch = now.since(before.since);
+        let stretch = self.since.since(before.since);
         let executed = Span::from_ticks(host.clock().ticks(account));
         let noise = host.clock().ticks(NOISE_NS) + stretch.ticks() / 1_000_000 * DRIFT_PPM;
         let missing = stretch

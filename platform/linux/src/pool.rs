@@ -24,7 +24,7 @@ use punctual_model::ThreadId;
 
 use crate::fresh;
 use crate::host::Host;
-use crate::job::StopJob;
+use crate::job::{StopJob, promise};
 use crate::light::{Light, Phase, describe, open_gate};
 use crate::monitor::enter;
 use crate::name::Name;
@@ -350,8 +350,8 @@ fn let_go_of_locals(light: &Light, host: &Host) -> bool {
     // A wish to end has come true; unwinding out of a destructor would end the process.
     pooled.ending.set(true);
     light.seat.cancelled.set(false);
-    light.promise.store(0, Ordering::Relaxed);
     light.stop.store(false, Ordering::Relaxed);
+    promise(light, 0);
     loop {
         if pooled.detached.get() {
             discard(pooled);

@@ -315,7 +315,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// The run gets its origin.
     fn begin(&mut self, host: &Host, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));
-        self.missing = MissingTime::starting_at(Instant::ZERO, &host.watch);
+        self.missing = MissingTime::starting(clock, &host.watch);
         self.give_back = gives_back.then(|| GiveBack {
             due: Instant::ZERO.saturating_add(ticks(SLICE_PERIOD_NS)),
             distance: ticks(SLICE_PERIOD_NS - SLICE_NS),

@@ -1,7 +1,7 @@
 //! The short way through an entry of the platform, beside that of the core.
 //!
 //! Between two instants at which the platform has something of its own to do (an arrival to feed,
-//! a slice to give back, the end of the run) most entries only charge, decide and go on. The long
+//! a slice to give back, a look whether the run is to end) most entries only charge, decide and go on. The long
 //! way notes until when that is so; what can happen at any time (mail, lateness, an interval long
 //! enough to be suspicious, a timer that is not set) is a flag each, looked at here.
 
@@ -138,7 +138,9 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     pub(super) fn set_calm(&mut self, host: &Host, now: Instant) {
         let is_calm = self.children.is_empty() && now < self.end.horizon;
         self.calm_until = if is_calm {
-            self.next_due(host, now, None, false, false)
+            // Who looks at the clock itself has no timer that would fire for a look.
+            let look = now.saturating_add(host.limits.look);
+            self.next_due(host, now, None, false, false).min(look)
         } else {
             Instant::ZERO
         };

@@ -7,7 +7,7 @@
 use punctual_kern::{Event, Hierarchy, Next, Passed, Sink};
 use punctual_model::Instant;
 
-use super::{Core, Counting, Cpu, enter};
+use super::{Core, Counting, Cpu, arm_for, enter};
 use crate::host::{Host, switch_between, switch_here};
 use crate::light::Light;
 
@@ -77,7 +77,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         match chosen {
             Some(chosen) if arm > now.saturating_add(host.limits.near) => {
                 self.show_as(chosen, stamp);
-                host.arm(arm.min(self.calm_until), now);
+                arm_for(host, chosen, arm.min(self.calm_until), now);
                 Yielded::Passed(light, chosen)
             }
             _ => {

@@ -12,7 +12,7 @@ use punctual_switch::{
 
 use super::group::{DirectBody, DirectThread, Group, MAIN, State};
 use super::{DirectError, DirectId, idle, is_over};
-use crate::job::StopJob;
+use crate::job::{StopJob, promise};
 use crate::light::{Light, describe, open_gate};
 use crate::local::{current_light, local};
 use crate::stack::Stack;
@@ -256,6 +256,8 @@ struct Carried<'a>(&'a Light);
 
 impl Carried<'_> {
     fn start<'a>(light: &'a Light, group: &Group) -> Carried<'a> {
+        // Not all of them need keep what it promised.
+        promise(light, 0);
         group.since.store(group.now().ticks(), Ordering::Relaxed);
         local(|l| l.direct.set(group));
         light.direct.set(group);
