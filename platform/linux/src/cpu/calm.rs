@@ -1,9 +1,10 @@
 //! The short way through an entry of the platform, beside that of the core.
 //!
 //! Between two instants at which the platform has something of its own to do (an arrival to feed,
-//! a slice to give back, a look whether the run is to end) most entries only charge, decide and go on. The long
-//! way notes until when that is so; what can happen at any time (mail, lateness, an interval long
-//! enough to be suspicious, a timer that is not set) is a flag each, looked at here.
+//! a slice to give back, a look whether the run is to end, that end) most entries only charge,
+//! decide and go on. The long way notes until when that is so; what can happen at any time (mail,
+//! lateness, an interval long enough to be suspicious, a timer that is not set) is a flag each,
+//! looked at here.
 
 #[cfg(test)]
 mod tests;
