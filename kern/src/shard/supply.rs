@@ -65,6 +65,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// A thread becomes ready (`up`), or is about not to be: so do the claims of its branch.
+    /// O(1) for who holds nothing that spans schedulers, else [`Shard::raise_branch`] for each.
     #[inline]
     pub(super) fn raise(&mut self, thread: usize, up: bool) {
         if self.threads[thread].reach == 0 {
@@ -80,7 +81,8 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// Sets the urgency of the schedulers from the common one of a resource down to the home of its
-    /// holder, by all that ready threads below them have locked. O(uses · depth²).
+    /// holder, by all that ready threads below them have locked. O(uses · depth³): it asks for each
+    /// level, of all uses of the shard, on which way from their common scheduler it lies.
     fn raise_branch(&mut self, of: u32, up: bool) {
         let user = self.resources.get(of);
         let (thread, common) = (
