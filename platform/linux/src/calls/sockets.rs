@@ -288,7 +288,8 @@ unsafe extern "C" fn sendmsg(fd: c_int, whole: *const msghdr, flags: c_int) -> i
 }
 
 /// A call of which the ring refuses wrong arguments before it looks at the descriptor: it is asked
-/// again, directly, in the order of the C library.
+/// again, directly, in the order of the C library. A wrong address it finds out so early only for
+/// connecting; who accepts has taken the connection then, and the next one would be waited for.
 ///
 /// # Safety
 /// As for `through`.
@@ -300,9 +301,11 @@ unsafe fn refused_in_order(
     arguments: [u64; 6],
 ) -> c_long {
     let patience = || patience(fd, direction);
+    let is_early =
+        |result| result == -sys::EINVAL || direction == Direction::Out && result == -sys::EFAULT;
     // SAFETY: as the caller vouches.
     match unsafe { perform_if_light(fd, true, patience, entry) } {
-        Some(result) if result != -sys::EINVAL && result != -sys::EFAULT => answer(result),
+        Some(result) if !is_early(result) => answer(result),
         // SAFETY: as the caller vouches.
         _ => unsafe { direct(number, arguments) },
     }

@@ -90,8 +90,22 @@ fn wrong() -> Vec<Scene> {
         let unix = socket(libc::AF_UNIX, libc::SOCK_STREAM);
         let (name, length) = local("nobody listens here");
         said.say("nobody", connect(unix.as_raw_fd(), &name, length));
+        name_to_nowhere(said);
     });
     vec![scene]
+}
+
+/// Who has no place for the name loses the connection.
+fn name_to_nowhere(said: &mut Said) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    limit(listener.as_raw_fd(), libc::SO_RCVTIMEO, 20);
+    let _client = TcpStream::connect(listener.local_addr().expect("bound")).expect("a listener");
+    let mut length = 16;
+    let place = NOWHERE.cast();
+    // SAFETY: nothing is there, which it is to say.
+    let made = unsafe { libc::accept(listener.as_raw_fd(), place, &raw mut length) };
+    said.say("accept", Told::new(made));
+    said.say("accept", accept(listener.as_raw_fd(), 0));
 }
 
 #[test]
