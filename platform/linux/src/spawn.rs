@@ -241,9 +241,10 @@ impl<T> Child<T> {
 
     /// Takes the processor from it for good, wherever it executes. Its stack, its place in the
     /// pool and all that it holds stay as they are until the process ends, because others may know
-    /// of them; the core forgets it. `false` when that cannot be: it has ended, has not begun, asks
-    /// for admission, waits (then [`Child::cancel`] ends it as soon as it runs), carries direct
-    /// threads or a program, or is the caller, or on another CPU.
+    /// of them; the core forgets it. Who waits for its end is told ([`JoinError::Abandoned`]).
+    /// `false` when that cannot be: it has ended, has not begun, asks for admission, waits (then
+    /// [`Child::cancel`] ends it as soon as it runs), carries direct threads or a program, or is
+    /// the caller, or on another CPU.
     pub fn abandon(&self) -> bool {
         let Some((me, light)) = self.enter() else {
             return false;
@@ -259,6 +260,14 @@ impl<T> Child<T> {
         }
         if done {
             light.pooled.stage.set(Stage::Abandoned);
+            let joiner = light.pooled.joiner.get();
+            if !joiner.is_null() && !me.quit.get() {
+                // Not with the event above: woken by that one it could find the old stage and wait
+                // on, and nobody would wake it again.
+                // SAFETY: the host outlives its threads.
+                unsafe { (*me.host()).pool.waking.set(joiner) };
+                let _ = enter(me, Event::Tick);
+            }
         }
         if !me.quit.get() {
             open_gate(me.host());
@@ -334,7 +343,11 @@ impl<T> Child<T> {
     /// # Errors
     /// See [`JoinError`].
     pub fn wait_end(&self, until: Option<Instant>) -> Result<(), JoinError> {
-        self.end(until).map(|_| ())
+        let (_, light) = self.end(until)?;
+        match light.pooled.stage.get() {
+            Stage::Abandoned => Err(JoinError::Abandoned),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for its end; the calling thread and the record. Gate open, before and after.

@@ -42,7 +42,9 @@ pub unsafe extern "C" fn punctual_thread_join(
 /// unlocks nothing: who waits for what it holds waits on, and what it holds cannot be destroyed any
 /// more. Its place among the threads of the run is lost until the run is over; its share of the
 /// processor is free. `PUNCTUAL_TIMED_OUT` says that it waits, or has not begun, and would end
-/// itself if it got the processor. A scheduling point. On threads of its CPU.
+/// itself if it got the processor. `PUNCTUAL_TAKEN` says, at once, that somebody else waits for its
+/// end: it was told to end, and no more. Who comes to wait after that gets `PUNCTUAL_ABANDONED`,
+/// too. A scheduling point. On threads of its CPU.
 ///
 /// # Safety
 /// `result` is null, or to a place for a pointer.

@@ -222,7 +222,8 @@ impl<T> Thread<T> {
     /// # Errors
     /// As [`Thread::join_within`], [`JoinError::Cancelled`] when it ended itself, and
     /// [`JoinError::Abandoned`]. With [`JoinError::TimedOut`] it comes back: it waits, or has not
-    /// begun, and would end itself if it got the processor.
+    /// begun, and would end itself if it got the processor. So it does, at once and told to end,
+    /// with [`JoinError::Taken`].
     pub fn kill_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
         let _ = self.cancel();
         let thread = match self.join_within(span) {
@@ -236,7 +237,7 @@ impl<T> Thread<T> {
     }
 
     /// Takes the processor from it for good, as [`Thread::kill_within`] does when the time is over;
-    /// whether that was possible.
+    /// whether that was possible. Who waits for its end is told ([`JoinError::Abandoned`]).
     pub fn abandon(&self) -> bool {
         if !self.child.abandon() {
             return false;

@@ -165,3 +165,42 @@ fn who_waits_for_the_kernel_or_for_a_lock_of_the_program_is_not_abandoned() {
     assert_eq!(locker, Err((JoinError::TimedOut, Some(Ok(5)))));
     assert_eq!(finished.outcome.cpus[0].abandoned, 0);
 }
+
+#[test]
+fn who_waits_for_the_end_of_a_thread_learns_that_it_was_abandoned() {
+    let _alone = alone();
+    let finished = runtime(FIXED).start(|| {
+        let begun = Arc::new(AtomicU64::new(0));
+        let begins = || {
+            let begun = Arc::clone(&begun);
+            move || begun.fetch_add(1, Ordering::SeqCst)
+        };
+        let until = |count| {
+            while begun.load(Ordering::SeqCst) < count {
+                thread::sleep(ms(1));
+            }
+        };
+        let begin = begins();
+        let spins = thread::spawn("spins", free(1), move || {
+            begin();
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        let spins: Arc<thread::Thread<()>> = Arc::new(spins.expect("there is room"));
+        until(1);
+        let (begin, awaited) = (begins(), Arc::clone(&spins));
+        // More urgent than who abandons: it waits when that one goes on, and takes over when told.
+        let waits = thread::spawn("waits", free(60), move || {
+            begin();
+            awaited.wait_end(None)
+        });
+        until(2);
+        let abandoned = spins.abandon();
+        let told = waits.expect("there is room").join_within(ms(5_000));
+        (abandoned, told.map_err(|(why, _)| why))
+    });
+    let finished = finished.expect("a run");
+    assert_eq!(finished.result, (true, Ok(Err(JoinError::Abandoned))));
+    assert_eq!(finished.outcome.cpus[0].abandoned, 1);
+}
