@@ -297,3 +297,63 @@ fn calls_that_go_through_the_ring_stop_no_cpu() {
     });
     assert!(cpu.waits.is_empty(), "{:?}", cpu.waits);
 }
+
+/// Waits with one of two calls until a descriptor can be read from; the set has one word.
+fn select_in_one_word(is_sharp: bool, set: *mut libc::fd_set, fd: i32) -> i32 {
+    let nobody = core::ptr::null_mut::<libc::fd_set>();
+    let (no_time, no_mask) = (core::ptr::null(), core::ptr::null());
+    // SAFETY: the set has the one word that this descriptor needs, and so many the kernel touches.
+    unsafe {
+        set.cast::<u64>().write(1 << fd);
+        match is_sharp {
+            false => libc::select(fd + 1, set, nobody, nobody, core::ptr::null_mut()),
+            true => libc::pselect(fd + 1, set, nobody, nobody, no_time, no_mask),
+        }
+    }
+}
+
+#[test]
+fn what_comes_behind_the_words_of_a_set_is_left_alone() {
+    let _alone = alone();
+    let (mut from, mut to) = std::io::pipe().expect("a pipe");
+    let fd = from.as_raw_fd();
+    assert!(fd < 64, "a set of one word holds it");
+    let words: Arc<[AtomicU64; 16]> = Arc::default();
+    let guards = Arc::clone(&words);
+    let waits = Arc::new(AtomicU64::new(0));
+    let begun = Arc::clone(&waits);
+    let ended = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&ended);
+    let (mut first, mut second) = (true, true);
+    let specs = vec![
+        background("waits", 9, move |_| {
+            let rounds = if std::mem::take(&mut first) { 2 } else { 0 };
+            for round in 1..=rounds {
+                waits.store(round, Ordering::Relaxed);
+                let set = words[0].as_ptr().cast::<libc::fd_set>();
+                assert_eq!(select_in_one_word(round == 2, set, fd), 1);
+                let behind = words[1..].iter().map(|word| word.load(Ordering::Relaxed));
+                assert_eq!(behind.collect::<Vec<_>>(), [round; 15]);
+                from.read_exact(&mut [0]).expect("it is there");
+                ended.store(round, Ordering::Relaxed);
+            }
+        }),
+        background("changes", 1, move |_| {
+            let rounds = if std::mem::take(&mut second) { 2 } else { 0 };
+            for round in 1..=rounds {
+                // The other goes first, and leaves the processor to this one in its call only.
+                while begun.load(Ordering::Relaxed) < round {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                for guard in &guards[1..] {
+                    guard.store(round, Ordering::Relaxed);
+                }
+                to.write_all(&[1]).expect("a reader");
+            }
+        }),
+    ];
+    let plan = plan(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![plan], &for_ms(1_000)).expect("a run");
+    assert_eq!(outcome.panics, []);
+    assert_eq!(counted.load(Ordering::Relaxed), 2, "both calls returned");
+}

@@ -323,3 +323,32 @@ fn a_monitor_answers_the_most_urgent_first_and_times_out() {
         [answered(3), answered(0), answered(2), answered(1)]
     );
 }
+
+#[test]
+fn a_cancelled_sleep_returns_early_and_the_one_in_seconds_tells_what_is_left() {
+    let _alone = alone();
+    let (left, _) = start(2, || {
+        let sleeps = |body: fn() -> u32| {
+            // More urgent than this thread: it sleeps when this one goes on.
+            let sleeps = spawn("sleeps", free(9), body).expect("a thread");
+            assert!(sleeps.cancel());
+            sleeps.join(None).map_err(|(why, _)| why)
+        };
+        // SAFETY: no memory is named.
+        let seconds = sleeps(|| unsafe { libc::sleep(1_000) });
+        let precise = sleeps(|| {
+            let time = libc::timespec {
+                tv_sec: 1_000,
+                tv_nsec: 0,
+            };
+            // SAFETY: the time is there, and nobody wants the rest.
+            let said = unsafe { libc::nanosleep(&raw const time, core::ptr::null_mut()) };
+            u32::from(said != 0)
+        });
+        (seconds, precise)
+    });
+    let (seconds, precise) = left;
+    let seconds = seconds.expect("it returns");
+    assert!((1..=1_000).contains(&seconds), "{seconds} s are left");
+    assert_eq!(precise, Ok(0));
+}

@@ -20,6 +20,8 @@ use crate::sys::{self, KernelClock};
 
 /// The kernel's sets of signals have so many bytes.
 const MASK_BYTES: u64 = 8;
+/// The kernel's sets of descriptors consist of such words.
+const WORD_BITS: usize = core::ffi::c_ulong::BITS as usize;
 const INTERRUPTED: c_long = -(sys::EINTR as c_long);
 /// Until a descriptor is asked again that is ready in another way than is waited for.
 const AGAIN_NS: u64 = 1_000_000;
@@ -124,10 +126,13 @@ unsafe extern "C" fn ppoll(
     }))
 }
 
-/// What `select(2)` is asked: as many descriptors as the three sets of the C library have, which
-/// are null or the caller's.
+/// What `select(2)` is asked: no more descriptors than a set of the C library has. The caller's
+/// sets, each null or there, may be smaller than that: they have as many words as the descriptors
+/// need, and what comes behind those is somebody else's.
 struct Sets {
     count: c_int,
+    /// What the kernel reads and writes of each set.
+    bytes: usize,
     given: [*mut fd_set; 3],
     asked: [fd_set; 3],
 }
@@ -136,13 +141,22 @@ impl Sets {
     /// `None`: there are more, or less than none.
     ///
     /// # Safety
-    /// The sets are null or there.
+    /// The sets are null, or have a word for every 64 descriptors begun.
     unsafe fn new(count: c_int, given: [*mut fd_set; 3]) -> Option<Sets> {
-        let fits = usize::try_from(count).is_ok_and(|count| count <= 8 * size_of::<fd_set>());
-        // SAFETY: as the caller vouches.
-        let asked = given.map(|set| unsafe { set.as_ref() }.map_or_else(no_members, |set| *set));
-        fits.then_some(Sets {
+        let fits = |count: &usize| *count <= 8 * size_of::<fd_set>();
+        let bits = usize::try_from(count).ok().filter(fits)?;
+        let bytes = bits.div_ceil(WORD_BITS) * (WORD_BITS / 8);
+        let mut asked = [no_members(); 3];
+        for (asked, given) in asked.iter_mut().zip(given) {
+            if !given.is_null() {
+                let to: *mut fd_set = asked;
+                // SAFETY: the caller vouches for so many bytes of its set, and ours has them.
+                unsafe { core::ptr::copy_nonoverlapping(given.cast::<u8>(), to.cast(), bytes) };
+            }
+        }
+        Some(Sets {
             count,
+            bytes,
             given,
             asked,
         })
@@ -155,15 +169,18 @@ impl Sets {
             tv_nsec: 0,
         };
         for (set, asked) in self.given.iter().zip(&self.asked) {
-            // SAFETY: null, or the caller's.
-            if let Some(set) = unsafe { set.as_mut() } {
-                *set = *asked;
+            if !set.is_null() {
+                let from: *const fd_set = asked;
+                // SAFETY: the caller's set has so many bytes ([`Sets::new`]), and ours has them.
+                unsafe {
+                    core::ptr::copy_nonoverlapping(from.cast(), set.cast::<u8>(), self.bytes);
+                }
             }
         }
         let [reading, writing, failing] = self.given.map(|set| place(set));
         let count = number_of(self.count);
         let arguments = [count, reading, writing, failing, place(&raw const now), 0];
-        // SAFETY: the sets are null or there, and the time outlives the call.
+        // SAFETY: the kernel touches the same bytes of the sets; the time outlives the call.
         unsafe { raw(number::SELECT, arguments) }
     }
 
@@ -419,7 +436,8 @@ extern "C" fn usleep(us: c_uint) -> c_int {
     unsafe { nanosleep(&raw const time, core::ptr::null_mut()) }
 }
 
-/// `sleep(3)`.
+/// `sleep(3)`. Unlike the others it tells who is to end what is left, in seconds begun: what they
+/// answer then is no error, because the one that there is for it, `EINTR`, says to sleep on.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 extern "C" fn sleep(seconds: c_uint) -> c_uint {
     let mut time = timespec {
@@ -427,9 +445,14 @@ extern "C" fn sleep(seconds: c_uint) -> c_uint {
         tv_nsec: 0,
     };
     let place = &raw mut time;
+    let began = now_ns();
     // SAFETY: the time is valid, and what is left of it may be written there.
     match unsafe { nanosleep(place, place) } {
-        0 => 0,
+        0 => {
+            let ns = u64::from(seconds) * 1_000_000_000;
+            let left = ns.saturating_sub(now_ns() - began);
+            c_uint::try_from(left.div_ceil(1_000_000_000)).unwrap_or(0)
+        }
         _ => c_uint::try_from(time.tv_sec).unwrap_or(0),
     }
 }
