@@ -19,7 +19,8 @@ impl<H: Hierarchy> Shard<H> {
         let t = &mut self.threads[thread];
         if t.job.is_none() {
             // What was due before a late entry has ended its job: its next one begins afresh, and
-            // nobody may wake it before.
+            // nobody may wake it before. Nor does a wake-up for this wait end a later one.
+            t.wake_pending = false;
             return;
         }
         let (id, order) = (t.id(thread), t.constraint.order);
@@ -113,6 +114,10 @@ impl<H: Hierarchy> Shard<H> {
     #[inline]
     pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
         let t = &mut self.threads[thread];
+        if t.job.is_none() {
+            // What was due before a late entry has ended its job: it is among nobody's equals.
+            return;
+        }
         let id = t.id(thread);
         if let Class::Reservation { .. } = t.constraint.class {
             t.budget = punctual_model::Work::ZERO;

@@ -61,6 +61,11 @@ impl<H: Hierarchy> Shard<H> {
                 return Err(Refusal::Deadlock(resource));
             }
         }
+        if self.threads[thread].job.is_none() {
+            // What was due before a late entry has ended its job, and nobody holds or waits without
+            // one: as if it could not wait any longer.
+            return Ok(());
+        }
         self.threads[thread].request = Some(LockRequest { of, mode, until });
         self.try_lock(now, thread, sink);
         Ok(())

@@ -1,9 +1,10 @@
 //! Where two mechanisms meet: demotion and backlog, change and throttling, policing and ties.
 
 use punctual_kern::{Edge, Event, Source, State, TraceEvent};
-use punctual_model::{Class, Instant, OnOverrun, Span, Work};
+use punctual_model::{Class, Instant, OnOverrun, Protocol, Span, Work};
 
 use crate::driver::{Driver, constraint, id, periodic};
+use crate::locks::{a_use, lock, resource, unlock};
 
 fn sporadic(wcet: u64, min_separation: u64) -> punctual_kern::Constraint {
     let class = Class::Sporadic {
@@ -194,22 +195,89 @@ fn a_thread_that_dies_in_its_section_ends_nobody_elses() {
     assert_eq!(d.runs(3, Event::Kill(id(0))), Some(1), "its section holds");
 }
 
-#[test]
-fn who_waits_when_its_job_has_just_ended_is_not_woken_without_one() {
+/// A reservation whose period is over at 10, and a change to one job per 20 ticks from then on with
+/// it. Behind it one that is always ready.
+fn about_to_change(phase: u64) -> Driver {
     let class = Class::Reservation {
         period: Span::from_ticks(10),
         slice: Work::from_ticks(20),
     };
-    let mut d = Driver::new(&[constraint(class, 9)]);
-    assert_eq!(d.runs(0, Event::Tick), Some(0));
+    let mut d = Driver::new(&[constraint(class, 9), periodic(500, 1_000, 1)]);
+    for protocol in [Protocol::Inheritance, Protocol::ImmediateCeiling] {
+        let number = d.shard.add_resource(resource(protocol, 9));
+        for thread in [0, 1] {
+            d.shard.declare_use(id(thread), a_use(number, 20)).unwrap();
+        }
+    }
     let mut later = periodic(2, 20, 9);
-    later.phase = Span::from_ticks(10);
+    later.phase = Span::from_ticks(phase);
+    assert_eq!(d.runs(0, Event::Tick), Some(0));
     let _ = d.at(1, change(later));
+    d
+}
+
+#[test]
+fn who_waits_when_its_job_has_just_ended_is_not_woken_without_one() {
+    let mut d = about_to_change(10);
     // Its period was over at 10, and the change with it, before it waits.
     let until = None;
-    assert_eq!(d.runs(12, Event::Block { until }), None);
-    assert_eq!(d.runs(13, Event::Wake(id(0))), None);
+    assert_eq!(d.runs(12, Event::Block { until }), Some(1));
+    assert_eq!(d.runs(13, Event::Wake(id(0))), Some(1));
     assert_eq!(d.shard.job(id(0)), None);
     assert_eq!(d.runs(22, Event::Tick), Some(0), "its next job");
     assert!(d.shard.job(id(0)).is_some());
+}
+
+#[test]
+fn a_wake_up_for_a_wait_without_a_job_ends_no_later_wait() {
+    let mut d = about_to_change(10);
+    let _ = d.at(2, Event::Wake(id(0)));
+    assert_eq!(d.shard.state(id(0)), State::Woken);
+    let until = None;
+    assert_eq!(d.runs(12, Event::Block { until }), Some(1));
+    assert_eq!(d.runs(22, Event::Tick), Some(0), "its next job");
+    assert_eq!(d.runs(23, Event::Block { until }), Some(1), "another wait");
+    assert_eq!(d.shard.state(id(0)), State::Blocked);
+}
+
+#[test]
+fn who_locks_when_its_job_has_just_ended_neither_holds_nor_waits() {
+    for number in [0, 1] {
+        let mut d = about_to_change(10);
+        assert_eq!(d.at(12, lock(number)).refused, None);
+        assert!(!d.shard.holds(id(0), number), "free, and it has no job");
+        assert_eq!(d.shard.state(id(0)), State::Idle);
+        assert_eq!(d.runs(13, lock(number)), Some(1), "it keeps nobody out");
+        assert!(d.shard.holds(id(1), number));
+    }
+}
+
+#[test]
+fn who_locks_what_is_held_when_its_job_has_just_ended_is_not_handed_it() {
+    for release in [14, 100] {
+        let mut d = about_to_change(release - 12);
+        let until = None;
+        // The other has the resource since 3.
+        assert_eq!(d.runs(2, Event::Block { until }), Some(1));
+        assert_eq!(d.runs(3, lock(0)), Some(1));
+        assert_eq!(d.runs(4, Event::Wake(id(0))), Some(0));
+        assert_eq!(d.at(12, lock(0)).refused, None);
+        assert_eq!(d.shard.state(id(0)), State::Idle, "it does not wait");
+        // Given back before its next release (at 100), or after it (at 14).
+        let next = if release == 14 { 0 } else { 1 };
+        assert_eq!(d.runs(15, Event::Tick), Some(next));
+        if next == 0 {
+            assert_eq!(d.runs(16, Event::Complete), Some(1));
+        }
+        assert_eq!(d.runs(17, unlock(0)), Some(1), "nobody has waited");
+        assert!(!d.shard.holds(id(0), 0));
+    }
+}
+
+#[test]
+fn a_yield_without_a_job_gives_no_slice_up() {
+    let mut d = about_to_change(10);
+    assert_eq!(d.runs(12, Event::Yield), Some(1));
+    assert_eq!(d.shard.state(id(0)), State::Idle);
+    assert_eq!(d.runs(22, Event::Tick), Some(0), "its next job");
 }
