@@ -69,7 +69,7 @@ impl Reference {
         Err(Violation::new(Symptom::Idle, detail))
     }
 
-    fn judge_readiness(&self, thread: ThreadId) -> Result<(), Violation> {
+    pub(crate) fn judge_readiness(&self, thread: ThreadId) -> Result<(), Violation> {
         if self.ready(thread).is_some() {
             return Ok(());
         }

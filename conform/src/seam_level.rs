@@ -383,7 +383,10 @@ impl<P: Policy> Driver<'_, P> {
     fn yield_now(&mut self) -> bool {
         match self.running() {
             Some(thread) => {
-                self.policy.yield_now(thread);
+                match self.policy.heir(thread) {
+                    Some(_) => self.policy.pass_on(thread),
+                    None => self.policy.yield_now(thread),
+                }
                 self.changed = true;
                 true
             }

@@ -73,6 +73,31 @@ impl<P: Policy> Watched<P> {
             .map_err(|violation| violation.after(pick))
     }
 
+    /// Whether the twin names the same heir, and one that is ready.
+    fn judge_heir(&self, thread: ThreadId, heir: Option<ThreadId>) -> Result<(), Violation> {
+        if self.twin.heir(thread) != heir {
+            let detail = format!("a twin names another heir of `{}`", name(thread));
+            return Err(Violation::new(Symptom::Twin, detail));
+        }
+        let Some(heir) = heir else { return Ok(()) };
+        self.reference.borrow().judge_readiness(heir)
+    }
+
+    /// Whether the heir is picked after the thread has given way, and lawfully.
+    fn picks_heir(&mut self, heir: Option<ThreadId>) -> Result<(), Violation> {
+        let reference = self.reference.borrow();
+        let now = reference.picked_at;
+        let now = now.saturating_add(reference.executed.as_span());
+        drop(reference);
+        let pick = self.ask(now)?;
+        if pick.entity == heir && pick.until.is_none() {
+            return Ok(());
+        }
+        let heir = heir.map_or_else(|| "nobody".to_owned(), |heir| format!("`{}`", name(heir)));
+        let detail = format!("it named {heir} as the heir, until something happens");
+        Err(Violation::new(Symptom::Unstable, detail).after(pick))
+    }
+
     /// Looks closer at what the policy would do next. It is not asked anything after that.
     fn look_closer(&mut self, now: Instant, violation: &mut Violation) {
         match violation.symptom {
@@ -215,6 +240,34 @@ impl<P: Policy> Policy for Watched<P> {
             |p| p.yield_now(thread),
         ) {
             self.reference.borrow_mut().yield_now(thread);
+        }
+    }
+
+    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+        if self.reference.borrow().is_over() {
+            return None;
+        }
+        let heir = self.policy.heir(thread);
+        let found = self.judge_heir(thread, heir);
+        found.map_or_else(
+            |violation| {
+                self.reference.borrow_mut().fail(violation);
+                None
+            },
+            |()| heir,
+        )
+    }
+
+    fn pass_on(&mut self, thread: ThreadId) {
+        let heir = self.policy.heir(thread);
+        let line = || format!("pass on from `{}`", name(thread));
+        if !self.tell(line, |p| p.pass_on(thread)) {
+            return;
+        }
+        self.reference.borrow_mut().yield_now(thread);
+        // The core does not ask: it goes on with the heir.
+        if let Err(violation) = self.picks_heir(heir) {
+            self.reference.borrow_mut().fail(violation);
         }
     }
 

@@ -83,13 +83,19 @@ impl<H: Hierarchy> Shard<H> {
         let next = self.hierarchy.heir(id, band)?;
         let both = [id.index(), next.index()];
         let [t, heir] = self.threads.get_disjoint_mut(both).ok()?;
-        if !heir.may_run_calmly() || !heir.is_budgeted() {
+        // What a policy names that is not ready is left to the long way.
+        let is_ready = heir.queued && heir.generation == next.generation();
+        if !is_ready || !heir.may_run_calmly() || !heir.is_budgeted() {
             return None;
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
-        debug_assert!(heir.queued, "I1");
         // Nothing is written before this: what has been looked at need not be loaded again.
         self.hierarchy.pass_on(id, band);
+        debug_assert_eq!(
+            self.hierarchy.pick(now).next,
+            Next::Thread(next),
+            "whom a thread passes on to is picked"
+        );
         t.book(now.since(self.now).as_work());
         t.gave_way = true;
         t.state = State::Ready;
