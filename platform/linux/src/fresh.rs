@@ -11,7 +11,8 @@
 //! destructors of its thread-locals run, as in any thread; then those of this program become again
 //! what they are in a new thread: of the object that this code is in (the program, or the shared
 //! library for C), of the program itself, and of the C++ runtime. Our own words stay, and so do
-//! those of the C library (the caches of its allocator above all), which belong to the record.
+//! those of the C library (the caches of its allocator above all), which belong to the record. An
+//! allocator that is linked into the program cannot be told from it, and must not be there.
 
 use core::ops::Range;
 use std::sync::OnceLock;

@@ -687,8 +687,8 @@ enum punctual_status punctual_backed_create(struct punctual_backed *backed,
                                             void *argument);
 
 /**
- * Ends a body that was never run, and its kernel thread; `PUNCTUAL_BUSY` while it runs. Legal
- * everywhere.
+ * Ends a body that was never run, and its kernel thread; `PUNCTUAL_BUSY` while it runs, and for
+ * good when the run ended before it did. Legal everywhere.
  */
 enum punctual_status punctual_backed_destroy(struct punctual_backed backed);
 

@@ -98,8 +98,8 @@ pub unsafe extern "C" fn punctual_backed_create(
     })
 }
 
-/// Ends a body that was never run, and its kernel thread; `PUNCTUAL_BUSY` while it runs. Legal
-/// everywhere.
+/// Ends a body that was never run, and its kernel thread; `PUNCTUAL_BUSY` while it runs, and for
+/// good when the run ended before it did. Legal everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_backed_destroy(backed: punctual_backed) -> punctual_status {
     answer(|| BACKED.remove(backed.id))
