@@ -16,7 +16,7 @@ use crate::transfer::{CURRENT, Pieces, read_from, read_pieces, write_pieces, wri
 
 /// `read(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize {
+pub(super) unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize {
     // SAFETY: the caller keeps the contract of read(2).
     unsafe { read_from(fd, to, bytes, CURRENT) }
 }
@@ -30,7 +30,12 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: usize) -> isiz
 
 /// `pread(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, bytes: usize, at: i64) -> isize {
+pub(super) unsafe extern "C" fn pread64(
+    fd: c_int,
+    to: *mut c_void,
+    bytes: usize,
+    at: i64,
+) -> isize {
     if at < 0 {
         return as_count(sys::fail(sys::EINVAL));
     }

@@ -65,7 +65,12 @@ fn peek_at_all(fd: c_int, flags: c_int, bytes: usize, look: impl Fn() -> c_long)
 
 /// `recv(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize {
+pub(super) unsafe extern "C" fn recv(
+    fd: c_int,
+    to: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> isize {
     let flags = receiving(fd, flags);
     let entry = || {
         opcode::Recv::new(Fd(fd), to.cast(), length(bytes))
@@ -100,7 +105,7 @@ unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, bytes: usize, flags: c_int
 
 /// `recvfrom(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn recvfrom(
+pub(super) unsafe extern "C" fn recvfrom(
     fd: c_int,
     to: *mut c_void,
     bytes: usize,

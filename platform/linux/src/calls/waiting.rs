@@ -86,7 +86,11 @@ unsafe fn wait_for(entries: *const PollEntry, count: u64, left: Option<u64>) -> 
 
 /// `poll(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn poll(entries: *mut PollEntry, count: u64, timeout_ms: c_int) -> c_int {
+pub(super) unsafe extern "C" fn poll(
+    entries: *mut PollEntry,
+    count: u64,
+    timeout_ms: c_int,
+) -> c_int {
     let arguments = |wait| [place(entries), count, number_of(wait), 0, 0, 0];
     // SAFETY: the caller keeps the contract of poll(2).
     let ask = || unsafe { raw(number::POLL, arguments(0)) };
@@ -100,7 +104,7 @@ unsafe extern "C" fn poll(entries: *mut PollEntry, count: u64, timeout_ms: c_int
 
 /// `ppoll(2)`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-unsafe extern "C" fn ppoll(
+pub(super) unsafe extern "C" fn ppoll(
     entries: *mut PollEntry,
     count: u64,
     timeout: *const timespec,

@@ -189,6 +189,15 @@ pub(crate) unsafe fn pieces_at_once(
     unsafe { call(number, arguments) }
 }
 
+unsafe extern "C" {
+    safe fn __chk_fail() -> !;
+}
+
+/// Ends the process, and says that it was given less memory than it has asked to be filled.
+pub(crate) fn overflow() -> ! {
+    __chk_fail()
+}
+
 /// Whether calls on a descriptor never wait, because its user wanted that. What is stored is waited
 /// for all the same.
 pub(crate) fn never_waits(descriptor: c_int) -> bool {

@@ -33,6 +33,14 @@ fn linked() -> TempDir {
 }
 
 const C: [&str; 2] = ["cc", "-std=c11"];
+/// As distributions compile.
+const FORTIFIED: [&str; 5] = [
+    "cc",
+    "-std=gnu11",
+    "-pthread",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=2",
+];
 /// For sources that are C, too.
 const CPP: [&str; 4] = ["c++", "-std=c++17", "-x", "c++"];
 
@@ -185,6 +193,13 @@ fn every_thread_in_c_and_cpp_finds_its_thread_locals_new() {
         if let Some(said) = says_by("runtime/capi/library/tests/c/locals.c", compiler) {
             assert_eq!(said, "new in each of 30 threads\n", "{compiler:?}");
         }
+    }
+}
+
+#[test]
+fn calls_that_check_the_room_they_are_given_stop_no_cpu() {
+    if let Some(said) = says_by("runtime/capi/library/tests/c/fortified.c", &FORTIFIED) {
+        assert_eq!(said, "checked calls wait like others\n");
     }
 }
 
