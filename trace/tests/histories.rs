@@ -417,6 +417,8 @@ fn whatever_is_asked_of_a_tree_the_checker_finds_nothing_wrong_with_the_core() {
     }
 }
 
+/// Of these seeds. Beyond them the checker accuses some, the first of which are 3130, 220 and 96:
+/// see `of_four_thousand_histories_each_those_that_are_accused_are_known`.
 #[test]
 fn late_entries_are_no_reason_to_accuse_the_core() {
     for (late, seeds) in [(9, 600), (100, 200), (2_000, 90)] {
@@ -426,6 +428,20 @@ fn late_entries_are_no_reason_to_accuse_the_core() {
             assert!(first.is_none(), "{late} late, seed {seed}: {}", found[0]);
         }
     }
+}
+
+/// Those that the checker accuses, mostly of an order whose reason has not been found.
+#[test]
+#[ignore = "sixteen thousand histories: 16 s in a release build"]
+fn of_four_thousand_histories_each_those_that_are_accused_are_known() {
+    let accused = |late| {
+        let seeds = (0..4_000).filter(|&seed| !check(&history(seed, late)).is_empty());
+        seeds.collect::<Vec<u64>>()
+    };
+    let all = [0, 9, 100, 2_000].map(accused);
+    let late = [96, 872, 1951, 2440, 2844, 3107, 3772, 3853];
+    let known = [[].as_slice(), &[3130], &[220, 2465, 2689, 3998], &late];
+    assert_eq!(all, known);
 }
 
 #[test]

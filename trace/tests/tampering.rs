@@ -122,23 +122,28 @@ fn tamper(log: &Log, wanted: impl Fn(&str) -> bool, noticed: &mut Noticed) {
     }
 }
 
-fn logs() -> Vec<Log> {
-    let mut logs = vec![told(FIXED), told(EDF)];
-    logs.push(simulate(&rich(FIXED), 12, 1, missing(300, 5)));
-    logs.push(simulate(&composed(), 30, 1, missing(300, 7)));
-    logs
+fn logs() -> [Log; 4] {
+    [
+        told(FIXED),
+        told(EDF),
+        simulate(&rich(FIXED), 12, 1, missing(300, 5)),
+        simulate(&composed(), 30, 1, missing(300, 7)),
+    ]
 }
 
 #[test]
 fn what_the_core_did_and_decided_is_never_changed_unnoticed() {
-    let mut noticed = Noticed::default();
-    for log in logs() {
+    let noticed = logs().map(|log| {
+        let mut noticed = Noticed::default();
         let own = |line: &str| line.starts_with("+ ") || line.starts_with("= ");
         tamper(&log, own, &mut noticed);
-    }
-    assert_eq!(noticed.nobody, 0, "{noticed:?}");
-    // The rules alone leave open what comes earlier than it must, and the order within an entry.
-    assert!(noticed.check > 4 * noticed.replay_alone, "{noticed:?}");
+        noticed
+    });
+    assert!(noticed.iter().all(|n| n.nobody == 0), "{noticed:?}");
+    // The rules alone leave open what comes earlier than it must, and the order within an entry: of
+    // so many of so many.
+    let alone = noticed.map(|n| (n.replay_alone, n.check + n.replay_alone));
+    assert_eq!(alone, [(121, 654), (118, 646), (62, 537), (84, 739)]);
 }
 
 /// A run that was told something else of which nothing follows (an instant at which nobody's time
