@@ -271,6 +271,20 @@ fn a_call_that_stops_its_cpu_is_noticed_and_named() {
 
 #[test]
 fn calls_that_go_through_the_ring_stop_no_cpu() {
+    // A look at descriptors that a signal finds at work is taken for a wait, now and then; a call
+    // that does wait is found in every run.
+    let mut found = Vec::new();
+    for _ in 0..8 {
+        found = waits_of_calls_through_the_ring();
+        if found.is_empty() {
+            return;
+        }
+    }
+    panic!("{found:?}");
+}
+
+/// The waits inside the kernel that a run of such calls was seen in.
+fn waits_of_calls_through_the_ring() -> Vec<String> {
     let (_, _, cpu) = beside_others(200, || {
         std::thread::sleep(Duration::from_millis(15));
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
@@ -295,7 +309,7 @@ fn calls_that_go_through_the_ring_stop_no_cpu() {
             assert_eq!(libc::select(0, nobody, nobody, nobody, &raw mut time), 0);
         }
     });
-    assert!(cpu.waits.is_empty(), "{:?}", cpu.waits);
+    cpu.waits.iter().map(|wait| format!("{wait:?}")).collect()
 }
 
 /// Waits with one of two calls until a descriptor can be read from; the set has one word.
