@@ -56,6 +56,8 @@ pub(super) struct CpuCheck<'a> {
     last: Instant,
     served: Instant,
     pub(super) entered: Instant,
+    /// An entry has been late: some orders may not be known from then on.
+    pub(super) was_late: bool,
     missing: Span,
     pub(super) armed: Option<Instant>,
     /// The event of the entry that is open.
@@ -95,6 +97,7 @@ impl<'a> CpuCheck<'a> {
             last: Instant::ZERO,
             served: Instant::ZERO,
             entered: Instant::ZERO,
+            was_late: false,
             missing: Span::ZERO,
             armed: None,
             event: None,

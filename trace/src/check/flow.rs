@@ -247,15 +247,29 @@ impl CpuCheck<'_> {
     }
 
     /// Where a log leaves open who came first, it does so whether a node has stepped back, and with
-    /// that since when it stands where it does.
+    /// that since when it stands where it does: by now, once it wants somebody again.
     pub(super) fn doubt_rests(&mut self) {
-        for node in &mut self.nodes {
-            let may_rest =
-                node.own_time && node.standing(self.now).is_some_and(|a| a.thread.is_none());
-            if let Some(shown) = node.shown.as_mut().filter(|_| may_rest) {
+        let now = self.now;
+        self.was_late |= self.lateness() > 0;
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            let rests = node.own_time && node.standing(now).is_some_and(|a| a.thread.is_none());
+            let open = rests && (self.was_late || self.is_unsure_above(at));
+            let Some(shown) = self.nodes[at].shown.as_mut() else {
+                continue;
+            };
+            if open {
                 shown.1 = Instant::MAX;
+            } else if shown.1 == Instant::MAX {
+                shown.1 = now;
             }
         }
+    }
+
+    /// Whether the order that a scheduler stands in, or one above it, is not known.
+    fn is_unsure_above(&self, at: usize) -> bool {
+        let mut above = self.lineage(at).skip(1);
+        above.any(|node| self.nodes[node].order.is_unsure())
     }
 
     /// A scheduler on a new budget lets others in, also where nothing is preempted.

@@ -197,6 +197,11 @@ impl Order {
         }
     }
 
+    /// Whether it is not known of somebody who comes before whom.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.unsure || self.gave.iter().any(|gave| gave.unsure)
+    }
+
     fn of(&self, entity: Entity) -> Option<&Gave> {
         self.gave.iter().find(|gave| gave.entity == entity)
     }
