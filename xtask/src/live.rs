@@ -21,7 +21,7 @@ const LIVE_FOLDERS: [&str; 5] = [
     "platform/linux",
     "runtime/thread",
     "runtime/capi/library",
-    "tools",
+    "front/command",
     "",
 ];
 

@@ -6,7 +6,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// The folder whose documents number the invariants.
-const DEFINING_FOLDER: &str = "switch/src/";
+const DEFINING_FOLDER: &str = "platform/switch/src/";
 
 /// Finds invariants that no test in the workspace names (`INV-3`, or `inv_3` in a test's name).
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     const CONTRACT: (&str, &str) = (
-        "switch/src/lib.rs",
+        "platform/switch/src/lib.rs",
         "//! Switching.\n//!\n//! INV-1: one. INV-2: two.\n",
     );
 
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(
             check(&Tree::sample(&[
                 CONTRACT,
-                ("switch/tests/switch.rs", tests)
+                ("platform/switch/tests/switch.rs", tests)
             ])),
             []
         );

@@ -173,7 +173,7 @@ mod tests {
         let files = [
             ("doc/a.md", document),
             ("doc/b.md", other),
-            ("kern/src/lib.rs", code),
+            ("core/kern/src/lib.rs", code),
         ];
         check(&Tree::sample(&files))
             .into_iter()
@@ -205,19 +205,19 @@ mod tests {
     #[test]
     fn code_spans_that_name_source_files_are_held_to_them() {
         assert_eq!(
-            problems("`kern/src/lib.rs` `kern/` `target/x.rs`"),
+            problems("`core/kern/src/lib.rs` `core/kern/` `target/x.rs`"),
             Vec::<String>::new()
         );
         assert_eq!(
-            problems("`kern/src/gone.rs`"),
-            ["there is no `kern/src/gone.rs`"]
+            problems("`core/kern/src/gone.rs`"),
+            ["there is no `core/kern/src/gone.rs`"]
         );
     }
 
     #[test]
     fn evidence_names_tests_that_exist() {
         let code = (
-            "kern/src/lib.rs",
+            "core/kern/src/lib.rs",
             "//! Code.\nfn a_test_of_four_words() {}\n",
         );
         let problems = |text: &str| check(&Tree::sample(&[("GUARANTEES.md", text), code])).len();

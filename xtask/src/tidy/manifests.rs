@@ -54,7 +54,7 @@ mod tests {
     fn what_the_workspace_explains_needs_no_second_reason() {
         let text = "[dependencies]\ngood.workspace = true\nalso = { workspace = true }\n\n\
             [dev-dependencies]\nbad = \"1\"\n";
-        let findings = check(&Tree::sample(&[("kern/Cargo.toml", text)]));
+        let findings = check(&Tree::sample(&[("core/kern/Cargo.toml", text)]));
         assert_eq!(
             findings.iter().map(|found| found.line).collect::<Vec<_>>(),
             [6]

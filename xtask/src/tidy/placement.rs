@@ -8,16 +8,16 @@ use super::tree::Tree;
 const ASSEMBLY: [&str; 3] = ["asm", "naked_asm", "global_asm"];
 
 /// The folder with all assembly.
-const ASSEMBLY_FOLDER: &str = "switch/";
+const ASSEMBLY_FOLDER: &str = "platform/switch/";
 
 /// The module with every call into the C library: a file, and a folder of its parts.
 const SYSTEM_CALLS: &str = "platform/linux/src/sys.rs";
 const PARTS_OF_SYSTEM_CALLS: &str = "platform/linux/src/sys/";
 
 /// Tests that play a foreign program, and what we are measured against: these call what they like.
-const FOREIGN_PROGRAMS: [&str; 2] = ["platform/linux/tests/", "rivals/src/"];
+const FOREIGN_PROGRAMS: [&str; 2] = ["platform/linux/tests/", "bench/rivals/src/"];
 
-/// Finds assembly outside `switch/` and foreign calls outside the file of system calls.
+/// Finds assembly outside `platform/switch/` and foreign calls outside the file of system calls.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, rust) in tree.rust_files() {
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn assembly_has_one_folder() {
-        assert_eq!(check(&assembly("switch/src/arch/x86_64.rs")), []);
-        assert_eq!(check(&assembly("kern/src/lib.rs")).len(), 1);
+        assert_eq!(check(&assembly("platform/switch/src/arch/x86_64.rs")), []);
+        assert_eq!(check(&assembly("core/kern/src/lib.rs")).len(), 1);
     }
 
     #[test]
@@ -114,14 +114,14 @@ mod tests {
     #[test]
     fn importing_a_foreign_function_is_found_and_defining_one_is_not() {
         let import = "unsafe extern \"C\" { fn getpid() -> i32; }";
-        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", import)])).len(), 1);
+        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", import)])).len(), 1);
         assert_eq!(
-            check(&Tree::sample(&[("switch/src/signal.rs", import)])),
+            check(&Tree::sample(&[("platform/switch/src/signal.rs", import)])),
             []
         );
         let definition = "extern \"C\" fn handler(signal: i32) {}";
-        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", definition)])), []);
+        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", definition)])), []);
         let mention = "//! Like libc::getpid.\nfn f() { g(\"libc::getpid\") }";
-        assert_eq!(check(&Tree::sample(&[("tools/src/a.rs", mention)])), []);
+        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", mention)])), []);
     }
 }

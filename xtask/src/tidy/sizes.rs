@@ -34,7 +34,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_policy(path: &str) -> bool {
-    path.starts_with("policy/src/") && path != "policy/src/lib.rs"
+    path.starts_with("core/policy/src/") && path != "core/policy/src/lib.rs"
 }
 
 /// Every file opens with `//! A subtitle.` alone on its line.
@@ -77,15 +77,15 @@ mod tests {
     #[test]
     fn a_policy_of_150_code_lines_passes_and_one_more_does_not() {
         assert_eq!(
-            check(&Tree::sample(&[("policy/src/edf.rs", &code(150))])),
+            check(&Tree::sample(&[("core/policy/src/edf.rs", &code(150))])),
             []
         );
         assert_eq!(
-            check(&Tree::sample(&[("policy/src/edf.rs", &code(151))])).len(),
+            check(&Tree::sample(&[("core/policy/src/edf.rs", &code(151))])).len(),
             1
         );
         assert_eq!(
-            check(&Tree::sample(&[("policy/src/lib.rs", &code(151))])),
+            check(&Tree::sample(&[("core/policy/src/lib.rs", &code(151))])),
             []
         );
     }
@@ -97,21 +97,21 @@ mod tests {
             "// words\nfn t() {}\n".repeat(99)
         );
         let source = format!("{}{tests}", code(150));
-        assert_eq!(check(&Tree::sample(&[("policy/src/edf.rs", &source)])), []);
+        assert_eq!(check(&Tree::sample(&[("core/policy/src/edf.rs", &source)])), []);
     }
 
     #[test]
     fn a_file_of_601_lines_is_too_long() {
-        assert_eq!(check(&Tree::sample(&[("kern/src/a.rs", &code(598))])), []);
+        assert_eq!(check(&Tree::sample(&[("core/kern/src/a.rs", &code(598))])), []);
         assert_eq!(
-            check(&Tree::sample(&[("kern/src/a.rs", &code(599))])).len(),
+            check(&Tree::sample(&[("core/kern/src/a.rs", &code(599))])).len(),
             1
         );
     }
 
     #[test]
     fn a_file_opens_with_a_subtitle_on_a_line_of_its_own() {
-        let problem = |text: &str| check(&Tree::sample(&[("kern/src/a.rs", text)])).len();
+        let problem = |text: &str| check(&Tree::sample(&[("core/kern/src/a.rs", text)])).len();
         assert_eq!(problem("//! What this is.\n//!\n//! More.\n"), 0);
         assert_eq!(problem("fn f() {}\n"), 1);
         assert_eq!(problem("//! One thing\n//! and the same thing still.\n"), 1);
@@ -121,7 +121,7 @@ mod tests {
     fn comments_have_at_most_100_characters_a_line() {
         let problem = |length: usize| {
             let text = format!("//! A file.\n// {}\n", "ä".repeat(length - 3));
-            check(&Tree::sample(&[("kern/src/a.rs", &text)])).len()
+            check(&Tree::sample(&[("core/kern/src/a.rs", &text)])).len()
         };
         assert_eq!([problem(100), problem(101)], [0, 1]);
     }

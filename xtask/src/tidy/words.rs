@@ -10,7 +10,7 @@ const GLOSSARY: &str = "GLOSSARY.md";
 const COLUMN: &str = "not in code";
 
 /// Where the words of others are used for the things of others.
-const RIVALS: &str = "rivals/src/";
+const RIVALS: &str = "bench/rivals/src/";
 
 /// Macros that mark unfinished or debugged code.
 const LEFTOVER_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
@@ -145,7 +145,7 @@ mod tests {
     );
 
     fn problems(text: &str) -> Vec<String> {
-        let files = [TABLE, ("kern/src/a.rs", text)];
+        let files = [TABLE, ("core/kern/src/a.rs", text)];
         check(&Tree::sample(&files))
             .into_iter()
             .map(|finding| finding.message)

@@ -7,7 +7,7 @@ use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
 use punctual_thread::{JobContext, Oracle, Step, Workloads};
 
-const EXAMPLE: &str = include_str!("../../../examples/rosace.toml");
+const EXAMPLE: &str = include_str!("../../rosace.toml");
 
 /// Executes the step of a job when the job completes.
 struct Pilot {

@@ -7,7 +7,7 @@ use crate::common::{Folder, assert_obeys, code, json, output, punctual, stdout};
 
 /// A crate of somebody's, outside the workspace, with this in its `src/lib.rs`.
 fn krate(folder: &Folder, source: &str) {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().expect("the workspace");
     let manifest = format!(
         "[package]\nname = \"some-policies\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\

@@ -25,19 +25,19 @@ pub mod signals;
 pub mod weaken;
 mod words;
 
-#[path = "../../switch/src/gate.rs"]
+#[path = "../../../platform/switch/src/gate.rs"]
 pub mod gate;
-#[path = "../../platform/linux/src/kicks.rs"]
+#[path = "../../../platform/linux/src/kicks.rs"]
 mod kicks;
-#[path = "../../platform/linux/src/mailbox.rs"]
+#[path = "../../../platform/linux/src/mailbox.rs"]
 mod mailbox;
-#[path = "../../platform/linux/src/news.rs"]
+#[path = "../../../platform/linux/src/news.rs"]
 mod news;
-#[path = "../../switch/src/ring.rs"]
+#[path = "../../../platform/switch/src/ring.rs"]
 pub mod preemptions;
-#[path = "../../platform/linux/src/ring.rs"]
+#[path = "../../../platform/linux/src/ring.rs"]
 mod ring;
-#[path = "../../platform/linux/src/turn.rs"]
+#[path = "../../../platform/linux/src/turn.rs"]
 mod turn;
 
 use check::Model;

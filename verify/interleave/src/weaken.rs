@@ -39,8 +39,8 @@ pub struct Mutant {
 
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.trim_start_matches("interleave/src/../../");
-        let file = file.rsplit_once("../").map_or(file, |(_, file)| file);
+        let file = self.file.rsplit_once("../");
+        let file = file.map_or(self.file, |(_, file)| file);
         write!(f, "{file}:{}: {:?}", self.line, self.mistake)
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn assert_obeys(value: &Value, subject: &str) {
 /// A file of `examples/`.
 pub(crate) fn example(name: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.join("../examples").join(name).display().to_string()
+    root.join("../../examples").join(name).display().to_string()
 }
 
 /// A folder that disappears with the value.

@@ -10,7 +10,7 @@ use punctual_model::{Class, Task, TaskId, WorkSource};
 use punctual_rosace::{Mode, RosaceWorkload, Targets};
 use punctual_thread::{JobContext, Oracle, Step, Workload};
 
-const EXAMPLE: &str = include_str!("../../../examples/rosace.toml");
+const EXAMPLE: &str = include_str!("../../rosace.toml");
 const STEP_MS: u64 = 5;
 
 /// A flight in which the altitude controller works from the first step on.

@@ -1,6 +1,6 @@
 //! The guide's page about composing: every snippet is a file, and the mistake reads as shown.
 
-const PAGE: &str = include_str!("../../doc/guide/07-composing.md");
+const PAGE: &str = include_str!("../../../doc/guide/07-composing.md");
 
 /// The fenced blocks of the page with their language and the heading above them.
 fn blocks() -> Vec<(&'static str, &'static str, String)> {

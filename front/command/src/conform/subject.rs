@@ -129,8 +129,9 @@ fn kit(packages: &[Value], name: &str) -> Result<String, Failure> {
     };
     let Some(source) = core["source"].as_str() else {
         let beside = core["manifest_path"].as_str().unwrap_or_default();
-        let top = Path::new(beside).parent().and_then(Path::parent);
-        let kit = top.map(|top| top.join("conform/Cargo.toml"));
+        // The core stands in `core/kern`.
+        let top = Path::new(beside).ancestors().nth(3);
+        let kit = top.map(|top| top.join("verify/conform/Cargo.toml"));
         let found = kit.filter(|kit| kit.is_file());
         return found.map(|kit| by_path(&kit)).ok_or_else(|| {
             Failure::input(format!("there is no kit beside {beside}"))

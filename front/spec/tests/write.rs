@@ -54,7 +54,7 @@ for = \"10s\"
 #[test]
 fn every_shipped_file_survives_being_written_and_read() {
     let mut files = 0;
-    for folder in ["../examples", "tests/valid"] {
+    for folder in ["../../examples", "tests/valid"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         for entry in std::fs::read_dir(folder).expect("the folder") {
             let path = entry.expect("an entry").path();

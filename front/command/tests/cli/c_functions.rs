@@ -95,7 +95,7 @@ fn build(folder: &Folder, source: &str) {
     let _ = cc.args([
         "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
     ]);
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/capi/include");
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/capi/include");
     let _ = cc.args(["-I", include, "-o", &folder.path("libstep.so"), &source]);
     assert!(cc.status().expect("cc starts").success());
 }

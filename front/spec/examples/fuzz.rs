@@ -16,7 +16,7 @@ const BATCH: u64 = 256;
 /// broken already: the valid ones count several times, so that what follows reading is reached,
 /// too.
 const CORPUS: [(&str, usize); 3] = [
-    ("../examples", 8),
+    ("../../examples", 8),
     ("tests/valid", 16),
     ("tests/mistakes", 1),
 ];

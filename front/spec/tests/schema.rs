@@ -101,7 +101,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn shipped_files_are_read_and_match_the_schema() {
-    let paths: Vec<PathBuf> = [files("../examples"), files("tests/valid")].concat();
+    let paths: Vec<PathBuf> = [files("../../examples"), files("tests/valid")].concat();
     assert!(paths.len() > 2);
     for path in paths {
         let description = punctual_spec::load(&path).unwrap_or_else(|error| panic!("{error}"));
