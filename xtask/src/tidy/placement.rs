@@ -114,14 +114,23 @@ mod tests {
     #[test]
     fn importing_a_foreign_function_is_found_and_defining_one_is_not() {
         let import = "unsafe extern \"C\" { fn getpid() -> i32; }";
-        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", import)])).len(), 1);
+        assert_eq!(
+            check(&Tree::sample(&[("front/command/src/a.rs", import)])).len(),
+            1
+        );
         assert_eq!(
             check(&Tree::sample(&[("platform/switch/src/signal.rs", import)])),
             []
         );
         let definition = "extern \"C\" fn handler(signal: i32) {}";
-        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", definition)])), []);
+        assert_eq!(
+            check(&Tree::sample(&[("front/command/src/a.rs", definition)])),
+            []
+        );
         let mention = "//! Like libc::getpid.\nfn f() { g(\"libc::getpid\") }";
-        assert_eq!(check(&Tree::sample(&[("front/command/src/a.rs", mention)])), []);
+        assert_eq!(
+            check(&Tree::sample(&[("front/command/src/a.rs", mention)])),
+            []
+        );
     }
 }

@@ -43,14 +43,20 @@ mod tests {
     #[test]
     fn a_crate_that_promises_safety_forbids_its_absence() {
         let forbidding = "//! The core.\n#![no_std]\n#![forbid(unsafe_code)]\n";
-        assert_eq!(check(&Tree::sample(&[("core/kern/src/lib.rs", forbidding)])), []);
+        assert_eq!(
+            check(&Tree::sample(&[("core/kern/src/lib.rs", forbidding)])),
+            []
+        );
         let talking = "//! The core: `#![forbid(unsafe_code)]`.\n#![no_std]\n";
         assert_eq!(
             check(&Tree::sample(&[("core/kern/src/lib.rs", talking)])).len(),
             1
         );
         assert_eq!(
-            check(&Tree::sample(&[("platform/switch/src/lib.rs", "//! Assembly.\n")])),
+            check(&Tree::sample(&[(
+                "platform/switch/src/lib.rs",
+                "//! Assembly.\n"
+            )])),
             []
         );
     }

@@ -97,12 +97,18 @@ mod tests {
             "// words\nfn t() {}\n".repeat(99)
         );
         let source = format!("{}{tests}", code(150));
-        assert_eq!(check(&Tree::sample(&[("core/policy/src/edf.rs", &source)])), []);
+        assert_eq!(
+            check(&Tree::sample(&[("core/policy/src/edf.rs", &source)])),
+            []
+        );
     }
 
     #[test]
     fn a_file_of_601_lines_is_too_long() {
-        assert_eq!(check(&Tree::sample(&[("core/kern/src/a.rs", &code(598))])), []);
+        assert_eq!(
+            check(&Tree::sample(&[("core/kern/src/a.rs", &code(598))])),
+            []
+        );
         assert_eq!(
             check(&Tree::sample(&[("core/kern/src/a.rs", &code(599))])).len(),
             1
