@@ -27,72 +27,40 @@
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod action;
-mod atomic;
 mod attempt;
-mod attend;
-mod backed;
-mod bell;
 pub mod bench;
-mod between;
 mod calls;
-mod carrier;
-mod child;
-mod clock;
-mod coherence;
-mod contain;
-mod cpu;
-mod crew;
-mod deferral;
-mod desk;
 pub mod direct;
-mod dropped;
-mod fault;
-mod foreign;
-mod forgo;
-mod fresh;
+mod entry;
 mod futex;
-mod gaps;
-mod hook;
-mod host;
 mod interpose;
-mod interrupted;
 mod io;
-pub mod job;
-mod kicks;
-mod light;
-mod local;
-mod lock;
-mod mailbox;
-mod missing;
-mod mode;
-mod monitor;
-mod name;
-mod news;
-mod offset;
-mod outcome;
-mod overhead;
-mod period;
-mod pool;
-mod post;
-mod probe;
-mod program;
-mod remark;
-mod ring;
+mod measure;
+mod record;
 mod run;
-mod seat;
-mod setup;
-mod signal;
-mod spawn;
-mod stack;
+mod shared;
+mod storage;
 mod sys;
 mod text;
-mod tls;
+mod time;
 mod transfer;
-mod turn;
 mod uring;
 mod wait;
-mod watchdog;
+#[path = "wait/layer.rs"] // Until `wait.rs` is elsewhere.
+mod waiting;
+
+use entry::{attend, child, cpu, interrupted, signal};
+use measure::{gaps, overhead, probe};
+use record::{coherence, crew, forgo, host, light, local, name, outcome, post, seat};
+use run::{
+    backed, carrier, contain, dropped, fault, foreign, mode, pool, program, setup, spawn, watchdog,
+};
+use shared::{atomic, kicks, mailbox, news, ring, turn};
+use storage::{fresh, stack, tls};
+use sys::{action, remark};
+use time::{clock, deferral, missing, offset};
+pub use waiting::job;
+use waiting::{bell, between, desk, lock, monitor, period};
 
 pub use backed::{Backed, Crewman, Enlisted, NotBacked};
 pub use bell::Bell;

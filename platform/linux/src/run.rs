@@ -1,5 +1,19 @@
 //! A run: CPUs with their threads, for a while, for real.
 
+pub(crate) mod backed;
+pub(crate) mod carrier;
+pub(crate) mod contain;
+pub(crate) mod dropped;
+pub(crate) mod fault;
+pub(crate) mod foreign;
+pub(crate) mod hook;
+pub(crate) mod mode;
+pub(crate) mod pool;
+pub(crate) mod program;
+pub(crate) mod setup;
+pub(crate) mod spawn;
+pub(crate) mod watchdog;
+
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::fmt;
 use std::io;
@@ -12,9 +26,7 @@ use punctual_model::{Instant, ThreadId};
 
 use crate::clock::{Clock, ClockSource, clock_rate};
 use crate::cpu::LOOK_NS;
-use crate::dropped;
 use crate::fresh;
-use crate::hook;
 use crate::host::Shared;
 use crate::job::Body;
 use crate::missing;

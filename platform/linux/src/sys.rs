@@ -12,10 +12,12 @@ use punctual_switch::{Gate, system_call};
 
 use crate::action::KernelAction;
 
+pub(crate) mod action;
 pub(crate) mod calls;
 mod counter;
 pub(crate) mod locals;
 pub(crate) mod program;
+pub(crate) mod remark;
 mod text;
 
 pub(crate) use counter::{SwitchWatch, try_cycle_counter};

@@ -27,17 +27,17 @@ mod words;
 
 #[path = "../../../platform/switch/src/gate.rs"]
 pub mod gate;
-#[path = "../../../platform/linux/src/kicks.rs"]
+#[path = "../../../platform/linux/src/shared/kicks.rs"]
 mod kicks;
-#[path = "../../../platform/linux/src/mailbox.rs"]
+#[path = "../../../platform/linux/src/shared/mailbox.rs"]
 mod mailbox;
-#[path = "../../../platform/linux/src/news.rs"]
+#[path = "../../../platform/linux/src/shared/news.rs"]
 mod news;
 #[path = "../../../platform/switch/src/ring.rs"]
 pub mod preemptions;
-#[path = "../../../platform/linux/src/ring.rs"]
+#[path = "../../../platform/linux/src/shared/ring.rs"]
 mod ring;
-#[path = "../../../platform/linux/src/turn.rs"]
+#[path = "../../../platform/linux/src/shared/turn.rs"]
 mod turn;
 
 use check::Model;

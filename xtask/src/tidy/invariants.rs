@@ -74,7 +74,7 @@ mod tests {
         let test = "//! Tests.\n#[cfg(test)]\nmod tests {\n    fn inv_1_holds() {}\n}\n";
         let findings = check(&Tree::sample(&[
             CONTRACT,
-            ("platform/linux/src/cpu.rs", test),
+            ("platform/linux/src/entry/cpu.rs", test),
         ]));
         assert_eq!(findings.len(), 1);
         assert!(findings[0].message.contains("INV-2"), "{findings:?}");

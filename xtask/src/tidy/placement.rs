@@ -95,7 +95,10 @@ mod tests {
             check(&Tree::sample(&[("platform/linux/src/sys.rs", source)])),
             []
         );
-        let findings = check(&Tree::sample(&[("platform/linux/src/cpu.rs", source)]));
+        let findings = check(&Tree::sample(&[(
+            "platform/linux/src/entry/cpu.rs",
+            source,
+        )]));
         assert_eq!(
             findings.iter().map(|found| found.line).collect::<Vec<_>>(),
             [1, 2]
@@ -106,7 +109,10 @@ mod tests {
     fn constants_and_number_types_of_the_c_library_are_no_calls() {
         let source = "use libc::c_int;\nfn f() -> c_int { libc::EINVAL }";
         assert_eq!(
-            check(&Tree::sample(&[("platform/linux/src/cpu.rs", source)])),
+            check(&Tree::sample(&[(
+                "platform/linux/src/entry/cpu.rs",
+                source
+            )])),
             []
         );
     }

@@ -1,0 +1,7 @@
+//! The second layer: an entry into a CPU's scheduler, from a call or from the preemption signal.
+
+pub(crate) mod attend;
+pub(crate) mod child;
+pub(crate) mod cpu;
+pub(crate) mod interrupted;
+pub(crate) mod signal;

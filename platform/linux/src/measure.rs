@@ -1,0 +1,5 @@
+//! Above the layers: what this machine can promise and what it takes, by measurement.
+
+pub(crate) mod gaps;
+pub(crate) mod overhead;
+pub(crate) mod probe;

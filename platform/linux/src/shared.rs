@@ -1,0 +1,8 @@
+//! Words that the CPUs of a run share; a model checker compiles these files with words of its own.
+
+pub(crate) mod atomic;
+pub(crate) mod kicks;
+pub(crate) mod mailbox;
+pub(crate) mod news;
+pub(crate) mod ring;
+pub(crate) mod turn;

@@ -1,0 +1,5 @@
+//! What a light thread runs on: its stack and its thread-local storage.
+
+pub(crate) mod fresh;
+pub(crate) mod stack;
+pub(crate) mod tls;

@@ -1,0 +1,6 @@
+//! Time: the clock, how far clocks are apart, time that nobody of ours executed, deferrals.
+
+pub(crate) mod clock;
+pub(crate) mod deferral;
+pub(crate) mod missing;
+pub(crate) mod offset;

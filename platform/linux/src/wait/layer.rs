@@ -1,0 +1,9 @@
+//! The third layer: what a running thread asks for, and how threads wait for each other.
+
+pub(crate) mod bell;
+pub(crate) mod between;
+pub(crate) mod desk;
+pub mod job;
+pub(crate) mod lock;
+pub(crate) mod monitor;
+pub(crate) mod period;
