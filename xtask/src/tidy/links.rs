@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::Finding;
+use super::guarantees::is_guarantees;
 use super::tree::{TextFile, Tree};
 
-/// Documents whose code spans in the form of a test's name must name a test (or any function).
-const DOCUMENTS_WITH_EVIDENCE: [&str; 2] = ["GUARANTEES.md", "doc/papers.md"];
+/// Beside the guarantees, the document whose code spans in the form of a test's name must name a
+/// test (or any function).
+const PAPERS: &str = "doc/papers.md";
 
 /// What a rule wants to know of one Markdown file.
 #[derive(Default)]
@@ -40,7 +42,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             if names_a_file(tree, span) && !tree.has(span.trim_end_matches('/')) {
                 findings.push(Finding::new(path, *line, format!("there is no `{span}`")));
             }
-            if DOCUMENTS_WITH_EVIDENCE.contains(path) && !names_a_known_test(tree, span) {
+            let has_evidence = is_guarantees(path) || *path == PAPERS;
+            if has_evidence && !names_a_known_test(tree, span) {
                 findings.push(Finding::new(
                     path,
                     *line,
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn links_to_files_folders_and_headings_that_exist_are_silent() {
-        let document = "# Here\n\n[b](b.md) [up](../kern/src/lib.rs) [folder](../kern) \
+        let document = "# Here\n\n[b](b.md) [up](../core/kern/src/lib.rs) [folder](../core/kern) \
             [head](b.md#the-kern--more) [own](#here) [again](b.md#twice-1) \
             [far](https://example.org/x)\n\n```text\n[no](link.md)\n```\n";
         assert_eq!(problems(document), Vec::<String>::new());
@@ -220,8 +223,10 @@ mod tests {
             "core/kern/src/lib.rs",
             "//! Code.\nfn a_test_of_four_words() {}\n",
         );
-        let problems = |text: &str| check(&Tree::sample(&[("GUARANTEES.md", text), code])).len();
-        assert_eq!(problems("`a_test_of_four_words`, `relative_deadline`"), 0);
-        assert_eq!(problems("`a_test_that_was_renamed`"), 1);
+        for page in ["GUARANTEES.md", "doc/guarantees/core.md"] {
+            let problems = |text: &str| check(&Tree::sample(&[(page, text), code])).len();
+            assert_eq!(problems("`a_test_of_four_words`, `relative_deadline`"), 0);
+            assert_eq!(problems("`a_test_that_was_renamed`"), 1);
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod changelog;
 mod edges;
+mod guarantees;
 mod invariants;
 mod links;
 mod manifests;
@@ -53,7 +54,7 @@ impl fmt::Display for Finding {
 }
 
 /// The rules that look at files alone. The import edges also ask cargo.
-const RULES: [fn(&Tree) -> Vec<Finding>; 8] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 9] = [
     placement::check,
     sizes::check,
     safety::check,
@@ -61,6 +62,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 8] = [
     links::check,
     manifests::check,
     words::check,
+    guarantees::check,
     changelog::check,
 ];
 
