@@ -4,4 +4,8 @@ pub(crate) mod attend;
 pub(crate) mod child;
 pub(crate) mod cpu;
 pub(crate) mod interrupted;
+pub(crate) mod missing;
+pub(crate) mod request;
 pub(crate) mod signal;
+pub(crate) mod switch;
+pub(crate) mod wakes;

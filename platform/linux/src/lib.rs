@@ -49,40 +49,40 @@ mod wait;
 #[path = "wait/layer.rs"] // Until `wait.rs` is elsewhere.
 mod waiting;
 
-use entry::{attend, child, cpu, interrupted, signal};
-use measure::{gaps, overhead, probe};
-use record::{coherence, crew, forgo, host, light, local, name, outcome, post, seat};
-use run::{
-    backed, carrier, contain, dropped, fault, foreign, mode, pool, program, setup, spawn, watchdog,
-};
-use shared::{atomic, kicks, mailbox, news, ring, turn};
-use storage::{fresh, stack, tls};
-use sys::{action, remark};
-use time::{clock, deferral, missing, offset};
-pub use waiting::job;
-use waiting::{bell, between, desk, lock, monitor, period};
+// Until the files beside this one say it themselves.
+use record::{host, light, local};
+use storage::{stack, tls};
+use time::clock;
+use waiting::monitor;
 
-pub use backed::{Backed, Crewman, Enlisted, NotBacked};
-pub use bell::Bell;
-pub use clock::{ClockRate, ClockSource, clock_rate};
-pub use coherence::broken_invariant;
-pub use contain::{Left, contained};
-pub use desk::Desk;
-pub use foreign::{ForeignError, foreign_body};
-#[doc(hidden)] // For the test that such runs fail.
-pub use forgo::forgo_deferral;
-pub use gaps::{Gaps, scan_gaps};
-pub use host::sample_in_force;
+pub use waiting::job;
+
 pub use interpose::undisturbed;
-pub use job::{Body, JobInfo};
-pub use light::{end_run, held_alive};
-pub use monitor::{Monitor, Step, Visit, VisitError, Who};
-pub use offset::ClockOffset;
-pub use outcome::{CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic};
-pub use overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
-pub use period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
-pub use pool::{OnFault, SpawnError};
-pub use probe::{Probe, Status, probe};
-pub use program::{Program, ProgramError, start_program};
-pub use run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan, run};
-pub use spawn::{Child, JoinError, block, spawn, spawn_with};
+pub use measure::gaps::{Gaps, scan_gaps};
+pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
+pub use measure::probe::{Probe, Status, probe};
+pub use record::body::{Body, JobInfo};
+pub use record::coherence::broken_invariant;
+#[doc(hidden)] // For the test that such runs fail.
+pub use record::forgo::forgo_deferral;
+pub use record::limits::sample_in_force;
+pub use record::outcome::{
+    CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,
+};
+pub use record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
+pub use record::pool::OnFault;
+pub use run::backed::{Backed, Crewman, Enlisted, NotBacked};
+pub use run::contain::{Left, contained};
+pub use run::foreign::{ForeignError, foreign_body};
+pub use run::life::{end_run, held_alive};
+pub use run::pool::SpawnError;
+pub use run::program::{Program, ProgramError, start_program};
+pub use run::run;
+pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
+pub use time::clock::{ClockRate, ClockSource, clock_rate};
+pub use time::offset::ClockOffset;
+pub use waiting::bell::Bell;
+pub use waiting::desk::Desk;
+pub use waiting::monitor::{Monitor, Step, Visit, VisitError};
+pub use waiting::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
+pub use waiting::who::Who;

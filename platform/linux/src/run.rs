@@ -6,208 +6,38 @@ pub(crate) mod contain;
 pub(crate) mod dropped;
 pub(crate) mod fault;
 pub(crate) mod foreign;
+pub(crate) mod fresh;
 pub(crate) mod hook;
+pub(crate) mod life;
 pub(crate) mod mode;
 pub(crate) mod pool;
 pub(crate) mod program;
 pub(crate) mod setup;
 pub(crate) mod spawn;
+pub(crate) mod stand_in;
 pub(crate) mod watchdog;
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_kern::{ChildScheduler, Hierarchy, Shard, Sink};
-use punctual_model::{Instant, ThreadId};
+use punctual_kern::{Hierarchy, Sink};
 
-use crate::clock::{Clock, ClockSource, clock_rate};
-use crate::cpu::LOOK_NS;
-use crate::fresh;
-use crate::host::Shared;
-use crate::job::Body;
-use crate::missing;
-use crate::mode::{MemoryLock, claim_signal};
-use crate::offset::{self, ClockOffset};
-use crate::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
-use crate::post::Post;
-use crate::setup::{CarrierPlan, Ready, Start, carrier};
-use crate::tls::Library;
-use crate::watchdog::Watchdog;
-
-/// A thread of a plan.
-pub struct ThreadPlan {
-    /// Its id on the shard.
-    pub id: ThreadId,
-    /// Its name, for messages.
-    pub name: String,
-    /// What it executes.
-    pub body: Body,
-}
-
-/// A scheduler of a plan that decides on its own supply.
-#[derive(Debug)]
-pub struct ChildPlan {
-    /// Its name, for messages.
-    pub name: String,
-    /// What it executes.
-    pub code: ChildScheduler,
-}
-
-/// One CPU of a plan. All instants count ticks of [`clock_rate`].
-pub struct CpuPlan<H, S> {
-    /// The host CPU that it is pinned to.
-    pub host: u32,
-    /// Its name in the system; its kernel thread is called `punctual/NAME`.
-    pub name: String,
-    /// The scheduler, with its threads attached.
-    pub shard: Shard<H>,
-    /// The recorder. Called inside the scheduler: it must not allocate, lock or block.
-    pub sink: S,
-    /// One per thread of the shard.
-    pub threads: Vec<ThreadPlan>,
-    /// The schedulers that decide on their own supply. One without code here never decides.
-    pub children: Vec<ChildPlan>,
-    /// The names of the shard's resources, by number.
-    pub resources: Vec<String>,
-    /// Arrivals of its sporadic threads, in order of time.
-    pub arrivals: Vec<(Instant, ThreadId)>,
-}
-
-/// How to run.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Releases before this are covered; `None`: until stopped. Nanoseconds.
-    pub duration_ns: Option<u64>,
-    /// How long after that unfinished jobs may go on. Nanoseconds.
-    pub grace_ns: u64,
-    /// Try for real time (SCHED_FIFO, locked memory); what is refused is listed in the outcome.
-    pub real_time: bool,
-    /// SCHED_FIFO priority of the carriers, 1 to 98; the watchdog has one more.
-    pub priority: i32,
-    /// Usable bytes of each light thread's stack.
-    pub stack_bytes: usize,
-    /// Under SCHED_FIFO: give slices back to the rest of the system (600 us in every 10 ms in which
-    /// a CPU did not sleep anyway), so that the kernel does not take 50 ms at once.
-    pub give_back: bool,
-    /// Ends the run when it becomes true (Ctrl-C).
-    pub stop: Arc<AtomicBool>,
-    /// Threads of each CPU that are prepared to be created while it runs ([`crate::spawn`]). The
-    /// shards need room for them.
-    pub pool: usize,
-    /// Threads of each CPU that are created while it runs and kept by name for the outcome, at
-    /// most; 72 bytes each, taken before the run.
-    pub births: usize,
-    /// How long the run may last beyond its duration and grace before the watchdog ends it.
-    pub patience_ns: u64,
-    /// A thread that runs on is interrupted after so long at the latest (nanoseconds). What the
-    /// machine takes in its midst is seen where such a timer comes late, so shorter samples see
-    /// more, for a timer entry each; the stop flag is looked at then, too.
-    pub sample_ns: u64,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        RunOptions {
-            duration_ns: None,
-            grace_ns: 1_000_000_000,
-            real_time: true,
-            priority: 50,
-            stack_bytes: 256 * 1024,
-            give_back: true,
-            stop: Arc::new(AtomicBool::new(false)),
-            pool: 0,
-            births: 0,
-            patience_ns: 2_000_000_000,
-            sample_ns: LOOK_NS,
-        }
-    }
-}
-
-/// Why a run could not be.
-#[derive(Debug)]
-pub enum RunError {
-    /// A run is going on in this process already.
-    Busy,
-    /// Two CPUs of the plan are the same host CPU, or one does not exist or is not allowed.
-    NoSuchCpu {
-        /// The host CPU.
-        host: u32,
-        /// What can be used.
-        allowed: Vec<u32>,
-    },
-    /// The C library lacks something that light threads need (they need glibc).
-    Library {
-        /// What is missing.
-        symbol: &'static str,
-    },
-    /// The system refused something without which nothing runs.
-    System {
-        /// What was asked.
-        what: &'static str,
-        /// The refusal.
-        error: io::Error,
-    },
-    /// A CPU did not come back when its run was over: a thread does not let itself be interrupted
-    /// (a system call without end, or signals blocked). It was put back to the ordinary class and
-    /// left behind.
-    Stuck {
-        /// The CPU's place in the plan.
-        cpu: usize,
-    },
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Busy => write!(f, "a run is going on in this process already"),
-            RunError::NoSuchCpu { host, allowed } => {
-                write!(
-                    f,
-                    "host CPU {host} cannot be used here (allowed, each once: {allowed:?})"
-                )
-            }
-            RunError::Library { symbol } => {
-                write!(
-                    f,
-                    "light threads need glibc, and this C library has no {symbol}"
-                )
-            }
-            RunError::System { what, error } => write!(f, "cannot {what}: {error}"),
-            RunError::Stuck { cpu } => write!(
-                f,
-                "CPU {cpu} of the plan did not come back after the run: a thread there cannot be \
-                 interrupted (an endless system call, or blocked signals)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl<H: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<H, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
-        f.debug_struct("CpuPlan")
-            .field("host", &self.host)
-            .field("name", &self.name)
-            .field("threads", &names)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ThreadPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ThreadPlan { id, name, .. } = self;
-        f.debug_struct("ThreadPlan")
-            .field("id", id)
-            .field("name", name)
-            .finish_non_exhaustive()
-    }
-}
+use crate::entry::missing;
+use crate::record::host::Shared;
+use crate::record::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
+use crate::record::plan::CpuPlan;
+use crate::record::plan::RunError;
+use crate::record::plan::RunOptions;
+use crate::record::post::Post;
+use crate::run::mode::{MemoryLock, claim_signal};
+use crate::run::setup::{CarrierPlan, Ready, Start, carrier};
+use crate::run::watchdog::Watchdog;
+use crate::storage::tls::Library;
+use crate::time::clock::{Clock, ClockSource, clock_rate};
+use crate::time::offset::{self, ClockOffset};
 
 static RUNNING: Mutex<()> = Mutex::new(());
 static RUNS: AtomicU64 = AtomicU64::new(1);

@@ -1,5 +1,4 @@
 //! What a light thread runs on: its stack and its thread-local storage.
 
-pub(crate) mod fresh;
 pub(crate) mod stack;
 pub(crate) mod tls;

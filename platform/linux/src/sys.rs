@@ -10,7 +10,7 @@ use std::io;
 
 use punctual_switch::{Gate, system_call};
 
-use crate::action::KernelAction;
+use action::KernelAction;
 
 pub(crate) mod action;
 pub(crate) mod calls;

@@ -2,5 +2,4 @@
 
 pub(crate) mod clock;
 pub(crate) mod deferral;
-pub(crate) mod missing;
 pub(crate) mod offset;

@@ -1,10 +1,10 @@
 //! What the platform does with an entry beside deciding: threads are born, and woken in company.
 
 use punctual_kern::{Decision, Event, Hierarchy, Sink};
-use punctual_model::{Instant, ThreadId};
+use punctual_model::Instant;
 
-use crate::cpu::{Core, Cpu};
-use crate::host::Host;
+use crate::entry::cpu::Core;
+use crate::record::host::Host;
 
 impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// Before an event: what the running thread has changed about its urgency.
@@ -50,19 +50,4 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         decision.refused = refused;
         decision
     }
-}
-
-/// Whether thread `a` goes before `b` on this CPU.
-///
-/// # Safety
-/// As for [`crate::cpu::decide`].
-pub(crate) unsafe fn goes_before<H: Hierarchy, S: Sink>(
-    host: *const Host,
-    a: ThreadId,
-    b: ThreadId,
-) -> bool {
-    let cpu = host.cast::<Cpu<H, S>>();
-    // SAFETY: as in `decide` of `cpu`.
-    let core = unsafe { &*(*cpu).core() };
-    core.shard.goes_before(a, b)
 }

@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_kern::{ChildPick, ChildScheduler, Event, Hierarchy, NodeId, Sink};
 use punctual_model::{Span, ThreadId};
 
-use crate::cpu::look;
-use crate::job::{Body, rest};
-use crate::light::{Light, describe, open_gate};
-use crate::local::current_light;
+use crate::entry::cpu::look;
+use crate::entry::request::{open_gate, rest};
+use crate::record::body::{Body, describe};
+use crate::record::light::Light;
+use crate::record::local::current_light;
 
 /// The light thread of a child, as its CPU knows it.
 pub(crate) struct Child {

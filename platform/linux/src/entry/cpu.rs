@@ -16,16 +16,15 @@ use punctual_kern::{
 };
 use punctual_model::{Instant, Span, ThreadId};
 
-use crate::bell::next_rung;
-use crate::between::next_called;
-use crate::child::Child;
-use crate::crew::at_work;
-use crate::host::{ByPolicy, Host, Reason, switch_here};
+use crate::entry::child::Child;
+use crate::entry::missing::MissingTime;
+use crate::entry::switch::{at_work, switch_here};
+use crate::entry::wakes::{next_called, next_rung};
 use crate::io::{awaits_answers, next_answered};
-use crate::light::Light;
-use crate::missing::MissingTime;
-use crate::run::RunOptions;
-use crate::setup::end_of;
+use crate::record::host::{ByPolicy, Host, Reason};
+use crate::record::light::Light;
+use crate::record::plan::RunOptions;
+use crate::time::clock::clock_rate;
 use passing::give_way;
 use tally::{Counting, Tally};
 
@@ -33,11 +32,6 @@ use tally::{Counting, Tally};
 const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
-/// A thread that runs without anything due is looked at this often all the same (stop flag).
-pub(crate) const LOOK_NS: u64 = 20_000_000;
-/// While blocking calls of light threads are outstanding, a running thread is looked at this often:
-/// the latest that an answer is noticed beside a thread that makes no calls of its own.
-pub(crate) const ANSWER_LOOK_NS: u64 = 200_000;
 /// News that did not fit into a ring is sent again after this.
 const RESEND_NS: u64 = 50_000;
 
@@ -104,6 +98,25 @@ pub(crate) struct End {
     pub(crate) limit: Instant,
 }
 
+impl End {
+    /// The end of a run with these options.
+    fn of(options: &RunOptions) -> End {
+        let rate = clock_rate().frequency;
+        match options.duration_ns {
+            Some(duration) => End {
+                horizon: Instant::from_ticks(rate.ticks_up(duration)),
+                limit: Instant::from_ticks(
+                    rate.ticks_up(duration.saturating_add(options.grace_ns)),
+                ),
+            },
+            None => End {
+                horizon: Instant::MAX,
+                limit: Instant::MAX,
+            },
+        }
+    }
+}
+
 impl<H: Hierarchy, S: Sink> Core<H, S> {
     pub(crate) fn new(
         shard: Shard<H>,
@@ -111,7 +124,7 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         arrivals: Vec<(Instant, ThreadId)>,
         options: &RunOptions,
     ) -> Core<H, S> {
-        let end = end_of(options);
+        let end = End::of(options);
         Core {
             shard,
             sink,
@@ -492,7 +505,19 @@ pub(crate) const fn by_policy<H: Hierarchy, S: Sink>() -> ByPolicy {
     ByPolicy {
         enter: enter::<H, S>,
         give_way: give_way::<H, S>,
+        goes_before: goes_before::<H, S>,
     }
+}
+
+/// Whether thread `a` goes before `b` on this CPU.
+///
+/// # Safety
+/// As for [`decide`].
+unsafe fn goes_before<H: Hierarchy, S: Sink>(host: *const Host, a: ThreadId, b: ThreadId) -> bool {
+    let cpu = host.cast::<Cpu<H, S>>();
+    // SAFETY: as in `decide`.
+    let core = unsafe { &*(*cpu).core.get() };
+    core.shard.goes_before(a, b)
 }
 
 /// Lets a child see its ready threads; returns who gave up its turn since the last time.

@@ -17,12 +17,12 @@ use punctual_kern::Event;
 use punctual_model::Instant;
 use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
-use crate::direct;
-use crate::host::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS, Host};
-use crate::interrupted::Interrupted;
-use crate::light::open_gate;
-use crate::local::{current_light, local};
-use crate::sys;
+use crate::entry::interrupted::Interrupted;
+use crate::entry::request::open_gate;
+use crate::record::host::Host;
+use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
+use crate::record::local::{current_light, local};
+use crate::{direct, sys};
 
 /// A light thread that waits for a lock inside the C library tries again after this, then after
 /// twice the time, and so on.

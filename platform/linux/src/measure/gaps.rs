@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::clock::{Clock, clock_rate};
 use crate::sys::{self, HostClass};
+use crate::time::clock::{Clock, clock_rate};
 
 /// Shorter gaps are interrupts of the kernel's own.
 const GAP_NS: u64 = 10_000;

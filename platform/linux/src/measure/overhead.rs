@@ -21,13 +21,15 @@ use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
 };
 
-use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS};
-use crate::clock::{Clock, clock_rate};
-use crate::cpu::LOOK_NS;
-use crate::job::{self, Body};
-use crate::outcome::Mode;
-use crate::run::{CpuPlan, RunError, RunOptions, ThreadPlan, run};
+use crate::record::body::Body;
+use crate::record::limits::LOOK_NS;
+use crate::record::outcome::Mode;
+use crate::record::plan::{CpuPlan, RunError, RunOptions, ThreadPlan};
+use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS};
+use crate::run::run;
 use crate::sys::{self, HostClass};
+use crate::time::clock::{Clock, clock_rate};
+use crate::waiting::job;
 
 /// Each of the short runs lasts this long.
 const RUN_NS: u64 = 40_000_000;

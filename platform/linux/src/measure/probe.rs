@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::clock::{ClockSource, clock_rate, has_invariant_counter};
-use crate::gaps::scan_gaps;
-use crate::mode::MemoryLock;
+use crate::measure::gaps::scan_gaps;
+use crate::run::mode::MemoryLock;
+use crate::storage::tls::Library;
 use crate::sys::{self, HostClass};
-use crate::tls::Library;
+use crate::time::clock::{ClockSource, clock_rate, has_invariant_counter};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -14,8 +14,8 @@
 use punctual_switch::{DispatchRecord, is_entry, protocol_instructions};
 
 use crate::direct::Group;
-use crate::light::Light;
-use crate::local::local;
+use crate::record::light::Light;
+use crate::record::local::local;
 
 /// The number of an invariant that does not hold on the calling CPU (1 to 6), or 0; 0 outside of a
 /// run. To be asked in a signal handler on that CPU's kernel thread, with the instruction and the

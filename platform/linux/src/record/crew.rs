@@ -14,24 +14,11 @@
 //! charged so.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::io;
-use std::sync::mpsc::{RecvError, channel};
-use std::thread::Builder;
 
-use punctual_kern::Event;
-
-use crate::host::Host;
-use crate::job::{Body, promise, rest};
-use crate::light::Light;
-use crate::local::current_light;
-use crate::sys::current_thread;
-use crate::sys::program::{Standing, hold_signals, nap, number, set_standing, thread};
-use crate::sys::set_mask;
+use crate::sys::program::{Standing, set_standing, thread};
 
 /// More threads of one crew than this stay at the standing that they have.
 pub(crate) const MOST: usize = 256;
-/// A crew that is not interrupted is looked at this often.
-const LOOK_NS: u64 = 20_000_000;
 
 /// The kernel threads that run in place of one light thread.
 #[derive(Debug)]
@@ -41,9 +28,9 @@ pub(crate) struct Crew {
     /// SCHED_FIFO priority when raised; 0 once that has been refused.
     priority: AtomicI32,
     /// What the members are when it is not their turn.
-    low: Standing,
+    pub(crate) low: Standing,
     /// There is nothing left to run.
-    over: AtomicBool,
+    pub(crate) over: AtomicBool,
     /// Its light thread will not run again: members that look are to end.
     dismissed: AtomicBool,
 }
@@ -140,33 +127,8 @@ impl Crew {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Runs in place of the calling light thread, from `begin` until there is nothing left to run.
-    /// `ended` is closed at its other end then; without it, the end is noticed when somebody looks.
-    pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
-        // First, so that whoever has begun is told of the end of the run.
-        light.crew.set(Some(self));
-        // Its crew comes to no checkpoint of this thread's.
-        promise(light, 0);
-        if self.low != Standing::Idle {
-            // SAFETY: hosts outlive the light threads that run on them.
-            let shared = unsafe { &(*light.host()).shared };
-            shared.crews_stay.store(true, Ordering::Relaxed);
-        }
-        begin();
-        // Preempted between the two calls below, it would sleep with its crew lowered.
-        let open = hold_signals();
-        while !self.over.load(Ordering::Acquire) {
-            if light.seat.cancelled.get() {
-                self.dismiss();
-            }
-            self.raise();
-            nap(LOOK_NS, ended, open);
-        }
-        set_mask(open);
-        light.crew.set(None);
-    }
-
-    fn raise(&self) {
+    /// Runs from now on. On the carrier, in the kernel.
+    pub(crate) fn raise(&self) {
         for member in self.members() {
             let priority = self.priority.load(Ordering::Relaxed);
             if priority > 0 && self.put(member, Standing::Fifo(priority)) {
@@ -200,60 +162,4 @@ impl Crew {
         let members = self.members.iter().map(|m| m.load(Ordering::Relaxed));
         members.filter(|&member| member != 0)
     }
-}
-
-/// What a crew is to be when it is not its turn: the last of all, unless its threads would stay
-/// that for good. The kernel lets a thread leave SCHED_IDLE only with the capability
-/// `CAP_SYS_NICE` (of the first user namespace) or a limit `RLIMIT_NICE` of 20, so a thread
-/// tries. On an ordinary thread.
-pub(crate) fn lowest() -> io::Result<Standing> {
-    let (tell, told) = channel();
-    let (end, ends) = channel::<()>();
-    let wait = move || {
-        // Whoever waits for it below is alive.
-        let _ = tell.send(number(current_thread()));
-        let _: Result<(), RecvError> = ends.recv();
-    };
-    Builder::new()
-        .name("punctual/standing".to_owned())
-        .spawn(wait)?;
-    let tries = thread(told.recv().map_err(io::Error::other)?);
-    let returns = set_standing(tries, Standing::Idle) && set_standing(tries, Standing::Ordinary);
-    // It ends when its processor has nothing else to do, if it has to; nobody waits for that.
-    drop(end);
-    Ok(if returns {
-        Standing::Idle
-    } else {
-        Standing::Ordinary
-    })
-}
-
-/// Whoever runs in place of the light thread that has the processor. Gate closed.
-#[inline]
-pub(crate) fn at_work(host: &Host) -> Option<&'static Crew> {
-    // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-    unsafe { host.current.get().as_ref() }?.crew.get()
-}
-
-impl Host {
-    /// Lowers the crew at work, unless its light thread goes on. Gate closed.
-    #[inline]
-    pub(crate) fn stand_down_for(&self, target: *const Light) {
-        if let Some(crew) = at_work(self)
-            && self.current.get() != target
-        {
-            crew.lower();
-        }
-    }
-}
-
-/// The body of a light thread that its crew stands in for.
-pub(crate) fn body(crew: &'static Crew) -> Body {
-    Box::new(move |_| {
-        let Some(light) = current_light() else { return };
-        crew.stand_in(light, || (), None);
-        loop {
-            rest(Event::Block { until: None });
-        }
-    })
 }

@@ -9,44 +9,28 @@
 
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use punctual_kern::Event;
-use punctual_model::{Instant, Span};
-use punctual_switch::instructions::read_thread_pointer;
-use punctual_switch::{
-    DispatchRecord, Dispatched, Gate, RecordCell, SchedulerRecord, dispatch,
-    dispatch_by_system_call,
-};
+use punctual_model::{Instant, Span, ThreadId};
+use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
-use crate::carrier::WAKE_MARGIN_NS;
-use crate::clock::Clock;
-use crate::cpu::{ANSWER_LOOK_NS, LOOK_NS};
-use crate::deferral::Deferral;
-use crate::forgo;
-use crate::interpose::undisturbed;
-use crate::kicks::{Kicks, WINDOW_NS};
-use crate::light::Light;
-use crate::missing::{STRETCH_NS, suspicious_ns};
-use crate::outcome::CpuCounters;
-use crate::outcome::Panic;
-use crate::pool::Pool;
-use crate::post::Post;
+// Until the files of the C library's calls say where these are.
+pub(crate) use crate::entry::switch::switch_to;
+use crate::record::forgo;
+use crate::record::light::Light;
+use crate::record::limits::Limits;
+use crate::record::limits::RETRY_NS;
+use crate::record::limits::WAKE_MARGIN_NS;
+use crate::record::outcome::{CpuCounters, Panic};
+use crate::record::pool::Pool;
+use crate::record::post::Post;
+use crate::shared::kicks::Kicks;
 use crate::sys::{self, SwitchWatch};
 use crate::text::LibraryText;
+use crate::time::clock::Clock;
+use crate::time::deferral::Deferral;
 use crate::uring::Uring;
-
-/// How long before the armed instant a timer may fire and be waited for on the spot.
-pub(crate) const EARLY_SPIN_NS: u64 = 2_000;
-/// A timer that a library interrupted fires again after this.
-pub(crate) const RETRY_NS: u64 = 4_000;
-/// Preemption inside library text without a counted entry is deferred for at most this long
-/// (design note 0004: it is safe at any time, deferring it only avoids waiting for its locks).
-pub(crate) const DEFERRAL_LIMIT_NS: u64 = 500_000;
-/// A timer later than this while user code runs: the processor did not run us.
-pub(crate) const LATE_LIMIT_NS: u64 = 50_000;
-/// What is due within this may be due before its entry is over: only then is the clock read again.
-const NEAR_NS: u64 = 5_000;
 
 /// Why the carrier has the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,68 +70,6 @@ impl Shared {
             crews_stay: AtomicBool::new(false),
         }
     }
-
-    /// Keeps what a thread of the pool said when it panicked.
-    pub(crate) fn note_panic(&self, cpu: usize, light: &Light) {
-        let panic = Panic {
-            cpu,
-            thread: light.id(),
-            name: light.name().to_owned(),
-            message: light.said(),
-        };
-        undisturbed(|| {
-            let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
-            panics.push(panic);
-        });
-    }
-}
-
-/// Samples that come more often leave nothing to be sampled.
-const SHORTEST_SAMPLE_NS: u64 = 50_000;
-
-/// How often a thread that runs on is looked at when so many nanoseconds are asked for: within
-/// reason.
-pub fn sample_in_force(ns: u64) -> u64 {
-    ns.clamp(SHORTEST_SAMPLE_NS, LOOK_NS)
-}
-
-/// The limits that every entry compares with, in ticks: a conversion divides 128 bits, which takes
-/// longer than a decision.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// [`LATE_LIMIT_NS`].
-    pub(crate) late: u64,
-    /// [`suspicious_ns`].
-    pub(crate) suspicious: u64,
-    /// [`STRETCH_NS`].
-    pub(crate) stretch: Span,
-    /// [`crate::run::RunOptions::sample_ns`].
-    pub(crate) look: Span,
-    /// [`crate::cpu::ANSWER_LOOK_NS`].
-    pub(crate) answer_look: Span,
-    /// [`NEAR_NS`].
-    pub(crate) near: Span,
-    /// [`WINDOW_NS`].
-    pub(crate) kick_window: Span,
-}
-
-impl Limits {
-    fn of(clock: &Clock, watch: &SwitchWatch) -> Limits {
-        Limits {
-            late: clock.ticks(LATE_LIMIT_NS),
-            suspicious: clock.ticks(suspicious_ns(watch)),
-            stretch: Span::from_ticks(clock.ticks(STRETCH_NS)),
-            look: Span::from_ticks(clock.ticks(LOOK_NS)),
-            answer_look: Span::from_ticks(clock.ticks(ANSWER_LOOK_NS)),
-            near: Span::from_ticks(clock.ticks(NEAR_NS)),
-            kick_window: Span::from_ticks(clock.ticks(WINDOW_NS)),
-        }
-    }
-
-    /// A thread that runs on is looked at every so many nanoseconds, within reason.
-    pub(crate) fn sample(&mut self, clock: &Clock, ns: u64) {
-        self.look = Span::from_ticks(clock.ticks(sample_in_force(ns)));
-    }
 }
 
 /// The functions that depend on the policy, called through here by code that does not.
@@ -156,6 +78,8 @@ pub(crate) struct ByPolicy {
     pub(crate) enter: unsafe fn(host: *const Host, event: Event),
     /// The same for [`Event::Yield`], which switches most often.
     pub(crate) give_way: unsafe fn(host: *const Host),
+    /// Whether thread `a` goes before thread `b`.
+    pub(crate) goes_before: unsafe fn(host: *const Host, a: ThreadId, b: ThreadId) -> bool,
 }
 
 /// One CPU. The gate comes first: assembly reaches it through the address of the whole.
@@ -166,7 +90,7 @@ pub(crate) struct Host {
     pub(crate) index: usize,
     pub(crate) by_policy: ByPolicy,
     /// User code may not set the thread pointer here: a dispatch does it by a system call.
-    switches_by_call: bool,
+    pub(crate) switches_by_call: bool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) text: LibraryText,
 
@@ -260,6 +184,12 @@ impl Host {
             known_missing: AtomicU64::new(0),
             futex_waiters: AtomicU32::new(0),
         }
+    }
+
+    /// Whether one thread goes before another. Gate closed. O(1).
+    pub(crate) fn goes_before(&self, a: ThreadId, b: ThreadId) -> bool {
+        // SAFETY: made for this CPU's types, and the caller has closed the gate.
+        unsafe { (self.by_policy.goes_before)(self, a, b) }
     }
 
     /// The clock of the run.
@@ -427,118 +357,4 @@ impl Host {
     pub(crate) fn note_missing(&self, ticks: u64) {
         self.known_missing.fetch_add(ticks, Ordering::Relaxed);
     }
-}
-
-/// A light thread that carries direct threads is left with the storage of one of those: so that is
-/// what it has to come back to.
-#[cold]
-fn correct_thread_pointer(light: &Light, leaves: *const Light) {
-    if core::ptr::eq(light, leaves) {
-        // SAFETY: the record of the running thread, behind the gate; no other reference is alive.
-        unsafe { (*light.context()).set_thread_pointer(read_thread_pointer()) };
-    }
-}
-
-/// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
-/// somebody comes back.
-///
-/// # Safety
-/// The gate of `host` is closed, the caller runs on its kernel thread, `target` is null or a light
-/// thread of this host that can be resumed, and no reference into scheduler state is alive.
-#[inline(never)]
-pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
-    // SAFETY: as the caller vouches.
-    unsafe { switch_here(host, target) }
-}
-
-/// [`switch_to`] inlined, for the entries through which most switches go: the compiler saves what
-/// is alive there and nothing else.
-///
-/// # Safety
-/// As for [`switch_to`].
-#[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
-    // SAFETY: the host outlives the run; the reference ends before the switch.
-    let (record, from, to, by_call) = unsafe {
-        let host = &*host;
-        let current = host.current.replace(target);
-        if current == target {
-            return;
-        }
-        let context = |light: *const Light| match light.as_ref() {
-            Some(light) => {
-                if !light.direct.get().is_null() {
-                    correct_thread_pointer(light, current);
-                }
-                light.context()
-            }
-            None => host.carrier.get(),
-        };
-        let record = &raw const host.record;
-        (
-            record,
-            context(current),
-            context(target),
-            host.switches_by_call,
-        )
-    };
-    // SAFETY: as the caller vouches.
-    unsafe { leave(record, from, to, by_call) };
-}
-
-/// Leaves the running thread for another one, of which both are known: [`switch_to`] without a
-/// look for the carrier.
-///
-/// # Safety
-/// As for [`switch_to`]; `from` is the running light thread, `to` another one.
-#[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn switch_between(host: *const Host, from: *const Light, to: *const Light) {
-    // SAFETY: the host and its threads outlive the run; the references end before the switch.
-    let (record, from, to, by_call) = unsafe {
-        let (host, from) = (&*host, &*from);
-        host.current.set(to);
-        if !from.direct.get().is_null() {
-            correct_thread_pointer(from, from);
-        }
-        let by_call = host.switches_by_call;
-        (
-            &raw const host.record,
-            from.context(),
-            (*to).context(),
-            by_call,
-        )
-    };
-    // SAFETY: as the caller vouches.
-    unsafe { leave(record, from, to, by_call) };
-}
-
-/// # Safety
-/// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
-/// another one of this CPU, and no reference into scheduler state is alive.
-#[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn leave(
-    record: *const SchedulerRecord,
-    from: *mut DispatchRecord,
-    to: *mut DispatchRecord,
-    by_call: bool,
-) {
-    // SAFETY: a look at our own data, with the gate closed.
-    let resumable = unsafe { (*to).is_resumable() };
-    debug_assert!(resumable, "INV-1: the target is suspended");
-    // SAFETY: (1) gate closed, `from` is the record of the running thread (INV-7, by the caller);
-    // (2) `to` is in store (INV-2, INV-5) and belongs to this CPU; (3) only raw pointers are alive
-    // here; (4) the way is the one that the kernel allows.
-    let outcome = unsafe {
-        let epoch = (*record).epoch();
-        if by_call {
-            dispatch_by_system_call(record, from, to, epoch)
-        } else {
-            dispatch(record, from, to, epoch)
-        }
-    };
-    debug_assert_eq!(
-        outcome,
-        Dispatched::Away,
-        "behind the gate nothing becomes stale"
-    );
 }

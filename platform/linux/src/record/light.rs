@@ -1,37 +1,30 @@
 //! Light threads: a body on a stack of its own, with thread-local storage of its own.
 //!
-//! ```text
-//!   New --carrier starts it--> Between --job--> Inside --done--> Between ... --run ends-->
-//!   Finished
-//!                                                  |  (a panic ends the thread: Finished)
-//!                                                  +--run ends in the middle of a job: abandoned
-//! ```
-//!
 //! INV-L1: a light thread's record, stack and storage outlive its last instruction. Threads that
 //! are `Finished` are freed when the run ends; one that was abandoned in the middle of a job is
 //! leaked, because other threads may hold references into its stack.
 
-use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{Event, JobStamp, JobView, Refusal};
+use punctual_kern::{JobStamp, JobView, Refusal};
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
+// Until the files of the C library's calls say where these are.
 use crate::attempt::Eagerness;
-use crate::crew::Crew;
 use crate::direct::Group;
-use crate::host::{ByPolicy, Host, switch_to};
-use crate::job::{Body, JobInfo, StopJob, promise};
-use crate::local::{current_light, local};
-use crate::name::Name;
-use crate::news::{Link, Linked};
-use crate::pool::{Pooled, Stage, serve};
-use crate::seat::Seat;
-use crate::stack::Stack;
-use crate::tls::{Library, Storage};
+pub(crate) use crate::entry::request::{open_gate, request, take_wanted_preemption};
+pub(crate) use crate::record::body::describe;
+use crate::record::body::{Body, JobInfo};
+use crate::record::crew::Crew;
+use crate::record::host::Host;
+use crate::record::name::Name;
+use crate::record::pool::{Pooled, Stage};
+use crate::record::seat::Seat;
+use crate::shared::news::{Link, Linked};
+use crate::storage::stack::Stack;
+use crate::storage::tls::{Library, Storage};
 
 /// Where a light thread is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,10 +95,10 @@ pub(crate) struct Light {
     pub(crate) job: Cell<Option<JobView>>,
     /// It waits in a call that cannot be unwound: for the kernel, or for a lock of the program.
     pub(crate) awaits: Cell<bool>,
-    /// How many calls it is in that must not be left half done ([`held_alive`]).
-    held_alive: Cell<u32>,
-    /// The run is over when the body has returned from the present job ([`end_run`]).
-    ends_run: Cell<bool>,
+    /// How many calls it is in that must not be left half done ([`crate::held_alive`]).
+    pub(crate) held_alive: Cell<u32>,
+    /// The run is over when the body has returned from the present job ([`crate::end_run`]).
+    pub(crate) ends_run: Cell<bool>,
     /// How often in a row it was found waiting for a lock inside the C library.
     pub(crate) lock_looks: Cell<u32>,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
@@ -131,7 +124,9 @@ impl Linked for Light {
 pub(crate) const NOTHING: u32 = u32::MAX;
 
 impl Light {
-    /// A thread that is ready to be started on the host's kernel thread, which must be the caller.
+    #[allow(clippy::too_many_arguments)] // One value per thing that a thread is made of.
+    /// A thread that is ready to be started on the host's kernel thread, which must be the caller. It
+    /// begins with `main`, which gets this record.
     pub(crate) fn new(
         host: *const Host,
         id: ThreadId,
@@ -140,6 +135,7 @@ impl Light {
         stack: Stack,
         storage: Storage,
         library: Library,
+        main: unsafe extern "C" fn(*mut u8) -> !,
     ) -> Box<Light> {
         let thread_pointer = storage.thread_pointer();
         let top = stack.top();
@@ -244,6 +240,15 @@ impl Light {
         self.host
     }
 
+    /// What it is to execute; once.
+    ///
+    /// # Safety
+    /// The caller is the thread itself.
+    pub(crate) unsafe fn take_body(&self) -> Option<Body> {
+        // SAFETY: the thread alone looks at its body, and this borrow ends here.
+        unsafe { (*self.body.get()).take() }
+    }
+
     pub(crate) fn library(&self) -> &Library {
         &self.library
     }
@@ -327,207 +332,6 @@ impl Light {
                 .then(|| clock.frequency().ns_down(deadline.ticks())),
         }
     }
-}
-
-/// The first function on a light thread's stack. Entered and left with the gate closed.
-unsafe extern "C" fn main(argument: *mut u8) -> ! {
-    // SAFETY: the argument is this thread's own record (INV-L1).
-    let light = unsafe { &*argument.cast::<Light>() };
-    local(|l| {
-        l.host.set(light.host);
-        l.light.set(light);
-    });
-    light.library.begin_thread();
-    warm_up();
-    light.phase.set(Phase::Between);
-    // SAFETY: gate closed; the carrier waits.
-    unsafe { switch_to(light.host, core::ptr::null()) };
-    if light.pooled.stage.get() != Stage::Planned {
-        serve(light);
-    }
-    // SAFETY: nobody else takes the body.
-    let body = unsafe { (*light.body.get()).take() };
-    if let Some(mut body) = body.filter(|_| !light.quit.get()) {
-        let message = work(light, &mut body);
-        // The body's own destructor may panic too; that must not leave this stack.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(body)));
-        let dropped = dropped.err().map(|payload| describe(payload.as_ref()));
-        if let Some(message) = message.or(dropped) {
-            light.note_panic(message);
-        }
-    }
-    light.pooled.ending.set(true);
-    light.stop.store(false, Ordering::Relaxed);
-    promise(light, 0);
-    light.library.end_thread();
-    finish(light)
-}
-
-/// Runs jobs until the run or the thread ends; returns what a panic said. Gate: closed on entry,
-/// open on return.
-fn work(light: &Light, body: &mut Body) -> Option<String> {
-    open_gate(light.host);
-    while !light.quit.get() {
-        light.phase.set(Phase::Inside);
-        let info = light.job_info();
-        let result = catch_unwind(AssertUnwindSafe(|| body(&info)));
-        match result {
-            Err(payload) if !payload.is::<StopJob>() => return Some(describe(payload.as_ref())),
-            _ if light.quit.get() => break,
-            _ => {
-                light.phase.set(Phase::Between);
-                end_run_if_asked(light);
-                request(light, Event::Complete);
-            }
-        }
-    }
-    None
-}
-
-/// Ends the calling thread where it is, without unwinding, because the run is over. Its stack and
-/// its storage stay, as those of a thread that is abandoned: others, on CPUs that have not ended
-/// yet, may have been lent what lies there. Gate closed (by the carrier).
-pub(crate) fn leave(light: &Light) -> ! {
-    light.phase.set(Phase::Left);
-    loop {
-        // SAFETY: gate closed; the carrier does not come back.
-        unsafe { switch_to(light.host, core::ptr::null()) };
-    }
-}
-
-/// Ends for good. Gate: open, unless the run is over (then the carrier has closed it).
-fn finish(light: &Light) -> ! {
-    // SAFETY: the host outlives its threads.
-    let gate = unsafe { &(*light.host).gate };
-    if !light.quit.get() {
-        gate.close();
-        light.phase.set(Phase::Finished);
-        end_run_if_asked(light);
-        // SAFETY: gate closed; `enter` picks another thread and never this one again.
-        unsafe { ((*light.host).by_policy.enter)(light.host, Event::Exit) };
-    }
-    light.phase.set(Phase::Finished);
-    loop {
-        // SAFETY: gate closed; the carrier frees this stack afterwards and does not come back.
-        unsafe { switch_to(light.host, core::ptr::null()) };
-    }
-}
-
-/// Ends the run as soon as the body of the calling light thread is left, by return or by panic. A
-/// body that raised the stop flag itself could be preempted before it returns, and the run would
-/// end with this thread in the middle of its job: abandoned, though its work is done. Does nothing
-/// outside of a run.
-pub fn end_run() {
-    if let Some(light) = current_light() {
-        light.ends_run.set(true);
-    }
-}
-
-/// Calls `call`, during which [`crate::Child::abandon`] refuses to take the calling light thread:
-/// it has something that the caller of `abandon` does not know of and will need. O(1) beside it.
-pub fn held_alive<R>(call: impl FnOnce() -> R) -> R {
-    struct Hold(Option<&'static Light>);
-    impl Drop for Hold {
-        fn drop(&mut self) {
-            if let Some(light) = self.0 {
-                light.held_alive.set(light.held_alive.get() - 1);
-            }
-        }
-    }
-    let light = current_light();
-    if let Some(light) = light {
-        light.held_alive.set(light.held_alive.get() + 1);
-    }
-    let _hold = Hold(light);
-    call()
-}
-
-/// With the body left, so that whoever is preempted here can still be ended.
-fn end_run_if_asked(light: &Light) {
-    if light.ends_run.get() {
-        // SAFETY: the host outlives its threads.
-        let shared = unsafe { &(*light.host).shared };
-        shared.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-pub(crate) fn describe(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without a message").to_owned()
-}
-
-/// Makes the first job as fast as the others: the allocator prepares its arena for this thread.
-fn warm_up() {
-    drop(std::hint::black_box(vec![0_u8; 4_096]));
-    drop(std::hint::black_box(String::from("warm")));
-}
-
-/// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
-#[inline]
-pub(crate) fn open_gate(host: *const Host) {
-    loop {
-        // SAFETY: the host outlives its threads; the reference ends before the next entry.
-        let (pending, enter) = unsafe { ((*host).gate.open(), (*host).by_policy.enter) };
-        if !pending {
-            return;
-        }
-        // SAFETY: as above.
-        unsafe { (*host).gate.close() };
-        // SAFETY: gate closed, no reference into scheduler state is alive.
-        unsafe { enter(host, Event::Tick) };
-    }
-}
-
-/// Tells the scheduler something as the running thread; returns when the thread runs again.
-/// Does nothing when the run is over or the caller is inside the scheduler already.
-pub(crate) fn request(light: &Light, event: Event) {
-    // SAFETY: gate closed (by `ask`), and nothing of the scheduler's is borrowed.
-    ask(light, |host, by| unsafe { (by.enter)(host, event) });
-}
-
-/// [`request`] of [`Event::Yield`], by its own way in.
-#[inline]
-pub(crate) fn give_way(light: &Light) {
-    // SAFETY: as in `request`.
-    ask(light, |host, by| unsafe { (by.give_way)(host) });
-}
-
-#[inline(always)]
-fn ask(light: &Light, enter: impl FnOnce(*const Host, ByPolicy)) {
-    let host = light.host;
-    // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
-    if light.quit.get() || gate.is_closed() {
-        return;
-    }
-    gate.close();
-    // Gate closed, and the references above are not used across the call in any way that assumes
-    // that nothing changed: the gate is atomic.
-    enter(host, by_policy);
-    if light.quit.get() {
-        // The carrier resumed this thread to end it: it keeps the gate closed.
-        return;
-    }
-    open_gate(host);
-}
-
-/// The end of a counted entry of the C library at which a preemption had been put off; the entry
-/// returns to `caller`. The library itself may hold a lock around such a call, so it is left first.
-#[cold]
-pub(crate) fn take_wanted_preemption(caller: usize) {
-    local(|l| l.wanted.set(false));
-    let Some(light) = current_light() else { return };
-    let host = light.host;
-    // SAFETY: the host outlives its threads.
-    let (gate, text) = unsafe { (&(*host).gate, &(*host).text) };
-    if !text.contains(caller as u64) || light.quit.get() || gate.is_closed() {
-        return request(light, Event::Tick);
-    }
-    gate.close();
-    // SAFETY: as above; the gate is closed.
-    unsafe { (*host).retry() };
-    open_gate(host);
 }
 
 /// Ticks that the running thread had executed at `now`, a reading of its own, less what is known to

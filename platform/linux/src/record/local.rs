@@ -8,8 +8,8 @@ use core::cell::Cell;
 use core::ffi::c_char;
 
 use crate::direct::Group;
-use crate::host::Host;
-use crate::light::Light;
+use crate::record::host::Host;
+use crate::record::light::Light;
 
 /// The words of one thread.
 #[derive(Debug)]

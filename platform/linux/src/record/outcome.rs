@@ -3,8 +3,8 @@
 use punctual_kern::MissingCause;
 use punctual_model::{Frequency, ThreadId};
 
-use crate::clock::ClockSource;
-use crate::offset::ClockOffset;
+use crate::time::clock::ClockSource;
+use crate::time::offset::ClockOffset;
 
 /// Counters of one CPU. Durations in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

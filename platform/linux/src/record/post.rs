@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 
 use punctual_kern::Message;
 
-use crate::atomic::AtomicU32;
-use crate::bell;
-use crate::light::Light;
-use crate::mailbox::{Call, Mailbox};
-use crate::news::News;
-use crate::ring::Ring;
+use crate::record::bell::{self, Count};
+use crate::record::light::Light;
+use crate::shared::atomic::AtomicU32;
+use crate::shared::mailbox::{Call, Mailbox};
+use crate::shared::news::News;
+use crate::shared::ring::Ring;
 use crate::sys::{self, Tid};
 
 /// Messages that one pair holds; a full ring makes the sender keep its news until its next entry.
@@ -25,7 +25,7 @@ struct Cpu {
     mailbox: Mailbox,
     carrier: OnceLock<Tid>,
     /// Bells that others have rung.
-    rung: News<bell::Inner>,
+    rung: News<Count>,
     /// Threads that others have answered.
     called: News<Light>,
 }
@@ -147,7 +147,7 @@ impl Post {
     }
 
     /// The bells of a CPU that have been rung.
-    pub(crate) fn rung(&self, cpu: usize) -> &News<bell::Inner> {
+    pub(crate) fn rung(&self, cpu: usize) -> &News<Count> {
         &self.cpus[cpu].rung
     }
 

@@ -10,8 +10,8 @@ use core::cell::Cell;
 
 use punctual_kern::Ceiling;
 
-use crate::light::Light;
-use crate::news::Link;
+use crate::record::light::Light;
+use crate::shared::news::Link;
 
 /// The places of one thread in a line, and what it asked and was answered. Gate closed; the line,
 /// the ask and the answer of who waits in a monitor between CPUs, in a turn of that (INV-M2).

@@ -16,9 +16,10 @@ use std::thread::{Builder, Result as Ended};
 
 use punctual_kern::Event;
 
-use crate::crew::{Crew, lowest};
-use crate::job::rest;
-use crate::local::{current_light, local};
+use crate::entry::request::rest;
+use crate::record::crew::Crew;
+use crate::record::local::{current_light, local};
+use crate::run::stand_in::lowest;
 use crate::sys::program::{number, own_priority};
 use crate::sys::{allowed_cpus, current_thread, pin};
 

@@ -9,16 +9,14 @@ use punctual_kern::{Event, Hierarchy, Sink};
 use punctual_model::{Instant, Span};
 use punctual_switch::instructions::pause;
 
-use crate::cpu::{decide, note_sleep};
-use crate::host::{Host, Reason, switch_to};
-use crate::light::{Light, Phase};
+use crate::entry::cpu::{decide, note_sleep};
+use crate::entry::switch::switch_to;
+use crate::record::host::{Host, Reason};
+use crate::record::light::{Light, Phase};
+use crate::record::limits::LARGEST_MARGIN_NS;
+use crate::record::limits::WAKE_MARGIN_NS;
 use crate::sys;
 
-/// How long before the due instant a sleep ends; the rest is spun. At least the first, which covers
-/// the 99th percentile of wake-ups on a quiet machine; where they come later (a virtual processor
-/// that its host has put to sleep), the margin follows them up to the second and shrinks again.
-pub(crate) const WAKE_MARGIN_NS: u64 = 60_000;
-const LARGEST_MARGIN_NS: u64 = 600_000;
 /// A wake-up in time takes this part off the margin: a late one is remembered for some hundred.
 const FORGET: u64 = 128;
 /// Shorter sleeps are not worth their system call.

@@ -7,9 +7,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::job::StopJob;
-use crate::light::{describe, leave};
-use crate::local::current_light;
+use crate::record::body::{StopJob, describe};
+use crate::record::local::current_light;
+use crate::run::life::leave;
 
 /// Why a contained call has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,9 +7,9 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::host::Host;
 use crate::interpose::undisturbed;
-use crate::light::Light;
+use crate::record::host::Host;
+use crate::record::light::Light;
 
 /// A handle that was dropped.
 #[derive(Clone, Copy, Debug)]

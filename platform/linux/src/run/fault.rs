@@ -2,10 +2,10 @@
 
 use core::fmt::Write;
 
-use crate::action::KernelAction;
-use crate::local::current_light;
-use crate::remark::Remark;
+use crate::record::local::current_light;
 use crate::sys;
+use crate::sys::action::KernelAction;
+use crate::sys::remark::Remark;
 
 /// Handler of segmentation faults, on the alternate stack of the carrier. Returning repeats the
 /// faulting instruction, under the default action then.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-use crate::job::Body;
+use crate::record::body::Body;
 
 /// The form of a task's function in C. It returns 0; other values are reserved.
 type TaskFunction = unsafe extern "C" fn(job: u64, arrival_ns: u64) -> c_int;

@@ -9,9 +9,9 @@ use core::fmt::Write;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::Once;
 
-use crate::light::Light;
-use crate::local::current_light;
-use crate::remark::Remark;
+use crate::record::light::Light;
+use crate::record::local::current_light;
+use crate::sys::remark::Remark;
 
 static INSTALLED: Once = Once::new();
 

@@ -1,9 +1,9 @@
 //! What a run changes in its process, each with its way back.
 
-use crate::action::KernelAction;
-use crate::outcome::Loss;
-use crate::run::RunError;
-use crate::signal;
+use crate::entry::signal;
+use crate::record::outcome::Loss;
+use crate::record::plan::RunError;
+use crate::sys::action::KernelAction;
 use crate::sys::{self, FAULTS};
 
 /// All pages locked, until dropped.
@@ -74,7 +74,7 @@ pub(crate) fn claim_signal() -> Result<ClaimedSignal, RunError> {
         }
         sys::set_action(number, Some(&KernelAction::preemption(signal::body)))
             .map_err(|e| error("install the preemption signal", e))?;
-        let fault = KernelAction::fault(crate::fault::handle);
+        let fault = KernelAction::fault(crate::run::fault::handle);
         let faults = FAULTS.map(|fatal| sys::set_action(fatal, Some(&fault)).ok());
         return Ok(ClaimedSignal {
             number,

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
-use crate::crew::{self, Crew, MOST, lowest};
-use crate::job::Body;
+use crate::record::body::Body;
+use crate::record::crew::{Crew, MOST};
+use crate::run::stand_in::body;
+use crate::run::stand_in::lowest;
 use crate::sys::program::{Standing, confine, kill_group};
 
 /// New threads and children of a program are found this often.
@@ -102,7 +104,7 @@ pub fn start_program(
         }
     };
     program.finder = Some(finder.spawn(find).map_err(failed)?);
-    Ok((crew::body(crew), program))
+    Ok((body(crew), program))
 }
 
 impl Program {

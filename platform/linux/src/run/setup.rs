@@ -8,22 +8,22 @@ use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
-use crate::attend::goes_before;
-use crate::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
-use crate::child::{self, Child};
-use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, by_policy};
-use crate::host::{Host, Shared};
-use crate::light::{Light, Phase};
-use crate::local::local;
-use crate::missing::MissingTime;
-use crate::outcome::{CpuOutcome, Loss, Mode, Panic};
-use crate::pool::{Stage, discard};
-use crate::run::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
-use crate::stack::{AlternateStack, Stack};
+use crate::entry::child::{self, Child};
+use crate::entry::cpu::{Core, Cpu, GiveBack, by_policy};
+use crate::entry::missing::MissingTime;
+use crate::record::host::{Host, Shared};
+use crate::record::light::{Light, Phase};
+use crate::record::local::local;
+use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
+use crate::record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
+use crate::record::pool::{Stage, discard};
+use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
+use crate::run::life::main;
+use crate::storage::stack::{AlternateStack, Stack};
+use crate::storage::tls::{Library, Storage};
 use crate::sys::{self, HostClass, SwitchWatch};
 use crate::text::LibraryText;
-use crate::tls::{Library, Storage};
+use crate::time::clock::{Clock, clock_rate};
 use crate::uring::Uring;
 
 /// What a carrier is given.
@@ -198,7 +198,7 @@ where
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.uring.get() = make_ring(plan.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
-    host.pool.set_up(home, goes_before::<H, S>, options.births);
+    host.pool.set_up(home, options.births);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());
     let (nodes, children) = make_children::<H, S>(plan.children);
@@ -287,7 +287,9 @@ fn make_threads(
         let storage = Storage::try_new(library)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))
             .map_err(refused("allocate thread-local storage"))?;
-        lights.push(Light::new(host, id, &name, body, stack, storage, library));
+        lights.push(Light::new(
+            host, id, &name, body, stack, storage, library, main,
+        ));
     }
     Ok(lights)
 }
@@ -321,20 +323,5 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
             distance: ticks(SLICE_PERIOD_NS - SLICE_NS),
             slice: ticks(SLICE_NS),
         });
-    }
-}
-
-/// When a run with these options ends.
-pub(crate) fn end_of(options: &RunOptions) -> End {
-    let rate = clock_rate().frequency;
-    match options.duration_ns {
-        Some(duration) => End {
-            horizon: Instant::from_ticks(rate.ticks_up(duration)),
-            limit: Instant::from_ticks(rate.ticks_up(duration.saturating_add(options.grace_ns))),
-        },
-        None => End {
-            horizon: Instant::MAX,
-            limit: Instant::MAX,
-        },
     }
 }

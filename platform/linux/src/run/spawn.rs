@@ -6,13 +6,16 @@ use core::marker::PhantomData;
 use punctual_kern::{Constraint, Event};
 use punctual_model::{Instant, ThreadId};
 
-use crate::dropped::{self, Dropped};
-use crate::host::Host;
-use crate::light::{Light, Phase, open_gate};
-use crate::local::current_light;
-use crate::monitor::{VisitError, Who, enter, rest_closed};
-use crate::period::{Kind, arrive};
-use crate::pool::{OnFault, Pooled, Room, SpawnError, Stage, create, discard};
+use crate::entry::request::{enter, open_gate};
+use crate::record::host::Host;
+use crate::record::light::{Light, Phase};
+use crate::record::local::current_light;
+use crate::record::pool::{Kind, OnFault, Pooled, Room, Stage, discard};
+use crate::run::dropped::{self, Dropped};
+use crate::run::pool::{SpawnError, create};
+use crate::waiting::monitor::{VisitError, rest_closed};
+use crate::waiting::period::arrive;
+use crate::waiting::who::Who;
 
 /// The key under which urgency is lent without any lock.
 const YIELDED: u32 = u32::MAX;

@@ -14,7 +14,7 @@
 //! sender had written, because both exchange the flag. Checked in every order of its accesses by
 //! `interleave`, with `kicks`.
 
-use crate::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use super::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// What a CPU does, for those who have news for it.
 mod activity {

@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-use crate::atomic::{AtomicBool, AtomicPtr, Ordering};
+use super::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The part of a thing that its list needs.
 pub(crate) struct Link<T> {

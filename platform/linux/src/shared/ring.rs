@@ -3,7 +3,7 @@
 //! The sender writes `written`, the receiver `read`; a place is the sender's from when `read` has
 //! passed it until `written` covers it. Checked in every order of its accesses by `interleave`.
 
-use crate::atomic::{AtomicUsize, Ordering, Place};
+use super::atomic::{AtomicUsize, Ordering, Place};
 
 /// Holds `SLOTS` messages; a full one refuses.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! waits: a turn is as long as a visit, and who waits for one waits for one visit of each other CPU
 //! at most (MSRP: Gai, Lipari and Di Natale 2001, §4).
 
-use crate::atomic::{AtomicU32, Ordering, pause};
+use super::atomic::{AtomicU32, Ordering, pause};
 
 /// A ticket lock.
 #[derive(Debug)]

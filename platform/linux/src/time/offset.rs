@@ -136,7 +136,7 @@ mod tests {
             println!("skipped: needs two CPUs");
             return;
         };
-        if !crate::clock::has_invariant_counter() {
+        if !crate::time::clock::has_invariant_counter() {
             println!("skipped: needs counters of one rate");
             return;
         }

@@ -16,25 +16,17 @@
 use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
-use punctual_model::{Instant, ThreadId};
+use punctual_model::Instant;
 
-use crate::desk::{After, Desk};
-use crate::host::Host;
-use crate::light::{Light, Phase, open_gate};
-use crate::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, enter, is_to_end};
-use crate::turn::Turn;
+use crate::entry::request::{enter, open_gate};
+use crate::record::host::Host;
+use crate::record::light::{Light, Phase};
+use crate::shared::turn::Turn;
+use crate::waiting::desk::{After, Desk};
+use crate::waiting::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, is_to_end};
 
 /// The place of a home that is a whole run.
 pub(crate) const EVERY_CPU: u64 = 0xFFFF;
-
-/// The next thread of this CPU that was answered by another. An entry, gate closed. O(1). It may
-/// have ended its wait by itself since, and begun another: every wait looks whether it is meant.
-pub(crate) fn next_called(host: &Host) -> Option<ThreadId> {
-    // From now on an answer lists it again; what was answered before is seen when it goes on.
-    let light = host.shared.post.called(host.index).take()?;
-    // SAFETY: a record of this CPU, which outlives the run (INV-L1).
-    Some(unsafe { &*light }.id())
-}
 
 impl<S, const LINES: usize> Monitor<S, LINES> {
     /// State that belongs to all CPUs of the run of its first visitor. Who waits is served in the

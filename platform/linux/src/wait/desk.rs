@@ -5,11 +5,11 @@ use core::fmt;
 use punctual_kern::Ceiling;
 use punctual_model::{Instant, Span};
 
-use crate::host::Host;
-use crate::light::Light;
-use crate::monitor::Who;
-use crate::post::Kicks;
-use crate::seat::Line;
+use crate::record::host::Host;
+use crate::record::light::Light;
+use crate::record::post::Kicks;
+use crate::record::seat::Line;
+use crate::waiting::who::Who;
 
 /// What a visitor may do to those that wait.
 pub struct Desk<'a> {
@@ -145,7 +145,7 @@ impl<'a> Desk<'a> {
 
     /// Urgencies of different CPUs do not compare: there the first come goes first.
     fn is_before(&self, a: &Light, b: &Light) -> bool {
-        !self.between && self.host.pool.goes_before(self.host, a.id(), b.id())
+        !self.between && self.host.goes_before(a.id(), b.id())
     }
 
     fn most_urgent_of(

@@ -6,29 +6,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-use crate::light::{Light, Phase, describe, executed_at, executed_now, give_way, request};
-use crate::local::current_light;
+use crate::entry::request::end_if_asked;
+use crate::entry::request::is_to_end;
+use crate::entry::request::resting;
+use crate::entry::request::{give_way, request};
+use crate::record::body::describe;
+use crate::record::light::{Light, executed_at, executed_now};
+use crate::record::local::current_light;
 
-pub use crate::lock::{
+// Until the direct scheduler says where these are.
+pub(crate) use crate::entry::request::{promise, rest};
+pub(crate) use crate::record::body::StopJob;
+
+pub use super::lock::{
     Held, LockError, lock, lock_number, lock_shared, lock_within, unlock_named, unlock_number,
 };
-
-/// The body of a task: called once per job on its light thread (once at all for endless classes).
-pub type Body = Box<dyn FnMut(&JobInfo) + Send>;
-
-/// What a body knows about the job that it executes. Times are nanoseconds since the run's start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JobInfo {
-    /// Number of the job within its task, from 0.
-    pub index: u64,
-    /// When it arrived.
-    pub arrival_ns: u64,
-    /// Its absolute deadline, if it has one.
-    pub absolute_deadline_ns: Option<u64>,
-}
-
-/// What unwinds a job that its overrun rule stops. Private to the job boundary that catches it.
-pub(crate) struct StopJob;
 
 /// Whether the caller is on a light thread of a run.
 pub fn is_light() -> bool {
@@ -67,19 +59,6 @@ pub fn should_stop() -> bool {
     current_light().is_some_and(is_to_end)
 }
 
-#[inline]
-fn is_to_end(light: &Light) -> bool {
-    light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get()
-}
-
-/// [`checkpoint`] of this thread, which is the calling one.
-#[inline]
-fn end_if_asked(light: &Light) {
-    if is_to_end(light) && !std::thread::panicking() {
-        resume_unwind(Box::new(StopJob));
-    }
-}
-
 /// A place in a long stretch of work at which the job may end: if it is to, it does so here, by
 /// unwinding to the job's boundary, unless it unwinds already. Three loads otherwise; does nothing
 /// outside of a run. A thread that has promised checkpoints is preempted here, too
@@ -114,14 +93,6 @@ pub fn promise_checkpoints(within_ns: u64) {
         // SAFETY: the host outlives its threads.
         let clock = unsafe { (*light.host()).clock() };
         promise(light, clock.ticks(within_ns.min(LONGEST_PROMISE_NS)));
-    }
-}
-
-/// [`promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate open.
-pub(crate) fn promise(light: &Light, ticks: u64) {
-    if light.promise.swap(ticks, Ordering::Relaxed) != ticks {
-        // The timer follows.
-        request(light, Event::Tick);
     }
 }
 
@@ -200,27 +171,6 @@ pub fn sleep_ns(ns: u64) {
         // A wake-up meant for something else returns early: wait again.
         rest(Event::Block { until: Some(until) });
     }
-}
-
-/// A request that can end the job by unwinding, before and after.
-pub(crate) fn rest(event: Event) {
-    if let Some(light) = current_light() {
-        resting(light, || request(light, event));
-    }
-}
-
-/// The storage of the thread is not looked into afterwards: right after a switch that would have to
-/// wait for the thread pointer.
-#[inline]
-fn resting(light: &Light, ask: impl FnOnce()) {
-    end_if_asked(light);
-    light.phase.set(Phase::Resting);
-    ask();
-    light.phase.set(Phase::Inside);
-    if light.quit.get() && !light.pooled.ending.get() {
-        resume_unwind(Box::new(StopJob));
-    }
-    end_if_asked(light);
 }
 
 /// A gap between two readings of the clock in a loop of a few instructions that is longer than this

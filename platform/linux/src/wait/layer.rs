@@ -7,3 +7,4 @@ pub mod job;
 pub(crate) mod lock;
 pub(crate) mod monitor;
 pub(crate) mod period;
+pub(crate) mod who;

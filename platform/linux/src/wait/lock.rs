@@ -16,9 +16,9 @@ use std::fmt;
 use punctual_kern::{Event, Refusal};
 use punctual_model::{Instant, Mode};
 
-use crate::job::rest;
-use crate::light::{Light, request};
-use crate::local::current_light;
+use crate::entry::request::{request, rest};
+use crate::record::light::Light;
+use crate::record::local::current_light;
 
 /// A resource that the running job holds, until this is dropped or the job ends.
 #[derive(Debug)]

@@ -22,76 +22,16 @@ use std::panic::resume_unwind;
 use punctual_kern::{Event, Refusal};
 use punctual_model::Instant;
 
-use crate::desk::{After, Desk};
-use crate::host::Host;
-use crate::job::StopJob;
-use crate::light::{Light, Phase, open_gate};
-use crate::local::current_light;
-use crate::seat::Line;
-use crate::turn::Turn;
-
-/// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Who {
-    light: *const Light,
-    birth: u64,
-    home: u64,
-}
-
-// SAFETY: an address that is followed on the CPU of its thread only, in the same run.
-unsafe impl Send for Who {}
-// SAFETY: as above; a reference shows no more than a copy.
-unsafe impl Sync for Who {}
-
-impl Who {
-    pub(crate) fn of(light: &Light) -> Who {
-        // SAFETY: the host outlives its threads.
-        let home = unsafe { (*light.host()).pool.home.get() };
-        Who {
-            light,
-            birth: light.pooled.birth.get(),
-            home,
-        }
-    }
-
-    /// The calling light thread; `None` elsewhere.
-    pub fn this() -> Option<Who> {
-        current_light().map(Who::of)
-    }
-
-    /// Ends its [`crate::block`], the present or the next one. `false` when it has ended, or is on
-    /// another CPU.
-    pub fn wake(self) -> bool {
-        let Some(me) = current_light() else {
-            return false;
-        };
-        // SAFETY: the host outlives its threads; only its cells and atomics are used.
-        let host = unsafe { &*me.host() };
-        if host.gate.is_closed() {
-            return false;
-        }
-        host.gate.close();
-        let light = self.light(host).filter(|light| !light.pooled.is_over());
-        if let Some(light) = light {
-            light.seat.token.set(true);
-            let _ = enter(me, Event::Wake(light.id()));
-        }
-        if !me.quit.get() {
-            open_gate(host);
-        }
-        light.is_some()
-    }
-
-    /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
-    pub(crate) fn light(self, host: &Host) -> Option<&'static Light> {
-        if self.home != host.pool.home.get() {
-            return None;
-        }
-        // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
-        let light = unsafe { &*self.light };
-        (light.pooled.birth.get() == self.birth).then_some(light)
-    }
-}
+use crate::entry::request::enter;
+use crate::entry::request::open_gate;
+use crate::record::body::StopJob;
+use crate::record::host::Host;
+use crate::record::light::{Light, Phase};
+use crate::record::local::current_light;
+use crate::record::seat::Line;
+use crate::shared::turn::Turn;
+use crate::waiting::desk::{After, Desk};
+use crate::waiting::who::Who;
 
 /// The state `S`, with `LINES` lines of waiting threads.
 pub struct Monitor<S, const LINES: usize> {
@@ -386,16 +326,6 @@ pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> 
         return result;
     }
     resume_unwind(Box::new(StopJob));
-}
-
-/// An entry of the running thread. Gate closed, before and after; whether the core refused it.
-pub(crate) fn enter(light: &Light, event: Event) -> bool {
-    let host = light.host();
-    // SAFETY: the host outlives its threads; the reference ends with the statement.
-    let enter = unsafe { (*host).by_policy.enter };
-    // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
-    unsafe { enter(host, event) };
-    light.refused.get().is_some()
 }
 
 /// Waits once, in a way that ends the thread when it is to end. Gate: closed on entry and, unless

@@ -1,34 +1,16 @@
 //! The jobs of a thread that was created with one closure: from one to the next.
 
 use punctual_kern::{Event, Refusal};
-use punctual_model::{Class, Instant, ThreadId};
+use punctual_model::{Instant, ThreadId};
 
-use crate::job::{JobInfo, checkpoint};
-use crate::light::{Light, open_gate};
-use crate::local::current_light;
-use crate::monitor::{enter, rest_closed};
-use crate::pool::Stage;
-
-/// What a thread does when its job is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// It completes it, and waits for the next release.
-    Job,
-    /// It gives up the rest of its slice, and waits for the next period.
-    Slice,
-    /// There is no next one.
-    Endless,
-}
-
-impl Kind {
-    pub(crate) fn of(class: &Class) -> Kind {
-        match class {
-            Class::Periodic { .. } | Class::Sporadic { .. } => Kind::Job,
-            Class::Reservation { .. } => Kind::Slice,
-            Class::Once { .. } | Class::Aperiodic => Kind::Endless,
-        }
-    }
-}
+use crate::entry::request::{enter, open_gate};
+use crate::record::body::JobInfo;
+use crate::record::light::Light;
+use crate::record::local::current_light;
+use crate::record::pool::Kind;
+use crate::record::pool::Stage;
+use crate::waiting::job::checkpoint;
+use crate::waiting::monitor::rest_closed;
 
 /// The thread that asks has no next job: it was not created with [`crate::spawn`], its class has
 /// one job only, or it is on no light thread.

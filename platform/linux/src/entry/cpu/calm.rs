@@ -15,8 +15,8 @@ use punctual_kern::{Decision, Event, Hierarchy, JobStamp, Next, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting, arm_for};
-use crate::host::Host;
-use crate::light::{Light, NOTHING};
+use crate::record::host::Host;
+use crate::record::light::{Light, NOTHING};
 
 impl<H: Hierarchy, S: Sink> Core<H, S> {
     /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has

@@ -8,8 +8,9 @@ use punctual_kern::{Event, Hierarchy, Next, Passed, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting, Cpu, arm_for, enter};
-use crate::host::{Host, switch_between, switch_here};
-use crate::light::Light;
+use crate::entry::switch::{switch_between, switch_here};
+use crate::record::host::Host;
+use crate::record::light::Light;
 
 /// What has become of a yield.
 pub(super) enum Yielded {

@@ -15,10 +15,11 @@ use super::{
     Measured, Overheads, RUN_NS, Samples, Short, TURN_NS, measure_preemption, measure_switch,
     measure_timer, measure_wake, persist, quiet_percentile_90, short_run,
 };
-use crate::bell::Bell;
-use crate::clock::clock_rate;
-use crate::job::{self, Body};
-use crate::run::{RunError, RunOptions};
+use crate::record::body::Body;
+use crate::record::plan::{RunError, RunOptions};
+use crate::time::clock::clock_rate;
+use crate::waiting::bell::Bell;
+use crate::waiting::job;
 
 /// One cost of scheduling on this machine, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]

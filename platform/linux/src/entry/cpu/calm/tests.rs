@@ -21,24 +21,28 @@ use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
 use super::super::passing::Yielded;
-use crate::bell::Bell;
-use crate::clock::{Clock, clock_rate};
-use crate::cpu::{Core, Cpu, End, GiveBack, LOOK_NS, by_policy};
-use crate::crew::Crew;
-use crate::host::{Host, Reason, Shared};
-use crate::job::{self, Body};
-use crate::light::{Light, open_gate};
-use crate::local::current_light;
-use crate::outcome::CpuCounters;
-use crate::overhead::{Short, short_run};
-use crate::post::Post;
-use crate::run::RunOptions;
-use crate::stack::Stack;
+use crate::entry::cpu::{Core, Cpu, End, GiveBack, by_policy};
+use crate::entry::request::open_gate;
+use crate::measure::overhead::{Short, short_run};
+use crate::record::body::Body;
+use crate::record::crew::Crew;
+use crate::record::host::{Host, Reason, Shared};
+use crate::record::light::Light;
+use crate::record::limits::LOOK_NS;
+use crate::record::local::current_light;
+use crate::record::outcome::CpuCounters;
+use crate::record::plan::RunOptions;
+use crate::record::post::Post;
+use crate::run::life::main;
+use crate::storage::stack::Stack;
+use crate::storage::tls::{Library, Storage};
 use crate::sys::program::Standing;
 use crate::sys::{self, SwitchWatch};
 use crate::text::LibraryText;
-use crate::tls::{Library, Storage};
+use crate::time::clock::{Clock, clock_rate};
 use crate::uring::{Operation, Uring};
+use crate::waiting::bell::Bell;
+use crate::waiting::job;
 
 /// Everything that a core tells.
 #[derive(Default, PartialEq, Debug)]
@@ -116,7 +120,16 @@ impl Bench {
         let light = |id: &ThreadId| {
             let stack = Stack::try_new(16 * 1024).expect("memory");
             let storage = Storage::try_new(library).expect("memory");
-            Light::new(&raw const cpu.host, *id, "", None, stack, storage, library)
+            Light::new(
+                &raw const cpu.host,
+                *id,
+                "",
+                None,
+                stack,
+                storage,
+                library,
+                main,
+            )
         };
         let lights: Vec<Box<Light>> = ids.iter().map(light).collect();
         for light in &lights {

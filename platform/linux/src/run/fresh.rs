@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use punctual_switch::instructions::read_thread_pointer;
 
-use crate::local::{Local, local};
+use crate::record::local::{Local, local};
 use crate::sys::locals::{Storage, storages};
 
 /// A storage, seen from our own words.

@@ -15,21 +15,17 @@
 
 use punctual_model::{Instant, Span};
 
-use crate::clock::Clock;
-use crate::host::Host;
-use crate::outcome::MissingMethod;
+use crate::record::host::Host;
+use crate::record::limits::STRETCH_NS;
+use crate::record::limits::SUSPICIOUS_NS;
+use crate::record::outcome::MissingMethod;
 use crate::sys::{self, KernelClock, SwitchWatch};
+use crate::time::clock::Clock;
 
-/// Where nobody tells whether the thread has been away, an interval longer than this is compared
-/// with the kernel's account.
-const SUSPICIOUS_NS: u64 = 100_000;
 /// Differences up to this are noise of two clocks and of the calls between their readings.
 const NOISE_NS: u64 = 5_000;
 /// Two clocks may differ by this part of the interval.
 const DRIFT_PPM: u64 = 200;
-
-/// The clocks are compared this often in any case, so that they do not drift apart by more.
-pub(crate) const STRETCH_NS: u64 = 20_000_000;
 
 /// How missing time is measured: where all CPUs have a [`SwitchWatch`], and where not.
 pub(crate) fn method(watched: bool) -> MissingMethod {
@@ -45,15 +41,6 @@ pub(crate) fn method(watched: bool) -> MissingMethod {
                      processor time for intervals over 100 us",
             error_ns: SUSPICIOUS_NS,
         }
-    }
-}
-
-/// The shortest interval, in nanoseconds, that is suspicious by its length.
-pub(crate) fn suspicious_ns(watch: &SwitchWatch) -> u64 {
-    if watch.is_on() {
-        u64::MAX
-    } else {
-        SUSPICIOUS_NS
     }
 }
 

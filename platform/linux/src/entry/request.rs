@@ -1,0 +1,130 @@
+//! The ways by which a running thread enters its scheduler.
+
+use core::sync::atomic::Ordering;
+use std::panic::resume_unwind;
+
+use punctual_kern::Event;
+
+use crate::record::body::StopJob;
+use crate::record::host::{ByPolicy, Host};
+use crate::record::light::{Light, Phase};
+use crate::record::local::{current_light, local};
+
+/// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
+#[inline]
+pub(crate) fn open_gate(host: *const Host) {
+    loop {
+        // SAFETY: the host outlives its threads; the reference ends before the next entry.
+        let (pending, enter) = unsafe { ((*host).gate.open(), (*host).by_policy.enter) };
+        if !pending {
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { (*host).gate.close() };
+        // SAFETY: gate closed, no reference into scheduler state is alive.
+        unsafe { enter(host, Event::Tick) };
+    }
+}
+
+/// Tells the scheduler something as the running thread; returns when the thread runs again.
+/// Does nothing when the run is over or the caller is inside the scheduler already.
+pub(crate) fn request(light: &Light, event: Event) {
+    // SAFETY: gate closed (by `ask`), and nothing of the scheduler's is borrowed.
+    ask(light, |host, by| unsafe { (by.enter)(host, event) });
+}
+
+/// [`request`] of [`Event::Yield`], by its own way in.
+#[inline]
+pub(crate) fn give_way(light: &Light) {
+    // SAFETY: as in `request`.
+    ask(light, |host, by| unsafe { (by.give_way)(host) });
+}
+
+#[inline(always)]
+fn ask(light: &Light, enter: impl FnOnce(*const Host, ByPolicy)) {
+    let host = light.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
+    if light.quit.get() || gate.is_closed() {
+        return;
+    }
+    gate.close();
+    // Gate closed, and the references above are not used across the call in any way that assumes
+    // that nothing changed: the gate is atomic.
+    enter(host, by_policy);
+    if light.quit.get() {
+        // The carrier resumed this thread to end it: it keeps the gate closed.
+        return;
+    }
+    open_gate(host);
+}
+
+/// The end of a counted entry of the C library at which a preemption had been put off; the entry
+/// returns to `caller`. The library itself may hold a lock around such a call, so it is left first.
+#[cold]
+pub(crate) fn take_wanted_preemption(caller: usize) {
+    local(|l| l.wanted.set(false));
+    let Some(light) = current_light() else { return };
+    let host = light.host();
+    // SAFETY: the host outlives its threads.
+    let (gate, text) = unsafe { (&(*host).gate, &(*host).text) };
+    if !text.contains(caller as u64) || light.quit.get() || gate.is_closed() {
+        return request(light, Event::Tick);
+    }
+    gate.close();
+    // SAFETY: as above; the gate is closed.
+    unsafe { (*host).retry() };
+    open_gate(host);
+}
+
+/// An entry of the running thread. Gate closed, before and after; whether the core refused it.
+pub(crate) fn enter(light: &Light, event: Event) -> bool {
+    let host = light.host();
+    // SAFETY: the host outlives its threads; the reference ends with the statement.
+    let enter = unsafe { (*host).by_policy.enter };
+    // SAFETY: gate closed on the host's kernel thread, and no reference into the core is alive.
+    unsafe { enter(host, event) };
+    light.refused.get().is_some()
+}
+
+#[inline]
+pub(crate) fn is_to_end(light: &Light) -> bool {
+    light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get()
+}
+
+/// [`crate::waiting::job::checkpoint`] of this thread, which is the calling one.
+#[inline]
+pub(crate) fn end_if_asked(light: &Light) {
+    if is_to_end(light) && !std::thread::panicking() {
+        resume_unwind(Box::new(StopJob));
+    }
+}
+
+/// [`crate::waiting::job::promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate open.
+pub(crate) fn promise(light: &Light, ticks: u64) {
+    if light.promise.swap(ticks, Ordering::Relaxed) != ticks {
+        // The timer follows.
+        request(light, Event::Tick);
+    }
+}
+
+/// A request that can end the job by unwinding, before and after.
+pub(crate) fn rest(event: Event) {
+    if let Some(light) = current_light() {
+        resting(light, || request(light, event));
+    }
+}
+
+/// The storage of the thread is not looked into afterwards: right after a switch that would have to
+/// wait for the thread pointer.
+#[inline]
+pub(crate) fn resting(light: &Light, ask: impl FnOnce()) {
+    end_if_asked(light);
+    light.phase.set(Phase::Resting);
+    ask();
+    light.phase.set(Phase::Inside);
+    if light.quit.get() && !light.pooled.ending.get() {
+        resume_unwind(Box::new(StopJob));
+    }
+    end_if_asked(light);
+}

@@ -1,0 +1,143 @@
+//! The end of an entry: from one light thread, or the carrier, to another.
+
+use punctual_switch::instructions::read_thread_pointer;
+use punctual_switch::{
+    DispatchRecord, Dispatched, SchedulerRecord, dispatch, dispatch_by_system_call,
+};
+
+use crate::record::crew::Crew;
+use crate::record::host::Host;
+use crate::record::light::Light;
+
+/// A light thread that carries direct threads is left with the storage of one of those: so that is
+/// what it has to come back to.
+#[cold]
+fn correct_thread_pointer(light: &Light, leaves: *const Light) {
+    if core::ptr::eq(light, leaves) {
+        // SAFETY: the record of the running thread, behind the gate; no other reference is alive.
+        unsafe { (*light.context()).set_thread_pointer(read_thread_pointer()) };
+    }
+}
+
+/// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
+/// somebody comes back.
+///
+/// # Safety
+/// The gate of `host` is closed, the caller runs on its kernel thread, `target` is null or a light
+/// thread of this host that can be resumed, and no reference into scheduler state is alive.
+#[inline(never)]
+pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
+    // SAFETY: as the caller vouches.
+    unsafe { switch_here(host, target) }
+}
+
+/// [`switch_to`] inlined, for the entries through which most switches go: the compiler saves what
+/// is alive there and nothing else.
+///
+/// # Safety
+/// As for [`switch_to`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
+    // SAFETY: the host outlives the run; the reference ends before the switch.
+    let (record, from, to, by_call) = unsafe {
+        let host = &*host;
+        let current = host.current.replace(target);
+        if current == target {
+            return;
+        }
+        let context = |light: *const Light| match light.as_ref() {
+            Some(light) => {
+                if !light.direct.get().is_null() {
+                    correct_thread_pointer(light, current);
+                }
+                light.context()
+            }
+            None => host.carrier.get(),
+        };
+        let record = &raw const host.record;
+        (
+            record,
+            context(current),
+            context(target),
+            host.switches_by_call,
+        )
+    };
+    // SAFETY: as the caller vouches.
+    unsafe { leave(record, from, to, by_call) };
+}
+
+/// Leaves the running thread for another one, of which both are known: [`switch_to`] without a
+/// look for the carrier.
+///
+/// # Safety
+/// As for [`switch_to`]; `from` is the running light thread, `to` another one.
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(crate) unsafe fn switch_between(host: *const Host, from: *const Light, to: *const Light) {
+    // SAFETY: the host and its threads outlive the run; the references end before the switch.
+    let (record, from, to, by_call) = unsafe {
+        let (host, from) = (&*host, &*from);
+        host.current.set(to);
+        if !from.direct.get().is_null() {
+            correct_thread_pointer(from, from);
+        }
+        let by_call = host.switches_by_call;
+        (
+            &raw const host.record,
+            from.context(),
+            (*to).context(),
+            by_call,
+        )
+    };
+    // SAFETY: as the caller vouches.
+    unsafe { leave(record, from, to, by_call) };
+}
+
+/// # Safety
+/// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
+/// another one of this CPU, and no reference into scheduler state is alive.
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn leave(
+    record: *const SchedulerRecord,
+    from: *mut DispatchRecord,
+    to: *mut DispatchRecord,
+    by_call: bool,
+) {
+    // SAFETY: a look at our own data, with the gate closed.
+    let resumable = unsafe { (*to).is_resumable() };
+    debug_assert!(resumable, "INV-1: the target is suspended");
+    // SAFETY: (1) gate closed, `from` is the record of the running thread (INV-7, by the caller);
+    // (2) `to` is in store (INV-2, INV-5) and belongs to this CPU; (3) only raw pointers are alive
+    // here; (4) the way is the one that the kernel allows.
+    let outcome = unsafe {
+        let epoch = (*record).epoch();
+        if by_call {
+            dispatch_by_system_call(record, from, to, epoch)
+        } else {
+            dispatch(record, from, to, epoch)
+        }
+    };
+    debug_assert_eq!(
+        outcome,
+        Dispatched::Away,
+        "behind the gate nothing becomes stale"
+    );
+}
+
+/// Whoever runs in place of the light thread that has the processor. Gate closed.
+#[inline]
+pub(crate) fn at_work(host: &Host) -> Option<&'static Crew> {
+    // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
+    unsafe { host.current.get().as_ref() }?.crew.get()
+}
+
+impl Host {
+    /// Lowers the crew at work, unless its light thread goes on. Gate closed.
+    #[inline]
+    pub(crate) fn stand_down_for(&self, target: *const Light) {
+        if let Some(crew) = at_work(self)
+            && self.current.get() != target
+        {
+            crew.lower();
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Kernel-backed threads: threads of the kernel that run in place of a light thread.
+
+use core::sync::atomic::Ordering;
+use std::io;
+use std::sync::mpsc::{RecvError, channel};
+use std::thread::Builder;
+
+use punctual_kern::Event;
+
+use crate::entry::request::{promise, rest};
+use crate::record::body::Body;
+use crate::record::crew::Crew;
+use crate::record::light::Light;
+use crate::record::local::current_light;
+use crate::sys::program::{Standing, hold_signals, nap, number, set_standing, thread};
+use crate::sys::{current_thread, set_mask};
+
+/// What a crew is to be when it is not its turn: the last of all, unless its threads would stay
+/// that for good. The kernel lets a thread leave SCHED_IDLE only with the capability
+/// `CAP_SYS_NICE` (of the first user namespace) or a limit `RLIMIT_NICE` of 20, so a thread
+/// tries. On an ordinary thread.
+pub(crate) fn lowest() -> io::Result<Standing> {
+    let (tell, told) = channel();
+    let (end, ends) = channel::<()>();
+    let wait = move || {
+        // Whoever waits for it below is alive.
+        let _ = tell.send(number(current_thread()));
+        let _: Result<(), RecvError> = ends.recv();
+    };
+    Builder::new()
+        .name("punctual/standing".to_owned())
+        .spawn(wait)?;
+    let tries = thread(told.recv().map_err(io::Error::other)?);
+    let returns = set_standing(tries, Standing::Idle) && set_standing(tries, Standing::Ordinary);
+    // It ends when its processor has nothing else to do, if it has to; nobody waits for that.
+    drop(end);
+    Ok(if returns {
+        Standing::Idle
+    } else {
+        Standing::Ordinary
+    })
+}
+
+/// The body of a light thread that its crew stands in for.
+pub(crate) fn body(crew: &'static Crew) -> Body {
+    Box::new(move |_| {
+        let Some(light) = current_light() else { return };
+        crew.stand_in(light, || (), None);
+        loop {
+            rest(Event::Block { until: None });
+        }
+    })
+}
+
+/// A crew that is not interrupted is looked at this often.
+const LOOK_NS: u64 = 20_000_000;
+
+impl Crew {
+    /// Runs in place of the calling light thread, from `begin` until there is nothing left to run.
+    /// `ended` is closed at its other end then; without it, the end is noticed when somebody looks.
+    pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
+        // First, so that whoever has begun is told of the end of the run.
+        light.crew.set(Some(self));
+        // Its crew comes to no checkpoint of this thread's.
+        promise(light, 0);
+        if self.low != Standing::Idle {
+            // SAFETY: hosts outlive the light threads that run on them.
+            let shared = unsafe { &(*light.host()).shared };
+            shared.crews_stay.store(true, Ordering::Relaxed);
+        }
+        begin();
+        // Preempted between the two calls below, it would sleep with its crew lowered.
+        let open = hold_signals();
+        while !self.over.load(Ordering::Acquire) {
+            if light.seat.cancelled.get() {
+                self.dismiss();
+            }
+            self.raise();
+            nap(LOOK_NS, ended, open);
+        }
+        set_mask(open);
+        light.crew.set(None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Threads of this CPU, as those that share a monitor know them.
+
+use punctual_kern::Event;
+
+use crate::entry::request::{enter, open_gate};
+use crate::record::host::Host;
+use crate::record::light::Light;
+use crate::record::local::current_light;
+
+/// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Who {
+    light: *const Light,
+    birth: u64,
+    home: u64,
+}
+
+// SAFETY: an address that is followed on the CPU of its thread only, in the same run.
+unsafe impl Send for Who {}
+
+// SAFETY: as above; a reference shows no more than a copy.
+unsafe impl Sync for Who {}
+
+impl Who {
+    pub(crate) fn of(light: &Light) -> Who {
+        // SAFETY: the host outlives its threads.
+        let home = unsafe { (*light.host()).pool.home.get() };
+        Who {
+            light,
+            birth: light.pooled.birth.get(),
+            home,
+        }
+    }
+
+    /// The calling light thread; `None` elsewhere.
+    pub fn this() -> Option<Who> {
+        current_light().map(Who::of)
+    }
+
+    /// Ends its [`crate::block`], the present or the next one. `false` when it has ended, or is on
+    /// another CPU.
+    pub fn wake(self) -> bool {
+        let Some(me) = current_light() else {
+            return false;
+        };
+        // SAFETY: the host outlives its threads; only its cells and atomics are used.
+        let host = unsafe { &*me.host() };
+        if host.gate.is_closed() {
+            return false;
+        }
+        host.gate.close();
+        let light = self.light(host).filter(|light| !light.pooled.is_over());
+        if let Some(light) = light {
+            light.seat.token.set(true);
+            let _ = enter(me, Event::Wake(light.id()));
+        }
+        if !me.quit.get() {
+            open_gate(host);
+        }
+        light.is_some()
+    }
+
+    /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
+    pub(crate) fn light(self, host: &Host) -> Option<&'static Light> {
+        if self.home != host.pool.home.get() {
+            return None;
+        }
+        // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
+        let light = unsafe { &*self.light };
+        (light.pooled.birth.get() == self.birth).then_some(light)
+    }
+}
