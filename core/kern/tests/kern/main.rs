@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod capability;
+mod chains;
 mod child;
 mod corners;
 mod driver;
