@@ -19,12 +19,12 @@ use punctual_model::{
 };
 
 use crate::constraint::Constraint;
+use crate::effective::Urgency;
 use crate::hierarchy::Hierarchy;
+use crate::lock::{ResourcePlan, UsePlan};
 use crate::node::NodeId;
 use crate::precedence::{Edge, Source};
-use crate::resource::{ResourcePlan, UsePlan};
 use crate::shard::{Capacity, ConfigError, Shard};
-use crate::urgency::Urgency;
 use nodes::Trees;
 
 pub use nodes::{NodePlan, SlotPlan};

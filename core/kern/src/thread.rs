@@ -3,11 +3,11 @@
 use punctual_model::{Class, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
+use crate::effective::{Boost, Standing};
 use crate::hierarchy::Band;
 use crate::loan::{Ceiling, Loans};
 use crate::pending::List;
 use crate::policy::Attributes;
-use crate::urgency::{Boost, Standing};
 
 /// A thread is in exactly one state (invariant I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,9 +13,9 @@ use punctual_model::{
 
 use super::nodes::Trees;
 use super::{CpuPlan, small};
+use crate::effective::Urgency;
+use crate::lock::{ResourcePlan, UsePlan};
 use crate::node::NodeId;
-use crate::resource::{ResourcePlan, UsePlan};
-use crate::urgency::Urgency;
 
 /// Adds every resource to the plans of the CPUs whose tasks use it. `places` gives the thread of
 /// each task on its CPU. O(uses · depth of the trees).

@@ -8,13 +8,13 @@
 use punctual_model::{Instant, ThreadId};
 
 use super::Shard;
+use crate::effective::{Boost, Standing, Urgency};
 use crate::event::Refusal;
 use crate::hierarchy::{Band, Hierarchy};
 use crate::loan::{Ceiling, Loans, NOBODY};
 use crate::policy::Attributes;
 use crate::thread::State;
 use crate::trace::Sink;
-use crate::urgency::{Boost, Standing, Urgency};
 
 fn small(thread: usize) -> u32 {
     u32::try_from(thread).unwrap_or(NOBODY)

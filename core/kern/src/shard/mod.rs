@@ -3,19 +3,19 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `resource` (threads lock), `lend` (and are more urgent for it), `loan`
+//! `block` (threads wait), `lock` (threads lock), `inherit` (and are more urgent for it), `loan`
 //! (for locks of a runtime), `manage` (schedulers of a tree), `setup`; `calm` is the short way
 //! through an entry at which nothing is due. Which ready thread runs is the hierarchy's business.
 
 mod block;
 mod budget;
 mod calm;
+mod inherit;
 mod job;
-mod lend;
 mod loan;
+mod lock;
 mod manage;
 mod release;
-mod resource;
 mod setup;
 mod supply;
 
@@ -24,16 +24,16 @@ use alloc::vec::Vec;
 
 use punctual_model::{Instant, Span, ThreadId, Work};
 
+use crate::effective::Urgency;
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
 use crate::hierarchy::{Choice, Hierarchy};
+use crate::lock::Resources;
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
-use crate::resource::Resources;
 use crate::thread::{JobStamp, JobView, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
-use crate::urgency::Urgency;
 
 pub use calm::Passed;
 pub use setup::{Capacity, ConfigError};

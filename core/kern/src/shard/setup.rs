@@ -7,16 +7,16 @@ use punctual_model::{CpuId, Instant, Span, ThreadId};
 
 use super::Shard;
 use crate::constraint::Constraint;
+use crate::effective::Urgency;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
+use crate::lock::{ResourcePlan, Resources, UsePlan};
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
-use crate::resource::{ResourcePlan, Resources, UsePlan};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
-use crate::urgency::Urgency;
 
 /// What a shard reserves at construction; nothing grows later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

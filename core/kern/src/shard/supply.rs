@@ -8,8 +8,8 @@ use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
 
 use super::Shard;
 use crate::hierarchy::Hierarchy;
+use crate::lock::{Use, UseState};
 use crate::node::NodeId;
-use crate::resource::{Use, UseState};
 
 /// Before everything else.
 const FIRST: Priority = Priority::new(u32::MAX);

@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, ResourceId, Span, Work};
 
+use crate::effective::Urgency;
 use crate::node::NodeId;
-use crate::urgency::Urgency;
 
 const END: u32 = u32::MAX;
 

@@ -9,13 +9,13 @@
 use punctual_model::{AtBudgetEnd, Instant, Mode, ThreadId, Work};
 
 use super::Shard;
+use crate::effective::Urgency;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
-use crate::resource::{MAX_NESTING, UseState};
+use crate::lock::{MAX_NESTING, UseState};
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
-use crate::urgency::Urgency;
 
 impl<H: Hierarchy> Shard<H> {
     /// Whether a thread holds a resource.

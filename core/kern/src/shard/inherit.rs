@@ -8,12 +8,12 @@
 use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use super::Shard;
+use crate::effective::{Boost, Rank, Standing, Urgency};
 use crate::hierarchy::{Band, Hierarchy};
 use crate::loan::NOBODY;
+use crate::lock::{ResourcePlan, UseState};
 use crate::policy::Attributes;
-use crate::resource::{ResourcePlan, UseState};
 use crate::thread::State;
-use crate::urgency::{Boost, Rank, Standing, Urgency};
 
 /// What a ceiling lends from `since` on, to a thread with this place in the order of the file.
 ///
