@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::step::{Outcome, Tally, Tests, run_logged};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// Examples that exist to be refused; all others are admitted, and met in virtual time.
@@ -37,7 +36,7 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
         run_program(tally, workspace, program.trim_end_matches(".rs"), &[]);
     }
     for name in MEASURING {
-        let plot = log_folder(workspace).join(format!("{name}.svg"));
+        let plot = workspace.log_folder().join(format!("{name}.svg"));
         let arguments = [plot.into_os_string(), "1".into(), "1".into()];
         run_program(tally, workspace, name, &arguments);
     }
@@ -66,7 +65,7 @@ fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str, arguments: 
         let mut command = Command::new(built(workspace).join("examples").join(name));
         command.args(arguments);
         run_logged(
-            log_folder(workspace),
+            workspace.log_folder(),
             &format!("example-{name}"),
             command,
             tests,
@@ -109,7 +108,7 @@ fn punctual(
     ));
     command.arg("sh").arg(binary).arg(verb).arg(file);
     run_logged(
-        log_folder(workspace),
+        workspace.log_folder(),
         &format!("example-{verb}"),
         command,
         tests,

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::replays::prepare;
 use crate::step::{Outcome, Tally};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// How long each of them flies.
@@ -20,7 +19,7 @@ const FOR: &str = "2s";
 
 /// Flies every description in `examples/`. Uses the command that the tests before have built.
 pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
-    let folder = log_folder(workspace).join("flights");
+    let folder = workspace.log_folder().join("flights");
     let punctual = workspace.target.join("debug/punctual");
     match prepare(workspace, &folder) {
         Ok(names) => {

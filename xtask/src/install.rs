@@ -10,7 +10,6 @@ use std::process::Command;
 use clap::Args;
 
 use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// What programs ask the loader for; the first number of the version of the interface.
@@ -124,7 +123,7 @@ fn trial(
 /// and taken away. (The release build takes too long for it: `cargo xtask install --try`.)
 pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
     tally.run("install: a program in C by pkg-config", |tests| {
-        let folder = log_folder(workspace).join("installed");
+        let folder = workspace.log_folder().join("installed");
         // What an earlier run left, if it did.
         let _ = fs::remove_dir_all(&folder);
         let options = InstallOptions {
@@ -142,7 +141,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
             return Outcome::Skipped(format!("there is no `{tool}` here"));
         }
         let outcome = match trial(workspace, &options, &EXAMPLES[..1]) {
-            Ok(command) => run_logged(log_folder(workspace), "install", command, tests),
+            Ok(command) => run_logged(workspace.log_folder(), "install", command, tests),
             Err(message) => Outcome::Failed(message),
         };
         let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));

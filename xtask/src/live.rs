@@ -13,7 +13,6 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::step::{Outcome, Tally, run_logged};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// Folders of the packages with tests that schedule for real; the empty one is the facade's.
@@ -66,7 +65,7 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
                         command.args(["--skip", BUILDING_TESTS]);
                     }
                     run_logged(
-                        log_folder(workspace),
+                        workspace.log_folder(),
                         &format!("nobody-{stem}"),
                         command,
                         tests,

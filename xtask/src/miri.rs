@@ -10,7 +10,6 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::step::{Outcome, Tally, run_logged};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// The toolchain with Miri, the pinned one first.
@@ -125,7 +124,7 @@ pub(crate) fn run(workspace: &Workspace, options: &MiriOptions) -> bool {
             let command = command(workspace, toolchain, part, options.seconds);
             let name = format!("miri-{}", part.package);
             let before = tests.passed;
-            let outcome = run_logged(log_folder(workspace), &name, command, tests);
+            let outcome = run_logged(workspace.log_folder(), &name, command, tests);
             match outcome {
                 Outcome::Passed(_) if tests.passed == before => {
                     Outcome::Failed("none of the tests named here exists".to_owned())

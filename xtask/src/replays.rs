@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::examples::files;
 use crate::step::passes_in_the_open;
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// How the functions of the example in C are built: `cc ... -o OUT IN`.
@@ -43,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace, options: &ReplayOptions) -> bool {
     if !passes_in_the_open(build) {
         return false;
     }
-    let folder = log_folder(workspace).join("replays");
+    let folder = workspace.log_folder().join("replays");
     let names = match prepare(workspace, &folder) {
         Ok(names) => names,
         Err(message) => {

@@ -8,7 +8,6 @@ use std::process::Command;
 use clap::Args;
 
 use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
-use crate::test::log_folder;
 use crate::workspace::Workspace;
 
 /// What a push is held against.
@@ -54,7 +53,7 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
     tally.run(&title, |tests| {
         let mut command = command(workspace);
         command.args(["--systems", &SYSTEMS_OF_A_PUSH.to_string(), "--mutants"]);
-        let folder = log_folder(workspace);
+        let folder = workspace.log_folder();
         let log = folder.join("soundness.log");
         match run_logged(folder, "soundness", command, tests) {
             Outcome::Passed(_) => {

@@ -66,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         let mut command = workspace.cargo();
         command.args(["build", "--target", EMBEDDED_TARGET]);
         command.args(EMBEDDED_PACKAGES.map(|package| format!("--package={package}")));
-        run_logged(log_folder(workspace), "embedded", command, tests)
+        run_logged(workspace.log_folder(), "embedded", command, tests)
     });
     examples::run(&mut tally, workspace);
     flights::run(&mut tally, workspace);
@@ -86,13 +86,8 @@ fn cargo(
     tally.run(&format!("cargo {}", arguments.join(" ")), |tests| {
         let mut command = workspace.cargo();
         command.args(arguments).envs(environment.iter().copied());
-        run_logged(log_folder(workspace), name, command, tests)
+        run_logged(workspace.log_folder(), name, command, tests)
     });
-}
-
-/// Where the outputs of steps are kept.
-pub(crate) fn log_folder(workspace: &Workspace) -> std::path::PathBuf {
-    workspace.target.join("xtask")
 }
 
 /// Adds the embedded target when it is missing. An error is the reason why it cannot be had, which

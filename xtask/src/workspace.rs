@@ -41,6 +41,11 @@ impl Workspace {
         })
     }
 
+    /// Where the outputs of steps are kept.
+    pub(crate) fn log_folder(&self) -> PathBuf {
+        self.target.join("xtask")
+    }
+
     /// A cargo that works at the top of the workspace.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = cargo();

@@ -5,11 +5,13 @@
 //! (function length, SAFETY comments, formatting) is left to clippy and rustfmt.
 
 mod changelog;
+mod circles;
 mod edges;
 mod guarantees;
 mod invariants;
 mod links;
 mod manifests;
+mod modules;
 mod placement;
 mod rust;
 mod safety;
@@ -54,7 +56,7 @@ impl fmt::Display for Finding {
 }
 
 /// The rules that look at files alone. The import edges also ask cargo.
-const RULES: [fn(&Tree) -> Vec<Finding>; 9] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 10] = [
     placement::check,
     sizes::check,
     safety::check,
@@ -64,6 +66,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 9] = [
     words::check,
     guarantees::check,
     changelog::check,
+    circles::check,
 ];
 
 /// Prints every finding; whether there was none.

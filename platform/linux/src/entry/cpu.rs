@@ -17,6 +17,7 @@ use punctual_kern::{
 use punctual_model::{Instant, Span, ThreadId};
 
 use crate::entry::child::Child;
+use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
 use crate::entry::switch::{at_work, switch_here};
 use crate::entry::wakes::{next_called, next_rung};
@@ -62,31 +63,6 @@ pub(crate) struct Core<H, S> {
     end: End,
     /// Before this instant the platform has nothing of its own to do; see `calm`.
     calm_until: Instant,
-}
-
-/// When slices are given back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GiveBack {
-    /// The next one.
-    pub(crate) due: Instant,
-    /// From the end of one to the start of the next.
-    pub(crate) distance: Span,
-    /// How long a sleep must be to count as one.
-    pub(crate) slice: Span,
-}
-
-impl GiveBack {
-    /// Whether a slice is given back now, on a CPU that idles until `due` or does not. One that
-    /// will idle for long need not: its sleep is one. One that will idle for a moment gives early
-    /// what it would else give out of somebody's time, in the holes of a frame above all. That
-    /// delays nobody: who comes later meets the next slice a whole distance after this one.
-    fn is_now(&self, now: Instant, idle: bool, due: Instant) -> bool {
-        if !idle {
-            return self.due <= now;
-        }
-        let long = self.slice.saturating_add(self.slice);
-        self.due <= due && due.since(now) <= long
-    }
 }
 
 /// When a run ends.
@@ -584,29 +560,5 @@ fn note_overdue_timer(host: &Host, now: Instant, given_back: bool) {
     let late = armed.map_or(0, |armed| now.since(armed).ticks());
     if executing && !given_back && late > host.limits.late {
         host.note_missing(late);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{GiveBack, Instant, Span};
-
-    #[test]
-    fn a_slice_goes_into_a_hole_that_is_too_short_to_sleep_in() {
-        let at = Instant::from_ticks;
-        let g = GiveBack {
-            due: at(1_000),
-            distance: Span::from_ticks(940),
-            slice: Span::from_ticks(60),
-        };
-        // Somebody runs: when it is due, not before.
-        assert!(!g.is_now(at(999), false, at(999)));
-        assert!(g.is_now(at(1_000), false, at(1_000)));
-        // A hole at whose end it would be due, or overdue; one that ends before.
-        assert!(g.is_now(at(910), true, at(1_000)));
-        assert!(g.is_now(at(950), true, at(1_010)));
-        assert!(!g.is_now(at(910), true, at(999)));
-        // A hole in which to sleep is a slice itself.
-        assert!(!g.is_now(at(910), true, at(1_031)));
     }
 }

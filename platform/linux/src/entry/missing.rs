@@ -16,8 +16,7 @@
 use punctual_model::{Instant, Span};
 
 use crate::record::host::Host;
-use crate::record::limits::STRETCH_NS;
-use crate::record::limits::SUSPICIOUS_NS;
+use crate::record::limits::{STRETCH_NS, SUSPICIOUS_NS};
 use crate::record::outcome::MissingMethod;
 use crate::sys::{self, KernelClock, SwitchWatch};
 use crate::time::clock::Clock;

@@ -92,7 +92,7 @@ pub(crate) fn is_to_end(light: &Light) -> bool {
     light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get()
 }
 
-/// [`crate::waiting::job::checkpoint`] of this thread, which is the calling one.
+/// [`crate::job::checkpoint`] of this thread, which is the calling one.
 #[inline]
 pub(crate) fn end_if_asked(light: &Light) {
     if is_to_end(light) && !std::thread::panicking() {
@@ -100,7 +100,8 @@ pub(crate) fn end_if_asked(light: &Light) {
     }
 }
 
-/// [`crate::waiting::job::promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate open.
+/// [`crate::job::promise_checkpoints`] of this thread, which is the calling one, in ticks. Gate
+/// open.
 pub(crate) fn promise(light: &Light, ticks: u64) {
     if light.promise.swap(ticks, Ordering::Relaxed) != ticks {
         // The timer follows.

@@ -124,9 +124,9 @@ impl Linked for Light {
 pub(crate) const NOTHING: u32 = u32::MAX;
 
 impl Light {
+    /// A thread that is ready to be started on the host's kernel thread, which must be the caller.
+    /// It begins with `main`, which gets this record.
     #[allow(clippy::too_many_arguments)] // One value per thing that a thread is made of.
-    /// A thread that is ready to be started on the host's kernel thread, which must be the caller. It
-    /// begins with `main`, which gets this record.
     pub(crate) fn new(
         host: *const Host,
         id: ThreadId,

@@ -13,8 +13,7 @@ use crate::entry::cpu::{decide, note_sleep};
 use crate::entry::switch::switch_to;
 use crate::record::host::{Host, Reason};
 use crate::record::light::{Light, Phase};
-use crate::record::limits::LARGEST_MARGIN_NS;
-use crate::record::limits::WAKE_MARGIN_NS;
+use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
 use crate::sys;
 
 /// A wake-up in time takes this part off the margin: a late one is remembered for some hundred.

@@ -26,11 +26,7 @@ use crate::record::body::{StopJob, describe};
 use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::record::outcome::Panic;
-use crate::record::pool::Kind;
-use crate::record::pool::OnFault;
-use crate::record::pool::Pooled;
-use crate::record::pool::Stage;
-use crate::record::pool::discard;
+use crate::record::pool::{Kind, OnFault, Pooled, Stage, discard};
 use crate::run::fresh;
 
 /// Why there is no new thread.

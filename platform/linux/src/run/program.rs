@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use crate::record::body::Body;
 use crate::record::crew::{Crew, MOST};
-use crate::run::stand_in::body;
-use crate::run::stand_in::lowest;
+use crate::run::stand_in::{body, lowest};
 use crate::sys::program::{Standing, confine, kill_group};
 
 /// New threads and children of a program are found this often.

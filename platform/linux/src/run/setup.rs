@@ -9,7 +9,8 @@ use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
 use crate::entry::child::{self, Child};
-use crate::entry::cpu::{Core, Cpu, GiveBack, by_policy};
+use crate::entry::cpu::{Core, Cpu, by_policy};
+use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
 use crate::record::host::{Host, Shared};
 use crate::record::light::{Light, Phase};

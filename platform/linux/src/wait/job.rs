@@ -6,10 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-use crate::entry::request::end_if_asked;
-use crate::entry::request::is_to_end;
-use crate::entry::request::resting;
-use crate::entry::request::{give_way, request};
+use crate::entry::request::{end_if_asked, give_way, is_to_end, request, resting};
 use crate::record::body::describe;
 use crate::record::light::{Light, executed_at, executed_now};
 use crate::record::local::current_light;

@@ -22,8 +22,7 @@ use std::panic::resume_unwind;
 use punctual_kern::{Event, Refusal};
 use punctual_model::Instant;
 
-use crate::entry::request::enter;
-use crate::entry::request::open_gate;
+use crate::entry::request::{enter, open_gate};
 use crate::record::body::StopJob;
 use crate::record::host::Host;
 use crate::record::light::{Light, Phase};

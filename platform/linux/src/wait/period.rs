@@ -7,8 +7,7 @@ use crate::entry::request::{enter, open_gate};
 use crate::record::body::JobInfo;
 use crate::record::light::Light;
 use crate::record::local::current_light;
-use crate::record::pool::Kind;
-use crate::record::pool::Stage;
+use crate::record::pool::{Kind, Stage};
 use crate::waiting::job::checkpoint;
 use crate::waiting::monitor::rest_closed;
 
