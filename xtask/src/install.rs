@@ -1,4 +1,4 @@
-//! `cargo xtask install`: the C library, its header and its pkg-config file, where users have them.
+//! `cargo xtask install`: the commands, the C library, its header and its pkg-config file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,6 +12,22 @@ use clap::Args;
 use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
 use crate::workspace::Workspace;
 
+/// The command, and the programs that it starts by name.
+const PROGRAMS: [&str; 4] = [
+    "punctual",
+    "punctual-bench",
+    "punctual-conform",
+    "punctual-sweep",
+];
+
+/// The packages that have them, and the library.
+const PACKAGES: [&str; 4] = [
+    "punctual-tools",
+    "punctual-bench",
+    "punctual-lab",
+    "punctual-library",
+];
+
 /// What programs ask the loader for; the first number of the version of the interface.
 const SONAME: &str = "libpunctual.so.0";
 
@@ -21,7 +37,7 @@ const BESIDE_STATIC: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 /// Where to.
 #[derive(Args)]
 pub(crate) struct InstallOptions {
-    /// The folder above `include` and `lib`
+    /// The folder above `bin`, `include` and `lib`
     #[arg(long, default_value = "/usr/local")]
     prefix: PathBuf,
     /// Put before every path that is written, but into none: for packages
@@ -62,17 +78,33 @@ fn build_and_install(
 ) -> Result<Vec<PathBuf>, String> {
     let mut build = workspace.cargo();
     build.args(["build", "--quiet", "--locked"]);
-    build.args(["--package", "punctual-library"]);
-    build.args((!options.debug).then_some("--release"));
+    build.args(PACKAGES.map(|package| format!("--package={package}")));
+    build.args((!options.debug).then_some("--profile=dist"));
     if !passes_in_the_open(build) {
-        return Err("the library was not built".to_owned());
+        return Err("the commands and the library were not built".to_owned());
     }
-    let profile = if options.debug { "debug" } else { "release" };
-    let written = install(workspace, &workspace.target.join(profile), options)?;
+    let profile = if options.debug { "debug" } else { "dist" };
+    let built = Built::in_one(workspace.target.join(profile));
+    let written = install(workspace, &built, options)?;
     if options.tries && !passes_in_the_open(trial(workspace, options, &EXAMPLES)?) {
         return Err("the examples did not work".to_owned());
     }
     Ok(written)
+}
+
+/// Where cargo has put what is installed.
+struct Built {
+    programs: PathBuf,
+    libraries: PathBuf,
+}
+
+impl Built {
+    fn in_one(folder: PathBuf) -> Built {
+        Built {
+            programs: folder.clone(),
+            libraries: folder,
+        }
+    }
 }
 
 /// Programs of `examples/c`.
@@ -84,8 +116,11 @@ const TRIAL: &str = r#"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 test "$(pkg-config --modversion punctual)" = "$1"
+# The command, and a program that it starts by name.
+test "$("$3/punctual" --version)" = "punctual $1"
+"$3/punctual" conform --builtin edf --histories 10
 sources=$2
-shift 2
+shift 3
 for name; do
     cc -o "$folder/$name" "$sources/$name.c" $(pkg-config --cflags --libs punctual)
     timeout 60 "$folder/$name"
@@ -110,52 +145,63 @@ fn trial(
     options: &InstallOptions,
     names: &[&str],
 ) -> Result<Command, String> {
-    let library = Places::of(options)?.library;
+    let Places { library, bin, .. } = Places::of(options)?;
     let mut command = Command::new("sh");
     command.args(["-euc", TRIAL, "sh", env!("CARGO_PKG_VERSION")]);
-    command.arg(workspace.root.join("examples/c")).args(names);
+    command
+        .arg(workspace.root.join("examples/c"))
+        .arg(bin)
+        .args(names);
     command.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
     command.env("LD_LIBRARY_PATH", library);
     Ok(command)
 }
 
 /// As a step of the tests: what they have built is installed, found by pkg-config, linked and run,
-/// and taken away. (The release build takes too long for it: `cargo xtask install --try`.)
+/// and taken away. (An optimised build takes too long for it: `cargo xtask install --try`.)
 pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
-    tally.run("install: a program in C by pkg-config", |tests| {
-        let folder = workspace.log_folder().join("installed");
-        // What an earlier run left, if it did.
-        let _ = fs::remove_dir_all(&folder);
-        let options = InstallOptions {
-            prefix: folder.clone(),
-            destdir: None,
-            debug: true,
-            tries: false,
-            remove: false,
-        };
-        if let Err(message) = install(workspace, &workspace.target.join("debug/deps"), &options) {
-            return Outcome::Failed(message);
-        }
-        let present = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-        if let Some(tool) = ["pkg-config", "cc"].into_iter().find(|tool| !present(tool)) {
-            return Outcome::Skipped(format!("there is no `{tool}` here"));
-        }
-        let outcome = match trial(workspace, &options, &EXAMPLES[..1]) {
-            Ok(command) => run_logged(workspace.log_folder(), "install", command, tests),
-            Err(message) => Outcome::Failed(message),
-        };
-        let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));
-        let left = ["lib/pkgconfig", "lib", "include"].map(|within| files_in(&folder.join(within)));
-        // A hundred megabytes and more, in a debug build, if it is still there.
-        let _ = fs::remove_dir_all(&folder);
-        match (outcome, removed) {
-            (Outcome::Passed(_), Err(message)) => Outcome::Failed(message),
-            (Outcome::Passed(_), Ok(())) if left.iter().any(|files| !files.is_empty()) => {
-                Outcome::Failed(format!("an installation that is removed leaves {left:?}"))
+    tally.run(
+        "install: the commands, and a program in C by pkg-config",
+        |tests| {
+            let folder = workspace.log_folder().join("installed");
+            // What an earlier run left, if it did.
+            let _ = fs::remove_dir_all(&folder);
+            let options = InstallOptions {
+                prefix: folder.clone(),
+                destdir: None,
+                debug: true,
+                tries: false,
+                remove: false,
+            };
+            let built = Built {
+                programs: workspace.target.join("debug"),
+                libraries: workspace.target.join("debug/deps"),
+            };
+            if let Err(message) = install(workspace, &built, &options) {
+                return Outcome::Failed(message);
             }
-            (outcome, _) => outcome,
-        }
-    });
+            let present = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+            if let Some(tool) = ["pkg-config", "cc"].into_iter().find(|tool| !present(tool)) {
+                return Outcome::Skipped(format!("there is no `{tool}` here"));
+            }
+            let outcome = match trial(workspace, &options, &EXAMPLES[..1]) {
+                Ok(command) => run_logged(workspace.log_folder(), "install", command, tests),
+                Err(message) => Outcome::Failed(message),
+            };
+            let removed = Places::of(&options).and_then(|places| places.remove(&mut |_| {}));
+            let left = ["lib/pkgconfig", "lib", "include", "bin"]
+                .map(|within| files_in(&folder.join(within)));
+            // A hundred megabytes and more, in a debug build, if it is still there.
+            let _ = fs::remove_dir_all(&folder);
+            match (outcome, removed) {
+                (Outcome::Passed(_), Err(message)) => Outcome::Failed(message),
+                (Outcome::Passed(_), Ok(())) if left.iter().any(|files| !files.is_empty()) => {
+                    Outcome::Failed(format!("an installation that is removed leaves {left:?}"))
+                }
+                (outcome, _) => outcome,
+            }
+        },
+    );
 }
 
 /// Files and links in a folder; none, if it cannot be read.
@@ -169,6 +215,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 struct Places {
     /// As programs will find it, without `--destdir`.
     prefix: PathBuf,
+    bin: PathBuf,
     include: PathBuf,
     library: PathBuf,
 }
@@ -182,9 +229,14 @@ impl Places {
         };
         Ok(Places {
             prefix,
+            bin: top.join("bin"),
             include: top.join("include"),
             library: top.join("lib"),
         })
+    }
+
+    fn programs(&self) -> [PathBuf; 4] {
+        PROGRAMS.map(|name| self.bin.join(name))
     }
 
     fn header(&self) -> PathBuf {
@@ -228,6 +280,7 @@ impl Places {
     /// What could not be removed; or names of further versions, which stay.
     fn remove(&self, gone: &mut dyn FnMut(&Path)) -> Result<(), String> {
         let mut files = vec![self.header(), self.archive()];
+        files.extend(self.programs());
         files.extend(self.descriptions());
         // Before the links, which are needed to find it when this is tried again.
         files.extend(self.of_another_version());
@@ -256,18 +309,21 @@ impl Places {
 /// What was written.
 fn install(
     workspace: &Workspace,
-    built: &Path,
+    built: &Built,
     options: &InstallOptions,
 ) -> Result<Vec<PathBuf>, String> {
     let places = Places::of(options)?;
     let header = workspace.root.join("runtime/capi/include/punctual.h");
     let [shared, soname, plain] = places.shared();
     let mut written = Written(Vec::new());
+    for (name, place) in PROGRAMS.iter().zip(&places.programs()) {
+        written.copy(&built.programs.join(name), place)?;
+    }
     written.copy(&header, &places.header())?;
-    written.copy(&built.join("libpunctual_library.so"), &shared)?;
+    written.copy(&built.libraries.join("libpunctual_library.so"), &shared)?;
     written.link(shared.file_name().unwrap_or_default(), &soname)?;
     written.link(SONAME.as_ref(), &plain)?;
-    let archive = built.join("libpunctual_library.a");
+    let archive = built.libraries.join("libpunctual_library.a");
     written.copy(&archive, &places.archive())?;
     let libs = [
         format!("-L${{libdir}} -lpunctual\nLibs.private: {BESIDE_STATIC}"),
@@ -344,6 +400,7 @@ mod tests {
         fs::create_dir_all(prefix.join("lib/pkgconfig")).expect("a folder");
         fs::create_dir_all(prefix.join("include")).expect("a folder");
         Places {
+            bin: prefix.join("bin"),
             include: prefix.join("include"),
             library: prefix.join("lib"),
             prefix,

@@ -59,7 +59,7 @@ enum Chore {
     /// The portable code under Miri, which notices undefined behaviour (needs a nightly with it)
     #[command(after_help = "Examples:\n  cargo xtask miri\n  cargo xtask miri punctual-capi")]
     Miri(miri::MiriOptions),
-    /// Measure every primitive and its rival in one run (release build of `punctual bench`)
+    /// Measure every primitive and its rival in one run (`punctual bench`, built as it is installed)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
     /// Record every example live, replay it, and ask what EDF would have done
@@ -68,7 +68,7 @@ enum Chore {
     /// Four light threads in the C library, preempted every 50 us; then without deferral
     #[command(after_help = "Example:\n  cargo xtask storm --operations 10000000")]
     Storm(storm::StormOptions),
-    /// Build the C library and put it, its header and its pkg-config file under a prefix
+    /// Build the commands and the C library and put them, header and pkg-config file under a prefix
     #[command(
         after_help = "Examples:\n  cargo xtask install                            under /usr/local\n  \
         cargo xtask install --prefix ~/.local --try    for one user, and tried with the examples\n  \
@@ -162,11 +162,9 @@ fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {
     command.args([
         "run",
         "--quiet",
-        "--release",
-        "--package",
-        "punctual-tools",
+        "--profile=dist",
+        "--package=punctual-bench",
         "--",
-        "bench",
     ]);
     command.args(options.filter.as_deref());
     command.args(options.json.then_some("--json"));
@@ -183,7 +181,7 @@ fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {
     rivals.args([
         "run",
         "--quiet",
-        "--release",
+        "--profile=dist",
         "--package",
         "punctual-soundness",
     ]);

@@ -8,7 +8,7 @@ use punctual_model::{
     Work, WorkSource,
 };
 
-use crate::output;
+use punctual_terminal::output;
 
 /// The certificate of a verdict. Bounds that it cannot have as sharp are remarked upon.
 pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<Certificate, String> {

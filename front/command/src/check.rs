@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::output::PromisedFile;
 use crate::platform_file::Given;
 use crate::verdict_json::VerdictJson;
-use crate::{certify, input, output, second_opinion, suggest, verdict_text};
+use crate::{certify, input, second_opinion, suggest, verdict_text};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
+use punctual_terminal::output::PromisedFile;
 
 /// Says whether a system will be on time, and why
 ///

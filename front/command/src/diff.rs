@@ -7,8 +7,9 @@ use punctual_model::readable;
 use punctual_trace::{Choice, CpuDiff, Diff, diff};
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending};
-use crate::{logfile, output, task_table};
+use crate::{logfile, task_table};
+use punctual_terminal::ending::{Ended, Ending};
+use punctual_terminal::output;
 
 /// Compares two recorded runs: the first other choice, and what became of responses
 ///

@@ -8,11 +8,10 @@ use punctual_linux::{Gaps, Probe, RunOptions, Status, Term, Terms};
 use punctual_model::{Span, readable};
 use serde::Serialize;
 
-use crate::bench::allowed;
-use crate::ending::{Ended, Ending, Failure};
-use crate::machine::{self, Fact};
-use crate::output::{self, JSON_FORMAT, PromisedFile, styled};
 use crate::{input, platform_file, verdict_text};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::machine::{self, Fact};
+use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
 
 /// Tries what this machine can promise, and prints the command that mends each finding
 ///
@@ -106,7 +105,8 @@ struct NotMeasured {
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let cpus = allowed().map_err(Failure::run)?;
+    let cpus = punctual_linux::allowed_cpus()
+        .map_err(|error| Failure::run(format!("the CPUs of this process: {error}")))?;
     let last = || cpus.last().copied().ok_or("no CPU may be used");
     let cpu = args.cpu.map_or_else(last, Ok).map_err(Failure::run)?;
     let file = args.platform.as_deref().map(PromisedFile::open);

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use punctual::{Crash, Faults, Misconduct, MissingTime, Overrun};
 use punctual_model::{CpuId, SchedulerId, Span, System, TaskId, Trust};
 
-use crate::ending::Failure;
 use crate::input;
+use punctual_terminal::ending::Failure;
 
 /// One fault; tasks and CPUs by name, because the file is not read yet.
 #[derive(Clone, PartialEq, Eq, Debug)]

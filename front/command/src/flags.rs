@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use punctual_model::Span;
 use punctual_trace::Log;
 
-use crate::ending::Failure;
 use crate::export::{self, Format};
 use crate::input;
-use crate::output::PromisedFile;
+use punctual_terminal::ending::Failure;
+use punctual_terminal::output::PromisedFile;
 
 /// What `sim` and `run` cover, and where they write it down.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use punctual_trace::{Log, text};
 
-use crate::ending::Failure;
+use punctual_terminal::ending::Failure;
 
 /// Reads a log; `None`: the file is something else, or cannot be opened.
 pub(crate) fn try_load(path: &Path) -> Result<Option<Log>, Failure> {

@@ -5,23 +5,18 @@
 //! ended by Ctrl-C, but for runs, whose code says what was seen until then.
 #![forbid(unsafe_code)]
 
-mod bench;
+mod beside;
 mod certify;
 mod check;
-mod conform;
 mod diff;
 mod doctor;
-mod ending;
 mod export;
 mod faults;
 mod flags;
 mod for_c;
 mod input;
-mod interrupt;
 mod logfile;
-mod machine;
 mod outcome;
-mod output;
 mod platform_file;
 mod progress;
 mod replay;
@@ -31,8 +26,6 @@ mod schema;
 mod second_opinion;
 mod sim;
 mod suggest;
-mod sweep;
-mod table;
 mod task_table;
 mod verdict_json;
 mod verdict_page;
@@ -41,13 +34,10 @@ mod verify;
 mod what_if;
 mod workloads;
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind as Usage;
 use clap::{Parser, Subcommand};
-
-use ending::{Ended, Failure};
+use punctual_terminal::ending::Ended;
 
 /// User-level hard-real-time scheduling: admitted before it runs, proved afterwards.
 #[derive(Debug, Parser)]
@@ -77,9 +67,12 @@ enum Command {
     Replay(replay::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
-    Bench(bench::Args),
-    Conform(conform::Args),
-    Sweep(sweep::Args),
+    /// Measures every primitive and its rivals on this machine
+    Bench(beside::Args),
+    /// Looks for a history that breaks a policy, and shows the shortest
+    Conform(beside::Args),
+    /// Studies which share of random task sets each policy admits, and plots it
+    Sweep(beside::Args),
     Schema(schema::Args),
 }
 
@@ -94,9 +87,9 @@ impl Command {
             Command::Replay(args) => replay::execute(args),
             Command::Diff(args) => diff::execute(args),
             Command::Doctor(args) => doctor::execute(args),
-            Command::Bench(args) => bench::execute(args),
-            Command::Conform(args) => conform::execute(args),
-            Command::Sweep(args) => sweep::execute(args),
+            Command::Bench(args) => beside::execute("bench", args),
+            Command::Conform(args) => beside::execute("conform", args),
+            Command::Sweep(args) => beside::execute("sweep", args),
             Command::Schema(args) => schema::execute(args),
         }
     }
@@ -112,43 +105,12 @@ impl Command {
             Command::Replay(args) => args.outputs.json,
             Command::Diff(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Bench(args) => args.json,
-            Command::Conform(args) => args.json,
-            Command::Sweep(args) => args.json(),
+            Command::Bench(args) | Command::Conform(args) | Command::Sweep(args) => args.json(),
             Command::Schema(_) => false,
         }
     }
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
-    };
-    match cli.command.execute() {
-        Ok(ending) => ending.code(),
-        Err(failure) => tell(&failure, cli.command.json()),
-    }
-}
-
-fn tell(failure: &Failure, json: bool) -> ExitCode {
-    output::remark(failure.render(output::colour_stderr()));
-    // When the failure is that nothing can be written, trying again tells nobody anything new.
-    if json {
-        let _ = output::print_json(&failure.json());
-    }
-    failure.code()
-}
-
-/// Help and version are results, everything else is bad input.
-fn usage(error: &clap::Error) -> ExitCode {
-    let asked = matches!(error.kind(), Usage::DisplayHelp | Usage::DisplayVersion);
-    match error.print() {
-        Err(lost) if asked && lost.kind() != ErrorKind::BrokenPipe => {
-            let failure = Failure::run(format!("cannot write to standard output: {lost}"));
-            tell(&failure, false)
-        }
-        _ if asked => ExitCode::SUCCESS,
-        _ => Failure::input("").code(),
-    }
+    punctual_terminal::run(|cli: &Cli| cli.command.execute(), |cli| cli.command.json())
 }

@@ -5,16 +5,25 @@ use punctual_model::{Fault, Requirement, System, TaskId, readable};
 use punctual_spec::Description;
 use punctual_trace::{Log, RunReport};
 
-use crate::ending::{Ended, Ending, Failure};
 use crate::flags::{Outputs, Promised};
-use crate::output;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
 
 /// Prints the report, keeps the promised files.
 pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: Promised) -> Ended {
     // The files first: a reader of standard output that left must not cost them.
     promised.keep(log)?;
     print(report, outputs.json, outputs.quiet)?;
-    Ok(Ending::of_report(report))
+    Ok(ending_of(report))
+}
+
+/// What a report says.
+pub(crate) fn ending_of(report: &RunReport) -> Ending {
+    match report.exit_code() {
+        0 => Ending::Good,
+        1 => Ending::Bad,
+        _ => Ending::Broken,
+    }
 }
 
 /// Says which required responses were exceeded: a run is judged by deadlines, nothing else would.

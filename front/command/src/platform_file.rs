@@ -11,8 +11,8 @@ use punctual_model::{Machine, readable};
 use punctual_spec::Platform;
 use serde::Serialize;
 
-use crate::ending::Failure;
-use crate::machine::{self, Fact};
+use punctual_terminal::ending::Failure;
+use punctual_terminal::machine::{self, Fact};
 
 /// Facts that a figure does not depend on.
 const IRRELEVANT: [&str; 1] = ["tool"];

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use punctual_trace::{Divergence, Log, ReplayStats, RunReport, text};
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending, Failure};
 use crate::flags::Outputs;
-use crate::{logfile, output, what_if};
+use crate::{logfile, what_if};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
 
 /// Records that are shown before a difference.
 const CONTEXT: usize = 8;

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use punctual_trace::{Log, RunReport};
 
-use crate::ending::{Ended, Ending, Failure};
 use crate::export::{self, Format};
-use crate::output::PromisedFile;
 use crate::verdict_json::VerdictJson;
-use crate::{input, logfile, outcome, output, verdict_page, verdict_text};
+use crate::{input, logfile, outcome, verdict_page, verdict_text};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
+use punctual_terminal::output::PromisedFile;
 
 /// Makes one self-contained HTML page of a log, or of the verdict on a system file
 ///
@@ -74,7 +75,7 @@ fn report_log(args: &Args, log: &Log) -> Ended {
     } else {
         output::print(punctual_trace::html::page(log))?;
     }
-    Ok(Ending::of_report(&report))
+    Ok(outcome::ending_of(&report))
 }
 
 fn report_verdict(args: &Args) -> Ended {

@@ -6,13 +6,14 @@ use punctual::{Error, GivenTerms, LiveOptions, Verdict};
 use punctual_model::{Reserve, Span, System};
 use punctual_trace::RunReport;
 
-use crate::ending::{Ended, Ending};
 use crate::flags::Flags;
-use crate::interrupt::Interrupt;
 use crate::platform_file::Given;
 use crate::progress::Bar;
 use crate::verdict_json::VerdictJson;
-use crate::{input, machine, outcome, output, verdict_text, workloads};
+use crate::{input, outcome, verdict_text, workloads};
+use punctual_terminal::ending::{Ended, Ending};
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::{machine, output};
 
 /// Runs a system on this machine, if it is admitted here
 ///

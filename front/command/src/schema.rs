@@ -6,8 +6,8 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::output;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output;
 
 /// Prints the JSON Schema of the system file, or of what a command prints with --json
 #[derive(Debug, clap::Args)]

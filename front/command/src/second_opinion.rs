@@ -6,11 +6,11 @@ use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
 use punctual_model::{Span, System, readable};
 use serde::Serialize;
 
-use crate::ending::Failure;
-use crate::output;
-use crate::table::{Align, Table};
 use crate::verdict_json::VerdictJson;
 use crate::verdict_text::{self, count};
+use punctual_terminal::ending::Failure;
+use punctual_terminal::output;
+use punctual_terminal::table::{Align, Table};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct WithSimulation {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use punctual::SimOptions;
 use punctual_trace::RunReport;
 
-use crate::ending::Ended;
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
-use crate::interrupt::Interrupt;
 use crate::progress::Bar;
-use crate::{input, outcome, output, workloads};
+use crate::{input, outcome, workloads};
+use punctual_terminal::ending::Ended;
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::output;
 
 /// Runs a system in virtual time, with faults if you like
 ///

@@ -8,9 +8,9 @@ use punctual_analysis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 use punctual_model::System;
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::output::{self, JSON_FORMAT, styled};
 use crate::verdict_text::count;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output::{self, JSON_FORMAT, styled};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();

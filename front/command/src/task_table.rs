@@ -3,7 +3,7 @@
 use punctual_model::readable;
 use punctual_trace::{TaskDiff, TaskRun};
 
-use crate::table::{Align, Table};
+use punctual_terminal::table::{Align, Table};
 
 /// One row per task; cells that did not change are said once.
 pub(crate) fn render(tasks: &[TaskDiff]) -> String {

@@ -6,8 +6,8 @@ use punctual_analysis::{
 use punctual_model::{CpuId, Span, System, TaskId, readable};
 use serde::Serialize;
 
-use crate::output::JSON_FORMAT;
 use crate::platform_file::Origin;
+use punctual_terminal::output::JSON_FORMAT;
 
 /// The whole answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]

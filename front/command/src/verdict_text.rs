@@ -8,9 +8,9 @@ use punctual_analysis::{
 };
 use punctual_model::{Requirement, Share, Span, System, readable};
 
-use crate::output::styled;
-use crate::table::{Align, Table};
 use crate::verdict_json::{cpu_name, home};
+use punctual_terminal::output::styled;
+use punctual_terminal::table::{Align, Table};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use punctual_certificate::{Certificate, Claims, Wrong};
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::output::{self, JSON_FORMAT};
 use crate::verdict_text::count;
 use crate::{certify, input};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::output::{self, JSON_FORMAT};
 
 /// Derives every number of a certificate again, and compares it with a system file
 ///

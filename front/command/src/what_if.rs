@@ -7,11 +7,12 @@ use punctual_model::{PolicyKind, Span};
 use punctual_trace::{Diff, Log, RunReport, TaskDiff, diff};
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending, Failure};
 use crate::flags::{Outputs, Promised};
-use crate::interrupt::Interrupt;
 use crate::progress::Bar;
-use crate::{input, output, task_table};
+use crate::{input, task_table};
+use punctual_terminal::ending::{Ended, Failure};
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::output;
 
 /// The longest turn of round robin that is not told otherwise, as in system files.
 const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
@@ -58,7 +59,7 @@ pub(crate) fn execute(
     } else {
         output::print(found.to_text(&report, outputs.quiet).trim_end())?;
     }
-    Ok(Ending::of_report(&report))
+    Ok(crate::outcome::ending_of(&report))
 }
 
 /// What `replay --policy --json` prints.

@@ -78,7 +78,7 @@ pub(crate) fn current_thread() -> Tid {
 }
 
 /// The CPUs that the calling thread may use.
-pub(crate) fn allowed_cpus() -> io::Result<Vec<u32>> {
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let mut set = core::mem::MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: the kernel fills at most the size that it is told.
     errno_check(unsafe {

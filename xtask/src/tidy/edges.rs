@@ -17,7 +17,7 @@ struct Rule {
 /// Stands for every crate of the workspace.
 const ANY: &str = "*";
 
-const RULES: [Rule; 24] = [
+const RULES: &[Rule] = &[
     Rule {
         package: "punctual-model",
         may_use: &[],
@@ -165,9 +165,44 @@ const RULES: [Rule; 24] = [
         reason: "soak flies what it draws and judges by the log: it admits nothing (note 0018)",
     },
     Rule {
+        package: "punctual-terminal",
+        may_use: &["punctual-model", "punctual-spec"],
+        reason: "how a command prints and ends has nothing to do with what it does",
+    },
+    Rule {
         package: "punctual-tools",
+        may_use: &[
+            "punctual",
+            "punctual-model",
+            "punctual-analysis",
+            "punctual-capi",
+            "punctual-certificate",
+            "punctual-linux",
+            "punctual-rosace",
+            "punctual-spec",
+            "punctual-terminal",
+            "punctual-trace",
+        ],
+        reason: "the command is built by everybody: what measures or verifies stands beside it",
+    },
+    Rule {
+        package: "punctual-bench",
         may_use: &[ANY],
-        reason: "tools may use all that is public",
+        reason: "a benchmark may use all that is public",
+    },
+    Rule {
+        package: "punctual-lab",
+        may_use: &[
+            "punctual-model",
+            "punctual-kern",
+            "punctual-analysis",
+            "punctual-conform",
+            "punctual-generate",
+            "punctual-policy",
+            "punctual-spec",
+            "punctual-terminal",
+        ],
+        reason: "studies judge policies and the analysis, and run nothing live",
     },
     Rule {
         package: "xtask",

@@ -1,4 +1,6 @@
-//! Runs the built command and looks at what it prints.
+//! Runs a built command and looks at what it prints.
+//!
+//! The tests of `punctual bench`, `conform` and `sweep` use it too: each says in `program` what runs.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -7,7 +9,8 @@ use serde_json::Value;
 
 /// The command, from a folder of its own choice.
 pub(crate) fn punctual(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let (program, arguments) = crate::program(arguments);
+    let mut command = Command::new(program);
     command
         .args(arguments)
         .current_dir(std::env::temp_dir())
@@ -49,7 +52,7 @@ pub(crate) fn json(output: &Output) -> Value {
 
 /// Fails unless `value` obeys what `punctual schema SUBJECT` exports.
 pub(crate) fn assert_obeys(value: &Value, subject: &str) {
-    let schema = json(&output(&["schema", subject]));
+    let schema = crate::schema(subject);
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let errors: Vec<String> = validator
         .iter_errors(value)

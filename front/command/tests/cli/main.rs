@@ -1,14 +1,22 @@
 //! The built `punctual` command, seen from outside: exit codes, output, files.
 
-mod bench;
+mod beside;
 mod c_functions;
 mod check;
 mod common;
-mod conform;
 mod doctor;
 mod help;
 mod replay;
 mod report;
 mod run;
 mod sim;
-mod sweep;
+
+/// The program that is tried, and its arguments.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    (env!("CARGO_BIN_EXE_punctual"), arguments)
+}
+
+/// What `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> serde_json::Value {
+    common::json(&common::output(&["schema", subject]))
+}

@@ -7,9 +7,9 @@ use punctual_linux::{ClockSource, clock_rate};
 use punctual_model::readable;
 use serde::Serialize;
 
-use crate::machine::Fact;
-use crate::output::JSON_FORMAT;
-use crate::table::{Align, Table};
+use punctual_terminal::machine::Fact;
+use punctual_terminal::output::JSON_FORMAT;
+use punctual_terminal::table::{Align, Table};
 
 /// Something to measure; measuring gives nanoseconds per unit of work, one sample per batch.
 pub(crate) struct Bench {

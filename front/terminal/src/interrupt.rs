@@ -10,11 +10,11 @@ use crate::ending::{ENDED_BY_CTRL_C, Failure};
 
 /// Whether the user wants the run to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// From now on SIGINT and SIGTERM set the flag.
-    pub(crate) fn listen() -> Result<Interrupt, Failure> {
+    pub fn listen() -> Result<Interrupt, Failure> {
         let wanted = Arc::new(AtomicBool::new(false));
         let listen = |signal| {
             // In this order: the flag is still down when the first signal asks whether to exit.
@@ -32,12 +32,12 @@ impl Interrupt {
     }
 
     /// The flag itself, for those who look at it from elsewhere.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+    pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 
     /// Whether it has come.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -1,10 +1,15 @@
 //! `punctual sweep`: shards, interruptions and merging never change a byte of the results.
 
+#[allow(dead_code)] // Each of its users needs another part of it.
+#[path = "../../../front/command/tests/cli/common.rs"]
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+use common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
 
 /// A study of a few hundred small sets.
 const STUDY: &str = "policies = [\"fixed-priority\", \"edf\"]\n\
@@ -178,7 +183,7 @@ fn the_template_for_gnu_parallel_ends_with_the_bytes_of_a_single_run() {
     let (folder, study, whole) = template("sweep-parallel");
     let ended = Command::new(example("sweep/gnu-parallel.sh"))
         .args([&study, &folder.path("results"), "5"])
-        .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
+        .env("PUNCTUAL", command(&folder))
         .env("HOME", folder.path(""))
         .output()
         .expect("the script starts");
@@ -197,7 +202,7 @@ fn the_template_for_slurm_does_every_shard_of_its_array() {
     for index in ["1", "2", "3"] {
         let ended = Command::new(example("sweep/slurm.sbatch"))
             .args([&study, &folder.path("results")])
-            .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
+            .env("PUNCTUAL", command(&folder))
             .env("SLURM_ARRAY_TASK_ID", index)
             .env("SLURM_ARRAY_TASK_MAX", "3")
             .output()
@@ -243,4 +248,39 @@ fn ctrl_c_ends_a_sweep_with_130_and_the_same_command_goes_on() {
     assert_eq!(code(&ended), 130, "{said}");
     assert!(said.contains("the same command goes on"), "{said}");
     assert!(!stdout(&ended).is_empty(), "what was finished");
+}
+
+#[test]
+fn its_help_has_examples_under_the_name_that_users_type() {
+    let help = output(&["sweep", "--help"]);
+    assert_eq!(code(&help), 0);
+    let text = stdout(&help);
+    assert!(
+        text.contains("Examples:") && text.contains("punctual sweep "),
+        "{text}"
+    );
+}
+
+/// The program that is tried, and its arguments: those behind the name of the command.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    assert_eq!(arguments[0], "sweep");
+    (env!("CARGO_BIN_EXE_punctual-sweep"), &arguments[1..])
+}
+
+/// The schema that `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> serde_json::Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
+    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// `punctual`, as the templates call it, with what it starts.
+fn command(folder: &Folder) -> String {
+    let text = format!(
+        "#!/bin/sh\nshift\nexec '{}' \"$@\"\n",
+        env!("CARGO_BIN_EXE_punctual-sweep")
+    );
+    let path = folder.write("punctual", &text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    path
 }

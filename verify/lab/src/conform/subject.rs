@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::child::Limit;
-use crate::ending::Failure;
+use punctual_terminal::ending::Failure;
 
 /// A crate that can be built together with the kit.
 #[derive(Debug)]

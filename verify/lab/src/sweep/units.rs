@@ -10,8 +10,8 @@ use punctual_generate::{Random, one_cpu};
 use serde::{Deserialize, Serialize};
 
 use super::study::{Source, Study};
-use crate::ending::Failure;
-use crate::interrupt::Interrupt;
+use punctual_terminal::ending::Failure;
+use punctual_terminal::interrupt::Interrupt;
 
 /// Sets per unit: a line of results. Small, so that a killed run loses little.
 const SETS_PER_UNIT: u64 = 50;

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::results::{Point, Results};
-use crate::ending::Failure;
-use crate::output::PromisedFile;
+use punctual_terminal::ending::Failure;
+use punctual_terminal::output::PromisedFile;
 
 const PANEL: (f64, f64) = (560.0, 320.0);
 const LEFT: f64 = 60.0;

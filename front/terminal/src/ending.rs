@@ -4,12 +4,11 @@ use std::fmt;
 use std::process::ExitCode;
 
 use punctual_spec::Diagnostic;
-use punctual_trace::RunReport;
 use serde::Serialize;
 
 /// A command that has done its work; the verdict decides between the first two exit codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// Admitted, met or excused: 0.
     Good,
     /// Refused or missed: 1.
@@ -22,25 +21,16 @@ pub(crate) enum Ending {
 }
 
 /// What a shell reports for a program that Ctrl-C ended.
-pub(crate) const ENDED_BY_CTRL_C: u8 = 130;
+pub const ENDED_BY_CTRL_C: u8 = 130;
 
 impl Ending {
     /// Good when `good`.
-    pub(crate) fn of(good: bool) -> Ending {
+    pub fn of(good: bool) -> Ending {
         if good { Ending::Good } else { Ending::Bad }
     }
 
-    /// What a report says.
-    pub(crate) fn of_report(report: &RunReport) -> Ending {
-        match report.exit_code() {
-            0 => Ending::Good,
-            1 => Ending::Bad,
-            _ => Ending::Broken,
-        }
-    }
-
     /// The code for the shell.
-    pub(crate) fn code(self) -> ExitCode {
+    pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Ending::Good => 0,
             Ending::Bad => 1,
@@ -52,7 +42,7 @@ impl Ending {
 
 /// Who has to act on a failure, which decides about the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Blame {
+pub enum Blame {
     /// The input is bad: 2.
     Input,
     /// The run itself failed (permission, memory, disk): 3.
@@ -63,7 +53,7 @@ pub(crate) enum Blame {
 
 /// Why a command could not do its work.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     blame: Blame,
     message: String,
     help: Option<String>,
@@ -71,11 +61,11 @@ pub(crate) struct Failure {
 }
 
 /// What every command returns.
-pub(crate) type Ended = Result<Ending, Failure>;
+pub type Ended = Result<Ending, Failure>;
 
 impl Failure {
     /// Bad input that has no place in a file.
-    pub(crate) fn input(message: impl Into<String>) -> Failure {
+    pub fn input(message: impl Into<String>) -> Failure {
         Failure {
             blame: Blame::Input,
             message: message.into(),
@@ -85,7 +75,7 @@ impl Failure {
     }
 
     /// Mistakes of a system file.
-    pub(crate) fn diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
+    pub fn diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let message = match diagnostics.as_slice() {
             [only] => only.message.clone(),
             several => format!("{} mistakes in the system file", several.len()),
@@ -99,7 +89,7 @@ impl Failure {
     }
 
     /// A failure of the run itself.
-    pub(crate) fn run(message: impl Into<String>) -> Failure {
+    pub fn run(message: impl Into<String>) -> Failure {
         Failure {
             blame: Blame::Run,
             message: message.into(),
@@ -109,7 +99,7 @@ impl Failure {
     }
 
     /// The user ended it.
-    pub(crate) fn stopped(message: impl Into<String>) -> Failure {
+    pub fn stopped(message: impl Into<String>) -> Failure {
         Failure {
             blame: Blame::Nobody,
             message: message.into(),
@@ -119,13 +109,13 @@ impl Failure {
     }
 
     /// The same with a remedy.
-    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Failure {
+    pub fn with_help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
     }
 
     /// The code for the shell.
-    pub(crate) fn code(&self) -> ExitCode {
+    pub fn code(&self) -> ExitCode {
         ExitCode::from(match self.blame {
             Blame::Input => 2,
             Blame::Run => 3,
@@ -134,7 +124,7 @@ impl Failure {
     }
 
     /// For people: what is wrong, where, and how to mend it.
-    pub(crate) fn render(&self, colour: bool) -> String {
+    pub fn render(&self, colour: bool) -> String {
         if !self.diagnostics.is_empty() {
             let each = self
                 .diagnostics
@@ -151,7 +141,7 @@ impl Failure {
     }
 
     /// For programs: the object that takes the place of a command's JSON.
-    pub(crate) fn json(&self) -> FailureJson<'_> {
+    pub fn json(&self) -> FailureJson<'_> {
         FailureJson {
             format: crate::output::JSON_FORMAT,
             error: &self.message,
@@ -169,7 +159,7 @@ impl fmt::Display for Failure {
 
 /// The JSON of a command that could not do its work.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct FailureJson<'a> {
+pub struct FailureJson<'a> {
     format: u32,
     error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,24 +3,27 @@
 //! A shipped policy is checked in this process. A policy of somebody's crate is checked by a small
 //! program that is made for it, built with the crate, and run: it may print, panic and loop.
 
+#![forbid(unsafe_code)]
+
 mod builtin;
 mod child;
 mod package;
 mod subject;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use punctual_conform::{Answer, Broken, Claims, Options, Report};
 use punctual_model::Span;
 use serde::Serialize;
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::interrupt::Interrupt;
-use crate::{input, output};
 use builtin::Builtin;
 use child::Limit;
 use package::Policy;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::{input, output};
 
 /// Looks for a history that breaks a policy, and shows the shortest
 ///
@@ -28,8 +31,10 @@ use package::Policy;
 /// allows, then events of the scheduler core, then a tree with a child scheduler that answers
 /// nonsense. What every policy promises is always checked; what only some promise is checked when
 /// it is claimed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Parser)]
 #[command(
+    name = "punctual conform",
+    version,
     after_help = "Exit codes: 0 nothing broke it; 1 broken; 2 there is no such policy, or its \
     crate does not build; 3 failure.\n\n\
     Claims are words with commas: an order (fixed-priority, deadline, fifo), what decides ties \
@@ -40,7 +45,7 @@ use package::Policy;
     punctual conform --crate . --policy my_crate::My --make 'my_crate::My::of(capacity, 10)'\n  \
     punctual conform --builtin edf --histories 100000 --seed 7"
 )]
-pub(crate) struct Args {
+struct Args {
     /// The folder of the crate with the policy
     #[arg(long = "crate", value_name = "FOLDER", requires = "policy")]
     krate: Option<PathBuf>,
@@ -87,13 +92,17 @@ pub(crate) struct Args {
     offline: bool,
     /// Print the finding as JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
     /// No remarks, and the first line alone
     #[arg(long, short)]
     quiet: bool,
 }
 
-pub(crate) fn execute(args: &Args) -> Ended {
+fn main() -> ExitCode {
+    punctual_terminal::run(execute, |args| args.json)
+}
+
+fn execute(args: &Args) -> Ended {
     let options = Options {
         histories: args.histories,
         steps: usize::try_from(args.steps).unwrap_or(usize::MAX),

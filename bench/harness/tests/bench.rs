@@ -1,6 +1,10 @@
 //! `punctual bench`: figures with rivals, one JSON.
 
-use crate::common::{assert_obeys, code, json, output};
+#[allow(dead_code)] // Each of its users needs another part of it.
+#[path = "../../../front/command/tests/cli/common.rs"]
+mod common;
+
+use common::{assert_obeys, code, json, output, stdout};
 
 #[test]
 fn figures_are_told_as_documented() {
@@ -72,4 +76,28 @@ fn a_filter_that_fits_nothing_is_bad_input() {
     let told = output(&["bench", "warp drive", "--json"]);
     assert_eq!(code(&told), 2);
     assert_obeys(&json(&told), "error");
+}
+
+#[test]
+fn its_help_has_examples_under_the_name_that_users_type() {
+    let help = output(&["bench", "--help"]);
+    assert_eq!(code(&help), 0);
+    let text = stdout(&help);
+    assert!(
+        text.contains("Examples:") && text.contains("punctual bench "),
+        "{text}"
+    );
+}
+
+/// The program that is tried, and its arguments: those behind the name of the command.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    assert_eq!(arguments[0], "bench");
+    (env!("CARGO_BIN_EXE_punctual-bench"), &arguments[1..])
+}
+
+/// The schema that `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> serde_json::Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
+    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
 }

@@ -3,6 +3,8 @@
 //! Absolute times on a shared machine mean little; a ratio against a rival of the same run outlives
 //! them. Samples are means of batches, so that reading the clock does not show.
 
+#![forbid(unsafe_code)]
+
 mod analysis;
 mod direct;
 mod edge;
@@ -17,11 +19,12 @@ mod sim;
 mod switching;
 mod yielding;
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::interrupt::Interrupt;
-use crate::{machine, output};
+use std::process::ExitCode;
+
 use figure::{Bench, Figure};
-pub(crate) use live::allowed;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::{machine, output};
 
 /// Measures every primitive and its rivals on this machine
 ///
@@ -35,23 +38,31 @@ pub(crate) use live::allowed;
 /// single observations), the time that the machine took meanwhile, and how many times longer each
 /// rival takes in the same run. A rival that is not there is skipped, with the reason. Under
 /// SCHED_FIFO where that is permitted; what is refused is said.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "punctual bench",
+    version,
+    after_help = "Examples:\n  \
     punctual bench                 # all figures, a minute or two\n  \
     punctual bench switch          # those with `switch` in their name\n  \
-    punctual bench --json > here.json")]
-pub(crate) struct Args {
+    punctual bench --json > here.json"
+)]
+struct Args {
     /// Only the figures whose name contains this
     filter: Option<String>,
     /// Print the figures as JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
     /// No progress and no remarks
     #[arg(long, short)]
     quiet: bool,
 }
 
-pub(crate) fn execute(args: &Args) -> Ended {
+fn main() -> ExitCode {
+    punctual_terminal::run(execute, |args| args.json)
+}
+
+fn execute(args: &Args) -> Ended {
     let filter = args.filter.as_deref().unwrap_or("");
     let mut benches = all();
     let names: Vec<&str> = benches.iter().map(|bench| bench.name.as_str()).collect();

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::child::Limit;
 use super::subject::{Subject, cargo, quoted};
-use crate::ending::Failure;
+use punctual_terminal::ending::Failure;
 
 /// The package and its binary.
 const NAME: &str = "punctual-conform-harness";

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::ending::Failure;
-use crate::interrupt::Interrupt;
+use punctual_terminal::ending::Failure;
+use punctual_terminal::interrupt::Interrupt;
 
 /// How often a program is looked at while it runs.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

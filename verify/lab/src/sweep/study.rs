@@ -7,7 +7,7 @@ use punctual_generate::{Deadlines, Generator, Periods, SetPlan};
 use punctual_model::{PolicyKind, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::ending::Failure;
+use punctual_terminal::ending::Failure;
 
 /// Most tasks of one set.
 const MOST_TASKS: usize = 100_000;
@@ -247,7 +247,7 @@ impl Study {
 }
 
 fn read(path: &Path) -> Result<Flags, Failure> {
-    let text = crate::input::text(path)?;
+    let text = punctual_terminal::input::text(path)?;
     toml::from_str(&text).map_err(|error| {
         Failure::input(format!("{}: {}", path.display(), error.to_string().trim()))
     })
@@ -283,7 +283,7 @@ fn period_range(text: &str) -> Result<PeriodRange, String> {
         .split_once("..")
         .ok_or_else(|| format!("`{text}` is not a range such as 10ms..1s:1ms"))?;
     let (high, step) = rest.split_once(':').unwrap_or((rest, "1ns"));
-    let ns = |text: &str| crate::input::duration(text.trim()).map(Span::as_ns);
+    let ns = |text: &str| punctual_terminal::input::duration(text.trim()).map(Span::as_ns);
     let (low, high, step) = (ns(low)?, ns(high)?, ns(step)?);
     if low > high {
         return Err(format!("`{text}` contains nothing"));

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Which way a column leans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Align {
+pub enum Align {
     /// Words.
     Left,
     /// Numbers.
@@ -13,14 +13,14 @@ pub(crate) enum Align {
 
 /// Rows under a header, each column as wide as its widest cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table.
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Table {
+    pub fn new(columns: &[(&'static str, Align)]) -> Table {
         Table {
             columns: columns.to_vec(),
             rows: Vec::new(),
@@ -28,7 +28,7 @@ impl Table {
     }
 
     /// Adds a row; cells beyond the columns are not shown.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 

@@ -1,9 +1,13 @@
 //! `punctual conform`: shipped policies, and policies of crates that are built on the spot.
 
+#[allow(dead_code)] // Each of its users needs another part of it.
+#[path = "../../../front/command/tests/cli/common.rs"]
+mod common;
+
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::common::{Folder, assert_obeys, code, json, output, punctual, stdout};
+use common::{Folder, assert_obeys, code, json, output, punctual, stdout};
 
 /// A crate of somebody's, outside the workspace, with this in its `src/lib.rs`.
 fn krate(folder: &Folder, source: &str) {
@@ -11,8 +15,8 @@ fn krate(folder: &Folder, source: &str) {
     let root = root.canonicalize().expect("the workspace");
     let manifest = format!(
         "[package]\nname = \"some-policies\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\npunctual-kern = {{ path = \"{0}/kern\" }}\n\
-         punctual-model = {{ path = \"{0}/model\" }}\n\n[workspace]\n",
+         [dependencies]\npunctual-kern = {{ path = \"{0}/core/kern\" }}\n\
+         punctual-model = {{ path = \"{0}/core/model\" }}\n\n[workspace]\n",
         root.display()
     );
     std::fs::create_dir_all(folder.path("src")).expect("a folder");
@@ -283,4 +287,28 @@ fn histories_without_steps_are_bad_input() {
         code(&output(&["conform", "--builtin", "edf", "--steps", "0"])),
         2
     );
+}
+
+#[test]
+fn its_help_has_examples_under_the_name_that_users_type() {
+    let help = output(&["conform", "--help"]);
+    assert_eq!(code(&help), 0);
+    let text = stdout(&help);
+    assert!(
+        text.contains("Examples:") && text.contains("punctual conform "),
+        "{text}"
+    );
+}
+
+/// The program that is tried, and its arguments: those behind the name of the command.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    assert_eq!(arguments[0], "conform");
+    (env!("CARGO_BIN_EXE_punctual-conform"), &arguments[1..])
+}
+
+/// The schema that `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> serde_json::Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
+    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
 }

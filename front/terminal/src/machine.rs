@@ -6,15 +6,15 @@ use serde::Serialize;
 
 /// One line of the fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Fact {
+pub struct Fact {
     /// What.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its value.
-    pub(crate) value: String,
+    pub value: String,
 }
 
 /// Processor, kernel, build. What cannot be read is left out.
-pub(crate) fn facts() -> Vec<Fact> {
+pub fn facts() -> Vec<Fact> {
     let build = if cfg!(debug_assertions) {
         "debug"
     } else {

@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::ending::Failure;
 
 /// The version of every JSON that this tool prints.
-pub(crate) const JSON_FORMAT: u32 = 1;
+pub const JSON_FORMAT: u32 = 1;
 
 /// Writes a result to standard output and makes sure that it has arrived.
-pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
+pub fn print(text: impl fmt::Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::run(format!(
@@ -28,24 +28,24 @@ pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
 }
 
 /// Writes a value as JSON to standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::run(format!("cannot write this result as JSON: {error}")))?;
     print(text)
 }
 
 /// Says something beside the result. A standard error that is closed or full loses it.
-pub(crate) fn remark(text: impl fmt::Display) {
+pub fn remark(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Whether results may be coloured.
-pub(crate) fn colour_stdout() -> bool {
+pub fn colour_stdout() -> bool {
     colour(io::stdout().is_terminal())
 }
 
 /// Whether remarks may be coloured.
-pub(crate) fn colour_stderr() -> bool {
+pub fn colour_stderr() -> bool {
     colour(io::stderr().is_terminal())
 }
 
@@ -57,7 +57,7 @@ fn colour(is_terminal: bool) -> bool {
 }
 
 /// `text` as the terminal shows it in `style`, when `coloured`.
-pub(crate) fn styled(text: &str, style: anstyle::Style, coloured: bool) -> String {
+pub fn styled(text: &str, style: anstyle::Style, coloured: bool) -> String {
     if coloured {
         format!("{style}{text}{style:#}")
     } else {
@@ -68,7 +68,7 @@ pub(crate) fn styled(text: &str, style: anstyle::Style, coloured: bool) -> Strin
 /// A file that a command promises to write: opened before the work starts, so that a wrong path is
 /// told in the first second and not after an hour. A file that was made in vain disappears.
 #[derive(Debug)]
-pub(crate) struct PromisedFile {
+pub struct PromisedFile {
     path: PathBuf,
     file: BufWriter<File>,
     /// Made by this command, and nothing was written yet.
@@ -77,7 +77,7 @@ pub(crate) struct PromisedFile {
 
 impl PromisedFile {
     /// Opens `path` for writing. What the file held stays until the first byte is written.
-    pub(crate) fn open(path: &Path) -> Result<PromisedFile, Failure> {
+    pub fn open(path: &Path) -> Result<PromisedFile, Failure> {
         let mut options = OpenOptions::new();
         options.write(true);
         let (opened, in_vain) = match options.clone().create_new(true).open(path) {
@@ -99,7 +99,7 @@ impl PromisedFile {
     }
 
     /// Replaces the content by what `write` writes.
-    pub(crate) fn fill(
+    pub fn fill(
         mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {

@@ -5,22 +5,25 @@
 //! and their results merge to the bytes of a single run. Results are appended line by line in the
 //! order of the units; a killed run goes on where its file ends.
 
+#![forbid(unsafe_code)]
+
 mod plot;
 mod results;
 mod study;
 mod units;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::IsTerminal;
 
-use crate::ending::{Ended, Ending, Failure};
-use crate::interrupt::Interrupt;
-use crate::output;
-use crate::table::{Align, Table};
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::output;
+use punctual_terminal::table::{Align, Table};
 use results::{Log, Results};
 use study::{Flags, Study};
 use units::Shard;
@@ -29,8 +32,10 @@ use units::Shard;
 ///
 /// Every policy judges the same sets. The results are lines of JSON, one per few sets; a run that
 /// was ended goes on where its file ends.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Parser)]
 #[command(
+    name = "punctual sweep",
+    version,
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
     punctual sweep --out here.jsonl --plot here.svg       # the study of the defaults\n  \
@@ -40,7 +45,7 @@ use units::Shard;
     punctual sweep merge part-*.jsonl --out whole.jsonl --plot whole.svg\n\n\
     examples/sweep has templates for GNU parallel and Slurm."
 )]
-pub(crate) struct Args {
+struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -100,7 +105,7 @@ struct Shown {
 
 impl Args {
     /// Whether a failure is told to a program.
-    pub(crate) fn json(&self) -> bool {
+    fn json(&self) -> bool {
         match &self.action {
             Some(Action::Merge(merge)) => merge.shown.json,
             None => self.run.shown.json,
@@ -108,7 +113,11 @@ impl Args {
     }
 }
 
-pub(crate) fn execute(args: &Args) -> Ended {
+fn main() -> ExitCode {
+    punctual_terminal::run(execute, Args::json)
+}
+
+fn execute(args: &Args) -> Ended {
     match &args.action {
         Some(Action::Merge(merge)) => join(merge),
         None => run(&args.run),
@@ -118,7 +127,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
 fn run(args: &RunArgs) -> Ended {
     let study = Study::of(args.study.as_deref(), &args.flags)?;
     if let Some(source) = &args.study {
-        crate::input::refuse_overwriting(&args.out, source)?;
+        punctual_terminal::input::refuse_overwriting(&args.out, source)?;
     }
     let interrupt = Interrupt::listen()?;
     let units = args.shard.units(&study);
@@ -153,7 +162,8 @@ fn join(args: &MergeArgs) -> Ended {
     let (results, text) = results::merge(&args.parts)?;
     match &args.out {
         Some(path) => {
-            let same = |part: &&PathBuf| crate::input::refuse_overwriting(path, part).is_err();
+            let same =
+                |part: &&PathBuf| punctual_terminal::input::refuse_overwriting(path, part).is_err();
             if let Some(part) = args.parts.iter().find(same) {
                 let lost = format!("{} would be overwritten, and it is a part", part.display());
                 return Err(Failure::input(lost).with_help("name another file"));

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::study::{Source, Study};
 use super::units::{Line, Shard, Unit, all_units};
-use crate::ending::Failure;
-use crate::output::JSON_FORMAT;
+use punctual_terminal::ending::Failure;
+use punctual_terminal::output::JSON_FORMAT;
 
 /// The first line of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Log {
             return Err(Failure::input(what)
                 .with_help("--out names a file: what it holds is read, and completed"));
         }
-        let text = crate::input::text(path)?;
+        let text = punctual_terminal::input::text(path)?;
         let mut lines = Vec::new();
         let mut kept = header.len();
         if !text.is_empty() && !header.starts_with(&text) {
@@ -210,7 +210,7 @@ pub(super) fn merge(parts: &[PathBuf]) -> Result<(Results, String), Failure> {
     let mut found: BTreeMap<usize, Line> = BTreeMap::new();
     let mut shards = Vec::new();
     for path in parts {
-        let text = crate::input::text(path)?;
+        let text = punctual_terminal::input::text(path)?;
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
         let header = serde_json::from_str::<Header>(first).map_err(|_| another(path, &text))?;

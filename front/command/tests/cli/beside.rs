@@ -1,0 +1,73 @@
+//! `punctual bench`, `conform` and `sweep`: programs that stand beside the command.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::common::{Folder, assert_obeys, code, json, stdout};
+
+/// A copy of the command in a folder of its own, where nothing else stands.
+fn alone(folder: &Folder) -> String {
+    let copy = folder.path("punctual");
+    fs::copy(env!("CARGO_BIN_EXE_punctual"), &copy).expect("a copy");
+    copy
+}
+
+fn script(folder: &Folder, name: &str, text: &str) {
+    let path = folder.write(name, text);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a program");
+}
+
+#[test]
+fn the_program_beside_the_command_gets_all_arguments_and_gives_its_exit_code() {
+    let folder = Folder::new("beside");
+    let command = alone(&folder);
+    script(
+        &folder,
+        "punctual-bench",
+        "#!/bin/sh\necho \"$@\"\nexit 7\n",
+    );
+    let arguments = ["bench", "switch", "--json", "--help"];
+    let told = Command::new(&command)
+        .args(arguments)
+        .output()
+        .expect("it starts");
+    assert_eq!(code(&told), 7);
+    assert_eq!(stdout(&told), "switch --json --help\n");
+}
+
+#[test]
+fn a_program_on_the_path_is_found_too() {
+    let (folder, elsewhere) = (Folder::new("beside-path"), Folder::new("beside-elsewhere"));
+    let command = alone(&folder);
+    script(&elsewhere, "punctual-sweep", "#!/bin/sh\necho here\n");
+    let path = format!("{}:/usr/bin:/bin", elsewhere.path(""));
+    let told = Command::new(&command)
+        .arg("sweep")
+        .env("PATH", path)
+        .output()
+        .expect("it starts");
+    assert_eq!((code(&told), stdout(&told).as_str()), (0, "here\n"));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_with_the_remedy() {
+    let folder = Folder::new("beside-nothing");
+    let command = alone(&folder);
+    for name in ["bench", "conform", "sweep"] {
+        let told = Command::new(&command)
+            .args([name, "--json"])
+            .env("PATH", "")
+            .output()
+            .expect("it starts");
+        assert_eq!(code(&told), 3, "{name}");
+        let error = json(&told);
+        assert_obeys(&error, "error");
+        assert!(
+            error["help"]
+                .as_str()
+                .is_some_and(|help| help.contains("cargo build")),
+            "{error}"
+        );
+    }
+}

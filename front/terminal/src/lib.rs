@@ -1,0 +1,56 @@
+//! What every command shares: how it starts, prints, fails and ends.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes of every command: 0
+//! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself; 130
+//! ended by Ctrl-C, but for runs, whose code says what was seen until then.
+#![forbid(unsafe_code)]
+
+pub mod ending;
+pub mod input;
+pub mod interrupt;
+pub mod machine;
+pub mod output;
+pub mod table;
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind as Usage;
+
+use ending::{Ended, Failure};
+
+/// The whole of a command's `main`: reads the command line, executes it, prints a failure.
+/// `wants_json` tells whether a program reads the output.
+pub fn run<A: Parser>(execute: fn(&A) -> Ended, wants_json: fn(&A) -> bool) -> ExitCode {
+    let args = match A::try_parse() {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
+    match execute(&args) {
+        Ok(ending) => ending.code(),
+        Err(failure) => report(&failure, wants_json(&args)),
+    }
+}
+
+fn report(failure: &Failure, json: bool) -> ExitCode {
+    output::remark(failure.render(output::colour_stderr()));
+    // A second try to write would fail as the first did, and tell nobody anything new.
+    if json {
+        let _ = output::print_json(&failure.json());
+    }
+    failure.code()
+}
+
+/// Help and version are results, everything else is bad input.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked = matches!(error.kind(), Usage::DisplayHelp | Usage::DisplayVersion);
+    match error.print() {
+        Err(lost) if asked && lost.kind() != ErrorKind::BrokenPipe => {
+            let failure = Failure::run(format!("cannot write to standard output: {lost}"));
+            report(&failure, false)
+        }
+        _ if asked => ExitCode::SUCCESS,
+        _ => Failure::input("").code(),
+    }
+}
