@@ -59,7 +59,7 @@ enum Chore {
     /// The portable code under Miri, which notices undefined behaviour (needs a nightly with it)
     #[command(after_help = "Examples:\n  cargo xtask miri\n  cargo xtask miri punctual-capi")]
     Miri(miri::MiriOptions),
-    /// Measure every primitive and its rival in one run (`punctual bench`, built as it is installed)
+    /// Measure every primitive and its rival in one run (`punctual bench`, built as for users)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
     /// Record every example live, replay it, and ask what EDF would have done
