@@ -30,6 +30,7 @@
 mod attempt;
 pub mod bench;
 mod calls;
+#[path = "../../direct/src/lib.rs"] // Until it is a crate.
 pub mod direct;
 mod entry;
 mod futex;

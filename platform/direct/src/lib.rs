@@ -19,18 +19,18 @@
 //! and Composite's helping, for one CPU). What its threads share besides is guarded by a
 //! [`HelpingLock`] each.
 
-mod carried;
 mod group;
 mod helping;
 mod recovery;
+mod scheduler;
 
 use punctual_kern::Event;
 use punctual_model::Instant;
 
-pub use carried::{DirectReport, Scheduler};
 pub(crate) use group::Group;
 pub use helping::{HelpingError, HelpingGuard, HelpingLock};
 pub(crate) use recovery::before_entry;
+pub use scheduler::{DirectReport, Scheduler};
 
 use crate::job::rest;
 use crate::light::Light;
