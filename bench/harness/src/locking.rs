@@ -1,13 +1,13 @@
 //! The lock of a scheduler: what its threads pay to be alone with its queues.
 //!
-//! Ours for schedulers outside the core is the helping lock. Its rivals are the ways in which the
+//! Ours for direct schedulers is the helping lock. Its rivals are the ways in which the
 //! word could be taken at all, and the locks of the C library and of the kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual_direct::{self as direct, DirectReport, HelpingLock, Scheduler};
 use punctual_linux::bench::{Taking, take_and_give_back};
-use punctual_linux::direct::{self, DirectReport, HelpingLock, Scheduler};
 use punctual_linux::{Body, JobInfo};
 use punctual_model::PolicyKind;
 use punctual_rivals::{Samples, contended as taken, locks, on};

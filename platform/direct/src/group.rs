@@ -1,5 +1,6 @@
-//! What a scheduler outside the core knows: its threads, who is ready, who should run.
+//! What a direct scheduler knows: its threads, who is ready, who should run.
 
+use core::any::Any;
 use core::cell::{Cell, RefCell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 use std::collections::VecDeque;
@@ -7,14 +8,11 @@ use std::collections::VecDeque;
 use punctual_model::Instant;
 use punctual_switch::{Dispatched, RecordCell, SchedulerRecord, dispatch};
 
-use super::helping::Word;
-use crate::clock::Clock;
-use crate::light::Light;
-use crate::stack::Stack;
-use crate::tls::Storage;
+use crate::platform::{Clock, LightThread, Stack, Storage};
+use crate::word::{NOBODY, Word};
 
 /// The place of the scheduler's own thread.
-pub(crate) const MAIN: usize = 0;
+pub(crate) const MAIN: usize = NOBODY;
 
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,12 +50,12 @@ pub(crate) struct DirectThread {
 /// Fields of the second part are changed with `busy` set, by whoever of its threads executes; the
 /// signal only reads them.
 pub(crate) struct Group {
-    /// Which of all schedulers outside the core it is; never 0.
+    /// Which of all direct schedulers it is; never 0.
     pub(crate) number: u64,
     pub(crate) record: SchedulerRecord,
     pub(crate) records: Box<[RecordCell]>,
     pub(crate) threads: Vec<DirectThread>,
-    pub(crate) light: *const Light,
+    pub(crate) light: LightThread,
     pub(crate) clock: Clock,
     /// Since when `current` executes; also set by the signal.
     pub(crate) since: AtomicU64,
@@ -76,8 +74,8 @@ pub(crate) struct Group {
     pub(crate) dispatches: Cell<u64>,
     pub(crate) stale: Cell<u64>,
     pub(crate) helped: Cell<u64>,
-    /// A thread was told to end its job: everything ends.
-    pub(crate) stopping: Cell<bool>,
+    /// What unwound a thread that was told to end its job: everything ends with it.
+    pub(crate) stopping: Cell<Option<Box<dyn Any + Send>>>,
 }
 
 impl Group {

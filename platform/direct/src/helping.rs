@@ -5,7 +5,7 @@
 //!   B:                    lock: taken ── switches to A         └─> locked ... unlock
 //! ```
 //!
-//! For what threads of one scheduler outside the core share: its own queues, before all
+//! For what threads of one scheduler share: its own queues, before all
 //! (Composite §2.4). Nobody blocks for a lock and nobody asks the core: the contender gives its
 //! turn to the holder, and the holder gives it back when it unlocks. Locks may be nested; a
 //! contender of a contender helps along the chain.
@@ -14,14 +14,15 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{Ordering, compiler_fence};
 use std::collections::VecDeque;
 
 use punctual_model::Instant;
 use punctual_switch::exchange_if;
 
-use super::group::{Group, MAIN, State};
-use super::{group, is_over};
+use crate::group::{Group, MAIN, State};
+use crate::word::Word;
+use crate::{group, is_over};
 
 /// Why the caller does not hold what it asked for. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +62,7 @@ impl std::error::Error for HelpingError {}
 /// Free, it is taken and given back without a word to anybody. Taken, the contender switches to the
 /// holder, which switches back as soon as it unlocks: the last to come is taken to be the most
 /// urgent, and is next. So nobody is held up by a preempted holder for longer than its section. A
-/// holder that waits in its section ([`super::block`]) cannot be helped: then contenders wait, too.
+/// holder that waits in its section ([`crate::block`]) cannot be helped: then contenders wait, too.
 ///
 /// A holder that panics unlocks while it unwinds.
 pub struct HelpingLock<T> {
@@ -179,31 +180,7 @@ impl<T: fmt::Debug> fmt::Debug for HelpingGuard<'_, T> {
     }
 }
 
-/// Who holds a lock, and who wants it. Other CPUs may see it, and are refused by `home`. Taken by
-/// a sequence that a preemption sends back to its beginning, which costs a tenth of an atomic
-/// instruction (design note 0017).
-pub(crate) struct Word {
-    /// The number of the scheduler that it belongs to; 0: none yet.
-    home: AtomicU64,
-    /// The place of the holder. [`MAIN`], which never locks: nobody.
-    holder: AtomicUsize,
-    /// Who found it taken last; [`MAIN`]: nobody since it was given back.
-    contender: AtomicUsize,
-}
-
 impl Word {
-    const fn new() -> Word {
-        Word {
-            home: AtomicU64::new(0),
-            holder: AtomicUsize::new(MAIN),
-            contender: AtomicUsize::new(MAIN),
-        }
-    }
-
-    fn holder(&self) -> usize {
-        self.holder.load(Ordering::Relaxed)
-    }
-
     /// Whether the thread `me` has it now: it was free.
     #[inline]
     fn take(&self, group: &Group, me: usize) -> Result<bool, HelpingError> {
@@ -211,7 +188,7 @@ impl Word {
             self.settle(group)?;
         }
         // SAFETY: (1) the word is this lock's, and threads of its scheduler alone change it, which
-        // are on one processor; (2) the signal that preempts them begins with `before_entry`.
+        // are on one processor; (2) the signal that preempts them rolls it back.
         let taken = unsafe { exchange_if(self.holder.as_ptr(), MAIN, me) };
         compiler_fence(Ordering::SeqCst);
         Ok(taken)

@@ -1,4 +1,4 @@
-//! A scheduler outside the core: it switches among its own threads directly, in a few nanoseconds.
+//! A scheduler inside a light thread, whose threads switch among themselves in a few nanoseconds.
 //!
 //! A light thread makes a [`Scheduler`], gives it threads, and runs it. To the core all of them are
 //! that one light thread: its constraint admits them, its budget pays for them. Among themselves
@@ -21,28 +21,25 @@
 
 mod group;
 mod helping;
+mod platform;
 mod recovery;
 mod scheduler;
+mod word;
 
-use punctual_kern::Event;
+use core::cell::Cell;
+
 use punctual_model::Instant;
 
-pub(crate) use group::Group;
 pub use helping::{HelpingError, HelpingGuard, HelpingLock};
-pub(crate) use recovery::before_entry;
 pub use scheduler::{DirectReport, Scheduler};
 
-use crate::job::rest;
-use crate::light::Light;
-use crate::local::local;
-
-use group::{MAIN, State};
+use group::{Group, MAIN, State};
 
 /// A thread of a [`Scheduler`], by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DirectId(pub(crate) usize);
 
-/// Why a scheduler outside the core could not be.
+/// Why a direct scheduler could not be made.
 #[derive(Debug)]
 pub enum DirectError {
     /// The caller is not on a light thread of a run, or is on a direct thread already.
@@ -73,10 +70,15 @@ impl core::fmt::Display for DirectError {
 
 impl std::error::Error for DirectError {}
 
+thread_local! {
+    /// The group that the thread belongs to; null: none. A plain cell, so reading it is one load.
+    static GROUP: Cell<*const Group> = const { Cell::new(core::ptr::null()) };
+}
+
 /// The group that the caller belongs to, if it is on one of its threads.
 #[inline]
 fn group() -> Option<&'static Group> {
-    let group = local(|l| l.direct.get());
+    let group = GROUP.get();
     // SAFETY: the word is set while the group runs and lives, by those who run on it.
     unsafe { group.as_ref() }
 }
@@ -122,11 +124,6 @@ pub fn current() -> Option<DirectId> {
     group()
         .map(|group| DirectId(group.running.get()))
         .filter(|id| id.0 != MAIN)
-}
-
-/// The scheduler's own thread waits in the core until somebody of its threads is due.
-fn idle(_light: &Light, until: Instant) {
-    rest(Event::Block { until: Some(until) });
 }
 
 /// What a thread does, for reports.

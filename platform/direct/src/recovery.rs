@@ -1,4 +1,4 @@
-//! What the preemption signal does about a scheduler outside the core.
+//! What the preemption signal does about a direct scheduler.
 //!
 //! Before it enters the core it finds out who ran, charges it and says so; when the light thread
 //! has the processor again, it goes on with the thread that was interrupted, or with the
@@ -7,118 +7,147 @@
 use core::sync::atomic::Ordering;
 
 use punctual_switch::{
-    DispatchRecord, PreemptionEvent, RecordCell, Recovered, SignalFrame, is_entry, recover,
-    roll_back,
+    DispatchRecord, PreemptionEvent, RecordCell, Recovered, SignalFrame, examine, is_entry,
+    recover, roll_back,
 };
 
-use super::group::{Group, MAIN};
-use crate::light::Light;
+use crate::group::{Group, MAIN};
+use crate::platform::DirectScheduler;
 
-/// A light thread whose scheduler was interrupted, until its preemption is over.
-pub(crate) struct Interruption {
-    group: *const Group,
-    recovered: Recovered,
-    frame: SignalFrame,
+// SAFETY: what is returned is a record of the group that can be resumed (see `after_entry`).
+unsafe impl DirectScheduler for Group {
+    unsafe fn preempted(
+        &self,
+        context: *mut u8,
+        enter: &mut dyn FnMut(),
+    ) -> Option<*mut DispatchRecord> {
+        // SAFETY: as the caller vouches.
+        let frame = unsafe { SignalFrame::new(context) };
+        // SAFETY: the frame of the signal being handled.
+        let recovered = unsafe { self.before_entry(frame) };
+        enter();
+        // SAFETY: as above.
+        unsafe { self.after_entry(recovered?, frame) }
+    }
+
+    fn owns(&self, stack_pointer: u64) -> bool {
+        let mut stacks = self.threads.iter().filter_map(|t| t.stack.as_ref());
+        stacks.any(|stack| stack.contains(stack_pointer))
+    }
+
+    fn broken_invariant(&self, executes: bool, stack_pointer: u64) -> u32 {
+        let current = self.record.current();
+        for (place, record) in self.records[..self.threads.len()].iter().enumerate() {
+            let is_current = record.get() == current;
+            if is_current && !executes {
+                // The core has taken the processor from all of them together.
+                continue;
+            }
+            // SAFETY: a record of the group, which nobody changes while this handler runs.
+            let record = unsafe { &*record.get() };
+            let owns = |pointer| self.has_on_stack(place, pointer);
+            if let Err(broken) = examine(record, is_current, stack_pointer, owns) {
+                return broken;
+            }
+        }
+        0
+    }
 }
 
-/// Recovers the scheduler that the light thread carries, if it carries one; `None` also when its
-/// records say something impossible: then the frame is all there is.
-///
-/// # Safety
-/// `context` is that of the signal being handled, which interrupted this light thread; the gate is
-/// closed.
-pub(crate) unsafe fn before_entry(light: &Light, context: *mut u8) -> Option<Interruption> {
-    let group = light.direct.get();
-    // SAFETY: set while the group lives; only cells are used through this.
-    let view = unsafe { group.as_ref() }?;
-    // SAFETY: as the caller vouches.
-    let frame = unsafe { SignalFrame::new(context) };
-    // SAFETY: the frame of the signal being handled.
-    let _begins_again = unsafe { roll_back(frame) };
-    let Some(place) = place_of(view, view.record.current()) else {
-        view.refused.set(view.refused.get() + 1);
-        return None;
-    };
-    // SAFETY: (1) `current` is one of the group's records (just checked); (2) by the caller.
-    let recovered = unsafe { recover(&view.record, frame) };
-    if matches!(recovered, Recovered::InStore(_)) && !is_plausible(view, place) {
-        view.refused.set(view.refused.get() + 1);
-        return None;
+impl Group {
+    /// Recovers the scheduler; `None` when its records say something impossible: then the frame is
+    /// all there is.
+    ///
+    /// # Safety
+    /// The frame is that of the signal being handled, which interrupted this scheduler's light
+    /// thread; the gate is closed.
+    unsafe fn before_entry(&self, frame: SignalFrame) -> Option<Recovered> {
+        // SAFETY: the frame of the signal being handled.
+        let _begins_again = unsafe { roll_back(frame) };
+        let Some(place) = self.place_of(self.record.current()) else {
+            self.refused.set(self.refused.get() + 1);
+            return None;
+        };
+        // SAFETY: (1) `current` is one of the group's records (just checked); (2) by the caller.
+        let recovered = unsafe { recover(&self.record, frame) };
+        if matches!(recovered, Recovered::InStore(_)) && !self.is_plausible(place) {
+            self.refused.set(self.refused.get() + 1);
+            return None;
+        }
+        let executed = self
+            .now()
+            .ticks()
+            .saturating_sub(self.since.load(Ordering::Relaxed));
+        let tag = place as u64;
+        if !self.record.events.post(PreemptionEvent { tag, executed }) {
+            let thread = &self.threads[place];
+            thread.unposted.fetch_add(executed, Ordering::Relaxed);
+        }
+        self.record.advance();
+        self.preemptions.set(self.preemptions.get() + 1);
+        Some(recovered)
     }
-    let executed = view
-        .now()
-        .ticks()
-        .saturating_sub(view.since.load(Ordering::Relaxed));
-    let tag = place as u64;
-    if !view.record.events.post(PreemptionEvent { tag, executed }) {
-        let thread = &view.threads[place];
-        thread.unposted.fetch_add(executed, Ordering::Relaxed);
-    }
-    view.record.advance();
-    view.preemptions.set(view.preemptions.get() + 1);
-    Some(Interruption {
-        group,
-        recovered,
-        frame,
-    })
-}
 
-impl Interruption {
     /// The light thread has the processor again: who goes on? `None`: return from the signal.
     /// Otherwise this thread is `current` and in store.
     ///
     /// # Safety
     /// The handler of the frame has not returned, and the gate is closed.
-    pub(crate) unsafe fn after_entry(self) -> Option<*mut DispatchRecord> {
-        // SAFETY: the group lives as long as its threads have not all ended.
-        let group = unsafe { &*self.group };
-        group.since.store(group.now().ticks(), Ordering::Relaxed);
-        let main = group.records[MAIN].get();
-        let current = self.recovered.current();
-        let busy = group.busy.load(Ordering::Relaxed);
+    unsafe fn after_entry(
+        &self,
+        recovered: Recovered,
+        frame: SignalFrame,
+    ) -> Option<*mut DispatchRecord> {
+        self.since.store(self.now().ticks(), Ordering::Relaxed);
+        let main = self.records[MAIN].get();
+        let current = recovered.current();
+        let busy = self.busy.load(Ordering::Relaxed);
         // SAFETY: a record of the group.
         let main_waits = current != main && unsafe { (*main).is_resumable() };
-        let takes_over = main_waits && !busy && is_plausible(group, MAIN);
+        let takes_over = main_waits && !busy && self.is_plausible(MAIN);
         if main_waits && busy {
-            group.wanted.store(true, Ordering::Relaxed);
+            self.wanted.store(true, Ordering::Relaxed);
         }
-        match self.recovered {
+        match recovered {
             Recovered::Executing(_) if takes_over => {
                 // SAFETY: it was interrupted on its own stack; nobody runs there until it does.
-                unsafe { (*current).set_preempted(self.frame.address()) };
+                unsafe { (*current).set_preempted(frame.address()) };
             }
             Recovered::Executing(_) => return None,
             Recovered::InStore(_) => {}
         }
         let next = if takes_over { main } else { current };
-        group.record.set_current(next);
+        self.record.set_current(next);
         Some(next)
     }
-}
 
-/// Which thread of the group a record is, if it is one.
-fn place_of(group: &Group, record: *const DispatchRecord) -> Option<usize> {
-    let first = group.records.as_ptr().addr();
-    let offset = record.addr().checked_sub(first)?;
-    let place = offset / size_of::<RecordCell>();
-    let exact = offset.is_multiple_of(size_of::<RecordCell>());
-    (exact && place < group.threads.len()).then_some(place)
-}
+    /// Which thread of the group a record is, if it is one.
+    fn place_of(&self, record: *const DispatchRecord) -> Option<usize> {
+        let first = self.records.as_ptr().addr();
+        let offset = record.addr().checked_sub(first)?;
+        let place = offset / size_of::<RecordCell>();
+        let exact = offset.is_multiple_of(size_of::<RecordCell>());
+        (exact && place < self.threads.len()).then_some(place)
+    }
 
-/// Whether a thread can be where its record says that it is: its stack pointer in its own stack,
-/// and its instruction one that dispatches leave behind.
-fn is_plausible(group: &Group, place: usize) -> bool {
-    // SAFETY: a record of the group, behind the gate.
-    let (preempted, (instruction, stack)) = unsafe {
-        let record = group.records[place].get();
-        ((*record).is_preempted(), (*record).says())
-    };
-    // The scheduler's own thread runs on the stack of its light thread.
-    let within = match &group.threads[place].stack {
-        Some(own) => own.contains(stack),
-        // SAFETY: the light thread outlives its scheduler.
-        None => unsafe { (*group.light).has_on_stack(stack) },
-    };
-    // Frames are kept by this file alone.
-    preempted || (within && is_entry(instruction))
+    /// Whether a stack pointer lies in this thread's own stack.
+    fn has_on_stack(&self, place: usize, pointer: u64) -> bool {
+        match &self.threads[place].stack {
+            Some(own) => own.contains(pointer),
+            // The scheduler's own thread runs on the stack of its light thread.
+            None => self.light.has_on_stack(pointer),
+        }
+    }
+
+    /// Whether a thread can be where its record says that it is: its stack pointer in its own
+    /// stack, and its instruction one that dispatches leave behind.
+    fn is_plausible(&self, place: usize) -> bool {
+        // SAFETY: a record of the group, behind the gate.
+        let (preempted, (instruction, stack)) = unsafe {
+            let record = self.records[place].get();
+            ((*record).is_preempted(), (*record).says())
+        };
+        // Frames are kept by this file alone.
+        preempted || (self.has_on_stack(place, stack) && is_entry(instruction))
+    }
 }

@@ -1,7 +1,7 @@
-//! Making a scheduler outside the core, giving it threads, and carrying it to its end.
+//! Making a direct scheduler, giving it threads, and running it to its end.
 
 use core::cell::{Cell, RefCell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -10,16 +10,14 @@ use punctual_switch::{
     Control, DispatchRecord, Dispatched, RecordCell, SchedulerRecord, dispatch_call,
 };
 
-use super::group::{DirectBody, DirectThread, Group, MAIN, State};
-use super::{DirectError, DirectId, idle, is_over};
-use crate::job::{StopJob, promise};
-use crate::light::{Light, describe, open_gate};
-use crate::local::{current_light, local};
-use crate::stack::Stack;
-use crate::sys;
-use crate::tls::{Library, Storage};
+use crate::group::{DirectBody, DirectThread, Group, MAIN, State};
+use crate::platform::{
+    DirectScheduler, Library, LightThread, Registration, Stack, Storage, can_write_thread_pointer,
+    contain,
+};
+use crate::{DirectError, DirectId, GROUP, is_over};
 
-/// What a scheduler outside the core did.
+/// What a direct scheduler did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectReport {
     /// Threads that came to their end.
@@ -45,7 +43,7 @@ pub struct DirectReport {
 /// The number of the next scheduler; 0 is nobody's.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// A scheduler outside the core; see the module.
+/// A direct scheduler; see the crate.
 pub struct Scheduler {
     group: Box<Group>,
     stack_bytes: usize,
@@ -68,27 +66,22 @@ impl Scheduler {
     /// # Errors
     /// [`DirectError::NoRun`], [`DirectError::NoThreadPointer`].
     pub fn try_new(capacity: usize, stack_bytes: usize) -> Result<Scheduler, DirectError> {
-        let nested = local(|l| !l.direct.get().is_null());
-        let light = current_light()
-            .filter(|_| !nested)
-            .ok_or(DirectError::NoRun)?;
+        let light = LightThread::current().ok_or(DirectError::NoRun)?;
         let library = Library::find().map_err(|_| DirectError::NoRun)?;
-        if !sys::can_write_thread_pointer() {
+        if !can_write_thread_pointer() {
             return Err(DirectError::NoThreadPointer);
         }
         let pointer = read_thread_pointer();
         let cell = |_| RecordCell::new(DispatchRecord::running(pointer, Control::Kept));
         let mut threads = Vec::with_capacity(capacity + 1);
         threads.push(thread(None, None, None));
-        // SAFETY: the host outlives its threads.
-        let clock = unsafe { (*light.host()).clock() };
         let group = Box::new(Group {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             record: SchedulerRecord::new(core::ptr::null_mut()),
             records: (0..=capacity).map(cell).collect(),
             threads,
             light,
-            clock,
+            clock: light.clock(),
             since: AtomicU64::new(0),
             preemptions: Cell::new(0),
             refused: Cell::new(0),
@@ -100,7 +93,7 @@ impl Scheduler {
             dispatches: Cell::new(0),
             stale: Cell::new(0),
             helped: Cell::new(0),
-            stopping: Cell::new(false),
+            stopping: Cell::new(None),
         });
         group.threads[MAIN].state.set(State::Running);
         group.record.set_current(group.records[MAIN].get());
@@ -120,7 +113,7 @@ impl Scheduler {
         let out = || DirectError::Memory(std::io::ErrorKind::OutOfMemory.into());
         let storage = Storage::try_new(self.library).ok_or_else(out)?;
         let id = self.add(Box::new(body), Some(storage))?;
-        self.bear(id.0);
+        self.start(id.0);
         Ok(id)
     }
 
@@ -164,41 +157,34 @@ impl Scheduler {
         Ok(DirectId(place))
     }
 
-    /// Lets a new thread with storage of its own run up to its body, behind the gate: a signal does
-    /// not find its CPU before the thread has written it down.
-    fn bear(&self, place: usize) {
+    /// Lets a new thread with storage of its own run up to its body, with no preemption: a signal
+    /// does not find its CPU before the thread has written it down.
+    fn start(&self, place: usize) {
         let group = &*self.group;
-        // SAFETY: the host outlives its threads, and the light thread this scheduler.
-        let host = unsafe { (*group.light).host() };
-        // SAFETY: as above; the gate is atomic.
-        let gate = unsafe { &(*host).gate };
-        gate.close();
-        group.running.set(place);
-        let (from, to) = (group.records[MAIN].get(), group.records[place].get());
-        let epoch = group.record.epoch();
-        // SAFETY: gate closed; the new thread comes back at once (see `main`).
-        let outcome = unsafe { dispatch_call(&raw const group.record, from, to, epoch) };
-        debug_assert_eq!(outcome, Dispatched::Away);
-        group.running.set(MAIN);
-        // A signal that came meanwhile may have found no CPU: look at everything.
-        gate.note_pending();
-        open_gate(host);
+        group.light.without_preemption(|| {
+            group.running.set(place);
+            let (from, to) = (group.records[MAIN].get(), group.records[place].get());
+            let epoch = group.record.epoch();
+            // SAFETY: gate closed; the new thread comes back at once (see `main`).
+            let outcome = unsafe { dispatch_call(&raw const group.record, from, to, epoch) };
+            debug_assert_eq!(outcome, Dispatched::Away);
+            group.running.set(MAIN);
+        });
     }
 
     /// Runs until no thread can go on. On the light thread that made the scheduler.
     pub fn run(self) -> DirectReport {
         let group = &*self.group;
-        // SAFETY: the light thread is the caller.
-        let light: &Light = unsafe { &*group.light };
-        let _carried = Carried::start(light, group);
+        let hook: &dyn DirectScheduler = group;
+        let _running = Running::start(group, &hook);
         loop {
             group.threads[MAIN].state.set(State::Ready);
             group.reschedule(MAIN);
-            if group.stopping.get() {
-                resume_unwind(Box::new(StopJob));
+            if let Some(end) = group.stopping.take() {
+                resume_unwind(end);
             }
             match group.blocked_until.get() {
-                Some(until) if until > group.now() => idle(light, until),
+                Some(until) if until > group.now() => group.light.wait_until(until),
                 Some(_) => {}
                 None if group.ready.borrow().is_empty() => return self.report(),
                 None => {}
@@ -251,30 +237,27 @@ fn thread(
     }
 }
 
-/// While it lives, the signal knows the group.
-struct Carried<'a>(&'a Light);
+/// While it lives, the signal and the calling thread know the group.
+struct Running<'a> {
+    _registered: Registration<'a>,
+}
 
-impl Carried<'_> {
-    fn start<'a>(light: &'a Light, group: &Group) -> Carried<'a> {
-        // Not all of them need keep what it promised.
-        promise(light, 0);
+impl<'a> Running<'a> {
+    fn start(group: &Group, hook: &'a &'a dyn DirectScheduler) -> Running<'a> {
+        GROUP.set(group);
+        // SAFETY: dropped with the value, which stays where it is on this thread's stack.
+        let registered = unsafe { group.light.register(hook) };
+        // A preemption before this is charged to the scheduler's own thread, which nobody reports.
         group.since.store(group.now().ticks(), Ordering::Relaxed);
-        local(|l| l.direct.set(group));
-        light.direct.set(group);
-        Carried(light)
+        Running {
+            _registered: registered,
+        }
     }
 }
 
-impl Drop for Carried<'_> {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // A preemption in a direct thread has left that one's storage in the record of the light
-        // thread; from here on nobody corrects it any more, and that storage goes away.
-        // SAFETY: the record of the running thread; nobody else writes it while this executes, but
-        // a signal, which writes the same.
-        unsafe { (*self.0.context()).set_thread_pointer(read_thread_pointer()) };
-        compiler_fence(Ordering::SeqCst);
-        self.0.direct.set(core::ptr::null());
-        local(|l| l.direct.set(core::ptr::null()));
+        GROUP.set(core::ptr::null());
     }
 }
 
@@ -286,28 +269,22 @@ unsafe extern "C" fn main(argument: *mut u8) -> ! {
     let thread = &group.threads[me];
     let library = Library::find().ok().filter(|_| thread.storage.is_some());
     if let Some(library) = &library {
-        // SAFETY: the light thread outlives its scheduler.
-        let light = unsafe { &*group.light };
-        local(|l| {
-            l.host.set(light.host());
-            l.light.set(light);
-            l.direct.set(group);
-        });
-        library.begin_thread();
+        // SAFETY: the thread's storage is its own; the light thread outlives its scheduler.
+        unsafe { group.light.bind_storage(library) };
+        GROUP.set(group);
         let (from, to) = (group.records[me].get(), group.records[MAIN].get());
         let epoch = group.record.epoch();
-        // SAFETY: gate closed; `bear` waits.
+        // SAFETY: gate closed; `start` waits.
         let _ = unsafe { dispatch_call(&raw const group.record, from, to, epoch) };
     }
     // SAFETY: nobody else takes the body.
     let body = unsafe { (*thread.body.get()).take() };
-    if let Some(body) = body
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(body))
-    {
-        if payload.is::<StopJob>() {
-            group.stopping.set(true);
-        } else {
-            thread.panic.set(Some(describe(payload.as_ref())));
+    if let Some(body) = body {
+        // Panics are contained; what unwinds further ends the job of the light thread.
+        match catch_unwind(AssertUnwindSafe(|| contain(body))) {
+            Ok(Ok(())) => {}
+            Ok(Err(message)) => thread.panic.set(Some(message)),
+            Err(end) => group.stopping.set(Some(end)),
         }
     }
     if let Some(library) = &library {

@@ -15,7 +15,7 @@
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
 //! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
-//! CPUs `between`, `turn`), schedulers of their own time (`child`) and outside the core
+//! CPUs `between`, `turn`), schedulers of their own time (`child`) and inside light threads
 //! ([`direct`]); kernel threads in place of light ones (`crew`, `program`, [`Backed`]); preemption
 //! (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `attempt`,
 //! `transfer`, `io`, `uring`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
@@ -30,8 +30,6 @@
 mod attempt;
 pub mod bench;
 mod calls;
-#[path = "../../direct/src/lib.rs"] // Until it is a crate.
-pub mod direct;
 mod entry;
 mod futex;
 mod interpose;
@@ -53,9 +51,9 @@ mod waiting;
 // Until the files beside this one say it themselves.
 use record::{host, light, local};
 use storage::{stack, tls};
-use time::clock;
 use waiting::monitor;
 
+pub use entry::direct;
 pub use waiting::job;
 
 pub use interpose::undisturbed;

@@ -4,6 +4,7 @@ pub(crate) mod bell;
 pub(crate) mod body;
 pub(crate) mod coherence;
 pub(crate) mod crew;
+pub(crate) mod direct;
 pub(crate) mod forgo;
 pub(crate) mod host;
 pub(crate) mod light;

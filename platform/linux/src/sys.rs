@@ -447,7 +447,7 @@ pub(crate) fn signal_frame_bytes() -> usize {
 }
 
 /// Whether user code may write the thread pointer (HWCAP2_FSGSBASE).
-pub(crate) fn can_write_thread_pointer() -> bool {
+pub fn can_write_thread_pointer() -> bool {
     // SAFETY: reads a constant of the process.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }

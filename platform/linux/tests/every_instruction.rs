@@ -1,7 +1,7 @@
 //! A live run preempted at every instruction of what its threads do to each other.
 //!
-//! Light threads yield, block, wake and time out through the core, under every policy; direct
-//! threads do the same among themselves. A driving thread steps one round of it after the other
+//! Light threads yield, block, wake and time out through the core, under every policy. A driving
+//! thread steps one round of it after the other
 //! (trap flag): the preemption signal of the run comes at each instruction that has not been
 //! interrupted yet, on whichever thread that is, until a round meets no new one. After each round
 //! every thread must have done its part exactly once. Release builds cover every instruction of
@@ -20,20 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, for_ms, one_cpu, plan_of};
-use punctual_linux::direct::{self, HelpingLock, Scheduler};
 use punctual_linux::job::{sleep_ns, yield_now};
 use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
 use punctual_model::{Class, CpuId, PolicyKind, Span, Task};
-use punctual_switch::{protocol_instructions, stepping};
-use stepped::{Covered, Place, drawn, everywhere};
-
-const STACK: usize = 256 * 1024;
-/// Rounds that are interrupted twice, and how deep in the handler at most: a stepped entry of a
-/// debug build is some ten times longer.
-const SAMPLED: (u64, u64) = match cfg!(debug_assertions) {
-    true => (12, 20_000),
-    false => (80, 2_000),
-};
+use stepped::{Covered, Ends, Place, SAMPLED, drawn, everywhere};
 
 /// A number that threads wait for.
 #[derive(Default)]
@@ -72,15 +62,6 @@ struct Pair {
     asked: Tokens,
     answered: Tokens,
     served: AtomicU64,
-}
-
-/// Ends the run, also when something was found.
-struct Ends(Arc<AtomicBool>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 /// Runs `drive` on a light thread beside one that answers. The jobs never end and their budgets
@@ -180,98 +161,4 @@ fn light_threads_survive_a_second_preemption_inside_the_handler_of_the_first() {
         println!("{policy:?}: {covered}");
         assert!(covered.seconds > 0, "{covered}");
     }
-}
-
-#[test]
-fn direct_threads_survive_a_preemption_at_every_instruction_of_what_they_do() {
-    let fixed = PolicyKind::FixedPriority { preemptive: true };
-    let covered = driven(fixed, |_| everywhere(30, |_, place| direct_round(place)));
-    let copies = protocol_instructions();
-    let met = copies
-        .filter(|&address| stepping::is_covered(address))
-        .count();
-    println!("direct threads: {covered}, {met} of them in copies of the dispatch");
-    // A debug build's entry takes longer than what it arms: its rounds are cut.
-    let enough = if cfg!(debug_assertions) { 0 } else { 30 };
-    assert!(
-        covered.interrupted > 300 && met >= enough,
-        "{covered}, {met}"
-    );
-}
-
-#[test]
-fn direct_threads_survive_a_second_preemption_inside_the_handler_of_the_first() {
-    let fixed = PolicyKind::FixedPriority { preemptive: true };
-    let covered = driven(fixed, |_| drawn(9, SAMPLED, |_, place| direct_round(place)));
-    println!("direct threads: {covered}");
-    assert!(covered.seconds > 0, "{covered}");
-}
-
-#[test]
-fn helping_locks_survive_a_preemption_at_every_instruction_of_a_contended_section() {
-    let fixed = PolicyKind::FixedPriority { preemptive: true };
-    let covered = driven(fixed, |_| everywhere(30, |_, place| helping_round(place)));
-    println!("helping locks: {covered}");
-    assert!(covered.interrupted > 300, "{covered}");
-}
-
-/// Two direct threads count together: the first gives its turn away inside the section, so that
-/// the other one finds the lock taken, helps, and is gone back to.
-fn helping_round(place: Place) {
-    let mut scheduler = Scheduler::try_new(2, STACK).expect("a light thread");
-    let lock = Arc::new(HelpingLock::new([0_u64; 2]));
-    for _ in 0..2 {
-        let lock = Arc::clone(&lock);
-        let body = move || {
-            let mut both = lock.lock().expect("it comes free");
-            let before = both[0];
-            both[0] += 1;
-            direct::yield_now();
-            both[1] += 1;
-            assert_eq!(*both, [before + 1; 2], "nobody else was in here");
-        };
-        scheduler.spawn(body).expect("room");
-    }
-    place.begin();
-    let report = scheduler.run();
-    place.end();
-    let ends = (report.ended, report.blocked, report.refused);
-    assert_eq!(ends, (2, 0, 0), "{report:?}");
-    assert_eq!(report.panics, []);
-    let lock = Arc::into_inner(lock).expect("both have ended");
-    assert_eq!(lock.into_inner(), [2, 2]);
-}
-
-/// Three direct threads: one serves another twice, and one waits in vain.
-fn direct_round(place: Place) {
-    let mut scheduler = Scheduler::try_new(3, STACK).expect("a light thread");
-    let served = Arc::new(AtomicU64::new(0));
-    let (counted, seen) = (Arc::clone(&served), Arc::clone(&served));
-    let server = scheduler
-        .spawn(move || {
-            for _ in 0..2 {
-                direct::block();
-                counted.fetch_add(1, Relaxed);
-            }
-        })
-        .expect("room");
-    let client = move || {
-        for round in 0..2 {
-            direct::wake(server);
-            direct::yield_to(server);
-            while seen.load(Relaxed) <= round {
-                direct::yield_now();
-            }
-        }
-    };
-    scheduler.spawn(client).expect("room");
-    let waits = || assert!(!direct::block_within(5_000), "nobody wakes it");
-    scheduler.spawn(waits).expect("room");
-    place.begin();
-    let report = scheduler.run();
-    place.end();
-    let ends = (report.ended, report.blocked, report.refused);
-    assert_eq!(ends, (3, 0, 0), "{report:?}");
-    assert_eq!(report.panics, []);
-    assert_eq!(served.load(Relaxed), 2, "each wake-up once");
 }

@@ -60,7 +60,7 @@ pub use dispatch::{Dispatched, abandon_to, dispatch, dispatch_by_system_call, di
 pub use frame::SignalFrame;
 pub use gate::Gate;
 pub use record::{Control, DispatchRecord, Entry};
-pub use recover::{Recovered, is_entry, protocol_instructions, recover};
+pub use recover::{Recovered, examine, is_entry, protocol_instructions, recover};
 pub use restartable::{
     exchange_if, exchange_if_by_kernel, exchange_if_on_one_processor, roll_back,
 };

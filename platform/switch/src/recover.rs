@@ -64,6 +64,36 @@ pub fn is_entry(instruction: u64) -> bool {
     instruction == start as *const () as u64 || copies().any(|copy| copy.resume == instruction)
 }
 
+/// Whether the thread of a record executes. `is_current`: it is its scheduler's `current`;
+/// `stack_pointer`: of the code that a signal has interrupted; `owns`: whether a stack is the
+/// thread's own. For signal handlers: no thread writes the record meanwhile.
+///
+/// # Errors
+/// The number of the invariant, INV-2 to INV-6, that the record breaks.
+pub fn examine(
+    record: &DispatchRecord,
+    is_current: bool,
+    stack_pointer: u64,
+    owns: impl Fn(u64) -> bool,
+) -> Result<bool, u32> {
+    let (preempted, (instruction, stack)) = (record.is_preempted(), record.says());
+    if stack != 0 && !is_entry(instruction) {
+        return Err(2);
+    }
+    if stack != 0 && !owns(stack) {
+        return Err(3);
+    }
+    if preempted && stack != 0 {
+        return Err(5);
+    }
+    let executes = stack == 0 && !preempted;
+    match (is_current, executes) {
+        (true, true) if !owns(stack_pointer) => Err(4),
+        (false, true) => Err(6),
+        _ => Ok(executes),
+    }
+}
+
 /// One inlined copy of the dispatch: everything before its commitment, or on the way from there to
 /// the other thread, lies between the two.
 #[derive(Clone, Copy, Debug)]

@@ -64,6 +64,11 @@ const RULES: &[Rule] = &[
         reason: "a platform sees neither policy, trace nor analysis",
     },
     Rule {
+        package: "punctual-direct",
+        may_use: &["punctual-model", "punctual-switch", "punctual-linux"],
+        reason: "it schedules inside a light thread: the core does not know of it",
+    },
+    Rule {
         package: "punctual-trace",
         may_use: &["punctual-model", "punctual-kern"],
         reason: "the proof must not depend on what it judges: no policy, no platform",

@@ -10,7 +10,7 @@
 //!     waiting for a lock inside the C library    -> block the light thread for a while
 //!       (in the kernel, or in a function that spins)
 //!     else                                       -> enter the scheduler; it may switch, here
-//!       in a light thread with direct threads       -> recover them before, hand over after
+//!       in a light thread with a scheduler of its own -> that scheduler is asked who goes on
 //! ```
 
 use punctual_kern::Event;
@@ -20,9 +20,10 @@ use punctual_switch::{Gate, abandon_to, in_signal_tail};
 use crate::entry::interrupted::Interrupted;
 use crate::entry::request::open_gate;
 use crate::record::host::Host;
+use crate::record::light::Light;
 use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
 use crate::record::local::{current_light, local};
-use crate::{direct, sys};
+use crate::sys;
 
 /// A light thread that waits for a lock inside the C library tries again after this, then after
 /// twice the time, and so on.
@@ -149,19 +150,19 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     Arrival::Now
 }
 
-/// Takes the preemption; a light thread that carries direct threads recovers them first, and may go
-/// on with another one than it was interrupted in: then this does not return.
+/// Takes the preemption; a light thread that carries a scheduler may go on with another of its
+/// threads than was interrupted: then this does not return.
 ///
 /// # Safety
 /// As for [`take`]; `context` is that of the signal being handled.
 unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32) {
-    let interruption = current_light()
-        // SAFETY: gate closed, and the light thread is the one that was interrupted.
-        .and_then(|light| unsafe { direct::before_entry(light, context) });
-    // SAFETY: as the caller vouches.
-    unsafe { take(host, event) };
-    // SAFETY: this handler has not returned, and the gate is closed.
-    let Some(next) = interruption.and_then(|found| unsafe { found.after_entry() }) else {
+    // SAFETY: as the caller vouches, also for the hook, which calls it once.
+    let mut enter = || unsafe { take(host, event) };
+    let Some(direct) = current_light().and_then(Light::direct) else {
+        return enter();
+    };
+    // SAFETY: gate closed; the light thread is the one that was interrupted, by this handler.
+    let Some(next) = (unsafe { direct.preempted(context, &mut enter) }) else {
         return;
     };
     // SAFETY: the thread pointer is that of the interrupted thread, which gets its `errno` back.
@@ -169,7 +170,7 @@ unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32)
     // A signal from here on finds `next` as current and in store, and this frame dead (INV-6).
     open_gate(host);
     // SAFETY: `next` is current and in store; this frame is dead, or kept in its thread's record;
-    // WRFSBASE was tried before there were direct threads.
+    // WRFSBASE was tried before there was a scheduler of that kind.
     unsafe { abandon_to(next) }
 }
 

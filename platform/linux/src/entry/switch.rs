@@ -9,16 +9,6 @@ use crate::record::crew::Crew;
 use crate::record::host::Host;
 use crate::record::light::Light;
 
-/// A light thread that carries direct threads is left with the storage of one of those: so that is
-/// what it has to come back to.
-#[cold]
-fn correct_thread_pointer(light: &Light, leaves: *const Light) {
-    if core::ptr::eq(light, leaves) {
-        // SAFETY: the record of the running thread, behind the gate; no other reference is alive.
-        unsafe { (*light.context()).set_thread_pointer(read_thread_pointer()) };
-    }
-}
-
 /// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
 /// somebody comes back.
 ///
@@ -46,12 +36,7 @@ pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
             return;
         }
         let context = |light: *const Light| match light.as_ref() {
-            Some(light) => {
-                if !light.direct.get().is_null() {
-                    correct_thread_pointer(light, current);
-                }
-                light.context()
-            }
+            Some(light) => light.context(),
             None => host.carrier.get(),
         };
         let record = &raw const host.record;
@@ -77,9 +62,6 @@ pub(crate) unsafe fn switch_between(host: *const Host, from: *const Light, to: *
     let (record, from, to, by_call) = unsafe {
         let (host, from) = (&*host, &*from);
         host.current.set(to);
-        if !from.direct.get().is_null() {
-            correct_thread_pointer(from, from);
-        }
         let by_call = host.switches_by_call;
         (
             &raw const host.record,
@@ -102,6 +84,10 @@ unsafe fn leave(
     to: *mut DispatchRecord,
     by_call: bool,
 ) {
+    // A light thread that carries a scheduler has the storage of one of that one's threads now, and
+    // comes back to it. To write the word for everybody takes as long as to ask.
+    // SAFETY: the record of the running thread, behind the gate; no reference into it is alive.
+    unsafe { (*from).set_thread_pointer(read_thread_pointer()) };
     // SAFETY: a look at our own data, with the gate closed.
     let resumable = unsafe { (*to).is_resumable() };
     debug_assert!(resumable, "INV-1: the target is suspended");

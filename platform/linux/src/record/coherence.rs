@@ -11,9 +11,8 @@
 //!                               beside it is one that dispatches leave behind       INV-2, 3
 //! ```
 
-use punctual_switch::{DispatchRecord, is_entry, protocol_instructions};
+use punctual_switch::{DispatchRecord, examine, protocol_instructions};
 
-use crate::direct::Group;
 use crate::record::light::Light;
 use crate::record::local::local;
 
@@ -54,63 +53,16 @@ fn has(lights: &[*const Light], record: *const DispatchRecord) -> bool {
         .any(|&light| core::ptr::eq(unsafe { (*light).context() }, record))
 }
 
-/// One light thread, and the direct threads that it carries.
+/// One light thread, and the scheduler that it carries.
 fn of_light(light: &Light, is_current: bool, stack_pointer: u64) -> u32 {
-    // SAFETY: set and cleared by the light thread itself, while the group lives.
-    let group = unsafe { light.direct.get().as_ref() };
+    let direct = light.direct();
     let owns = |pointer| {
-        let direct = |group: &Group| {
-            let mut stacks = group.threads.iter().filter_map(|t| t.stack.as_ref());
-            stacks.any(|stack| stack.contains(pointer))
-        };
-        light.has_on_stack(pointer) || group.is_some_and(direct)
+        light.has_on_stack(pointer) || direct.is_some_and(|scheduler| scheduler.owns(pointer))
     };
-    let executes = match of_record(light.context(), is_current, stack_pointer, owns) {
-        Ok(executes) => executes,
-        Err(broken) => return broken,
-    };
-    let Some(group) = group else { return 0 };
-    let current = group.record.current();
-    let places = group.threads.iter().zip(&group.records);
-    for (thread, record) in places {
-        let owns = |pointer| match &thread.stack {
-            Some(stack) => stack.contains(pointer),
-            None => light.has_on_stack(pointer),
-        };
-        let is_current = record.get() == current;
-        if is_current && !executes {
-            // The core has taken the processor from all of them together.
-            continue;
-        }
-        if let Err(broken) = of_record(record.get(), is_current, stack_pointer, owns) {
-            return broken;
-        }
-    }
-    0
-}
-
-/// One record: whether its thread executes, or which invariant is broken.
-fn of_record(
-    record: *const DispatchRecord,
-    is_current: bool,
-    stack_pointer: u64,
-    owns: impl Fn(u64) -> bool,
-) -> Result<bool, u32> {
-    // SAFETY: its thread does not execute while this handler does, and no other one writes it.
-    let (preempted, (instruction, stack)) = unsafe { ((*record).is_preempted(), (*record).says()) };
-    if stack != 0 && !is_entry(instruction) {
-        return Err(2);
-    }
-    if stack != 0 && !owns(stack) {
-        return Err(3);
-    }
-    if preempted && stack != 0 {
-        return Err(5);
-    }
-    let executes = stack == 0 && !preempted;
-    match (is_current, executes) {
-        (true, true) if !owns(stack_pointer) => Err(4),
-        (false, true) => Err(6),
-        _ => Ok(executes),
+    // SAFETY: a record of this CPU, which nobody changes while this handler runs.
+    let record = unsafe { &*light.context() };
+    match examine(record, is_current, stack_pointer, owns) {
+        Ok(executes) => direct.map_or(0, |direct| direct.broken_invariant(executes, stack_pointer)),
+        Err(broken) => broken,
     }
 }

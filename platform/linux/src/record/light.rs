@@ -13,11 +13,10 @@ use punctual_switch::{Control, DispatchRecord, RecordCell};
 
 // Until the files of the C library's calls say where these are.
 use crate::attempt::Eagerness;
-use crate::direct::Group;
 pub(crate) use crate::entry::request::{open_gate, request, take_wanted_preemption};
-pub(crate) use crate::record::body::describe;
 use crate::record::body::{Body, JobInfo};
 use crate::record::crew::Crew;
+use crate::record::direct::DirectScheduler;
 use crate::record::host::Host;
 use crate::record::name::Name;
 use crate::record::pool::{Pooled, Stage};
@@ -51,8 +50,8 @@ pub(crate) struct Light {
     // The second cache line.
     host: *const Host,
     id: Cell<ThreadId>,
-    /// The scheduler outside the core that it carries; null: none. Set and cleared by itself.
-    pub(crate) direct: Cell<*const Group>,
+    /// The scheduler that it carries; null: none. Set and cleared by itself, in one store.
+    direct: Cell<*const &'static dyn DirectScheduler>,
     /// Who runs in its place while it has the processor.
     pub(crate) crew: Cell<Option<&'static Crew>>,
     /// Of which job `job` is.
@@ -182,6 +181,24 @@ impl Light {
             unsafe { DispatchRecord::prepare(top, thread_pointer, Control::Kept, main, argument) };
         light.context = RecordCell::new(context);
         light
+    }
+
+    /// The scheduler that it carries, with threads of its own.
+    #[inline]
+    pub(crate) fn direct(&self) -> Option<&'static dyn DirectScheduler> {
+        // SAFETY: the word is set while the scheduler and the reference to it live.
+        unsafe { self.direct.get().as_ref() }.copied()
+    }
+
+    /// It carries this scheduler from now on. Called by the thread itself, which clears it before
+    /// the reference ends.
+    pub(crate) fn set_direct(&self, scheduler: &&dyn DirectScheduler) {
+        self.direct.set(core::ptr::from_ref(scheduler).cast());
+    }
+
+    /// It carries none any more.
+    pub(crate) fn clear_direct(&self) {
+        self.direct.set(core::ptr::null());
     }
 
     pub(crate) fn context(&self) -> *mut DispatchRecord {

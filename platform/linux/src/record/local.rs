@@ -7,7 +7,6 @@
 use core::cell::Cell;
 use core::ffi::c_char;
 
-use crate::direct::Group;
 use crate::record::host::Host;
 use crate::record::light::Light;
 
@@ -18,8 +17,6 @@ pub(crate) struct Local {
     pub(crate) host: Cell<*const Host>,
     /// The light thread; null on carriers and everywhere else.
     pub(crate) light: Cell<*const Light>,
-    /// The scheduler outside the core that the thread belongs to; null: none.
-    pub(crate) direct: Cell<*const Group>,
     /// How deep the thread is in code that must not be preempted. Changed by the thread alone.
     pub(crate) foreign: Cell<u32>,
     /// A preemption waits for the depth to return to zero. Set by the signal, which reads the
@@ -34,7 +31,6 @@ thread_local! {
         Local {
             host: Cell::new(core::ptr::null()),
             light: Cell::new(core::ptr::null()),
-            direct: Cell::new(core::ptr::null()),
             foreign: Cell::new(0),
             wanted: Cell::new(false),
             rest_of_text: Cell::new(core::ptr::null_mut()),

@@ -18,7 +18,7 @@ use punctual_kern::Event;
 
 use crate::entry::request::rest;
 use crate::record::crew::Crew;
-use crate::record::local::{current_light, local};
+use crate::record::local::current_light;
 use crate::run::stand_in::lowest;
 use crate::sys::program::{number, own_priority};
 use crate::sys::{allowed_cpus, current_thread, pin};
@@ -54,7 +54,7 @@ pub struct Backed<R> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NotBacked {
-    /// The caller is on no light thread of a run, or is a direct thread.
+    /// The caller is on no light thread of a run, or on one that carries a scheduler.
     NoRun,
     /// Its kernel thread could not be moved to the CPU of the caller.
     Cpu(io::Error),
@@ -170,8 +170,7 @@ impl<R: Send + 'static> Backed<R> {
     /// # Panics
     /// When the closure does: its panic is the light thread's own, with its name and its rule.
     pub fn run(self) -> Result<R, NotBacked> {
-        let direct = local(|l| !l.direct.get().is_null());
-        let light = current_light().filter(|_| !direct);
+        let light = current_light().filter(|light| light.direct().is_none());
         let light = light.ok_or(NotBacked::NoRun)?;
         let cpus = allowed_cpus().map_err(NotBacked::Cpu)?;
         pin(Some(crate::sys::program::thread(self.thread)), &cpus).map_err(NotBacked::Cpu)?;

@@ -246,7 +246,7 @@ impl<T> Child<T> {
     /// pool and all that it holds stay as they are until the process ends, because others may know
     /// of them; the core forgets it. Who waits for its end is told ([`JoinError::Abandoned`]).
     /// `false` when that cannot be: it has ended, has not begun, asks for admission, waits (then
-    /// [`Child::cancel`] ends it as soon as it runs), carries direct threads or a program, or is
+    /// [`Child::cancel`] ends it as soon as it runs), carries a scheduler or a program, or is
     /// the caller, or on another CPU.
     pub fn abandon(&self) -> bool {
         let Some((me, light)) = self.enter() else {
@@ -254,7 +254,7 @@ impl<T> Child<T> {
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
         let executes = executes && !light.is_held_alive() && !light.waits_inside();
-        let carries = !light.direct.get().is_null() || light.crew.get().is_some();
+        let carries = light.direct().is_some() || light.crew.get().is_some();
         let works = light.pooled.stage.get() == Stage::Working;
         let mut done = executes && works && !carries;
         if done {

@@ -26,7 +26,7 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// A stack of its own; unmapped when dropped.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub struct Stack {
     area: *mut u8,
     bytes: usize,
     /// From the top to the end of the area.
@@ -35,7 +35,10 @@ pub(crate) struct Stack {
 
 impl Stack {
     /// Maps a stack of at least `usable` bytes and touches every page of it.
-    pub(crate) fn try_new(usable: usize) -> io::Result<Stack> {
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn try_new(usable: usize) -> io::Result<Stack> {
         let usable = usable
             .max(4 * PAGE + 4 * sys::signal_frame_bytes())
             .next_multiple_of(PAGE)
@@ -57,12 +60,12 @@ impl Stack {
     }
 
     /// The address just above the stack.
-    pub(crate) fn top(&self) -> *mut u8 {
+    pub fn top(&self) -> *mut u8 {
         self.area.wrapping_add(self.bytes - self.offset)
     }
 
     /// Whether a stack pointer lies in the usable part (its end included: an empty stack).
-    pub(crate) fn contains(&self, pointer: u64) -> bool {
+    pub fn contains(&self, pointer: u64) -> bool {
         let begin = self.area.addr() as u64 + GUARD as u64;
         (begin..=self.top().addr() as u64).contains(&pointer)
     }

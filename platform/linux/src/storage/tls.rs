@@ -45,7 +45,7 @@ type Plain = unsafe extern "C" fn();
 
 /// What the C library gives for threads that it does not start itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Library {
+pub struct Library {
     allocate: Allocate,
     deallocate: Deallocate,
     call_destructors: Plain,
@@ -59,7 +59,7 @@ impl Library {
     ///
     /// # Errors
     /// The name of what is missing: then this C library is not one that light threads can run on.
-    pub(crate) fn find() -> Result<Library, &'static str> {
+    pub fn find() -> Result<Library, &'static str> {
         static FOUND: OnceLock<Result<Library, &'static str>> = OnceLock::new();
         *FOUND.get_or_init(|| {
             // The descriptor for debuggers: size in bits, count, offset.
@@ -87,13 +87,13 @@ impl Library {
     }
 
     /// To be called first on a new light thread.
-    pub(crate) fn begin_thread(&self) {
+    pub fn begin_thread(&self) {
         // SAFETY: sets thread-locals of the calling thread.
         unsafe { (self.initialise_character_tables)() };
     }
 
     /// To be called last on a light thread: runs the destructors of its thread-locals.
-    pub(crate) fn end_thread(&self) {
+    pub fn end_thread(&self) {
         // SAFETY: the thread runs nothing of the program afterwards.
         unsafe { (self.call_destructors)() };
     }
@@ -125,14 +125,14 @@ fn rseq_offset() -> Option<isize> {
 
 /// One light thread's storage; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Storage {
+pub struct Storage {
     block: *mut u8,
     library: Library,
 }
 
 impl Storage {
     /// Storage for one more thread; `None` without memory.
-    pub(crate) fn try_new(library: Library) -> Option<Storage> {
+    pub fn try_new(library: Library) -> Option<Storage> {
         // SAFETY: a null argument asks for a new block.
         let block = unsafe { (library.allocate)(core::ptr::null_mut()) }.cast::<u8>();
         if block.is_null() {
@@ -162,7 +162,7 @@ impl Storage {
     }
 
     /// The thread pointer of the thread that owns this storage.
-    pub(crate) fn thread_pointer(&self) -> u64 {
+    pub fn thread_pointer(&self) -> u64 {
         self.block.addr() as u64
     }
 }

@@ -106,7 +106,7 @@ fn calibrate() -> ClockRate {
 
 /// A clock that started at the origin of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     source: ClockSource,
     frequency: Frequency,
     origin: u64,
@@ -142,7 +142,7 @@ impl Clock {
 
     /// The instant of the run; 0 before its start.
     #[inline]
-    pub(crate) fn now(&self) -> Instant {
+    pub fn now(&self) -> Instant {
         let ticks = self.raw().wrapping_sub(self.origin);
         // Before the origin the difference wraps to the upper half.
         Instant::from_ticks(if ticks > u64::MAX / 2 { 0 } else { ticks })
@@ -155,12 +155,12 @@ impl Clock {
     }
 
     /// Ticks in `ns` nanoseconds, rounded up.
-    pub(crate) fn ticks(&self, ns: u64) -> u64 {
+    pub fn ticks(&self, ns: u64) -> u64 {
         self.frequency.ticks_up(ns)
     }
 
     /// Nanoseconds in `ticks`, rounded up.
-    pub(crate) fn ns(&self, ticks: u64) -> u64 {
+    pub fn ns(&self, ticks: u64) -> u64 {
         self.frequency.ns_up(ticks)
     }
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub)] // Each test program includes this file and uses a part of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use punctual_linux::broken_invariant;
 use punctual_switch::stepping;
 
@@ -13,6 +16,22 @@ const SEED: &str = "PUNCTUAL_STEPPING_SEED";
 
 /// A handler that finds the gate closed has some more instructions than this.
 const SHORTEST: u64 = 40;
+
+/// Rounds that are interrupted twice, and how deep in the handler at most: a stepped entry of a
+/// debug build is some ten times longer.
+pub const SAMPLED: (u64, u64) = match cfg!(debug_assertions) {
+    true => (12, 20_000),
+    false => (80, 2_000),
+};
+
+/// Ends the run, also when something was found.
+pub struct Ends(pub Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
 
 /// Where a round is interrupted.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
-//! Direct threads: a scheduler outside the core, in a light thread, preempted every 100 us.
+//! Direct threads: the scheduler of a light thread that is preempted every 100 us.
 
+#[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
 use std::cell::Cell;
@@ -7,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, background, for_ms, plan};
-use punctual_linux::direct::{
-    self, DirectError, DirectReport, HelpingError, HelpingLock, Scheduler,
+use punctual_direct::{
+    self as direct, DirectError, DirectReport, HelpingError, HelpingLock, Scheduler,
 };
 use punctual_linux::job::yield_now;
 use punctual_linux::{Ending, JobInfo, Outcome, RunOptions, run};
