@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use crate::id::{CpuId, SchedulerId};
 use crate::priority::Priority;
-use crate::system::PolicyKind;
 use crate::time::{Span, Work};
 
 /// Most levels of schedulers below a CPU's own. Every decision walks down once, so the depth bounds
@@ -118,6 +117,45 @@ impl Trust {
         match self {
             Trust::Inline => "inline",
             Trust::OwnTime => "own-time",
+        }
+    }
+}
+
+/// The built-in policies of one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyKind {
+    /// First come, first served; nobody is preempted.
+    Fifo,
+    /// Everybody in turn, for at most a timeslice.
+    RoundRobin {
+        /// Longest turn.
+        timeslice: Span,
+    },
+    /// The highest priority first.
+    FixedPriority {
+        /// Whether a running job can be preempted.
+        preemptive: bool,
+    },
+    /// The earliest absolute deadline first (eager: work runs as soon as it can).
+    EarliestDeadlineFirst,
+    /// Each owner in its own slots of a frame that repeats; what an owner leaves idle stays idle.
+    Tdm {
+        /// Length of the frame.
+        frame: Span,
+        /// Constant time between two slots, in which the core decides.
+        scheduling: Span,
+    },
+}
+
+impl PolicyKind {
+    /// The word for this policy in files and messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            PolicyKind::Fifo => "fifo",
+            PolicyKind::RoundRobin { .. } => "round-robin",
+            PolicyKind::FixedPriority { .. } => "fixed-priority",
+            PolicyKind::EarliestDeadlineFirst => "edf",
+            PolicyKind::Tdm { .. } => "tdm",
         }
     }
 }

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::id::{CpuId, ResourceId, SchedulerId, TaskId};
 use crate::machine::Machine;
 use crate::resource::Resource;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{PolicyKind, Scheduler};
 use crate::task::Task;
 use crate::time::Span;
 
@@ -39,45 +39,6 @@ pub struct Cpu {
     pub host: Option<u32>,
     /// Which thread runs next.
     pub policy: PolicyKind,
-}
-
-/// The built-in policies of one CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PolicyKind {
-    /// First come, first served; nobody is preempted.
-    Fifo,
-    /// Everybody in turn, for at most a timeslice.
-    RoundRobin {
-        /// Longest turn.
-        timeslice: Span,
-    },
-    /// The highest priority first.
-    FixedPriority {
-        /// Whether a running job can be preempted.
-        preemptive: bool,
-    },
-    /// The earliest absolute deadline first (eager: work runs as soon as it can).
-    EarliestDeadlineFirst,
-    /// Each owner in its own slots of a frame that repeats; what an owner leaves idle stays idle.
-    Tdm {
-        /// Length of the frame.
-        frame: Span,
-        /// Constant time between two slots, in which the core decides.
-        scheduling: Span,
-    },
-}
-
-impl PolicyKind {
-    /// The word for this policy in files and messages.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            PolicyKind::Fifo => "fifo",
-            PolicyKind::RoundRobin { .. } => "round-robin",
-            PolicyKind::FixedPriority { .. } => "fixed-priority",
-            PolicyKind::EarliestDeadlineFirst => "edf",
-            PolicyKind::Tdm { .. } => "tdm",
-        }
-    }
 }
 
 /// Something required beyond the deadlines.

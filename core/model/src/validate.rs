@@ -22,7 +22,8 @@ use alloc::vec::Vec;
 use crate::id::CpuId;
 use crate::machine::Reserve;
 use crate::readable::readable;
-use crate::system::{Fault, ModelError, PolicyKind, System};
+use crate::scheduler::PolicyKind;
+use crate::system::{Fault, ModelError, System};
 use tree::Tree;
 
 /// Longest name of anything, in bytes.

@@ -4,27 +4,12 @@
 //! spread equally before, between and after these sections, and the waits within it.
 
 use punctual_kern::{CpuPlan, Event};
-use punctual_model::{Class, Instant, Mode, Span, Task, TaskId, Work, WorkSource};
+use punctual_model::{Class, Instant, Span, Task, TaskId, Work, WorkSource};
 
 use crate::faults::Faults;
 use crate::locks::lock_steps;
-use crate::recorded::{Act, RecordedThread};
-
-/// What the body of a thread does when its current section of work is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Then {
-    Complete,
-    Suspend(Span),
-    Protect,
-    Unprotect,
-    Lock(u32, Mode),
-    Unlock(u32),
-    Exit,
-    Recorded(Act),
-}
-
-/// Some work, and what comes then.
-pub(crate) type Step = (Work, Then);
+use crate::recorded::RecordedThread;
+use crate::step::{Step, Then};
 
 /// The program of one task: every job repeats it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -398,7 +398,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
         // An overrun rule may have said that this job ends here.
         if self.shard.job(id).is_some_and(|job| job.stop) {
             body.left = Some(punctual_model::Work::ZERO);
-            body.then = crate::body::Then::Complete;
+            body.then = crate::step::Then::Complete;
         }
         body.left.map(|left| now.saturating_add(left.as_span()))
     }

@@ -18,6 +18,7 @@ mod locks;
 mod random;
 mod recorded;
 mod run;
+mod step;
 
 pub use body::script;
 pub use faults::{Crash, Faults, Misconduct, MissingTime, Overrun};

@@ -2,7 +2,7 @@
 
 use punctual_model::{ResourceId, Use, Work};
 
-use crate::body::{Step, Then};
+use crate::step::{Step, Then};
 
 /// The steps of all sections, how many outer ones there are, and their work in total, which is at
 /// most `room`. Inner sections begin at once inside their outer one. `scale` gives the length that

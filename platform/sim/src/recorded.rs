@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use punctual_kern::{Event, MissingCause};
 use punctual_model::{Instant, Mode, Span, Work};
 
-use crate::body::Then;
-
 /// One CPU of a recorded run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recording {
@@ -80,19 +78,6 @@ impl Act {
                 until: until(patience),
             },
             Act::Unlock(resource) => Event::Unlock { resource },
-        }
-    }
-}
-
-impl RecordedThread {
-    /// The step `at` of a job: how much work, and what comes then.
-    pub(crate) fn step(&self, job: u64, at: usize) -> (Option<Work>, Then) {
-        let Some(steps) = self.jobs.get(&job) else {
-            return (self.unknown, Then::Complete);
-        };
-        match steps.get(at) {
-            Some(&(work, act)) => (Some(work), Then::Recorded(act)),
-            None => (None, Then::Complete),
         }
     }
 }

@@ -13,9 +13,9 @@ use punctual_kern::{
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 
 use crate::dice::Dice;
-use crate::history::{Level, Options, Setup, Steps};
+use crate::level::{Level, Options, Setup, Steps};
 use crate::reference::{Reference, name};
-use crate::seam_level::smaller;
+use crate::shrink::smaller;
 use crate::symptom::{Symptom, Violation};
 use crate::watched::Watched;
 

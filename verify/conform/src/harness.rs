@@ -12,7 +12,8 @@ use punctual_kern::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Claims;
-use crate::history::{Level, Options, check_observed, retell};
+use crate::history::{check_observed, retell};
+use crate::level::{Level, Options};
 use crate::property::Property;
 use crate::report::{Broken, Report};
 

@@ -48,16 +48,19 @@
 
 mod claims;
 mod core_level;
+mod coverage;
 mod dice;
 mod harness;
 mod history;
 mod judge;
+mod level;
 mod naming;
 mod property;
 mod quiet;
 mod ration;
 mod reference;
 mod report;
+mod run;
 mod seam_level;
 mod server;
 mod shrink;
@@ -67,8 +70,10 @@ mod turns;
 mod watched;
 
 pub use claims::{Budget, Claims, ClaimsError, Order, Ties};
+pub use coverage::Coverage;
 pub use harness::{Answer, harness};
-pub use history::{Level, Options, check};
+pub use history::check;
+pub use level::{Level, Options};
 pub use property::Property;
-pub use report::{Broken, Coverage, Report};
+pub use report::{Broken, Report};
 pub use server::check_server;

@@ -5,8 +5,9 @@
 
 use punctual_kern::Policy;
 
-use crate::history::{Level, Setup, Steps, run};
+use crate::level::{Level, Setup, Steps};
 use crate::property::Property;
+use crate::run::run;
 use crate::symptom::{Symptom, Violation, Why};
 
 /// Names what `violation` breaks. `steps` is the shortest history that shows it.

@@ -8,7 +8,7 @@ use punctual_kern::Attributes;
 use punctual_model::{Instant, ThreadId, Work};
 
 use crate::claims::Claims;
-use crate::report::Coverage;
+use crate::coverage::Coverage;
 use crate::symptom::{Symptom, Violation, Why};
 use crate::turns::Turns;
 

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Claims;
-use crate::history::{Level, Options, Outcome, TREE_SHARE};
+use crate::coverage::Coverage;
+use crate::level::{Level, Options, TREE_SHARE};
 use crate::property::Property;
 
 /// A policy that no history broke, and how much it went through.
@@ -21,39 +22,6 @@ pub struct Report {
     pub core: Coverage,
     /// Histories of a tree.
     pub tree: Coverage,
-}
-
-/// What histories exercised: a check that saw nothing proves nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Coverage {
-    /// Steps that did something.
-    pub steps: u64,
-    /// Picks.
-    pub picks: u64,
-    /// Picks with at least two ready threads.
-    pub contested: u64,
-    /// Picks of nobody.
-    pub idle: u64,
-    /// Picks of another thread while the last one was still ready.
-    pub preemptions: u64,
-    /// Turns that were executed to their end.
-    pub turns: u64,
-    /// Times that a thread had no budget left.
-    pub exhausted: u64,
-}
-
-impl Coverage {
-    pub(crate) fn add(&mut self, outcome: &Outcome) {
-        let one = &outcome.coverage;
-        let executed = outcome.executed.iter().filter(|done| **done).count();
-        self.steps += u64::try_from(executed).unwrap_or(u64::MAX);
-        self.picks += one.picks;
-        self.contested += one.contested;
-        self.idle += one.idle;
-        self.preemptions += one.preemptions;
-        self.turns += one.turns;
-        self.exhausted += one.exhausted;
-    }
 }
 
 impl Report {

@@ -11,8 +11,9 @@ use punctual_kern::{Attributes, Policy};
 use punctual_model::{Instant, Priority, Span, ThreadId, Work};
 
 use crate::dice::Dice;
-use crate::history::{Level, Options, Setup, Steps};
+use crate::level::{Level, Options, Setup, Steps};
 use crate::reference::{Reference, name};
+use crate::shrink::smaller;
 use crate::symptom::{Symptom, Violation};
 use crate::watched::Watched;
 
@@ -203,13 +204,6 @@ impl Step {
         }
         step
     }
-}
-
-/// Smaller numbers to try in place of `n`, boldest first.
-pub(crate) fn smaller(n: u64) -> impl Iterator<Item = u64> {
-    let mut candidates = vec![0, 1, n / 100, n / 2, n.saturating_sub(1)];
-    candidates.retain(|candidate| *candidate < n);
-    candidates.into_iter()
 }
 
 fn small(n: usize) -> u32 {

@@ -16,12 +16,12 @@ use punctual_kern::Server;
 use punctual_model::{Instant, ServerKind, Span, Work};
 
 use crate::dice::Dice;
-use crate::history::{Level, Options};
+use crate::level::{Level, Options};
 use crate::property::Property;
 use crate::quiet;
 use crate::report::Broken;
-use crate::seam_level::smaller;
 use crate::shrink::shrink;
+use crate::shrink::smaller;
 use crate::symptom::{Symptom, Violation};
 
 /// Periods at the end of a history in which the work never ends.

@@ -79,6 +79,13 @@ fn simplify<T: Clone>(
     any
 }
 
+/// Smaller numbers to try in place of `n`, boldest first.
+pub(crate) fn smaller(n: u64) -> impl Iterator<Item = u64> {
+    let mut candidates = vec![0, 1, n / 100, n / 2, n.saturating_sub(1)];
+    candidates.retain(|candidate| *candidate < n);
+    candidates.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,10 +16,10 @@ use punctual_model::{
 };
 
 use crate::dice::Dice;
-use crate::history::{Level, Options, Setup, Steps};
+use crate::level::{Level, Options, Setup, Steps};
 use crate::ration::Ration;
 use crate::reference::{Reference, name};
-use crate::seam_level::smaller;
+use crate::shrink::smaller;
 use crate::symptom::{Symptom, Violation};
 use crate::watched::Watched;
 

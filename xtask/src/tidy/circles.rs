@@ -8,19 +8,17 @@ use super::tree::Tree;
 
 /// The files in each circle of a crate, by the crate's folder. A crate that is not here has none.
 /// The figures only fall: a larger one fails, a smaller one asks to be written down.
-const CIRCLES: [(&str, &[usize]); 13] = [
+const CIRCLES: &[(&str, &[usize])] = &[
+    ("bench/harness", &[2]),
     ("core/analysis", &[11, 3]),
     ("core/kern", &[13]),
-    ("core/model", &[3]),
-    ("bench/harness", &[2]),
     ("front/spec", &[2]),
     ("platform/linux", &[10, 2]),
-    ("platform/sim", &[3, 2]),
+    ("platform/sim", &[2]),
     ("platform/switch", &[3]),
     ("record/trace", &[8, 4]),
     ("runtime/thread", &[3]),
     ("verify/certificate", &[2, 2]),
-    ("verify/conform", &[8]),
     ("verify/soak", &[3]),
 ];
 

@@ -11,8 +11,8 @@ use super::tree::{Node, Tree};
 use crate::id::{ResourceId, TaskId};
 use crate::readable::readable;
 use crate::resource::{AtBudgetEnd, Protocol, Resource};
-use crate::scheduler::Supply;
-use crate::system::{Fault, PolicyKind};
+use crate::scheduler::{PolicyKind, Supply};
+use crate::system::Fault;
 use crate::task::Task;
 
 /// Checks every resource against its users. O(n log n) in resources and sections.

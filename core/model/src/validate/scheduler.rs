@@ -9,8 +9,8 @@ use super::Errors;
 use super::tree::{Node, Tree};
 use crate::id::SchedulerId;
 use crate::readable::readable;
-use crate::scheduler::{Scheduler, Server, Supply, Trust};
-use crate::system::{Fault, PolicyKind};
+use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
+use crate::system::Fault;
 
 /// Checks every scheduler; its slots are checked elsewhere. O(n log n) in schedulers and tasks.
 pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {

@@ -9,8 +9,8 @@ use super::Errors;
 use super::tree::{Node, Tree};
 use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
-use crate::scheduler::{Slot, Supply};
-use crate::system::{Fault, PolicyKind};
+use crate::scheduler::{PolicyKind, Slot, Supply};
+use crate::system::Fault;
 use crate::time::Span;
 
 /// A slot that lies inside its frame.

@@ -1,9 +1,10 @@
 //! Every meaningless system, one by one.
 
 use super::*;
-use crate::{Arrivals, Class, Cpu, Instant, Late, Limits, Priority, Requirement, Share, Span};
-use crate::{Task, TaskId};
-use crate::{Work, WorkSource};
+use crate::{
+    Arrivals, Class, Cpu, Instant, Late, Limits, Priority, Requirement, Share, Span, Task, TaskId,
+    Work, WorkSource,
+};
 use alloc::vec;
 
 mod resources;

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::Errors;
 use crate::id::{CpuId, SchedulerId};
-use crate::scheduler::MAX_DEPTH;
-use crate::system::{Fault, PolicyKind, System};
+use crate::scheduler::{MAX_DEPTH, PolicyKind};
+use crate::system::{Fault, System};
 use crate::task::Task;
 
 /// Names of a long circle that a message shows before it counts the rest.
