@@ -325,6 +325,7 @@ fn scale(work: Work, per_mille: u32) -> Work {
 mod tests {
     use super::*;
     use crate::faults::{Crash, Overrun};
+    use punctual_model::Mode;
     use punctual_model::{CpuId, ResourceId};
 
     fn task() -> Task {

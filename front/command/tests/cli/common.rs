@@ -1,6 +1,7 @@
 //! Runs a built command and looks at what it prints.
 //!
-//! The tests of `punctual bench`, `conform` and `sweep` use it too: each says in `program` what runs.
+//! The tests of `punctual bench`, `conform` and `sweep` use it too: each says in `program` what
+//! runs.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
