@@ -14,13 +14,11 @@ use punctual_thread::sync::Mutex;
 
 use super::figure::{Bench, Measured, time};
 use super::live::{Live, Notebook, constraint, endless, place};
-use super::yielding::{core_yields, yields};
+use super::yielding::{BYTES_PER_ENTRY, core_yields, yields};
 
 /// Round trips of one sample.
 const ROUNDS: u32 = 100;
 const SAMPLES: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
-/// More than an entry writes down.
-pub(super) const BYTES_PER_ENTRY: usize = 160;
 /// Threads on the CPU; a debug build checks all of them in every entry.
 const THREADS: &[u32] = if cfg!(debug_assertions) {
     &[2, 32]

@@ -15,8 +15,9 @@ use punctual_trace::Recorder;
 
 use super::figure::{Measured, of_cycles, time};
 use super::live::{Live, MOST_NS, Notebook, endless, place, plan_of};
-use super::switching::BYTES_PER_ENTRY;
 
+/// More than an entry writes down.
+pub(super) const BYTES_PER_ENTRY: usize = 160;
 /// Yields of one sample, at least.
 const YIELDS: u32 = 100;
 /// Yields of a figure.

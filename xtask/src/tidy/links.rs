@@ -159,11 +159,8 @@ fn names_a_file(tree: &Tree, span: &str) -> bool {
 /// Whether a code span is no test's name, or the name of a function that exists.
 fn names_a_known_test(tree: &Tree, span: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if span.matches('_').count() < 3 || !span.chars().all(word) {
-        return true;
-    }
-    tree.rust_files()
-        .any(|(_, rust)| rust.find(&["fn", span]).next().is_some())
+    let is_name = span.matches('_').count() >= 3 && span.chars().all(word);
+    !is_name || tree.has_function(span)
 }
 
 #[cfg(test)]

@@ -51,6 +51,14 @@ impl RustFile {
             })
     }
 
+    /// The names of all functions that are defined.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &str> {
+        let pairs = self.tokens.windows(2);
+        pairs
+            .filter(|pair| pair[0].text == "fn")
+            .map(|pair| pair[1].text.as_str())
+    }
+
     /// Lines with code, without blank lines, comments and test modules.
     pub(crate) fn code_lines(&self) -> usize {
         let lines: BTreeSet<usize> = self

@@ -25,6 +25,7 @@ const TEXT_ENDINGS: [&str; 10] = [
 pub(crate) struct Tree {
     files: Vec<TextFile>,
     paths: BTreeSet<String>,
+    functions: BTreeSet<String>,
 }
 
 /// One file that was read.
@@ -85,6 +86,8 @@ impl Tree {
         } else {
             None
         };
+        let names = rust.iter().flat_map(RustFile::functions);
+        self.functions.extend(names.map(str::to_string));
         self.paths.insert(path.to_string());
         self.files.push(TextFile {
             path: path.to_string(),
@@ -119,6 +122,11 @@ impl Tree {
     /// Whether there is a file or folder at `path` (without a closing slash).
     pub(crate) fn has(&self, path: &str) -> bool {
         path.is_empty() || self.paths.contains(path)
+    }
+
+    /// Whether any Rust file defines a function of that name.
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        self.functions.contains(name)
     }
 
     /// A tree made of samples, for the tests of the rules.

@@ -1,7 +1,6 @@
 //! Runs a built command and looks at what it prints.
 //!
-//! The tests of `punctual bench`, `conform` and `sweep` use it too: each says in `program` what
-//! runs.
+//! The tests of `punctual bench`, `conform` and `sweep` use it too: `program` says what runs.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
