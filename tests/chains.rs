@@ -17,19 +17,19 @@ fn random_task(dice: &mut Dice, index: u32, cpus: u64) -> Task {
     let period = [8, 10, 12, 15, 20, 24, 30][usize::try_from(dice.below(7)).unwrap()];
     let wcet = 1 + dice.below(period / 5);
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(period),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(period),
     };
     let cpu = CpuId(u16::try_from(dice.below(cpus)).unwrap());
     let mut task = Task::new(format!("t{index}"), cpu, class);
     task.priority = Priority::new(1 + dice.small(5));
-    task.phase = Span::from_ticks(dice.below(12));
+    task.phase = Span::from_ns(dice.below(12));
     if dice.one_in(4) {
-        task.jitter = Span::from_ticks(1 + dice.below(3));
+        task.jitter = Span::from_ns(1 + dice.below(3));
     }
     if dice.one_in(3) {
-        task.work = Some(WorkSource::Burn(Work::from_ticks(1 + dice.below(wcet))));
+        task.work = Some(WorkSource::Burn(Work::from_ns(1 + dice.below(wcet))));
     }
     if index > 0 && dice.one_in(3) {
         let before = TaskId(index - 1);
@@ -56,8 +56,8 @@ fn server(dice: &mut Dice) -> Scheduler {
         priority: Priority::new(3),
         supply: Supply::Server(Server {
             kind: kinds[usize::try_from(dice.below(4)).unwrap()],
-            budget: Work::from_ticks(2 + dice.below(2)),
-            period: Span::from_ticks(5),
+            budget: Work::from_ns(2 + dice.below(2)),
+            period: Span::from_ns(5),
         }),
         trust: Trust::Inline,
         quota: None,
@@ -94,7 +94,7 @@ fn random_system(dice: &mut Dice) -> (System, Vec<u32>) {
     chain.truncate(2 + usize::try_from(dice.below(2)).unwrap());
     system.requirements.push(Requirement::Chain {
         tasks: chain.iter().map(|&t| TaskId(t)).collect(),
-        within: Span::from_ticks(100_000),
+        within: Span::from_ns(100_000),
     });
     (system, chain)
 }
@@ -152,9 +152,9 @@ fn no_effect_takes_longer_along_a_chain_than_its_bound() {
         if !verdict.admitted {
             continue;
         }
-        let bound = verdict.chains[0].bound.unwrap().ticks();
+        let bound = verdict.chains[0].bound.unwrap().as_ns();
         let options = SimOptions {
-            duration: Some(Span::from_ticks(480)),
+            duration: Some(Span::from_ns(480)),
             seed: Some(seed),
             faults: Faults {
                 jitter: true,

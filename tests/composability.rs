@@ -12,15 +12,15 @@ use punctual::{
 };
 use punctual_generate::Dice;
 use punctual_kern::TraceEvent;
-use punctual_model::{Arrivals, Scheduler, SchedulerId, Slot, Supply, Trust};
+use punctual_model::{Arrivals, Ns, Scheduler, SchedulerId, Slot, Supply, Trust};
 use punctual_trace::{Log, Record};
 
 const FRAME_US: u64 = 1_000;
-const RUN: Span = Span::from_ms(200);
+const RUN: Span<Ns> = Span::from_ms(200);
 /// Applications drawn; without optimization a tenth of the time must do.
 const SEEDS: u64 = if cfg!(debug_assertions) { 12 } else { 60 };
 
-fn scheduler(name: &str, policy: PolicyKind, slots: &[(u64, u64)]) -> Scheduler {
+fn scheduler(name: &str, policy: PolicyKind<Ns>, slots: &[(u64, u64)]) -> Scheduler {
     let slot = |&(at, length)| Slot {
         at: Span::from_us(at),
         length: Span::from_us(length),
@@ -37,7 +37,7 @@ fn scheduler(name: &str, policy: PolicyKind, slots: &[(u64, u64)]) -> Scheduler 
     }
 }
 
-fn policy(dice: &mut Dice) -> PolicyKind {
+fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
     match dice.below(4) {
         0 => PolicyKind::FixedPriority { preemptive: true },
         1 => PolicyKind::EarliestDeadlineFirst,
@@ -206,7 +206,7 @@ fn projection(log: &Log, tasks: usize) -> String {
     };
     for (now, record) in &log.cpus[0].records {
         if let Record::Trace(event) = record
-            && now.ticks() < RUN.ticks()
+            && now.ticks() < RUN.as_ns()
             && let Some(line) = ours(&event)
         {
             let _ = writeln!(text, "{} {line}", now.ticks());
@@ -226,7 +226,7 @@ fn observed(system: &System, faults: Faults, tasks: usize) -> String {
     projection(&log, tasks)
 }
 
-fn neighbours_are_not_seen(cache_delay: Work) {
+fn neighbours_are_not_seen(cache_delay: Work<Ns>) {
     for seed in 0..SEEDS {
         let system = application(&mut Dice::new(seed));
         let tasks = system.tasks.len();

@@ -30,18 +30,18 @@ fn task(dice: &mut Dice, index: u64, count: u64) -> Task {
     let period = PERIODS[dice.index(PERIODS.len())];
     let wcet = 2 + dice.below(period / count);
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(period),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(period),
     };
     let mut task = Task::new(format!("t{index}"), CpuId(0), class);
     task.priority = Priority::new(u32::try_from(200 - period + index).unwrap());
-    task.phase = Span::from_ticks(dice.below(30));
+    task.phase = Span::from_ns(dice.below(30));
     if dice.below(4) > 0 {
         let length = 1 + dice.below((wcet / 2).clamp(1, 6));
         task.uses.push(Use {
             resource: ResourceId(u16::try_from(dice.below(2)).unwrap()),
-            length: Work::from_ticks(length),
+            length: Work::from_ns(length),
             mode: [Mode::Exclusive, Mode::Exclusive, Mode::Shared][dice.index(3)],
             inside: None,
         });
@@ -88,7 +88,7 @@ fn system(seed: u64) -> (System, TaskId) {
 fn responses(system: &System, victim: TaskId, seed: u64) -> Vec<u64> {
     let per_mille = 1_100 + u32::try_from(seed % 9).unwrap() * 200;
     let options = SimOptions {
-        duration: Some(Span::from_ticks(1_200)),
+        duration: Some(Span::from_ns(1_200)),
         seed: Some(seed),
         faults: Faults {
             overruns: vec![Overrun {
@@ -115,7 +115,7 @@ fn responses(system: &System, victim: TaskId, seed: u64) -> Vec<u64> {
 }
 
 fn bound(verdict: &Verdict, task: usize) -> u64 {
-    verdict.tasks[task].response_bound.unwrap().ticks()
+    verdict.tasks[task].response_bound.unwrap().as_ns()
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use punctual::{
-    Class, Cpu, CpuId, Exactness, Faults, PolicyKind, Priority, SimOptions, Span, System, Task,
+    Class, Cpu, CpuId, Exactness, Faults, Ns, PolicyKind, Priority, SimOptions, Span, System, Task,
     TaskId, Verdict, Work, Workloads, admit, simulate,
 };
 use punctual_generate::Dice;
@@ -18,7 +18,7 @@ use punctual_trace::{Log, Record};
 const PERIODS: [u64; 8] = [4, 5, 6, 8, 10, 12, 20, 30];
 const HYPERPERIOD: u64 = 120;
 
-fn policy(dice: &mut Dice) -> PolicyKind {
+fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
     match dice.below(6) {
         0 | 1 => PolicyKind::FixedPriority { preemptive: true },
         2 | 3 => PolicyKind::EarliestDeadlineFirst,
@@ -36,9 +36,9 @@ fn task(dice: &mut Dice, index: u64, tasks: u64) -> Task {
         _ => period.max(wcet),
     };
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(deadline),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(deadline),
     };
     let mut task = Task::new(format!("t{index}"), CpuId(0), class);
     task.priority = Priority::new(u32::try_from(1 + dice.below(5)).unwrap());
@@ -51,19 +51,19 @@ fn complicate(dice: &mut Dice, system: &mut System) {
     for index in 0..system.tasks.len() {
         let task = &mut system.tasks[index];
         task.cpu = CpuId(u16::try_from(dice.below(u64::from(cpus))).unwrap());
-        let wcet = task.class.budget().unwrap().ticks();
+        let wcet = task.class.budget().unwrap().as_ns();
         if dice.one_in(4) {
-            task.phase = Span::from_ticks(dice.below(15));
+            task.phase = Span::from_ns(dice.below(15));
         }
         if dice.one_in(5) {
-            task.jitter = Span::from_ticks(1 + dice.below(3));
+            task.jitter = Span::from_ns(1 + dice.below(3));
         }
         if dice.one_in(6) {
-            task.max_suspension = Span::from_ticks(1 + dice.below(2));
+            task.max_suspension = Span::from_ns(1 + dice.below(2));
             task.suspensions = 1;
         }
         if dice.one_in(6) {
-            task.non_preemptive = Work::from_ticks(1 + dice.below(wcet));
+            task.non_preemptive = Work::from_ns(1 + dice.below(wcet));
         }
         if index > 0 && dice.one_in(3) {
             let before = TaskId(u32::try_from(dice.below(index as u64)).unwrap());
@@ -110,9 +110,9 @@ fn describe(system: &System) -> String {
         };
         format!(
             "  {} cpu {} p{} C{} T{} D{} phase {} jitter {} suspension {} section {} after {:?} follows {:?}\n",
-            t.name, t.cpu.0, t.priority.number(), wcet.ticks(), period.ticks(),
-            relative_deadline.ticks(), t.phase.ticks(), t.jitter.ticks(), t.max_suspension.ticks(),
-            t.non_preemptive.ticks(), t.after, t.follows,
+            t.name, t.cpu.0, t.priority.number(), wcet.as_ns(), period.as_ns(),
+            relative_deadline.as_ns(), t.phase.as_ns(), t.jitter.as_ns(), t.max_suspension.as_ns(),
+            t.non_preemptive.as_ns(), t.after, t.follows,
         )
     });
     format!("{cpus:?}\n{}", tasks.collect::<String>())
@@ -121,7 +121,7 @@ fn describe(system: &System) -> String {
 /// The longest response of each task, in ticks, and whether any job missed its deadline.
 fn observe(system: &System, seed: u64) -> (HashMap<u32, u64>, bool) {
     let options = SimOptions {
-        duration: Some(Span::from_ticks(3 * HYPERPERIOD)),
+        duration: Some(Span::from_ns(3 * HYPERPERIOD)),
         seed: Some(seed),
         faults: Faults {
             jitter: true,
@@ -183,7 +183,7 @@ fn respects_bounds(system: &System, verdict: &Verdict, seed: u64) {
         let bound = task
             .response_bound
             .expect("admitted tasks have bounds")
-            .ticks();
+            .as_ns();
         assert!(
             seen <= bound,
             "seed {seed}: {} took {seen}, bound {bound}:\n{}",
@@ -242,7 +242,7 @@ fn where_the_test_is_exact_refused_systems_miss_and_bounds_are_reached() {
         let (longest, missed) = observe(&system, seed);
         if verdict.admitted {
             for task in &verdict.tasks {
-                let bound = task.response_bound.unwrap().ticks();
+                let bound = task.response_bound.unwrap().as_ns();
                 assert_eq!(longest[&task.task.0], bound, "seed {seed}: {}", task.name);
                 reached += 1;
             }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use punctual::sync::{Condvar, Mutex, Queue, Semaphore};
 use punctual::thread::{self, SpawnError};
-use punctual::{Constraint, PolicyKind, Recorded, RunReport, Runtime, Span, Work};
+use punctual::{Constraint, Ns, PolicyKind, Recorded, RunReport, Runtime, Span, Work};
 use punctual::{System, record, replay, trace};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// Host CPUs that may be used.
 fn allowed() -> Vec<u32> {
@@ -24,7 +24,7 @@ fn allowed() -> Vec<u32> {
     cpus
 }
 
-fn runtime(policy: PolicyKind) -> Runtime {
+fn runtime(policy: PolicyKind<Ns>) -> Runtime {
     let cpu = *allowed().last().expect("one at least");
     let runtime = Runtime::on(cpu, policy).terms(System::default().machine);
     runtime.main(Constraint::aperiodic(5)).threads(32)
@@ -51,7 +51,7 @@ fn prove<T>(recorded: &Recorded<T>) {
     assert!(&back == log, "what is read is what was written");
 }
 
-fn ms(n: u64) -> Span {
+fn ms(n: u64) -> Span<Ns> {
     Span::from_ms(n)
 }
 

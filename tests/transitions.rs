@@ -11,7 +11,7 @@ use punctual_generate::Dice;
 use punctual_kern::{
     Capacity, Constraint, Decision, Event, Next, OneLevel, Policy, Shard, Sink, TraceEvent,
 };
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Frequency, Instant, Ns, ThreadId};
 use punctual_policy::{EarliestDeadlineFirst, FixedPriority};
 
 const HORIZON: u64 = 600;
@@ -59,7 +59,11 @@ impl<P: Policy> Run<P> {
         let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy(capacity.threads)));
         let mut threads = Vec::new();
         for (task, order) in system.tasks.iter().zip(0..) {
-            threads.push(shard.attach(Constraint::of_task(task, order)).unwrap());
+            threads.push(
+                shard
+                    .attach(Constraint::of_task(task, order).in_ticks(Frequency::NANOSECONDS))
+                    .unwrap(),
+            );
         }
         Run {
             shard,
@@ -125,9 +129,9 @@ impl<P: Policy> Run<P> {
 
 fn periodic(name: &str, (wcet, period, deadline): (u64, u64, u64), priority: u64) -> Task {
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(deadline),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(deadline),
     };
     let mut task = Task::new(name, CpuId(0), class);
     task.priority = Priority::new(u32::try_from(priority).unwrap());
@@ -143,11 +147,11 @@ fn random_task(dice: &mut Dice, name: &str, tasks: u64) -> Task {
         wcet + dice.below(period)
     };
     let mut task = periodic(name, (wcet, period, deadline), 1 + dice.below(4));
-    task.phase = Span::from_ticks(dice.below(6));
+    task.phase = Span::from_ns(dice.below(6));
     task
 }
 
-fn system(policy: PolicyKind, tasks: Vec<Task>) -> System {
+fn system(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
     let cpu = Cpu {
         name: "0".into(),
         host: None,
@@ -182,7 +186,9 @@ fn drive<P: Policy>(
     let order = u32::try_from(system.tasks.len()).unwrap();
     match change {
         Change::Add(task) => {
-            run.at(Event::Create(Constraint::of_task(task, order)));
+            run.at(Event::Create(
+                Constraint::of_task(task, order).in_ticks(Frequency::NANOSECONDS),
+            ));
             let created = run.shard.last_created().unwrap();
             run.threads.push(created);
         }
@@ -193,7 +199,7 @@ fn drive<P: Policy>(
         Change::Serve(..) => unreachable!("there are no servers here"),
         Change::Replace(id, task) => run.at(Event::Change {
             thread: run.threads[id.index()],
-            constraint: Constraint::of_task(task, id.0),
+            constraint: Constraint::of_task(task, id.0).in_ticks(Frequency::NANOSECONDS),
         }),
     }
     run.until(at + HORIZON);
@@ -212,7 +218,7 @@ fn random_change(dice: &mut Dice, system: &System) -> Change {
             if dice.one_in(3) {
                 task.priority = system.tasks[id.index()].priority;
             }
-            task.phase = Span::from_ticks(dice.below(2));
+            task.phase = Span::from_ns(dice.below(2));
             Change::Replace(id, task)
         }
     }

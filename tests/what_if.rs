@@ -8,12 +8,12 @@ use punctual::{
     Faults, LiveOptions, Log, MissingTime, PolicyChange, PolicyKind, RunReport, SimOptions, Span,
     WhatIfError, Workloads, run, simulate, what_if,
 };
-use punctual_model::System;
+use punctual_model::{Ns, System};
 use punctual_rosace::RosaceWorkload;
 use punctual_trace::{Behavior, check, diff};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 fn example(name: &str) -> System {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -38,7 +38,7 @@ fn virtually(system: &System, ms: u64, faults: Faults) -> Log {
     simulate(system, &options, &mut workloads, &mut |_| true).unwrap()
 }
 
-fn under(log: &Log, policy: PolicyKind) -> Log {
+fn under(log: &Log, policy: PolicyKind<Ns>) -> Log {
     let change = PolicyChange { on: None, policy };
     what_if(log, &[change], &mut |_| true).unwrap().log
 }
@@ -169,7 +169,7 @@ fn jobs_of_a_live_run_keep_their_number_and_their_work() {
 
 #[test]
 fn a_policy_that_cannot_stand_there_is_refused_with_words() {
-    let refused = |log: &Log, on: Option<&str>, policy: PolicyKind| {
+    let refused = |log: &Log, on: Option<&str>, policy: PolicyKind<Ns>| {
         let on = on.map(str::to_string);
         let answer = what_if(log, &[PolicyChange { on, policy }], &mut |_| true);
         answer.expect_err("refused")

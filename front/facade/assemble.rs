@@ -3,7 +3,7 @@
 use crate::Error;
 use punctual_analysis::Verdict;
 use punctual_kern::{CpuPlan, Grant, Plan};
-use punctual_model::{Frequency, Instant, PolicyKind, Span, System};
+use punctual_model::{Frequency, Instant, Ns, PolicyKind, Span, System};
 use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, Recorder, TaskInfo};
 
 /// Records of one CPU never take more memory than this; a longer run is recorded up to there, and
@@ -35,8 +35,8 @@ fn supply_entries(cpu: &CpuPlan, ticks: u64) -> u64 {
 
 /// Room for the records of a run: what its jobs and its supply make, half as much again, and a
 /// floor.
-fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize {
-    let ticks = frequency.ticks_up(duration.ticks());
+fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span<Ns>) -> usize {
+    let ticks = duration.ticks_up(frequency).ticks();
     let jobs = (0_u32..)
         .zip(&cpu.threads)
         .map(|(thread, (_, constraint))| {
@@ -58,7 +58,7 @@ fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span) -> usize 
 pub(crate) fn recorder(
     cpu: &CpuPlan,
     frequency: Frequency,
-    duration: Span,
+    duration: Span<Ns>,
     other: usize,
 ) -> Result<Recorder, Error> {
     let bytes = recorder_bytes(cpu, frequency, duration).max(other.saturating_mul(2));

@@ -26,7 +26,7 @@ pub use program::{Periodic, Program};
 pub use punctual_analysis::{Exactness, Verdict};
 pub use punctual_linux::{Backed, Crewman, Enlisted, NotBacked, job};
 pub use punctual_model::{
-    Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
+    Class, Cpu, CpuId, Ns, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
     WorkSource,
 };
 pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
@@ -45,9 +45,9 @@ pub use what_if::{PolicyChange, WhatIf, WhatIfError, what_if};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Time of the run that has passed.
-    pub passed: Span,
+    pub passed: Span<Ns>,
     /// How long it will be.
-    pub total: Span,
+    pub total: Span<Ns>,
 }
 
 /// Asks whether a system will be on time, and why: the same call that every run makes.

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::Verdict;
-use punctual_kern::{Constraint, CpuPlan, Plan};
+use punctual_kern::{CpuPlan, Plan};
 use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
 use punctual_model::{
-    ArrivalTimes, Class, Frequency, Instant, Machine, Reserve, Span, System, Task, ThreadId, Work,
+    ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
+    Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::SimError;
@@ -26,7 +27,7 @@ use crate::{Error, Progress, admit};
 #[derive(Clone, Debug, Default)]
 pub struct LiveOptions {
     /// Releases in [0, this) are covered; `None`: as the system says.
-    pub duration: Option<Span>,
+    pub duration: Option<Span<Ns>>,
     /// Seed of random arrivals; `None`: as the system says, else 0.
     pub seed: Option<u64>,
     /// Run even what is not admitted.
@@ -43,7 +44,7 @@ pub struct LiveOptions {
     pub terms: Option<GivenTerms>,
     /// How often a thread that runs on is interrupted to look for time that the machine took in its
     /// midst; `None`: every 20 ms.
-    pub sample: Option<Span>,
+    pub sample: Option<Span<Ns>>,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
 }
@@ -81,7 +82,7 @@ pub fn admit_here(system: &System, given: Option<&Machine>) -> Result<Admitted, 
 
 /// How often a thread that runs on is interrupted when so often is asked for: every 50 us at most,
 /// every 20 ms at least.
-pub fn sample_in_force(asked: Span) -> Span {
+pub fn sample_in_force(asked: Span<Ns>) -> Span<Ns> {
     Span::from_ns(punctual_linux::sample_in_force(asked.as_ns()))
 }
 
@@ -89,7 +90,7 @@ pub fn sample_in_force(asked: Span) -> Span {
 fn admit_sampled(
     system: &System,
     given: Option<&Machine>,
-    sample: Option<Span>,
+    sample: Option<Span<Ns>>,
 ) -> Result<Admitted, Error> {
     let file = admit(system)?;
     let hosts = hosts(system)?;
@@ -200,11 +201,11 @@ fn hosts(system: &System) -> Result<Vec<u32>, Error> {
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
 fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
-    let each = episode(plan.frequency, terms).ticks();
+    let each = episode(terms).ticks_up(plan.frequency);
     for declared in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
         // A section is charged what the scheduler costs inside it.
         let length = &mut declared.1.length;
-        *length = length.saturating_add(Work::from_ticks(each));
+        *length = length.saturating_add(each);
     }
     for (id, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         let task = &system.tasks[id.index()];
@@ -214,15 +215,15 @@ fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
         // Once at the start of the job, and again after each suspension and each lock that may have
         // to wait, as the analysis counts it.
         let starts = 1 + u64::from(task.suspensions) + task.uses.len() as u64;
-        let costs = Work::from_ticks(each.saturating_mul(starts));
+        let costs = each.saturating_mul(starts);
         if let Some(budget) = constraint.class.budget() {
             *constraint = constraint.with_budget(budget.saturating_add(costs));
         }
     }
 }
 
-/// What one stretch of execution costs beyond its work, in ticks.
-fn episode(frequency: Frequency, terms: &Machine) -> Work {
+/// What one stretch of execution costs beyond its work.
+fn episode(terms: &Machine) -> Work<Ns> {
     let parts = [
         terms.switch,
         terms.switch,
@@ -230,8 +231,7 @@ fn episode(frequency: Frequency, terms: &Machine) -> Work {
         terms.cache_delay,
         terms.timer,
     ];
-    let all = parts.into_iter().fold(Work::ZERO, Work::saturating_add);
-    Work::from_ticks(frequency.ticks_up(all.ticks()))
+    parts.into_iter().fold(Work::ZERO, Work::saturating_add)
 }
 
 type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
@@ -241,7 +241,7 @@ fn platform_plans(
     plan: &Plan,
     options: &LiveOptions,
     workloads: &mut Workloads,
-    (duration, seed): (Span, u64),
+    (duration, seed): (Span<Ns>, u64),
     programs: &mut Programs,
 ) -> Result<Vec<LinuxPlan>, Error> {
     let frequency = plan.frequency;
@@ -299,20 +299,13 @@ fn arrivals(
     for (index, (id, constraint)) in (0_u32..).zip(&cpu.threads) {
         let task = &system.tasks[id.index()];
         let times = sporadic_times(task, seed.wrapping_add(u64::from(id.0) << 32));
-        let ticks = times
-            .into_iter()
-            .flatten()
-            .map(|at| frequency.ticks_up(at.ticks()));
-        let until = end_of(constraint);
-        let instants = ticks.map(Instant::from_ticks).take_while(|at| *at < until);
+        let times = times.into_iter().flatten();
+        let instants = times.map(|at| at.ticks_up(frequency));
+        let instants = instants.take_while(|at| *at < constraint.until);
         list.extend(instants.map(|at| (at, ThreadId::new(index, 0))));
     }
     list.sort_by_key(|(at, thread)| (*at, thread.index()));
     list
-}
-
-fn end_of(constraint: &Constraint) -> Instant {
-    constraint.until
 }
 
 fn sporadic_times(task: &Task, seed: u64) -> Option<ArrivalTimes<'_>> {
@@ -327,7 +320,7 @@ fn sporadic_times(task: &Task, seed: u64) -> Option<ArrivalTimes<'_>> {
     }
 }
 
-fn longest_deadline(system: &System) -> Span {
+fn longest_deadline(system: &System) -> Span<Ns> {
     let deadlines = system
         .tasks
         .iter()
@@ -338,7 +331,7 @@ fn longest_deadline(system: &System) -> Span {
 /// Runs `work` while another thread reports its progress and passes on a wish to stop.
 fn while_watched<T>(
     platform: &PlatformOptions,
-    total: Span,
+    total: Span<Ns>,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
     work: impl FnOnce() -> T,
 ) -> T {
@@ -441,15 +434,15 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
         };
         let mut facts = vec![
             ("terms".to_string(), format!("from {from}")),
-            fact("switch", machine.switch.ticks(), ""),
-            fact("timer entries of a release", machine.timer.ticks(), ""),
-            fact("preemption", machine.preemption.ticks(), ""),
+            fact("switch", machine.switch.as_ns(), ""),
+            fact("timer entries of a release", machine.timer.as_ns(), ""),
+            fact("preemption", machine.preemption.as_ns(), ""),
         ];
         facts.extend(machine.reserves.iter().map(|reserve| {
             let period = punctual_model::readable(reserve.period.as_ns());
             fact(
                 &reserve.name,
-                reserve.budget.ticks(),
+                reserve.budget.as_ns(),
                 &format!(" in every {period}"),
             )
         }));

@@ -5,7 +5,7 @@ use std::io;
 use punctual_kern::Policy;
 use punctual_linux::{Backed, Crewman};
 use punctual_model::{
-    Class, Cpu, CpuId, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
+    Class, Cpu, CpuId, Ns, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
 };
 use punctual_thread::{JobContext, Workloads};
 use punctual_trace::RunReport;
@@ -35,16 +35,16 @@ pub struct Program {
 /// The timing of a periodic thread; see [`punctual_model::Class::Periodic`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Periodic {
-    period: Span,
-    wcet: Work,
-    relative_deadline: Option<Span>,
+    period: Span<Ns>,
+    wcet: Work<Ns>,
+    relative_deadline: Option<Span<Ns>>,
     priority: Priority,
 }
 
 impl Periodic {
     /// One job every `period`; until told otherwise it may execute a tenth of that, and must
     /// complete within the period.
-    pub fn every(period: Span) -> Periodic {
+    pub fn every(period: Span<Ns>) -> Periodic {
         let wcet = Work::from_ns(period.as_ns() / 10);
         Periodic {
             period,
@@ -65,7 +65,7 @@ impl Periodic {
 
     /// From arrival to deadline.
     #[must_use]
-    pub fn deadline(self, deadline: Span) -> Periodic {
+    pub fn deadline(self, deadline: Span<Ns>) -> Periodic {
         Periodic {
             relative_deadline: Some(deadline),
             ..self
@@ -89,7 +89,7 @@ impl Program {
     }
 
     /// Adds host CPU `host` under a policy.
-    pub fn cpu(&mut self, host: u32, policy: PolicyKind) -> CpuId {
+    pub fn cpu(&mut self, host: u32, policy: PolicyKind<Ns>) -> CpuId {
         let id = CpuId(u16::try_from(self.system.cpus.len()).unwrap_or(u16::MAX));
         self.system.cpus.push(Cpu {
             name: host.to_string(),
@@ -133,7 +133,7 @@ impl Program {
         &mut self,
         cpu: CpuId,
         name: &str,
-        (slice, period): (Work, Span),
+        (slice, period): (Work<Ns>, Span<Ns>),
         closure: impl FnOnce(&Crewman) + Send + 'static,
     ) -> io::Result<&mut Program> {
         let mut backed = Some(Backed::try_new(name, closure)?);
@@ -172,7 +172,7 @@ impl Program {
     ///
     /// # Errors
     /// As [`crate::run`]; [`Error::Refused`] carries the verdict with its reasons.
-    pub fn run_for(mut self, duration: Span) -> Result<RunReport, Error> {
+    pub fn run_for(mut self, duration: Span<Ns>) -> Result<RunReport, Error> {
         self.system.run = RunOptions {
             duration: Some(duration),
             ..self.system.run

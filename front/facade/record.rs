@@ -89,7 +89,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
     }
     let last = outcome.cpus.iter().map(|cpu| cpu.sink.last_entry()).max();
     header.end = last.unwrap_or_default();
-    header.duration = Span::from_ns(plan.frequency.ns_up(header.end.ticks()));
+    header.duration = header.end.since(Instant::ZERO).ns_up(plan.frequency);
     let names: Vec<String> = hosts.iter().map(u32::to_string).collect();
     let mut tasks = Tasks::new(&names, &promises);
     let missing = outcome.missing;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use punctual_kern::Plan;
-use punctual_model::{Frequency, Instant, Span, System, WorkSource};
+use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
 use punctual_thread::{JobContext, Step, Workloads};
@@ -17,7 +17,7 @@ use crate::{Error, Progress, Verdict, admit};
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
     /// Releases in [0, this) are covered; `None`: as the system says.
-    pub duration: Option<Span>,
+    pub duration: Option<Span<Ns>>,
     /// Seed of arrivals and faults; `None`: as the system says, else 0.
     pub seed: Option<u64>,
     /// What goes wrong.
@@ -145,14 +145,14 @@ fn steps(system: &System, workloads: &mut Workloads) -> Result<HashMap<u32, Step
 struct Player<'a> {
     steps: HashMap<u32, Step>,
     plan: &'a Plan,
-    duration: Span,
+    duration: Span<Ns>,
     progress: &'a mut dyn FnMut(Progress) -> bool,
 }
 
 impl Observer for Player<'_> {
     fn completed(&mut self, completion: Completion) {
         if let Some(step) = self.steps.get_mut(&completion.task.0) {
-            let arrival_ns = completion.arrival.ticks();
+            let arrival_ns = completion.arrival.ns_up(self.plan.frequency).as_ns();
             step(JobContext {
                 job: completion.job,
                 arrival_ns,
@@ -165,7 +165,7 @@ impl Observer for Player<'_> {
     }
 
     fn goes_on(&mut self, now: Instant) -> bool {
-        let passed = Span::from_ticks(now.ticks());
+        let passed = now.since(Instant::ZERO).ns_up(self.plan.frequency);
         (self.progress)(Progress {
             passed,
             total: self.duration,

@@ -1,6 +1,6 @@
 //! How long an answer takes, against the number of tasks.
 
-use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Work};
+use punctual_model::{Class, Cpu, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
 
 use super::figure::{Bench, time};
 
@@ -20,7 +20,7 @@ pub(super) fn benches() -> Vec<Bench> {
     let pairs = policies
         .iter()
         .flat_map(|kind| SIZES.iter().map(move |&n| (*kind, n)));
-    let bench = |(kind, n): (PolicyKind, u32)| {
+    let bench = |(kind, n): (PolicyKind<Ns>, u32)| {
         Bench::new(format!("analysis, {}, {n} tasks", kind.name()), move || {
             measure(kind, n)
         })
@@ -29,7 +29,7 @@ pub(super) fn benches() -> Vec<Bench> {
 }
 
 /// The yes or no of admission, on systems that use about three quarters of a processor.
-fn measure(kind: PolicyKind, tasks: u32) -> Result<Vec<f64>, String> {
+fn measure(kind: PolicyKind<Ns>, tasks: u32) -> Result<Vec<f64>, String> {
     let mut samples = Vec::new();
     for seed in 0..SYSTEMS {
         let system = system(kind, tasks, seed);
@@ -41,7 +41,7 @@ fn measure(kind: PolicyKind, tasks: u32) -> Result<Vec<f64>, String> {
 }
 
 /// Tasks with equal shares and periods from 1 to 500 ms, the shorter the more urgent.
-fn system(kind: PolicyKind, tasks: u32, seed: u64) -> System {
+fn system(kind: PolicyKind<Ns>, tasks: u32, seed: u64) -> System {
     let cpu = Cpu {
         name: "0".into(),
         host: None,

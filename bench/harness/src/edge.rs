@@ -9,7 +9,7 @@
 use punctual_kern::Plan;
 use punctual_linux::job::{burn_ns, promise_checkpoints};
 use punctual_linux::{Body, Mode as LiveMode};
-use punctual_model::{Class, CpuId, Instant, PolicyKind, Priority, Span, Task, Work};
+use punctual_model::{Class, CpuId, Instant, Ns, PolicyKind, Priority, Span, Task, Work};
 use punctual_trace::{Counters, CpuLog, Header, Log, Mode, RunReport, TaskInfo, TaskReport};
 
 use super::figure::{Bench, Measured};
@@ -50,7 +50,7 @@ fn edge(asks: bool) -> Result<Measured, String> {
     let mut measured = Measured::default();
     let mut missing_ns = 0;
     for &us in PERIODS {
-        let tried = Tried::new(Span::from_us(us), asks)?;
+        let tried = Tried::new(Span::from_ns(1_000 * us), asks)?;
         missing_ns += tried.missing_ns;
         if measured.notes.is_empty() {
             measured.notes.extend(tried.lost.iter().cloned());
@@ -81,7 +81,7 @@ fn edge(asks: bool) -> Result<Measured, String> {
 
 /// What became of one period.
 struct Tried {
-    period: Span,
+    period: Span<Ns>,
     /// Releases.
     jobs: u64,
     /// Late by our fault, or not released.
@@ -104,7 +104,7 @@ impl std::fmt::Display for Tried {
 }
 
 impl Tried {
-    fn new(period: Span, asks: bool) -> Result<Tried, String> {
+    fn new(period: Span<Ns>, asks: bool) -> Result<Tried, String> {
         let for_ns = (period.as_ns() * JOBS).min(AT_MOST_NS);
         let notebook = Notebook::default();
         let half = period.as_ns() / 2;

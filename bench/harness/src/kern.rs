@@ -4,7 +4,8 @@ use punctual_kern::{
     Capacity, Constraint, Event, Grant, Hierarchy, NoSink, NodeId, NodeTerms, OneLevel, Shard, Tree,
 };
 use punctual_model::{
-    Class, CpuId, Instant, PolicyKind, Priority, Server, ServerKind, Span, Task, Trust, Work,
+    Class, CpuId, Frequency, Instant, PolicyKind, Priority, Server, ServerKind, Span, Task, Trust,
+    Work,
 };
 use punctual_policy::{AnyHierarchy, AnyPolicy};
 
@@ -140,11 +141,11 @@ fn round<H: Hierarchy>(shard: &mut Shard<H>, threads: u32, start: Instant) -> u3
 fn constraint(index: u32, threads: u32, period: u64) -> Constraint {
     let shuffled = index.wrapping_mul(2_654_435_761) % threads;
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(2),
-        relative_deadline: Span::from_ticks(period - u64::from(shuffled)),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(2),
+        relative_deadline: Span::from_ns(period - u64::from(shuffled)),
     };
     let mut task = Task::new("", CpuId(0), class);
     task.priority = Priority::new(shuffled);
-    Constraint::of_task(&task, index)
+    Constraint::of_task(&task, index).in_ticks(Frequency::NANOSECONDS)
 }

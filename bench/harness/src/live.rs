@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use punctual_kern::{Constraint, Plan};
 use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock_rate, run};
 use punctual_model::{
-    Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId,
+    Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_rivals::Place;
@@ -22,7 +22,7 @@ use super::figure::Measured;
 const STACK: usize = 64 * 1024;
 
 /// Beyond any run.
-const LONG: Span = Span::from_ms(3_600_000);
+const LONG: Span<Ns> = Span::from_ns(3_600_000_000_000);
 
 /// The CPUs that this process may use. The last is the quietest, as a rule: the first ones have
 /// more of everybody's work.
@@ -45,11 +45,11 @@ pub(super) fn place() -> Result<Place, String> {
 
 /// A run to be.
 pub(super) struct Live {
-    pub(super) policy: PolicyKind,
+    pub(super) policy: PolicyKind<Ns>,
     /// Tasks with their bodies; those of CPU 1 need a second one.
     pub(super) tasks: Vec<(Task, Body)>,
     /// When jobs of the first task arrive, if nothing else releases them.
-    pub(super) arrivals: Vec<Span>,
+    pub(super) arrivals: Vec<Span<Ns>>,
     /// Threads that bodies create.
     pub(super) pool: usize,
     /// Room for the records of a CPU.
@@ -99,12 +99,17 @@ impl Notebook {
 
 /// A task with one job whose budget no measurement exhausts.
 pub(super) fn endless(name: &str, priority: u32, urgency: u64) -> Task {
-    let deadline = Span::from_ticks(LONG.ticks() / (urgency + 1));
+    let deadline = Span::from_ns(LONG.as_ns() / (urgency + 1));
     periodic(name, LONG, deadline, priority)
 }
 
 /// A task of that period whose budget is all of it.
-pub(super) fn periodic(name: &str, period: Span, relative_deadline: Span, priority: u32) -> Task {
+pub(super) fn periodic(
+    name: &str,
+    period: Span<Ns>,
+    relative_deadline: Span<Ns>,
+    priority: u32,
+) -> Task {
     let class = Class::Periodic {
         period,
         wcet: period.as_work(),
@@ -116,12 +121,12 @@ pub(super) fn periodic(name: &str, period: Span, relative_deadline: Span, priori
 }
 
 /// The constraint of a thread that a body creates.
-pub(super) fn constraint(task: &Task) -> Constraint {
+pub(super) fn constraint(task: &Task) -> Constraint<Ns> {
     Constraint::of_task(task, 1_000_000)
 }
 
 /// The system of these tasks under one policy, and its plan for releases of so long.
-pub(super) fn plan_of(policy: PolicyKind, tasks: Vec<Task>, for_ns: u64) -> (System, Plan) {
+pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Plan) {
     let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
     let cpu = |index: u16| Cpu {
         name: format!("bench{index}"),
@@ -153,9 +158,9 @@ impl Live {
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
         let clock = clock_rate().frequency;
-        let arrival = |at: Span| {
-            let ticks = clock.ticks_up(at.as_ns());
-            (Instant::from_ticks(ticks), ThreadId::new(0, 0))
+        let arrival = |at: Span<Ns>| {
+            let at = Instant::ZERO.saturating_add(at.ticks_up(clock));
+            (at, ThreadId::new(0, 0))
         };
         for (cpu, name) in plan.cpus.iter_mut().zip(&system.cpus) {
             cpu.capacity.threads += self.pool;

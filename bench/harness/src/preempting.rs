@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use punctual_linux::Body;
 use punctual_linux::job::{checkpoint, now_ns, promise_checkpoints};
-use punctual_model::{CpuId, PolicyKind, Span, Task, TaskId};
+use punctual_model::{CpuId, Ns, PolicyKind, Span, Task, TaskId};
 use punctual_rivals::{kernel, signals, timers};
 
 use super::figure::{Bench, Measured};
@@ -17,15 +17,15 @@ use super::switching::rival;
 const PREEMPTIONS: usize = if cfg!(debug_assertions) { 50 } else { 2_000 };
 
 /// The distance of preemptions whose holes are measured.
-const EVERY: Span = Span::from_us(200);
+const EVERY: Span<Ns> = Span::from_us(200);
 
 /// The distance of releases whose lateness is measured.
-const RELEASES: Span = Span::from_ms(1);
+const RELEASES: Span<Ns> = Span::from_ms(1);
 
 /// What a thread promises that looks at the clock itself, in nanoseconds.
 const PROMISED_NS: u64 = 10_000_000;
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// More than a job writes down, of which no figure has more than this.
 const RECORD_BYTES: usize = 16 << 20;
@@ -91,7 +91,7 @@ fn preempt_resume(checkpoints: bool) -> Result<Measured, String> {
 }
 
 /// An urgent task that begins when all is running.
-fn delayed(name: &str, period: Span) -> Task {
+fn delayed(name: &str, period: Span<Ns>) -> Task {
     let mut task = periodic(name, period, period, 2);
     task.phase = Span::from_ms(2);
     task

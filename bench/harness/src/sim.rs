@@ -4,7 +4,7 @@ use std::process::Command;
 
 use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
-    Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Span, System, Task, Work,
+    Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Options};
@@ -21,10 +21,10 @@ const JOBS: u32 = if cfg!(debug_assertions) {
     200_000
 };
 /// Each task is released once in this.
-const PERIOD: Span = Span::from_ms(1);
-const WCET: Work = Work::from_us(50);
+const PERIOD: Span<Ns> = Span::from_ns(1_000_000);
+const WCET: Work<Ns> = Work::from_ns(50_000);
 /// From the first release of one task to that of the next.
-const STEP: Span = Span::from_us(70);
+const STEP: Span<Ns> = Span::from_ns(70_000);
 /// SimSo takes thousands of times as long per job.
 const SIMSO_JOBS: u32 = 2_000;
 const SIMSO_SAMPLES: u32 = if cfg!(debug_assertions) { 1 } else { 5 };
@@ -44,7 +44,7 @@ pub(super) fn benches() -> Vec<Bench> {
 
 fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>, String> {
     let system = system();
-    let duration = Span::from_ticks(PERIOD.ticks() * u64::from(JOBS / TASKS));
+    let duration = Span::from_ns(PERIOD.as_ns() * u64::from(JOBS / TASKS));
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
     plan.set_duration(&system, duration);
     let options = Options {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_linux::{Body, block, spawn};
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 use punctual_rivals::{Samples, contexts, kernel, locks};
 use punctual_thread::sync::Mutex;
 
@@ -27,7 +27,7 @@ const THREADS: &[u32] = if cfg!(debug_assertions) {
 };
 
 /// Measures so many threads under a policy.
-type Switches = fn(PolicyKind, u32) -> Result<Measured, String>;
+type Switches = fn(PolicyKind<Ns>, u32) -> Result<Measured, String>;
 
 pub(super) fn benches() -> Vec<Bench> {
     let policies = [
@@ -81,7 +81,7 @@ pub(super) fn rival(
 /// One way of this: a thread wakes a more urgent one, which runs at once and blocks again. Of
 /// `threads` on the CPU all but these two are ready and less urgent, so that each wake-up goes past
 /// all of them to the head of the queue, and each wait takes the head away.
-fn wakes(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
+fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();
     let measuring: Body = Box::new(move |_| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_linux::bench::through_core;
 use punctual_linux::{Body, job};
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 use punctual_policy::AnyHierarchy;
 use punctual_rivals::on;
 use punctual_trace::Recorder;
@@ -28,7 +28,7 @@ const ALL_YIELDS: u32 = if cfg!(debug_assertions) {
 };
 
 /// One yield of `threads` equals, each of which gives way to all others in turn.
-pub(super) fn yields(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
+pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
     let rounds = YIELDS.div_ceil(threads);
     let per_sample = rounds * threads;
     let samples = ALL_YIELDS.div_ceil(per_sample).max(10);
@@ -80,7 +80,7 @@ pub(super) fn yields(policy: PolicyKind, threads: u32) -> Result<Measured, Strin
 }
 
 /// The same by the core and the dispatch alone: no gate, no timer, and storage that all share.
-pub(super) fn core_yields(policy: PolicyKind, threads: u32) -> Result<Measured, String> {
+pub(super) fn core_yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
     let tasks = (0..threads).map(|index| endless(&format!("equal{index}"), 1, 0));
     let (_, mut plan) = plan_of(policy, tasks.collect(), MOST_NS);
     let cpu = plan.cpus.pop().ok_or("no CPU")?;

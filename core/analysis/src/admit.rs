@@ -199,7 +199,7 @@ fn fill(
     let contender = &case.contenders[place];
     let allowed = decide::allowed_of(system, contender);
     let bound = bounds[place];
-    row.response_bound = bound.map(|b| Span::from_ticks(b.response));
+    row.response_bound = bound.map(|b| Span::from_ns(b.response));
     row.test = explain::test_of(case, contender, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
     row.exactness = if reasons.is_empty() {

@@ -59,8 +59,8 @@ fn on_a_budget(scheduler: &Scheduler) -> (String, String) {
     let supply = match &scheduler.supply {
         Supply::Server(server) => format!(
             "the budget of {name}, {} in every {}",
-            readable(server.budget.ticks()),
-            readable(server.period.ticks())
+            readable(server.budget.as_ns()),
+            readable(server.period.as_ns())
         ),
         _ => format!("the slots of {name}"),
     };

@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, Task, TaskId};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, Task, TaskId};
 
 use crate::blocking::{self, Blocking, Locks};
 use crate::demand::Flow;
@@ -141,7 +141,7 @@ pub(crate) struct Case {
     pub(crate) node: Option<SchedulerId>,
     /// It stands for the node; else for one task of a node that divides time, alone in its slots.
     pub(crate) is_node: bool,
-    pub(crate) policy: PolicyKind,
+    pub(crate) policy: PolicyKind<Ns>,
     pub(crate) supply: Supply,
     /// In the order of the file, tasks first.
     pub(crate) contenders: Vec<Contender>,
@@ -189,7 +189,7 @@ impl Case {
                     .push(contender(system, policy, task, id, waiting)?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
-                note_background(&mut case.background, id, task.non_preemptive.ticks());
+                note_background(&mut case.background, id, task.non_preemptive.as_ns());
             }
         }
         let held = blocking::held_in_background(system, (cpu, node), policy)?;
@@ -267,7 +267,7 @@ pub(crate) fn policy_of(
     system: &System,
     cpu: CpuId,
     node: Option<SchedulerId>,
-) -> Checked<PolicyKind> {
+) -> Checked<PolicyKind<Ns>> {
     let found = match node {
         Some(node) => system.schedulers.get(node.index()).map(|s| s.policy),
         None => system.cpus.get(cpu.index()).map(|c| c.policy),
@@ -284,7 +284,7 @@ pub(crate) fn note_background(known: &mut Option<(TaskId, u64)>, id: TaskId, sec
 
 fn contender(
     system: &System,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     task: &Task,
     id: TaskId,
     waiting: u64,
@@ -293,11 +293,11 @@ fn contender(
     else {
         return Err(invalid(&format!("`{}` has no deadline", task.name)));
     };
-    let separation = task.class.min_separation().map(punctual_model::Span::ticks);
+    let separation = task.class.min_separation().map(punctual_model::Span::as_ns);
     if separation == Some(0) {
         return Err(invalid(&format!("`{}` arrives every 0s", task.name)));
     }
-    let cost = overhead::cost(system, policy, task, budget.ticks())?;
+    let cost = overhead::cost(system, policy, task, budget.as_ns())?;
     let runs_through = match policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
         PolicyKind::RoundRobin { .. } => false,
@@ -307,14 +307,14 @@ fn contender(
     let section = if runs_through {
         cost.computing()?
     } else {
-        task.non_preemptive.min(budget).ticks()
+        task.non_preemptive.min(budget).as_ns()
     };
     let released = crate::error::in_range(
-        task.phase.ticks().checked_add(task.jitter.ticks()),
+        task.phase.as_ns().checked_add(task.jitter.as_ns()),
         "phase and jitter",
     )?;
     let jitter = crate::error::in_range(
-        task.jitter.ticks().checked_add(waiting),
+        task.jitter.as_ns().checked_add(waiting),
         "jitter and waiting",
     )?;
     Ok(Contender {
@@ -326,7 +326,7 @@ fn contender(
             jitter,
             is_fluid: false,
         },
-        deadline: deadline.ticks(),
+        deadline: deadline.as_ns(),
         priority: task.priority.number(),
         section,
         whole,

@@ -33,7 +33,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Requirement, Span, System, TaskId, Work, WorkSource, readable};
+use punctual_model::{
+    Class, CpuId, Ns, Requirement, Span, System, TaskId, Work, WorkSource, readable,
+};
 
 use crate::decide::Component;
 use crate::error::{Checked, in_range};
@@ -51,9 +53,9 @@ pub struct ChainVerdict {
     /// `a -> b -> c`.
     pub name: String,
     /// The longest latency allowed.
-    pub within: Span,
+    pub within: Span<Ns>,
     /// The longest latency; `None`: nothing bounds it.
-    pub bound: Option<Span>,
+    pub bound: Option<Span<Ns>>,
     /// Whether some arrivals reach the bound.
     pub exactness: Exactness,
     /// The test that gave the bound.
@@ -76,7 +78,7 @@ pub struct Handover {
     /// What makes sure of it.
     pub how: How,
     /// The distance of the two arrivals.
-    pub length: Span,
+    pub length: Span<Ns>,
 }
 
 /// Why a job of the next task surely sees what was handed on.
@@ -111,9 +113,9 @@ pub struct JitterVerdict {
     /// Its name in the file.
     pub name: String,
     /// The largest difference allowed.
-    pub within: Span,
+    pub within: Span<Ns>,
     /// The largest difference; `None`: nothing bounds it.
-    pub bound: Option<Span>,
+    pub bound: Option<Span<Ns>>,
     /// The bound in words, or why there is none.
     pub explanation: String,
 }
@@ -156,12 +158,12 @@ pub(crate) fn hold(
         let holds = match requirement {
             Requirement::Chain { tasks, within } => {
                 let found = latency(system, &solution, tasks)?;
-                found.is_ok_and(|latency| latency.1.total <= within.ticks())
+                found.is_ok_and(|latency| latency.1.total <= within.as_ns())
             }
             Requirement::Jitter { task, within } => {
                 let response = response(&solution, *task);
                 response
-                    .is_some_and(|r| r.saturating_sub(shortest(system, *task)) <= within.ticks())
+                    .is_some_and(|r| r.saturating_sub(shortest(system, *task)) <= within.as_ns())
             }
             Requirement::Response { .. } => true,
         };
@@ -226,7 +228,7 @@ pub(crate) fn jitters(system: &System, solution: &Solution) -> Vec<JitterVerdict
             task,
             name: name_of(system, task).to_string(),
             within,
-            bound: bound.map(Span::from_ticks),
+            bound: bound.map(Span::from_ns),
             explanation,
         })
     };
@@ -241,7 +243,7 @@ pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Ve
         .filter(|c| c.bound.is_none_or(|b| b > c.within));
     let mut refusals: Vec<Refusal> = late
         .map(|c| {
-            let over = format!("over the {} required", readable(c.within.ticks()));
+            let over = format!("over the {} required", readable(c.within.as_ns()));
             refusal(
                 c.requirement,
                 &c.name,
@@ -255,7 +257,7 @@ pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Ve
         .iter()
         .filter(|j| j.bound.is_none_or(|b| b > j.within));
     refusals.extend(wide.map(|j| {
-        let over = format!("over the {} required", readable(j.within.ticks()));
+        let over = format!("over the {} required", readable(j.within.as_ns()));
         refusal(
             j.requirement,
             &j.name,
@@ -291,10 +293,10 @@ fn fill(
         from: step.from,
         to: step.to,
         how: step.how,
-        length: Span::from_ticks(length),
+        length: Span::from_ns(length),
     };
     verdict.handovers = steps.iter().zip(&latency.lengths).map(handover).collect();
-    verdict.bound = Some(Span::from_ticks(latency.total));
+    verdict.bound = Some(Span::from_ns(latency.total));
     verdict.test = latency.test;
     verdict.explanation = words(system, tasks, verdict, latency);
     // With one job of each task per job of the first, and no response but the last in the sum, the
@@ -323,8 +325,8 @@ fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &La
             How::Ordered => format!("{to} arrives, and cannot overtake {from}"),
             How::Sampled => format!("{to} arrives when {from} has completed"),
         };
-        words += &format!(" {} ({how}) +", readable(handover.length.ticks()));
-        arrivals += handover.length.ticks();
+        words += &format!(" {} ({how}) +", readable(handover.length.as_ns()));
+        arrivals += handover.length.as_ns();
     }
     let last = tasks.last().map_or("?", |&task| name_of(system, task));
     words
@@ -376,10 +378,10 @@ fn shortest(system: &System, task: TaskId) -> u64 {
     let Some(task) = system.tasks.get(task.index()) else {
         return 0;
     };
-    let budget = task.class.budget().map_or(0, Work::ticks);
+    let budget = task.class.budget().map_or(0, Work::as_ns);
     match (&task.class, &task.work) {
         (Class::Reservation { .. }, _) => budget,
-        (_, Some(WorkSource::Burn(work))) => work.ticks().min(budget),
+        (_, Some(WorkSource::Burn(work))) => work.as_ns().min(budget),
         _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use punctual_model::{Requirement, SchedulerId, Server, Supply, System, Task, TaskId};
+use punctual_model::{Ns, Requirement, SchedulerId, Server, Supply, System, Task, TaskId};
 
 use crate::admit::admit;
 use crate::error::AnalysisError;
@@ -18,7 +18,7 @@ pub enum Change {
     /// The task asks for other constraints.
     Replace(TaskId, Task),
     /// The server of a scheduler gets another budget, period or kind.
-    Serve(SchedulerId, Server),
+    Serve(SchedulerId, Server<Ns>),
 }
 
 impl Change {
@@ -63,7 +63,7 @@ fn unknown(id: TaskId) -> AnalysisError {
     }
 }
 
-fn serve(system: &mut System, id: SchedulerId, server: Server) -> Result<(), AnalysisError> {
+fn serve(system: &mut System, id: SchedulerId, server: Server<Ns>) -> Result<(), AnalysisError> {
     match system.schedulers.get_mut(id.index()).map(|s| &mut s.supply) {
         Some(Supply::Server(now)) => {
             *now = server;

@@ -77,7 +77,7 @@ impl Component {
 /// The longest response that deadline and requirements allow.
 pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
     let within = system.requirements.iter().filter_map(|r| match *r {
-        Requirement::Response { task: t, within } if t == task => Some(within.ticks()),
+        Requirement::Response { task: t, within } if t == task => Some(within.as_ns()),
         _ => None,
     });
     within.chain([deadline]).min().unwrap_or(deadline)

@@ -66,7 +66,7 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
             terms.push(Term {
                 what,
                 count,
-                each: Work::from_ticks(each),
+                each: Work::from_ns(each),
             });
         }
     };
@@ -163,7 +163,7 @@ fn jitter_words(own: &Contender) -> String {
 fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> String {
     let mut words = format!("{} =", readable(response));
     for (index, term) in terms.iter().enumerate() {
-        let each = readable(term.each.ticks());
+        let each = readable(term.each.as_ns());
         let plus = if index == 0 { "" } else { " +" };
         let own = if index == 0 { "own " } else { "" };
         words += &match term.count {
@@ -173,7 +173,7 @@ fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> S
     }
     let work = terms
         .iter()
-        .map(|t| t.count.saturating_mul(t.each.ticks()))
+        .map(|t| t.count.saturating_mul(t.each.as_ns()))
         .sum::<u64>();
     if let Some(late) = worst.completion.checked_sub(work).filter(|&late| late > 0) {
         words += &format!(" + {} (without supply)", readable(late));

@@ -21,7 +21,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{Class, Requirement, SchedulerId, Span, System, TaskId, Work, readable};
+use punctual_model::{Class, Ns, Requirement, SchedulerId, Span, System, TaskId, Work, readable};
 
 use crate::decide::Component;
 use crate::error::{AnalysisError, Checked};
@@ -42,9 +42,9 @@ pub struct Fix {
     /// Its place in the file, such as `task.planner.wcet`.
     pub parameter: String,
     /// Its value now.
-    pub from: Span,
+    pub from: Span<Ns>,
     /// Its new value.
-    pub to: Span,
+    pub to: Span<Ns>,
 }
 
 /// A parameter that a fix may change.
@@ -71,25 +71,22 @@ pub enum FixTarget {
 impl Fix {
     /// Changes `system` as the fix says.
     pub fn apply(&self, system: &mut System) {
-        set(system, self.target, self.to.ticks());
+        set(system, self.target, self.to.as_ns());
     }
 }
 
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, to) = (readable(self.from.ticks()), readable(self.to.ticks()));
+        let (from, to) = (readable(self.from.as_ns()), readable(self.to.as_ns()));
         write!(f, "{} = \"{to}\" instead of \"{from}\"", self.parameter)
     }
 }
 
 fn set(system: &mut System, target: FixTarget, value: u64) {
-    let span = Span::from_ticks(value);
+    let span = Span::from_ns(value);
     match target {
         FixTarget::Budget(task) => {
-            set_budget(
-                &mut system.tasks[task.index()].class,
-                Work::from_ticks(value),
-            );
+            set_budget(&mut system.tasks[task.index()].class, Work::from_ns(value));
         }
         FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
@@ -144,12 +141,12 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
 fn get(system: &System, target: FixTarget) -> Option<u64> {
     let class = |task: TaskId| &system.tasks[task.index()].class;
     match target {
-        FixTarget::Budget(task) => class(task).budget().map(Work::ticks),
+        FixTarget::Budget(task) => class(task).budget().map(Work::as_ns),
         FixTarget::Deadline(task) => match class(task) {
             Class::Reservation { .. } => None,
-            class => class.relative_deadline().map(Span::ticks),
+            class => class.relative_deadline().map(Span::as_ns),
         },
-        FixTarget::Period(task) => class(task).min_separation().map(Span::ticks),
+        FixTarget::Period(task) => class(task).min_separation().map(Span::as_ns),
         FixTarget::ServerBudget(_)
         | FixTarget::ServerPeriod(_)
         | FixTarget::SlotLength(..)
@@ -157,7 +154,7 @@ fn get(system: &System, target: FixTarget) -> Option<u64> {
         FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
-            | Requirement::Jitter { within, .. } => within.ticks(),
+            | Requirement::Jitter { within, .. } => within.as_ns(),
         }),
     }
 }
@@ -266,8 +263,8 @@ impl Search<'_> {
         Fix {
             target,
             parameter: parameter(self.system, target),
-            from: Span::from_ticks(from),
-            to: Span::from_ticks(to),
+            from: Span::from_ns(from),
+            to: Span::from_ns(to),
         }
     }
 
@@ -293,9 +290,9 @@ impl Search<'_> {
             .collect();
         let share = |task: &TaskId| {
             let class = &self.system.tasks[task.index()].class;
-            let budget = class.budget().map_or(0, Work::ticks);
+            let budget = class.budget().map_or(0, Work::as_ns);
             let span = class.min_separation().or(class.relative_deadline());
-            u128::from(budget) * 1_000_000 / u128::from(span.map_or(1, Span::ticks).max(1))
+            u128::from(budget) * 1_000_000 / u128::from(span.map_or(1, Span::as_ns).max(1))
         };
         tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
         tasks.truncate(MAX_CANDIDATES);
@@ -309,9 +306,9 @@ impl Search<'_> {
             let Some(fix) = self.fix(target, end)? else {
                 continue;
             };
-            let change = |f: &Fix| u128::from(f.from.ticks().abs_diff(f.to.ticks()));
+            let change = |f: &Fix| u128::from(f.from.as_ns().abs_diff(f.to.as_ns()));
             let is_smaller = |b: &Fix| {
-                let (mine, theirs) = (u128::from(fix.from.ticks()), u128::from(b.from.ticks()));
+                let (mine, theirs) = (u128::from(fix.from.as_ns()), u128::from(b.from.as_ns()));
                 change(&fix) * theirs < change(b) * mine
             };
             if best.as_ref().is_none_or(is_smaller) {

@@ -17,7 +17,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 
 use crate::busy_window::{Blocker, Question, Rival, Until, Urgency, Urgent, Worst};
 use crate::case::{Case, Contender, Who};
@@ -26,7 +26,7 @@ use crate::fixed_point::Meter;
 use crate::utilization::{compare_with_one, hyperperiod};
 
 /// Whether `other` goes before a job of `own`, and which of its jobs do.
-fn urgency(policy: PolicyKind, own: &Contender, other: &Contender) -> Option<Urgent> {
+fn urgency(policy: PolicyKind<Ns>, own: &Contender, other: &Contender) -> Option<Urgent> {
     let order = match policy {
         PolicyKind::Fifo => Ordering::Equal,
         _ => other.priority.cmp(&own.priority),
@@ -46,7 +46,7 @@ fn urgency(policy: PolicyKind, own: &Contender, other: &Contender) -> Option<Urg
     }
 }
 
-fn own_is_higher(policy: PolicyKind, own: &Contender, guest: &Contender) -> bool {
+fn own_is_higher(policy: PolicyKind<Ns>, own: &Contender, guest: &Contender) -> bool {
     policy == (PolicyKind::FixedPriority { preemptive: true }) && own.priority > guest.priority
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn step(
         return Ok(Err(why));
     };
     let waits = |list: &[TaskId]| list.contains(&from);
-    let released = a.jitter.ticks();
+    let released = a.jitter.as_ns();
     let (how, ready, strictly) = if waits(&b.after) {
         (How::Triggered, released, false)
     } else if waits(&b.follows) {
@@ -125,9 +125,9 @@ fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
 
 /// Phase and period of a task that arrives by the clock.
 fn clock(task: &Task) -> Option<(u64, u64)> {
-    let period = task.class.min_separation().map_or(0, Span::ticks);
+    let period = task.class.min_separation().map_or(0, Span::as_ns);
     let by_clock = task.class.arrives_by_clock() && period > 0;
-    by_clock.then_some((task.phase.ticks(), period))
+    by_clock.then_some((task.phase.as_ns(), period))
 }
 
 /// An arrival is dropped while earlier jobs keep all places, which one of them leaves at the latest

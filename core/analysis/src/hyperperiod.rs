@@ -26,7 +26,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, Span, System, TaskId};
+use punctual_model::{Instant, Ns, Span, System, TaskId};
 
 use crate::admit;
 use crate::decide::Component;
@@ -41,7 +41,7 @@ pub const MAX_SIMULATED_JOBS: u64 = 1 << 20;
 #[must_use]
 pub struct Simulation {
     /// By task: the longest response; `None`: not simulated, or without a deadline.
-    pub responses: Vec<Option<Span>>,
+    pub responses: Vec<Option<Span<Ns>>>,
     /// Every job that completed, in the order of completion, CPUs that belong together at a time.
     pub jobs: Vec<SimulatedJob>,
     /// By task: why it was not simulated; empty: it was.
@@ -56,11 +56,11 @@ pub struct SimulatedJob {
     /// Whose job.
     pub task: TaskId,
     /// When it arrived.
-    pub arrival: Instant,
+    pub arrival: Instant<Ns>,
     /// When it first ran.
-    pub start: Instant,
+    pub start: Instant<Ns>,
     /// When it was done.
-    pub completion: Instant,
+    pub completion: Instant<Ns>,
 }
 
 /// Simulates `system` where its arrivals are known. CPUs without precedence between them are

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{MAX_DEPTH, SchedulerId, Span, System, readable};
+use punctual_model::{MAX_DEPTH, Ns, SchedulerId, Span, System, readable};
 
 use crate::case::{Case, Who, invalid};
 use crate::error::Checked;
@@ -78,25 +78,25 @@ fn needs(case: &Case) -> Vec<crate::utilization::Ratio> {
     case.everybody().filter_map(|c| c.flow.ratio()).collect()
 }
 
-fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {
+fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span<Ns>> {
     let mut bounds = nodes
         .iter()
         .flat_map(|s| s.case.contenders.iter().zip(&s.bounds));
     let (_, bound) = bounds.find(|(c, _)| c.who == Who::Server(id))?;
-    bound.map(|b| Span::from_ticks(b.response))
+    bound.map(|b| Span::from_ns(b.response))
 }
 
-fn blackout(supply: &Supply) -> Option<Span> {
+fn blackout(supply: &Supply) -> Option<Span<Ns>> {
     let first = match supply {
         Supply::Dedicated => 1,
         _ => supply.time_for(1).ok().flatten()?,
     };
-    Some(Span::from_ticks(first - 1))
+    Some(Span::from_ns(first - 1))
 }
 
 /// A supply in words: what, how often, and what is missing at worst.
 pub(crate) fn in_words(supply: &Supply) -> String {
-    let dark = blackout(supply).map_or(0, Span::ticks);
+    let dark = blackout(supply).map_or(0, Span::as_ns);
     match supply {
         Supply::Dedicated => "the whole CPU, less what is more urgent".to_string(),
         Supply::Budget(budget) => format!(

@@ -22,7 +22,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Machine, PolicyKind, Protocol, Scheduler, Supply, System, Task};
+use punctual_model::{Machine, Ns, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
 use crate::case::{Case, Source, Taking};
 use crate::demand::Flow;
@@ -61,10 +61,15 @@ impl Cost {
 }
 
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
-pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64) -> Checked<Cost> {
+pub(crate) fn cost(
+    system: &System,
+    policy: PolicyKind<Ns>,
+    task: &Task,
+    budget: u64,
+) -> Checked<Cost> {
     let machine = &system.machine;
     let episode = episode(machine)?;
-    let timer = machine.timer.ticks();
+    let timer = machine.timer.as_ns();
     // Who waits for a holder goes off the processor, and comes back.
     let waits = task.uses.iter().filter(|u| {
         let resource = system.resources.get(u.resource.index());
@@ -77,7 +82,7 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
             return Err(AnalysisError::Invalid { what });
         }
         PolicyKind::RoundRobin { timeslice } => {
-            let turns = budget.div_ceil(timeslice.ticks());
+            let turns = budget.div_ceil(timeslice.as_ns());
             (in_range(turns.checked_add(resumes), "turns")?, turns)
         }
         _ => (resumes + 1, 0),
@@ -90,16 +95,16 @@ pub(crate) fn cost(system: &System, policy: PolicyKind, task: &Task, budget: u64
     Ok(Cost {
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
-        suspension: task.max_suspension.ticks(),
+        suspension: task.max_suspension.as_ns(),
     })
 }
 
 /// What one stretch of execution costs: a switch in and out, a preemption, a refill of the caches.
 pub(crate) fn episode(machine: &Machine) -> Checked<u64> {
-    let in_and_out = machine.switch.ticks().checked_mul(2);
+    let in_and_out = machine.switch.as_ns().checked_mul(2);
     let episode = in_and_out
-        .and_then(|s| s.checked_add(machine.preemption.ticks()))
-        .and_then(|s| s.checked_add(machine.cache_delay.ticks()));
+        .and_then(|s| s.checked_add(machine.preemption.as_ns()))
+        .and_then(|s| s.checked_add(machine.cache_delay.as_ns()));
     in_range(episode, "overheads")
 }
 
@@ -114,10 +119,10 @@ pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked
     Ok(Some(Taking {
         name: format!("timer entries of the server of {}", scheduler.name),
         flow: Flow {
-            separation: Some(server.period.ticks()),
-            cost: in_range(machine.timer.ticks().checked_mul(2), "timer entries")?,
+            separation: Some(server.period.as_ns()),
+            cost: in_range(machine.timer.as_ns().checked_mul(2), "timer entries")?,
             // The two of one period and that of the next may come together.
-            jitter: server.period.ticks(),
+            jitter: server.period.as_ns(),
             is_fluid: false,
         },
         source: Source::Machine,
@@ -184,9 +189,9 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
     Ok(Some(Taking {
         name: format!("timer entry of {}", task.name),
         flow: Flow {
-            separation: task.class.min_separation().map(punctual_model::Span::ticks),
-            cost: machine.timer.ticks(),
-            jitter: task.jitter.ticks(),
+            separation: task.class.min_separation().map(punctual_model::Span::as_ns),
+            cost: machine.timer.as_ns(),
+            jitter: task.jitter.as_ns(),
             is_fluid: false,
         },
         source: Source::Machine,
@@ -205,8 +210,8 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
             continue;
         }
         let flow = Flow {
-            separation: Some(reserve.period.ticks()),
-            cost: reserve.budget.ticks(),
+            separation: Some(reserve.period.as_ns()),
+            cost: reserve.budget.as_ns(),
             jitter: 0,
             is_fluid: false,
         };

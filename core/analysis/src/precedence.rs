@@ -99,7 +99,7 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
         consistent,
         inside,
         distance,
-        jitter: a.0.jitter.ticks(),
+        jitter: a.0.jitter.as_ns(),
     }
 }
 
@@ -114,12 +114,12 @@ fn ordered_deadlines(a: &Task, b: &Task) -> bool {
 /// The least distance from an arrival of `a` to that of a job of `b` that waits for it.
 fn distance(a: &Task, b: &Task, strictly: bool) -> u64 {
     let by_clock = |task: &Task| task.class.arrives_by_clock() && task.jitter.is_zero();
-    let period = |task: &Task| task.class.min_separation().map_or(0, Span::ticks);
+    let period = |task: &Task| task.class.min_separation().map_or(0, Span::as_ns);
     let common = gcd(period(a), period(b));
     if !(by_clock(a) && by_clock(b)) || common == 0 {
         return u64::from(strictly);
     }
-    let phases = i128::from(b.phase.ticks()) - i128::from(a.phase.ticks());
+    let phases = i128::from(b.phase.as_ns()) - i128::from(a.phase.as_ns());
     let rest = u64::try_from(phases.rem_euclid(i128::from(common))).unwrap_or(0);
     if strictly && rest == 0 { common } else { rest }
 }
@@ -173,7 +173,7 @@ pub(crate) fn solve(system: &System, edges: &[Edge], ask: &Ask<'_>) -> Checked<S
     });
     let limit = times
         .max()
-        .map_or(0, Span::ticks)
+        .map_or(0, Span::as_ns)
         .saturating_mul(MAX_WAITING);
     loop {
         let found = match one_round(system, edges, &known, ask) {

@@ -71,7 +71,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
             let mut own = parent.case.contenders.iter().zip(&parent.bounds);
             let (_, bound) = own.find(|(c, _)| c.who == Who::Server(id))?;
             // A budget that comes late is told of at the parent.
-            let late = bound.is_none_or(|b| b.response > server.period.ticks());
+            let late = bound.is_none_or(|b| b.response > server.period.as_ns());
             if late {
                 return None;
             }
@@ -145,9 +145,9 @@ fn server_refusal(
         && let Some((demand, supply)) = missing_budget(case, place)?
     {
         refusal.witness = Some(Witness::Demand {
-            at: Span::from_ticks(period),
-            demand: Work::from_ticks(demand),
-            supply: Work::from_ticks(supply),
+            at: Span::from_ns(period),
+            demand: Work::from_ns(demand),
+            supply: Work::from_ns(supply),
         });
         refusal.situation =
             "its budget comes together with all that is more urgent beside it, and it has work for \
@@ -265,9 +265,9 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         return refusal;
     }
     refusal.witness = Some(Witness::Demand {
-        at: Span::from_ticks(excess.at),
-        demand: Work::from_ticks(excess.demand),
-        supply: Work::from_ticks(excess.supply),
+        at: Span::from_ns(excess.at),
+        demand: Work::from_ns(excess.demand),
+        supply: Work::from_ns(excess.supply),
     });
     refusal.situation = "all releases fall together at 0".to_string();
     if case.contenders.iter().any(|c| c.flow.jitter > 0) {
@@ -309,9 +309,9 @@ fn task_refusal(
         refusal.witness = Some(Witness::Response {
             task,
             job: worst.job,
-            offset: Span::from_ticks(worst.offset),
-            response: Span::from_ticks(worst.response),
-            deadline: Span::from_ticks(allowed),
+            offset: Span::from_ns(worst.offset),
+            response: Span::from_ns(worst.response),
+            deadline: Span::from_ns(allowed),
         });
         refusal.situation = situation(system, case, &question, &worst);
     }

@@ -6,7 +6,7 @@
 //!
 //! Source: sensitivity analysis as in Punnekkat, Davis and Burns 1997.
 
-use punctual_model::{Class, System, TaskId, Work};
+use punctual_model::{Class, Ns, System, TaskId, Work};
 
 use crate::decide::Component;
 use crate::error::Checked;
@@ -15,7 +15,7 @@ use crate::trials::Trials;
 use crate::verdict::Slack;
 
 /// Sets what one job may take.
-pub(crate) fn set_budget(class: &mut Class, budget: Work) {
+pub(crate) fn set_budget(class: &mut Class<Ns>, budget: Work<Ns>) {
     match class {
         Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
         Class::Reservation { slice, .. } => *slice = budget,
@@ -44,7 +44,7 @@ pub(crate) fn of(
         return Ok(None);
     }
     // A job longer than its deadline is late by itself.
-    let most = u128::from(deadline.ticks()) * 1000 / u128::from(wcet.ticks());
+    let most = u128::from(deadline.as_ns()) * 1000 / u128::from(wcet.as_ns());
     let mut refused = u64::try_from(most).unwrap_or(u64::MAX).saturating_sub(1000) + 1;
     let mut admitted = 0;
     let mut changed = system.clone();

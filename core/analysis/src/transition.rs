@@ -165,9 +165,9 @@ fn covers(large: &Task, small: &Task) -> bool {
 
 /// Work, separation and deadline of recurring jobs.
 fn terms(task: &Task) -> Option<(u64, u64, u64)> {
-    let budget = task.class.budget()?.ticks();
-    let separation = task.class.min_separation()?.ticks();
-    Some((budget, separation, task.class.relative_deadline()?.ticks()))
+    let budget = task.class.budget()?.as_ns();
+    let separation = task.class.min_separation()?.as_ns();
+    Some((budget, separation, task.class.relative_deadline()?.as_ns()))
 }
 
 /// Rule 4, on the CPU of this task.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{CpuId, SchedulerId, Span, TaskId, Work};
+use punctual_model::{CpuId, Ns, SchedulerId, Span, TaskId, Work};
 
 use crate::chain::{ChainVerdict, JitterVerdict};
 use crate::fix::Fix;
@@ -39,9 +39,9 @@ pub struct TaskVerdict {
     /// The CPU that it is placed on.
     pub cpu: CpuId,
     /// Longest time from arrival to completion; `None`: nothing bounds it.
-    pub response_bound: Option<Span>,
+    pub response_bound: Option<Span<Ns>>,
     /// From arrival to deadline; `None` for aperiodic work.
-    pub relative_deadline: Option<Span>,
+    pub relative_deadline: Option<Span<Ns>>,
     /// How far to trust a refusal of this task.
     pub exactness: Exactness,
     /// The test that gave the bound.
@@ -102,7 +102,7 @@ pub struct Term {
     /// How many jobs or takings.
     pub count: u64,
     /// What each takes.
-    pub each: Work,
+    pub each: Work<Ns>,
 }
 
 /// How far a wcet may grow, in tenths of a percent, rounded down. Prints as `50.0 %`.
@@ -118,11 +118,9 @@ impl Slack {
     }
 
     /// A wcet that has grown by this much.
-    pub fn grown(self, wcet: Work) -> Option<Work> {
-        let grown = u128::from(wcet.ticks()) * (1000 + u128::from(self.0));
-        u64::try_from(grown.div_ceil(1000))
-            .ok()
-            .map(Work::from_ticks)
+    pub fn grown(self, wcet: Work<Ns>) -> Option<Work<Ns>> {
+        let grown = u128::from(wcet.as_ns()) * (1000 + u128::from(self.0));
+        u64::try_from(grown.div_ceil(1000)).ok().map(Work::from_ns)
     }
 }
 
@@ -162,9 +160,9 @@ pub struct SchedulerVerdict {
     pub supply_ppm: u64,
     /// From a replenishment until the whole budget has been given; `None` without a server, and
     /// when nothing bounds it.
-    pub budget_bound: Option<Span>,
+    pub budget_bound: Option<Span<Ns>>,
     /// The longest time without any supply while it has work; `None`: there may be no end.
-    pub blackout: Option<Span>,
+    pub blackout: Option<Span<Ns>>,
     /// Its supply in words.
     pub explanation: String,
 }
@@ -229,11 +227,11 @@ pub enum Witness {
     /// server, more goes before the end of its budget.
     Demand {
         /// The instant, from the common release on.
-        at: Span,
+        at: Span<Ns>,
         /// Work due by then, and the section that may have begun before.
-        demand: Work,
+        demand: Work<Ns>,
         /// What is supplied by then.
-        supply: Work,
+        supply: Work<Ns>,
     },
     /// A job's response exceeds what is allowed.
     Response {
@@ -242,11 +240,11 @@ pub enum Witness {
         /// Which job of the busy window, counted from 0.
         job: u64,
         /// Its release, after the common release of those that delay it.
-        offset: Span,
+        offset: Span<Ns>,
         /// From its arrival to its completion.
-        response: Span,
+        response: Span<Ns>,
         /// What is allowed: the relative deadline, or a required response.
-        deadline: Span,
+        deadline: Span<Ns>,
     },
 }
 

@@ -7,7 +7,7 @@ use common::random::Random;
 use common::simulator::{Script, densest, longest_response, misses, simulate};
 use common::{EDF, FP, NP_FP, periodic, span, sporadic, work};
 use punctual_analysis::{Exactness, Verdict, admit, is_admitted};
-use punctual_model::{Class, CpuId, PolicyKind, Priority, Reserve, Span, System, TaskId};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, Priority, Reserve, Span, System, TaskId};
 
 fn judge(system: &System) -> Verdict {
     admit(system).expect("small numbers")
@@ -21,7 +21,7 @@ fn worst_over_offsets(system: &System, end: i64) -> Vec<i64> {
             system.tasks[task]
                 .class
                 .min_separation()
-                .map_or(1, Span::ticks),
+                .map_or(1, Span::as_ns),
         )
     };
     let mut worst = vec![0; n];
@@ -79,7 +79,7 @@ fn exact_bounds_of_sporadic_tasks_are_reached_by_some_arrivals() {
         }
         let worst = worst_over_offsets(&system, 150);
         for (task, row) in verdict.tasks.iter().enumerate() {
-            let bound = row.response_bound.map_or(0, |r| signed(r.ticks()));
+            let bound = row.response_bound.map_or(0, |r| signed(r.as_ns()));
             let seen = worst[task];
             assert!(
                 seen <= bound,
@@ -125,7 +125,7 @@ fn exact_bounds_of_tasks_by_the_clock_are_reached_by_the_clock() {
         for (task, model) in system.tasks.iter().enumerate() {
             script
                 .jobs
-                .push(densest(&system, task, signed(model.phase.ticks()), end));
+                .push(densest(&system, task, signed(model.phase.as_ns()), end));
         }
         let done = simulate(&system, &script);
         for (task, row) in verdict.tasks.iter().enumerate() {
@@ -134,14 +134,14 @@ fn exact_bounds_of_tasks_by_the_clock_are_reached_by_the_clock() {
             };
             let seen = longest_response(&script, &done, task);
             assert!(
-                seen <= signed(bound.ticks()),
+                seen <= signed(bound.as_ns()),
                 "seed {seed}: task {task} of {system:?}"
             );
             if row.exactness == Exactness::Exact {
                 exact += 1;
                 assert_eq!(
                     seen,
-                    signed(bound.ticks()),
+                    signed(bound.as_ns()),
                     "seed {seed}: task {task} of {system:?}"
                 );
             }
@@ -151,7 +151,7 @@ fn exact_bounds_of_tasks_by_the_clock_are_reached_by_the_clock() {
 }
 
 /// A system with precedence on one or two CPUs, suspension and reserves.
-fn draw_with_precedence(random: &mut Random, policy: PolicyKind) -> System {
+fn draw_with_precedence(random: &mut Random, policy: PolicyKind<Ns>) -> System {
     let mut system = draw(random, policy, (8.0, 40.0));
     if random.within(0, 1) == 0 {
         system.cpus.push(system.cpus[0].clone());
@@ -210,8 +210,8 @@ fn draw_with_precedence(random: &mut Random, policy: PolicyKind) -> System {
 /// The jobs of a task by the clock, each released at random within its jitter.
 fn jittery(random: &mut Random, system: &System, task: usize, end: i64) -> Vec<(i64, i64)> {
     let model = &system.tasks[task];
-    let jitter = model.jitter.ticks();
-    let first = signed(model.phase.ticks() + jitter);
+    let jitter = model.jitter.as_ns();
+    let first = signed(model.phase.as_ns() + jitter);
     let mut latest = 0;
     let mut release = |(arrival, _): (i64, i64)| {
         latest = latest.max(arrival + signed(random.within(0, jitter)));
@@ -244,9 +244,9 @@ fn no_job_exceeds_its_bound_with_precedence_suspension_and_sections() {
             let jobs = jittery(&mut random, &system, task, end);
             script.jobs.push(jobs);
             let budget = wcet(&system, task);
-            let section = model.non_preemptive.ticks().min(budget);
+            let section = model.non_preemptive.as_ns().min(budget);
             script.section_at.push(random.within(0, budget - section));
-            let length = signed(model.max_suspension.ticks());
+            let length = signed(model.max_suspension.as_ns());
             script
                 .suspend
                 .push((length > 0).then(|| (random.within(1, budget - 1), length)));
@@ -259,7 +259,7 @@ fn no_job_exceeds_its_bound_with_precedence_suspension_and_sections() {
             bounded += 1;
             let seen = longest_response(&script, &done, task);
             assert!(
-                seen <= signed(bound.ticks()),
+                seen <= signed(bound.as_ns()),
                 "seed {seed}: task {task} took {seen}: {} in {system:?}",
                 row.explanation
             );

@@ -6,10 +6,10 @@ use common::random::Random;
 use common::simulator::{Script, simulate};
 use common::{EDF, FP, empty, periodic, span, work};
 use punctual_analysis::{Exactness, How, Subject, admit, is_admitted};
-use punctual_model::{Class, CpuId, PolicyKind, Requirement, System, Task, TaskId, WorkSource};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, Requirement, System, Task, TaskId, WorkSource};
 
 /// Tasks (CPU, C, T, phase), the first with the highest priority.
-fn on_cpus(policy: PolicyKind, tasks: &[(u16, u64, u64, u64)]) -> System {
+fn on_cpus(policy: PolicyKind<Ns>, tasks: &[(u16, u64, u64, u64)]) -> System {
     let rows: Vec<_> = tasks.iter().map(|&(_, c, t, _)| (c, t, t)).collect();
     let mut system = periodic(policy, &rows);
     system.cpus = empty(policy, 3).cpus;
@@ -29,7 +29,7 @@ fn require_chain(system: &mut System, tasks: &[u32], within: u64) {
 
 fn bound(system: &System) -> Option<u64> {
     let verdict = admit(system).expect("analysis ends");
-    verdict.chains[0].bound.map(|b| b.ticks())
+    verdict.chains[0].bound.map(|b| b.as_ns())
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_broken_chain_is_mended_by_its_fix_and_by_nothing_smaller() {
         assert!(admit(&changed).expect("analysis ends").admitted, "{fix}");
         let mut short = fix.clone();
         let back = if fix.to < fix.from { 1_i64 } else { -1 };
-        short.to = span(fix.to.ticks().checked_add_signed(back).expect("in range"));
+        short.to = span(fix.to.as_ns().checked_add_signed(back).expect("in range"));
         let mut changed = system.clone();
         short.apply(&mut changed);
         assert!(!admit(&changed).expect("analysis ends").admitted, "{fix}");
@@ -191,10 +191,10 @@ fn random_system(random: &mut Random) -> System {
 fn script(system: &System, random: &mut Random, end: i64) -> Script {
     let signed = |v: u64| i64::try_from(v).expect("small");
     let jobs = system.tasks.iter().map(|task| {
-        let period = signed(task.class.min_separation().expect("periodic").ticks());
-        let arrivals = (0..end / period).map(|k| signed(task.phase.ticks()) + k * period);
+        let period = signed(task.class.min_separation().expect("periodic").as_ns());
+        let arrivals = (0..end / period).map(|k| signed(task.phase.as_ns()) + k * period);
         let mut last = 0;
-        let late = task.jitter.ticks();
+        let late = task.jitter.as_ns();
         let jobs = arrivals.map(|at| {
             last = last.max(at + signed(random.within(0, late)));
             (at, last)
@@ -223,7 +223,7 @@ fn observed(system: &System, script: &Script, done: &[Vec<Option<i64>>], tasks: 
         };
         for &to in &tasks[1..] {
             let task = &system.tasks[to as usize];
-            let wcet = signed(task.class.budget().map_or(0, |w| w.ticks()));
+            let wcet = signed(task.class.budget().map_or(0, |w| w.as_ns()));
             // What completes a wcet after `seen` or later may have started after it; what
             // completes earlier cannot.
             let next = done[to as usize]
@@ -254,7 +254,7 @@ fn no_schedule_takes_longer_from_end_to_end_than_the_bound() {
             let script = script(&system, &mut random, 480);
             let done = simulate(&system, &script);
             let seen = observed(&system, &script, &done, &[0, 1, 2]);
-            let bound = i64::try_from(bound.ticks()).expect("small");
+            let bound = i64::try_from(bound.as_ns()).expect("small");
             assert!(
                 seen <= bound,
                 "seed {seed}: {seen} over {bound} in {system:#?}"

@@ -24,7 +24,7 @@ fn draw(seed: u64) -> System {
             task.jitter = span(random.within(1, 30));
         }
         if random.within(0, 3) == 0 {
-            let wcet = task.class.budget().map_or(1, |w| w.ticks());
+            let wcet = task.class.budget().map_or(1, |w| w.as_ns());
             task.non_preemptive = work(random.within(1, wcet));
         }
     }

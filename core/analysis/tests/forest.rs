@@ -7,17 +7,17 @@ use common::random::Random;
 use common::{EDF, FP, empty, span, work};
 use punctual_analysis::{admit, is_admitted};
 use punctual_model::{
-    AtBudgetEnd, Class, CpuId, Mode, PolicyKind, Priority, Protocol, Resource, ResourceId,
+    AtBudgetEnd, Class, CpuId, Mode, Ns, PolicyKind, Priority, Protocol, Resource, ResourceId,
     Scheduler, SchedulerId, Server, ServerKind, Slot, Span, Supply, System, Task, Trust, Use, Work,
 };
 
 const FRAME: u64 = 12;
-const TDM: PolicyKind = PolicyKind::Tdm {
-    frame: Span::from_ticks(FRAME),
+const TDM: PolicyKind<Ns> = PolicyKind::Tdm {
+    frame: Span::from_ns(FRAME),
     scheduling: Span::ZERO,
 };
-const TURNS: PolicyKind = PolicyKind::RoundRobin {
-    timeslice: Span::from_ticks(2),
+const TURNS: PolicyKind<Ns> = PolicyKind::RoundRobin {
+    timeslice: Span::from_ns(2),
 };
 
 fn pick<T: Copy>(random: &mut Random, list: &[T]) -> T {
@@ -38,7 +38,7 @@ fn draw_server(random: &mut Random) -> Supply {
 }
 
 /// Slots that nobody has yet; the frame is dealt out in pieces.
-fn draw_slots(random: &mut Random, at: &mut u64) -> Option<Vec<Slot>> {
+fn draw_slots(random: &mut Random, at: &mut u64) -> Option<Vec<Slot<Ns>>> {
     let mut slots = Vec::new();
     for _ in 0..random.within(1, 2) {
         let length = random.within(1, 4);
@@ -125,7 +125,7 @@ fn draw_tree(random: &mut Random) -> System {
 }
 
 fn wcet(task: &Task) -> u64 {
-    task.class.budget().map_or(0, Work::ticks)
+    task.class.budget().map_or(0, Work::as_ns)
 }
 
 /// Releases as dense as they may be from a random phase on, or with gaps.
@@ -136,7 +136,7 @@ fn feed(random: &mut Random, system: &System, end: u64) -> Feed {
         ..Feed::default()
     };
     for task in &system.tasks {
-        let period = task.class.min_separation().map_or(1, Span::ticks);
+        let period = task.class.min_separation().map_or(1, Span::as_ns);
         let mut at = random.within(0, period - 1);
         let loose = random.within(0, 3) == 0;
         let mut releases = Vec::new();
@@ -147,7 +147,7 @@ fn feed(random: &mut Random, system: &System, end: u64) -> Feed {
         feed.releases.push(releases);
         let budget = wcet(task);
         feed.work.push(budget);
-        let section = task.non_preemptive.ticks().min(budget);
+        let section = task.non_preemptive.as_ns().min(budget);
         let from = random.within(0, budget - section);
         feed.stretch.push((from, from + section));
         feed.parts.push(Vec::new());
@@ -201,7 +201,7 @@ fn compare(
             };
             bounds += 1;
             assert!(
-                seen <= bound.ticks(),
+                seen <= bound.as_ns(),
                 "seed {seed} run {run}: {} took {seen} of {}\n{}\n{feed:?}",
                 row.name,
                 row.explanation,
@@ -239,11 +239,11 @@ fn place_sections(random: &mut Random, system: &System, feed: &mut Feed) {
             .uses
             .iter()
             .filter(|u| u.inside.is_none())
-            .map(|u| u.length.ticks())
+            .map(|u| u.length.as_ns())
             .sum();
         let mut spare = budget - outer;
         for (place, section) in task.uses.iter().enumerate() {
-            let length = section.length.ticks();
+            let length = section.length.as_ns();
             let from = if section.inside.is_some() {
                 feed.parts[index]
                     .last()
@@ -293,7 +293,7 @@ fn draw_resources(random: &mut Random, system: &mut System, shared: bool) {
         for task in 0..system.tasks.len() {
             let model = &system.tasks[task];
             let here = shared || model.scheduler == home;
-            let used: u64 = model.uses.iter().map(|u| u.length.ticks()).sum();
+            let used: u64 = model.uses.iter().map(|u| u.length.as_ns()).sum();
             if !here || used >= wcet(model) || (task != first && random.within(0, 2) == 0) {
                 continue;
             }
@@ -304,7 +304,7 @@ fn draw_resources(random: &mut Random, system: &mut System, shared: bool) {
                         && system.resources[u.resource.index()].protocol == Protocol::Inheritance
                 });
             let (inside, most) = match model.uses.last() {
-                Some(outer) if nested => (Some(outer.resource), outer.length.ticks()),
+                Some(outer) if nested => (Some(outer.resource), outer.length.as_ns()),
                 _ => (None, wcet(model) - used),
             };
             system.tasks[task].uses.push(Use {

@@ -10,13 +10,14 @@ use punctual_analysis::{
     AnalysisError, Exactness, SimulatedJob, Simulation, admit, simulate_hyperperiod,
 };
 use punctual_model::{
-    Class, CpuId, PolicyKind, Priority, Requirement, Scheduler, SchedulerId, Slot, Supply, System,
-    TaskId, Trust,
+    Class, CpuId, Ns, PolicyKind, Priority, Requirement, Scheduler, SchedulerId, Slot, Supply,
+    System, TaskId, Trust,
 };
 
 fn responses(system: &System) -> Vec<Option<u64>> {
     let simulation = simulate_hyperperiod(system).expect("valid");
-    let ticks = |r: &Option<punctual_model::Span>| r.map(punctual_model::Span::ticks);
+    let ticks =
+        |r: &Option<punctual_model::Span<punctual_model::Ns>>| r.map(punctual_model::Span::as_ns);
     simulation.responses.iter().map(ticks).collect()
 }
 
@@ -130,8 +131,8 @@ fn with_phases(random: &mut Random) -> System {
 /// The same arrivals for the simulator of the tests, which shares nothing with the crate.
 fn by_ticks(system: &System, end: i64) -> Vec<Vec<Option<i64>>> {
     let jobs = system.tasks.iter().map(|task| {
-        let period = signed(task.class.min_separation().expect("periodic").ticks());
-        let first = signed(task.phase.ticks());
+        let period = signed(task.class.min_separation().expect("periodic").as_ns());
+        let first = signed(task.phase.as_ns());
         let arrivals = (0..).map(|k| first + k * period).take_while(|&a| a < end);
         arrivals.map(|a| (a, a)).collect()
     });
@@ -156,16 +157,16 @@ fn every_completion_is_the_one_of_the_tick_simulator() {
         let on_time = simulation
             .jobs
             .iter()
-            .filter(|j| j.completion.ticks() <= 200);
+            .filter(|j| j.completion.as_ns() <= 200);
         for job in on_time {
             let task = job.task.index();
             let task_of = &system.tasks[task];
-            let period = task_of.class.min_separation().expect("periodic").ticks();
-            let index = (job.arrival.ticks() - task_of.phase.ticks()) / period;
+            let period = task_of.class.min_separation().expect("periodic").as_ns();
+            let index = (job.arrival.as_ns() - task_of.phase.as_ns()) / period;
             // Across CPUs the other simulator learns of completions one tick later.
             if task_of.after.is_empty() && task_of.follows.is_empty() && no_edges(&system) {
                 let expected = completions[task][usize::try_from(index).expect("few")];
-                let found = Some(signed(job.completion.ticks()));
+                let found = Some(signed(job.completion.as_ns()));
                 assert_eq!(found, expected, "seed {seed} {job:?} {system:#?}");
                 compared += 1;
             }
@@ -191,7 +192,7 @@ fn nothing_simulated_is_above_its_bound() {
             let (Some(bound), Some(simulated)) = (row.response_bound, simulated) else {
                 continue;
             };
-            let bound = bound.ticks();
+            let bound = bound.as_ns();
             assert!(
                 *simulated <= bound,
                 "seed {seed}: {simulated} over {bound} {system:#?}"
@@ -217,7 +218,7 @@ fn synchronous_preemptive_bounds_are_reached() {
         let verdict = admit(&system).expect("analysis ends");
         for (row, simulated) in verdict.tasks.iter().zip(responses(&system)) {
             if row.exactness == Exactness::Exact && simulated.is_some() {
-                let bound = row.response_bound.map(punctual_model::Span::ticks);
+                let bound = row.response_bound.map(punctual_model::Span::as_ns);
                 assert_eq!(simulated, bound, "seed {seed} {rows:?}");
                 reached += 1;
             }
@@ -227,7 +228,7 @@ fn synchronous_preemptive_bounds_are_reached() {
 }
 
 /// Two owners on a frame of 10: the task `a` in [0, 3), the scheduler `b` in [4, 7) and [8, 9).
-fn divided(policy: PolicyKind) -> System {
+fn divided(policy: PolicyKind<Ns>) -> System {
     let tdm = PolicyKind::Tdm {
         frame: span(10),
         scheduling: span(1),
@@ -262,7 +263,7 @@ fn owners_of_slots_run_in_them_alone() {
     let starts: Vec<u64> = simulation
         .jobs
         .iter()
-        .map(|j| j.start.ticks() % 10)
+        .map(|j| j.start.as_ns() % 10)
         .collect();
     assert!(starts.iter().all(|at| [0, 4, 6].contains(at)), "{starts:?}");
     // Not preemptive, and kept across slots: t2 has begun when t1 comes, and keeps [8, 9).
@@ -277,7 +278,7 @@ fn slots_bound_what_the_analysis_says_of_them() {
     match admit(&system) {
         Ok(verdict) => {
             for (row, simulated) in verdict.tasks.iter().zip(responses(&system)) {
-                let bound = row.response_bound.map(punctual_model::Span::ticks);
+                let bound = row.response_bound.map(punctual_model::Span::as_ns);
                 assert!(simulated <= bound, "{}: {simulated:?} {bound:?}", row.name);
             }
         }
@@ -307,7 +308,7 @@ fn longest_chain(simulation: &Simulation, tasks: &[u32]) -> u64 {
             }
         }
         if whole {
-            longest = longest.max(seen.since(first.arrival).ticks());
+            longest = longest.max(seen.since(first.arrival).as_ns());
         }
     }
     longest
@@ -335,11 +336,11 @@ fn chains_stay_within_their_bounds_when_starts_are_known() {
         };
         let seen = longest_chain(&simulation, &tasks);
         assert!(
-            seen <= bound.ticks(),
+            seen <= bound.as_ns(),
             "seed {seed}: {seen} over {bound:?} {system:#?}"
         );
         compared += 1;
-        reached += usize::from(seen == bound.ticks());
+        reached += usize::from(seen == bound.as_ns());
     }
     assert!(compared > 1_000, "{compared}");
     assert!(

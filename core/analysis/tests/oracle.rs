@@ -9,7 +9,7 @@ mod common;
 use common::random::{Deadlines, Random, set};
 use common::{EDF, FP, NP_FP, span, sporadic, work};
 use punctual_analysis::{Verdict, admit};
-use punctual_model::{PolicyKind, Span, System};
+use punctual_model::{Ns, PolicyKind, Span, System};
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::{RBF, Slice};
 use response_time_analysis::time::{Duration, Service};
@@ -104,7 +104,7 @@ fn their_preemptive_edf(rows: &[Row], place: usize) -> Option<u64> {
     ))
 }
 
-fn system(policy: PolicyKind, rows: &[Row]) -> System {
+fn system(policy: PolicyKind<Ns>, rows: &[Row]) -> System {
     let triples: Vec<_> = rows.iter().map(|&(c, t, d, _, _)| (c, t, d)).collect();
     let mut system = sporadic(policy, &triples);
     for (task, row) in system.tasks.iter_mut().zip(rows) {
@@ -122,7 +122,7 @@ fn judge(system: &System) -> Verdict {
 fn compare(
     name: &str,
     sets: u64,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     mut draw: impl FnMut(&mut Random) -> Vec<Row>,
     theirs: impl Fn(&[Row], usize) -> Option<u64>,
 ) {
@@ -138,7 +138,7 @@ fn compare(
             all_in_time &= expected.is_some_and(|r| r <= row.2);
             // Jitter on a task's own releases has another meaning there: compare without.
             if row.3 == 0 {
-                let bound = ours.tasks[place].response_bound.map(Span::ticks);
+                let bound = ours.tasks[place].response_bound.map(Span::as_ns);
                 assert_eq!(
                     bound, expected,
                     "{name}, seed {seed}, task {place} of {rows:?}"
@@ -264,7 +264,7 @@ fn the_last_in_the_order_has_the_fifo_bound_of_all() {
         let all = Slice::of(&rbfs);
         let theirs = value(fifo::dedicated_uniproc_rta(&all, Duration::from(LIMIT)));
         let ours = judge(&system(PolicyKind::Fifo, &rows));
-        let bounds = ours.tasks.iter().map(|t| t.response_bound.map(Span::ticks));
+        let bounds = ours.tasks.iter().map(|t| t.response_bound.map(Span::as_ns));
         assert_eq!(
             bounds.clone().next_back(),
             Some(theirs),

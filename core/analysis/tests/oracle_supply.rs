@@ -9,8 +9,8 @@ use common::random::{Deadlines, Random, set};
 use common::{EDF, FP, bounds, periodic, span, sporadic, work};
 use punctual_analysis::{admit, is_admitted};
 use punctual_model::{
-    Class, CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Supply, System,
-    Task, Trust,
+    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Supply,
+    System, Task, Trust,
 };
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::{RBF, RequestBound};
@@ -25,7 +25,7 @@ type Row = (u64, u64, u64);
 
 /// Tasks inside a periodic resource whose budget comes within `response`, for a task above takes
 /// the rest of that time.
-fn inside(policy: PolicyKind, rows: &[Row], q: u64, t: u64, response: u64) -> System {
+fn inside(policy: PolicyKind<Ns>, rows: &[Row], q: u64, t: u64, response: u64) -> System {
     let mut system = sporadic(FP, rows);
     system.schedulers.push(Scheduler {
         name: "resource".into(),

@@ -36,7 +36,7 @@ fn every_fix_admits_and_one_step_short_of_it_refuses() {
             let deadline = system.tasks[0]
                 .class
                 .relative_deadline()
-                .map_or(1, Span::ticks);
+                .map_or(1, Span::as_ns);
             require_response(&mut system, 0, random.within(deadline / 2, deadline).max(1));
         }
         let verdict = judge(&system);
@@ -53,9 +53,9 @@ fn every_fix_admits_and_one_step_short_of_it_refuses() {
             );
             let mut short = fix.clone();
             let step = if fix.to > fix.from {
-                fix.to.ticks() - 1
+                fix.to.as_ns() - 1
             } else {
-                fix.to.ticks() + 1
+                fix.to.as_ns() + 1
             };
             short.to = span(step);
             let mut unmended = system.clone();
@@ -97,7 +97,7 @@ fn slack_is_admitted_and_one_step_beyond_is_refused() {
             let mut changed = system.clone();
             set_wcet(&mut changed, index, grown(slack.tenths_of_a_percent()));
             assert_eq!(
-                Slack::grown(slack, work(before)).map(Work::ticks),
+                Slack::grown(slack, work(before)).map(Work::as_ns),
                 Some(wcet(&changed, index))
             );
             assert!(

@@ -6,11 +6,11 @@ use common::random::Random;
 use common::{EDF, FP, periodic, span, work};
 use punctual_analysis::{Aim, Change, NoSuggestion, When, admit_transition, is_admitted, suggest};
 use punctual_model::{
-    CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span, Supply,
-    System, Trust, Work,
+    CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Supply, System, Trust, Work,
 };
 
-fn child(name: &str, policy: PolicyKind, priority: u32, supply: Supply) -> Scheduler {
+fn child(name: &str, policy: PolicyKind<Ns>, priority: u32, supply: Supply) -> Scheduler {
     Scheduler {
         name: name.into(),
         cpu: CpuId(0),
@@ -33,14 +33,14 @@ fn server(kind: ServerKind, budget: u64, period: u64) -> Supply {
 
 fn budget(system: &System, index: usize) -> u64 {
     match system.schedulers[index].supply {
-        Supply::Server(server) => server.budget.ticks(),
+        Supply::Server(server) => server.budget.as_ns(),
         _ => panic!("it is a server"),
     }
 }
 
 fn period(system: &System, index: usize) -> u64 {
     match system.schedulers[index].supply {
-        Supply::Server(server) => server.period.ticks(),
+        Supply::Server(server) => server.period.as_ns(),
         _ => panic!("it is a server"),
     }
 }
@@ -48,7 +48,7 @@ fn period(system: &System, index: usize) -> u64 {
 fn with_budget(system: &System, index: usize, budget: u64) -> System {
     let mut changed = system.clone();
     if let Supply::Server(server) = &mut changed.schedulers[index].supply {
-        server.budget = Work::from_ticks(budget);
+        server.budget = Work::from_ns(budget);
     }
     changed
 }
@@ -154,7 +154,7 @@ fn divided(tasks: &[(u64, u64, u64)]) -> System {
 
 fn lengths(system: &System, index: usize) -> Vec<u64> {
     match &system.schedulers[index].supply {
-        Supply::Slots(slots) => slots.iter().map(|s| s.length.ticks()).collect(),
+        Supply::Slots(slots) => slots.iter().map(|s| s.length.as_ns()).collect(),
         _ => panic!("it has slots"),
     }
 }
@@ -170,7 +170,7 @@ fn slots_become_as_short_as_their_work_allows() {
         for place in 0..best.len() {
             let mut less = shorter.clone();
             if let Supply::Slots(slots) = &mut less.schedulers[index].supply {
-                slots[place].length = Span::from_ticks(best[place] - 1);
+                slots[place].length = Span::from_ns(best[place] - 1);
             }
             let admitted = is_admitted(&less).expect("valid");
             assert!(

@@ -5,7 +5,7 @@ mod common;
 use common::random::{Deadlines, Random, set};
 use common::{EDF, FP, NP_FP, empty, periodic, span, work};
 use punctual_analysis::{Aim, NoSuggestion, is_admitted, suggest};
-use punctual_model::{Class, CpuId, Machine, PolicyKind, Priority, System, Task, TaskId, Work};
+use punctual_model::{Class, CpuId, Machine, Ns, PolicyKind, Priority, System, Task, TaskId, Work};
 
 /// Every order of `0..n`.
 fn permutations(n: usize) -> Vec<Vec<usize>> {
@@ -127,7 +127,7 @@ const AVIONICS: [(u64, u64); 15] = [
     (1000, 5),
 ];
 
-fn avionics(policy: PolicyKind, cpus: usize) -> System {
+fn avionics(policy: PolicyKind<Ns>, cpus: usize) -> System {
     let rows: Vec<_> = AVIONICS
         .iter()
         .map(|&(t, c)| (c * 1_000, t * 1_000, t * 1_000))
@@ -164,7 +164,7 @@ fn what_must_stay_together_stays_together() {
     for task in [0, 9, 14] {
         system.tasks[task].uses.push(Use {
             resource: ResourceId(0),
-            length: Work::from_ticks(100),
+            length: Work::from_ns(100),
             mode: Mode::Exclusive,
             inside: None,
         });

@@ -7,7 +7,7 @@ use common::random::Random;
 use common::simulator::{Script, densest, misses, simulate};
 use common::{EDF, FP, NP_FP, require_response, span, work};
 use punctual_analysis::{Refusal, Witness, admit};
-use punctual_model::{PolicyKind, Reserve, Span, System, Work};
+use punctual_model::{Ns, PolicyKind, Reserve, Span, System, Work};
 
 /// Longest demand that is simulated tick by tick.
 const LONGEST: u64 = 20_000;
@@ -26,7 +26,7 @@ fn situation(system: &System, own: Option<(usize, u64)>, blocking: u64, end: i64
         let period = system.tasks[task]
             .class
             .min_separation()
-            .map_or(u64::MAX, Span::ticks);
+            .map_or(u64::MAX, Span::as_ns);
         script.jobs[task] = densest(system, task, signed(offset % period), end);
         let edf = system.cpus[0].policy == EDF;
         script.loses_ties = edf.then_some(task);
@@ -38,7 +38,7 @@ fn situation(system: &System, own: Option<(usize, u64)>, blocking: u64, end: i64
             let section = if whole {
                 wcet(system, task)
             } else {
-                system.tasks[task].non_preemptive.ticks()
+                system.tasks[task].non_preemptive.as_ns()
             };
             section == blocking + 1
         };
@@ -48,7 +48,7 @@ fn situation(system: &System, own: Option<(usize, u64)>, blocking: u64, end: i64
                 system.tasks[task]
                     .class
                     .relative_deadline()
-                    .map_or(0, Span::ticks),
+                    .map_or(0, Span::as_ns),
             ),
             _ => i64::from(system.tasks[task].priority.number()),
         };
@@ -70,7 +70,7 @@ fn draw_strict(seed: u64) -> System {
         let deadline = system.tasks[0]
             .class
             .relative_deadline()
-            .map_or(1, Span::ticks);
+            .map_or(1, Span::as_ns);
         require_response(&mut system, 0, random.within(1, deadline));
     }
     if random.within(0, 3) == 0 {
@@ -85,13 +85,13 @@ fn draw_strict(seed: u64) -> System {
 }
 
 /// Some deadline up to `at` is missed when everything is released at 0.
-fn confirm_demand(system: &System, at: Span, demand: Work) -> bool {
-    let end = signed(at.ticks());
+fn confirm_demand(system: &System, at: Span<Ns>, demand: Work<Ns>) -> bool {
+    let end = signed(at.as_ns());
     let due = |task: usize| {
         let deadline = system.tasks[task]
             .class
             .relative_deadline()
-            .map_or(0, Span::ticks);
+            .map_or(0, Span::as_ns);
         let list = densest(system, task, 0, end + 1);
         let jobs = list
             .iter()
@@ -100,7 +100,7 @@ fn confirm_demand(system: &System, at: Span, demand: Work) -> bool {
         jobs * wcet(system, task)
     };
     let released: u64 = (0..system.tasks.len()).map(due).sum();
-    let script = situation(system, None, demand.ticks() - released, end);
+    let script = situation(system, None, demand.as_ns() - released, end);
     let mut deadlines_only = system.clone();
     deadlines_only.requirements.clear();
     misses(&deadlines_only, &script, &simulate(system, &script))
@@ -118,12 +118,12 @@ fn observed_response(system: &System, refusal: &Refusal) -> Option<i64> {
     else {
         return None;
     };
-    let end = signed(offset.ticks() + response.ticks() + 1);
-    let own = Some((task.index(), offset.ticks()));
+    let end = signed(offset.as_ns() + response.as_ns() + 1);
+    let own = Some((task.index(), offset.as_ns()));
     let script = situation(system, own, blocking_of(&refusal.situation, system), end);
     let index = usize::try_from(job).expect("small");
     let arrival = script.jobs[task.index()][index].0;
-    assert_eq!(arrival, signed(offset.ticks()), "{refusal:?}");
+    assert_eq!(arrival, signed(offset.as_ns()), "{refusal:?}");
     simulate(system, &script)[task.index()][index].map(|done| done - arrival)
 }
 
@@ -136,8 +136,8 @@ fn every_witness_is_seen_in_a_simulation() {
             match refusal.witness {
                 None => without += 1,
                 Some(Witness::Demand { at, demand, supply }) => {
-                    assert!(demand.ticks() > supply.ticks());
-                    if at.ticks() <= LONGEST {
+                    assert!(demand.as_ns() > supply.as_ns());
+                    if at.as_ns() <= LONGEST {
                         demands += 1;
                         assert!(
                             confirm_demand(&system, at, demand),
@@ -151,7 +151,7 @@ fn every_witness_is_seen_in_a_simulation() {
                     responses += 1;
                     assert!(response > deadline);
                     let seen = observed_response(&system, &refusal);
-                    let promised = Some(signed(response.ticks()));
+                    let promised = Some(signed(response.as_ns()));
                     assert_eq!(seen, promised, "seed {seed}: {refusal:?} {system:?}");
                 }
             }
@@ -181,7 +181,7 @@ fn blocking_of(situation: &str, system: &System) -> u64 {
     let section = if matches!(system.cpus[0].policy, NP_FP) {
         wcet(system, task)
     } else {
-        system.tasks[task].non_preemptive.ticks()
+        system.tasks[task].non_preemptive.as_ns()
     };
     section - 1
 }

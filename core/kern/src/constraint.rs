@@ -1,16 +1,18 @@
-//! What one thread asks of the scheduler, in ticks of its platform.
+//! What one thread asks of the scheduler, in ticks of its platform or in nanoseconds.
 
-use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, Task};
+use punctual_model::{
+    Class, Frequency, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Ticks, Work,
+};
 
-/// The timing parameters of a thread. The quantities count ticks of the platform.
+/// The timing parameters of a thread, in one unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Constraint {
+pub struct Constraint<U = Ticks> {
     /// The kind of work.
-    pub class: Class,
+    pub class: Class<U>,
     /// Urgency under fixed priority, and among background work.
     pub priority: Priority,
     /// First arrival after the instant of creation or change.
-    pub phase: Span,
+    pub phase: Span<U>,
     /// What becomes of releases that find the job before unfinished.
     pub late: Late,
     /// What happens to a job that exhausts its budget.
@@ -19,15 +21,15 @@ pub struct Constraint {
     pub order: u32,
     /// Jobs that arrive at or after this instant are not released; jobs released before keep their
     /// replenishments. [`Instant::MAX`]: for ever.
-    pub until: Instant,
+    pub until: Instant<U>,
     /// The platform feeds each arrival as an event, though the class arrives by the clock (used
     /// for injected release jitter).
     pub fed: bool,
 }
 
-impl Constraint {
-    /// The constraint of a task of the model, whose times are already ticks of the platform.
-    pub fn of_task(task: &Task, order: u32) -> Constraint {
+impl Constraint<Ns> {
+    /// The constraint of a task of the model.
+    pub fn of_task(task: &Task, order: u32) -> Constraint<Ns> {
         Constraint {
             class: task.class,
             priority: task.priority,
@@ -40,48 +42,69 @@ impl Constraint {
         }
     }
 
-    /// The same constraint on a timeline with another tick: `demand` converts work (rounded up)
-    /// and `time` converts spans.
-    pub fn convert(mut self, time: impl Fn(u64) -> u64, demand: impl Fn(u64) -> u64) -> Self {
-        use punctual_model::Work;
-        let span = |s: Span| Span::from_ticks(time(s.ticks()));
-        let work = |w: Work| Work::from_ticks(demand(w.ticks()));
-        self.phase = span(self.phase);
-        self.class = match self.class {
+    /// The same constraint in ticks of a platform: `time` converts spans and `demand` work.
+    pub fn convert(
+        self,
+        time: impl Fn(Span<Ns>) -> Span,
+        demand: impl Fn(Work<Ns>) -> Work,
+    ) -> Constraint {
+        let class = match self.class {
             Class::Periodic {
                 period,
                 wcet,
                 relative_deadline,
             } => Class::Periodic {
-                period: span(period),
-                wcet: work(wcet),
-                relative_deadline: span(relative_deadline),
+                period: time(period),
+                wcet: demand(wcet),
+                relative_deadline: time(relative_deadline),
             },
             Class::Sporadic {
                 min_separation,
                 wcet,
                 relative_deadline,
             } => Class::Sporadic {
-                min_separation: span(min_separation),
-                wcet: work(wcet),
-                relative_deadline: span(relative_deadline),
+                min_separation: time(min_separation),
+                wcet: demand(wcet),
+                relative_deadline: time(relative_deadline),
             },
             Class::Reservation { period, slice } => Class::Reservation {
-                period: span(period),
-                slice: work(slice),
+                period: time(period),
+                slice: demand(slice),
             },
             Class::Once {
                 size,
                 relative_deadline,
             } => Class::Once {
-                size: work(size),
-                relative_deadline: span(relative_deadline),
+                size: demand(size),
+                relative_deadline: time(relative_deadline),
             },
             Class::Aperiodic => Class::Aperiodic,
         };
-        self
+        Constraint {
+            class,
+            priority: self.priority,
+            phase: time(self.phase),
+            late: self.late,
+            on_overrun: self.on_overrun,
+            order: self.order,
+            until: match self.until {
+                Instant::MAX => Instant::MAX,
+                until => Instant::ZERO.saturating_add(time(until.since(Instant::ZERO))),
+            },
+            fed: self.fed,
+        }
     }
 
+    /// The same constraint in ticks of a platform, everything rounded up.
+    pub fn in_ticks(self, frequency: Frequency) -> Constraint {
+        self.convert(
+            |span| span.ticks_up(frequency),
+            |work| work.ticks_up(frequency),
+        )
+    }
+}
+
+impl Constraint {
     /// When the job with this index arrives by the clock; saturates. For work that arrives once,
     /// the instant just after its arrival for every index but 0.
     pub(crate) fn nominal_arrival(&self, index: u64) -> Instant {

@@ -3,7 +3,7 @@
 //! A resource can make its holder more urgent than it is by itself. The core compares urgencies
 //! only among the users of one resource, in the order that the policy of their scheduler keeps.
 
-use punctual_model::{Instant, PolicyKind};
+use punctual_model::{Instant, PolicyKind, Unit};
 
 use crate::hierarchy::Band;
 use crate::policy::Attributes;
@@ -21,7 +21,7 @@ pub enum Urgency {
 
 impl Urgency {
     /// What this policy orders by.
-    pub const fn of(policy: PolicyKind) -> Urgency {
+    pub const fn of<U: Unit>(policy: PolicyKind<U>) -> Urgency {
         match policy {
             PolicyKind::FixedPriority { .. } => Urgency::Priority,
             PolicyKind::EarliestDeadlineFirst => Urgency::Deadline,

@@ -15,7 +15,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::{
-    Class, CpuId, Frequency, Instant, Late, PolicyKind, Span, System, Task, TaskId, ThreadId, Work,
+    Class, CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
+    Work,
 };
 
 use crate::constraint::Constraint;
@@ -35,7 +36,7 @@ const MAX_PENDING: usize = 1 << 20;
 /// at most 1/20,000 of the rate.
 const LEAST_STEP: u64 = 10_000;
 /// Longest turn of a background thread among its equals.
-const BACKGROUND_TURN_NS: u64 = 10_000_000;
+const BACKGROUND_TURN: Span<Ns> = Span::from_ms(10);
 
 /// The shards of a system, in ticks of one platform.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,9 +80,9 @@ pub struct CpuPlan {
 impl Plan {
     /// Covers only the releases in [0, `duration`), which are counted in nanoseconds: rounding to
     /// ticks neither adds nor loses one. `system` is the one that was planned.
-    pub fn set_duration(&mut self, system: &System, duration: Span) {
-        let end = Instant::from_ticks(self.frequency.ticks_up(duration.ticks()));
-        let last = Instant::from_ticks(duration.ticks().saturating_sub(1));
+    pub fn set_duration(&mut self, system: &System, duration: Span<Ns>) {
+        let end = Instant::ZERO.saturating_add(duration.ticks_up(self.frequency));
+        let last = Instant::ZERO.saturating_add(duration.saturating_sub(Span::from_ns(1)));
         for cpu in &mut self.cpus {
             for (task, constraint) in &mut cpu.threads {
                 let arrivals = system.tasks[task.index()].arrivals_until(last);
@@ -161,11 +162,11 @@ impl CpuPlan {
     fn empty(system: &System, index: usize, frequency: Frequency) -> CpuPlan {
         CpuPlan {
             cpu: CpuId(u16::try_from(index).unwrap_or(u16::MAX)),
-            policy: nodes::in_ticks(system.cpus[index].policy, frequency),
+            policy: system.cpus[index].policy.in_ticks(frequency),
             capacity: Capacity {
                 threads: 0,
                 pending: 0,
-                background_turn: Span::from_ticks(frequency.ticks_up(BACKGROUND_TURN_NS)),
+                background_turn: BACKGROUND_TURN.ticks_up(frequency),
                 nodes: 0,
             },
             threads: Vec::new(),
@@ -237,7 +238,7 @@ impl Grids {
         let groups = joined_by_precedence(system);
         let mut divisors = vec![0_u64; system.tasks.len()];
         for (task, &group) in system.tasks.iter().zip(&groups) {
-            let period = task.class.min_separation().map_or(0, Span::ticks);
+            let period = task.class.min_separation().map_or(0, Span::as_ns);
             divisors[group] = gcd(divisors[group], period);
         }
         let connected = |t: &Task| !(t.after.is_empty() && t.follows.is_empty());
@@ -247,7 +248,7 @@ impl Grids {
         }
         let step = |group: usize| match divisors[group] {
             0 => None,
-            divisor => Some((divisor, nearest(frequency, divisor))),
+            divisor => Some((divisor, frequency.ticks_nearest(divisor))),
         };
         let steps = groups
             .iter()
@@ -258,22 +259,17 @@ impl Grids {
 
     fn constraint(&self, index: usize, task: &Task) -> Constraint {
         let frequency = self.frequency;
-        let time = |ns: u64| match self.steps[index] {
-            Some((divisor, ticks)) => (ns / divisor)
-                .saturating_mul(ticks)
-                .saturating_add(nearest(frequency, ns % divisor)),
-            None => nearest(frequency, ns),
+        let time = |span: Span<Ns>| match self.steps[index] {
+            Some((divisor, ticks)) => {
+                let rest = frequency.ticks_nearest(span.as_ns() % divisor);
+                let steps = (span.as_ns() / divisor).saturating_mul(ticks);
+                Span::from_ticks(steps.saturating_add(rest))
+            }
+            None => span.ticks_nearest(frequency),
         };
         let order = small(index);
-        Constraint::of_task(task, order).convert(time, |ns| frequency.ticks_up(ns))
+        Constraint::of_task(task, order).convert(time, |work| work.ticks_up(frequency))
     }
-}
-
-fn nearest(frequency: Frequency, ns: u64) -> u64 {
-    let (down, up) = (frequency.ticks_down(ns), frequency.ticks_up(ns));
-    let below = ns - frequency.ns_down(down).min(ns);
-    let above = frequency.ns_up(up).saturating_sub(ns);
-    if above < below || down == 0 { up } else { down }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -305,9 +301,9 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-impl Constraint {
+impl<U> Constraint<U> {
     /// The same constraint with another budget (on a live machine: the wcet and its overheads).
-    pub fn with_budget(mut self, budget: Work) -> Constraint {
+    pub fn with_budget(mut self, budget: Work<U>) -> Self {
         match &mut self.class {
             Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
             Class::Reservation { slice, .. } => *slice = budget,
@@ -412,7 +408,7 @@ mod tests {
         assert_eq!(plan.cpus[0].notifications, [(1, CpuId(1), 0)]);
         assert_eq!(
             plan.cpus[1].remotes,
-            [(Instant::ZERO, Some(Span::from_ms(10)))]
+            [(Instant::ZERO, Some(Span::from_ticks(10_000_000)))]
         );
         let edge = Edge {
             from: Source::Remote { slot: 0 },

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::time::{Instant, Span};
+use crate::time::{Instant, Ns, Span};
 
 /// Where the arrivals of a sporadic task come from. The scheduler polices the minimum separation
 /// whatever the source does: an arrival that comes too early waits.
@@ -10,15 +10,15 @@ use crate::time::{Instant, Span};
 pub enum Arrivals {
     /// One arrival every span, from the task's phase on. A span equal to the minimum separation is
     /// the densest stream that the analysis allows (and the default).
-    Every(Span),
+    Every(Span<Ns>),
     /// Seeded random gaps with this mean, uniform in [minimum separation, 2·mean − minimum
     /// separation]; integers only, so every machine draws the same arrivals.
     Random {
         /// Mean distance between arrivals.
-        mean: Span,
+        mean: Span<Ns>,
     },
     /// Exactly these instants of the run, in order.
-    At(Vec<Instant>),
+    At(Vec<Instant<Ns>>),
     /// Nobody: the program itself announces arrivals.
     External,
 }
@@ -27,15 +27,15 @@ pub enum Arrivals {
 #[derive(Clone, Debug)]
 pub struct ArrivalTimes<'a> {
     source: &'a Arrivals,
-    min_separation: Span,
-    next: Option<Instant>,
+    min_separation: Span<Ns>,
+    next: Option<Instant<Ns>>,
     taken: usize,
     random: SplitMix,
 }
 
 impl<'a> ArrivalTimes<'a> {
     /// The arrivals of `source` from `phase` on. `seed` matters for random sources only.
-    pub fn new(source: &'a Arrivals, phase: Span, min_separation: Span, seed: u64) -> Self {
+    pub fn new(source: &'a Arrivals, phase: Span<Ns>, min_separation: Span<Ns>, seed: u64) -> Self {
         let next = match source {
             Arrivals::Every(_) | Arrivals::Random { .. } => {
                 Some(Instant::ZERO.saturating_add(phase))
@@ -53,7 +53,7 @@ impl<'a> ArrivalTimes<'a> {
     }
 
     /// One arrival every `period` from `phase` on, as of a clock.
-    pub fn every(period: Span, phase: Span) -> ArrivalTimes<'static> {
+    pub fn every(period: Span<Ns>, phase: Span<Ns>) -> ArrivalTimes<'static> {
         ArrivalTimes {
             source: &Arrivals::External,
             min_separation: period,
@@ -64,21 +64,21 @@ impl<'a> ArrivalTimes<'a> {
     }
 
     /// The next arrival without taking it.
-    pub fn peek(&self) -> Option<Instant> {
+    pub fn peek(&self) -> Option<Instant<Ns>> {
         self.next
     }
 
-    fn gap(&mut self) -> Option<Span> {
+    fn gap(&mut self) -> Option<Span<Ns>> {
         match self.source {
             Arrivals::Every(span) => Some(*span),
             Arrivals::Random { mean } => {
                 let spread = mean
                     .saturating_sub(self.min_separation)
-                    .ticks()
+                    .as_ns()
                     .saturating_mul(2);
                 Some(
                     self.min_separation
-                        .saturating_add(Span::from_ticks(self.random.below(spread))),
+                        .saturating_add(Span::from_ns(self.random.below(spread))),
                 )
             }
             Arrivals::At(_) => None,
@@ -88,9 +88,9 @@ impl<'a> ArrivalTimes<'a> {
 }
 
 impl Iterator for ArrivalTimes<'_> {
-    type Item = Instant;
+    type Item = Instant<Ns>;
 
-    fn next(&mut self) -> Option<Instant> {
+    fn next(&mut self) -> Option<Instant<Ns>> {
         let current = self.next?;
         self.taken += 1;
         self.next = match self.source {
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(a, draw(1));
         assert_ne!(a, draw(2));
         assert!(a.windows(2).all(|w| w[1].since(w[0]) >= Span::from_ms(4)));
-        let mean = a[999].ticks() / 999;
+        let mean = a[999].as_ns() / 999;
         assert!((9_000_000..11_000_000).contains(&mean), "mean gap {mean}");
     }
 

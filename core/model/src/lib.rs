@@ -16,8 +16,8 @@
 //! machine, which policy runs next, whether a system is feasible.
 //!
 //! Three physical quantities have three types: [`Instant`] (a point of a timeline), [`Span`] (the
-//! length of an interval) and [`Work`] (processor service). In files and in analyses they count
-//! nanoseconds; in `kern` they count ticks of its platform (design note 0002).
+//! length of an interval) and [`Work`] (processor service). Each has its unit in its type: [`Ns`]
+//! in files and analyses, [`Ticks`] of a platform in `kern` (design notes 0002 and 0025).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,4 +44,4 @@ pub use resource::{AtBudgetEnd, Mode, Protocol, Resource, Use};
 pub use scheduler::{MAX_DEPTH, PolicyKind, Scheduler, Server, ServerKind, Slot, Supply, Trust};
 pub use system::{Cpu, Fault, ModelError, Requirement, RunOptions, System};
 pub use task::{Class, Late, OnOverrun, Task, WorkSource};
-pub use time::{Frequency, Instant, Span, Work};
+pub use time::{Frequency, Instant, Ns, Span, Ticks, Unit, Work};

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use crate::time::{Span, Work};
+use crate::time::{Ns, Span, Work};
 
 /// A share of a processor in parts per million, 0 to 1,000,000.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,13 +31,13 @@ impl Share {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Machine {
     /// One switch from thread to thread; each job pays two (in and out).
-    pub switch: Work,
+    pub switch: Work<Ns>,
     /// One timer entry; each release pays one, on the CPU of its task, whatever runs there.
-    pub timer: Work,
+    pub timer: Work<Ns>,
     /// One preemption by signal; each job causes at most one, and pays it.
-    pub preemption: Work,
+    pub preemption: Work<Ns>,
     /// Caches to fill again after a preemption; each job pays one.
-    pub cache_delay: Work,
+    pub cache_delay: Work<Ns>,
     /// Time that the machine takes from everybody, unasked (SMIs, hypervisor, host interrupts).
     pub missing_time: Option<Reserve>,
     /// Upper limits on what is admitted.
@@ -77,9 +77,9 @@ pub struct Reserve {
     /// The name under which it appears in explanations.
     pub name: String,
     /// Supply taken per period.
-    pub budget: Work,
+    pub budget: Work<Ns>,
     /// Smallest distance between the starts of two takings.
-    pub period: Span,
+    pub period: Span<Ns>,
 }
 
 /// Upper limits on the utilization that is admitted on each CPU.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use crate::id::ResourceId;
-use crate::time::Work;
+use crate::time::{Ns, Work};
 
 /// Something that one job, or several readers, may use at a time.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ pub struct Use {
     /// What is locked.
     pub resource: ResourceId,
     /// Longest execution while it is locked, inner sections included.
-    pub length: Work,
+    pub length: Work<Ns>,
     /// Alone, or with other readers.
     pub mode: Mode,
     /// The resource whose section this one is nested in.

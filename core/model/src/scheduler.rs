@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::id::{CpuId, SchedulerId};
 use crate::priority::Priority;
-use crate::time::{Span, Work};
+use crate::time::{Frequency, Ns, Span, Ticks, Work};
 
 /// Most levels of schedulers below a CPU's own. Every decision walks down once, so the depth bounds
 /// its cost (Composite paper §2.1 limits it for the same reason).
@@ -21,7 +21,7 @@ pub struct Scheduler {
     /// The scheduler that grants it supply; `None`: the CPU's own.
     pub parent: Option<SchedulerId>,
     /// How it orders its tasks and children.
-    pub policy: PolicyKind,
+    pub policy: PolicyKind<Ns>,
     /// Urgency among what its parent orders.
     pub priority: Priority,
     /// What its parent grants it.
@@ -38,20 +38,20 @@ pub enum Supply {
     /// The processor, whenever the child is the most urgent: no budget of its own.
     Shared,
     /// A budget per period.
-    Server(Server),
+    Server(Server<Ns>),
     /// Fixed places in the frame of a parent that divides time (CompOSe's application slots).
-    Slots(Vec<Slot>),
+    Slots(Vec<Slot<Ns>>),
 }
 
 /// A budget of processor time that comes again, and when it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Server {
+pub struct Server<U = Ticks> {
     /// The rule by which budget comes, stays and goes.
     pub kind: ServerKind,
     /// Work granted in each period.
-    pub budget: Work,
+    pub budget: Work<U>,
     /// Distance between replenishments.
-    pub period: Span,
+    pub period: Span<U>,
 }
 
 /// The kinds of servers, by the rule for their budget.
@@ -92,13 +92,25 @@ impl ServerKind {
     }
 }
 
+impl Server<Ns> {
+    /// The same server in ticks of a platform. Its budget is rounded up, so that work of the same
+    /// length in the file still fits.
+    pub fn in_ticks(self, frequency: Frequency) -> Server {
+        Server {
+            kind: self.kind,
+            budget: self.budget.ticks_up(frequency),
+            period: self.period.ticks_nearest(frequency),
+        }
+    }
+}
+
 /// An interval of each frame of a policy that divides time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slot {
+pub struct Slot<U = Ticks> {
     /// Its start, from the start of the frame.
-    pub at: Span,
+    pub at: Span<U>,
     /// Its length.
-    pub length: Span,
+    pub length: Span<U>,
 }
 
 /// Whether a scheduler's code is believed to decide quickly and lawfully.
@@ -121,15 +133,15 @@ impl Trust {
     }
 }
 
-/// The built-in policies of one CPU.
+/// The built-in policies of one CPU, in one unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PolicyKind {
+pub enum PolicyKind<U = Ticks> {
     /// First come, first served; nobody is preempted.
     Fifo,
     /// Everybody in turn, for at most a timeslice.
     RoundRobin {
         /// Longest turn.
-        timeslice: Span,
+        timeslice: Span<U>,
     },
     /// The highest priority first.
     FixedPriority {
@@ -141,13 +153,13 @@ pub enum PolicyKind {
     /// Each owner in its own slots of a frame that repeats; what an owner leaves idle stays idle.
     Tdm {
         /// Length of the frame.
-        frame: Span,
+        frame: Span<U>,
         /// Constant time between two slots, in which the core decides.
-        scheduling: Span,
+        scheduling: Span<U>,
     },
 }
 
-impl PolicyKind {
+impl<U> PolicyKind<U> {
     /// The word for this policy in files and messages.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -156,6 +168,25 @@ impl PolicyKind {
             PolicyKind::FixedPriority { .. } => "fixed-priority",
             PolicyKind::EarliestDeadlineFirst => "edf",
             PolicyKind::Tdm { .. } => "tdm",
+        }
+    }
+}
+
+impl PolicyKind<Ns> {
+    /// The same policy in ticks of a platform: what repeats is rounded to the nearest, so that it
+    /// keeps its rate.
+    pub fn in_ticks(self, frequency: Frequency) -> PolicyKind {
+        match self {
+            PolicyKind::Fifo => PolicyKind::Fifo,
+            PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
+                timeslice: timeslice.ticks_up(frequency),
+            },
+            PolicyKind::FixedPriority { preemptive } => PolicyKind::FixedPriority { preemptive },
+            PolicyKind::EarliestDeadlineFirst => PolicyKind::EarliestDeadlineFirst,
+            PolicyKind::Tdm { frame, scheduling } => PolicyKind::Tdm {
+                frame: frame.ticks_nearest(frequency),
+                scheduling: scheduling.ticks_nearest(frequency),
+            },
         }
     }
 }

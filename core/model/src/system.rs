@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::resource::Resource;
 use crate::scheduler::{PolicyKind, Scheduler};
 use crate::task::Task;
-use crate::time::Span;
+use crate::time::{Ns, Span};
 
 /// Everything that admission, simulation and execution need to know.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,7 +38,7 @@ pub struct Cpu {
     /// The number of the host CPU it runs on; `None`: only virtual time can run it.
     pub host: Option<u32>,
     /// Which thread runs next.
-    pub policy: PolicyKind,
+    pub policy: PolicyKind<Ns>,
 }
 
 /// Something required beyond the deadlines.
@@ -49,7 +49,7 @@ pub enum Requirement {
         /// The task.
         task: TaskId,
         /// The longest response allowed.
-        within: Span,
+        within: Span<Ns>,
     },
     /// From the arrival of a job of the first task to the completion of the first job of the last
     /// one that has seen its effect, each task handing on to the next.
@@ -57,14 +57,14 @@ pub enum Requirement {
         /// At least two.
         tasks: Vec<TaskId>,
         /// The longest time allowed.
-        within: Span,
+        within: Span<Ns>,
     },
     /// The responses of `task` differ by at most `within`.
     Jitter {
         /// The task.
         task: TaskId,
         /// The largest difference allowed.
-        within: Span,
+        within: Span<Ns>,
     },
 }
 
@@ -72,7 +72,7 @@ pub enum Requirement {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RunOptions {
     /// Releases in [0, this) are covered.
-    pub duration: Option<Span>,
+    pub duration: Option<Span<Ns>>,
     /// Seed of everything drawn at random.
     pub seed: Option<u64>,
 }

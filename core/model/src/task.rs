@@ -8,7 +8,7 @@ use crate::id::{CpuId, SchedulerId, TaskId};
 use crate::priority::{Importance, Priority};
 use crate::resource::Use;
 use crate::scheduler::Slot;
-use crate::time::{Instant, Span, Work};
+use crate::time::{Instant, Ns, Span, Ticks, Unit, Work};
 
 /// A recurring source of jobs with timing parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,27 +20,27 @@ pub struct Task {
     /// The scheduler that orders it; `None`: the CPU's own.
     pub scheduler: Option<SchedulerId>,
     /// Its places in the frame, when its scheduler divides time; else empty.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<Slot<Ns>>,
     /// The kind of work and its parameters.
-    pub class: Class,
+    pub class: Class<Ns>,
     /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
     pub priority: Priority,
     /// What to shed last in overload.
     pub importance: Importance,
     /// First arrival, after the start of the run.
-    pub phase: Span,
+    pub phase: Span<Ns>,
     /// A release follows its arrival by at most this.
-    pub jitter: Span,
+    pub jitter: Span<Ns>,
     /// What becomes of a release that finds the job before unfinished.
     pub late: Late,
     /// What happens to a job that exhausts its budget.
     pub on_overrun: OnOverrun,
     /// The longest a job suspends itself in total; zero: never.
-    pub max_suspension: Span,
+    pub max_suspension: Span<Ns>,
     /// How often a job suspends itself at most (0 with a zero `max_suspension`, else at least 1).
     pub suspensions: u32,
     /// The longest stretch of a job that lets nobody preempt it.
-    pub non_preemptive: Work,
+    pub non_preemptive: Work<Ns>,
     /// The critical sections of a job, in the order in which it enters them; nested ones follow the
     /// one that they are inside.
     pub uses: Vec<Use>,
@@ -54,40 +54,40 @@ pub struct Task {
     pub work: Option<WorkSource>,
 }
 
-/// The kinds of work, each with the parameters that it cannot do without.
+/// The kinds of work, each with the parameters that it cannot do without, in one unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum Class<U = Ticks> {
     /// One call of the body per release, at phase + k·period.
     Periodic {
         /// Distance between releases.
-        period: Span,
+        period: Span<U>,
         /// Worst-case execution time of one job; also its budget.
-        wcet: Work,
+        wcet: Work<U>,
         /// From arrival to absolute deadline.
-        relative_deadline: Span,
+        relative_deadline: Span<U>,
     },
     /// One call of the body per arrival, never closer than `min_separation`.
     Sporadic {
         /// Smallest distance between releases; earlier arrivals wait.
-        min_separation: Span,
+        min_separation: Span<U>,
         /// Worst-case execution time of one job; also its budget.
-        wcet: Work,
+        wcet: Work<U>,
         /// From release to absolute deadline.
-        relative_deadline: Span,
+        relative_deadline: Span<U>,
     },
     /// An endless body that is guaranteed `slice` in every `period` (Nautilus' periodic thread).
     Reservation {
         /// Distance between replenishments.
-        period: Span,
+        period: Span<U>,
         /// Work guaranteed in each period.
-        slice: Work,
+        slice: Work<U>,
     },
     /// One body: `size` of work by the deadline, afterwards aperiodic (Nautilus' sporadic thread).
     Once {
         /// Work guaranteed by the deadline.
-        size: Work,
+        size: Work<U>,
         /// From the arrival (at the phase) to the absolute deadline.
-        relative_deadline: Span,
+        relative_deadline: Span<U>,
     },
     /// A body without deadline; runs when no real-time work wants to.
     Aperiodic,
@@ -130,7 +130,7 @@ pub enum OnOverrun {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkSource {
     /// Burns this much executed processor time.
-    Burn(Work),
+    Burn(Work<Ns>),
     /// Calls a symbol of a shared object (C ABI).
     Call {
         /// Name of the function.
@@ -145,7 +145,7 @@ pub enum WorkSource {
     Command(Vec<String>),
 }
 
-impl Class {
+impl<U: Unit> Class<U> {
     /// The word for this class in files and messages.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl Class {
     }
 
     /// Work that one job is guaranteed (its budget); `None` without a budget.
-    pub const fn budget(&self) -> Option<Work> {
+    pub const fn budget(&self) -> Option<Work<U>> {
         match *self {
             Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => Some(wcet),
             Class::Reservation { slice, .. } => Some(slice),
@@ -168,7 +168,7 @@ impl Class {
     }
 
     /// From arrival to absolute deadline; `None` without a deadline. A reservation's is its period.
-    pub const fn relative_deadline(&self) -> Option<Span> {
+    pub const fn relative_deadline(&self) -> Option<Span<U>> {
         match *self {
             Class::Periodic {
                 relative_deadline, ..
@@ -185,7 +185,7 @@ impl Class {
     }
 
     /// Smallest distance between two arrivals; `None` for work that arrives once.
-    pub const fn min_separation(&self) -> Option<Span> {
+    pub const fn min_separation(&self) -> Option<Span<U>> {
         match *self {
             Class::Periodic { period, .. } | Class::Reservation { period, .. } => Some(period),
             Class::Sporadic { min_separation, .. } => Some(min_separation),
@@ -211,7 +211,7 @@ impl Class {
 
 impl Task {
     /// A task of this name, CPU and class, everything else at its default.
-    pub fn new(name: impl Into<String>, cpu: CpuId, class: Class) -> Task {
+    pub fn new(name: impl Into<String>, cpu: CpuId, class: Class<Ns>) -> Task {
         Task {
             name: name.into(),
             cpu,
@@ -237,12 +237,12 @@ impl Task {
 
     /// How many jobs arrive at or before `at`, for tasks that arrive by the clock or once.
     /// O(1). `None` for sporadic and aperiodic tasks, whose arrivals are not known beforehand.
-    pub fn arrivals_until(&self, at: Instant) -> Option<u64> {
+    pub fn arrivals_until(&self, at: Instant<Ns>) -> Option<u64> {
         let first = Instant::ZERO.checked_add(self.phase)?;
         let since_first = at.checked_since(first);
         match self.class {
             Class::Periodic { period, .. } | Class::Reservation { period, .. } => {
-                Some(since_first.map_or(0, |s| s.ticks() / period.ticks() + 1))
+                Some(since_first.map_or(0, |s| s / period + 1))
             }
             Class::Once { .. } => Some(u64::from(since_first.is_some())),
             Class::Sporadic { .. } | Class::Aperiodic => None,

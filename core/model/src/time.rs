@@ -1,60 +1,55 @@
-//! Instants, spans and work: three quantities that must not be mixed.
+//! Instants, spans and work, in nanoseconds or in ticks: quantities that must not be mixed
 //!
-//! All three are unsigned 64-bit counts of the same tick, but a sum of two instants or a comparison
-//! of a deadline with an amount of work is a mistake, so they are three types. 2^64 ns are 584
-//! years, 2^64 cycles at 4 GHz are 146 years: a timeline that starts at 0 cannot wrap in use, and
-//! arithmetic that may leave the range is `checked_` or says that it saturates.
+//! A sum of two instants, or a comparison of a deadline with an amount of work, is a mistake; so is
+//! a comparison of nanoseconds of a file with ticks of a platform. So there are three types, each
+//! with its unit: [`Ns`] in files, systems and analyses, [`Ticks`] (the default) in the core and on
+//! platforms. A [`Frequency`] converts, once, where a system becomes what a platform runs. All are
+//! unsigned 64-bit counts: 2^64 ns are 584 years, 2^64 cycles at 4 GHz are 146 years. A timeline
+//! that starts at 0 cannot wrap in use, and arithmetic that may leave the range is `checked_` or
+//! says that it saturates.
 
 use core::fmt;
+use core::hash::Hash;
+use core::marker::PhantomData;
+
+use crate::readable::{Readable, readable};
+
+/// What a quantity of time counts: [`Ns`] or [`Ticks`].
+pub trait Unit: Copy + Ord + Hash + Default + fmt::Debug + sealed::Sealed {}
+
+/// Nanoseconds: the unit of files, systems, analyses and reports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Ns;
+
+/// Ticks of a platform's clock: the unit of the core, the policies and the platforms. Virtual time
+/// has a tick of one nanosecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Ticks;
+
+impl Unit for Ns {}
+impl Unit for Ticks {}
+
+mod sealed {
+    /// Nobody else names a unit.
+    pub trait Sealed {}
+    impl Sealed for super::Ns {}
+    impl Sealed for super::Ticks {}
+}
 
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub struct $name(u64);
+        pub struct $name<U = Ticks>(u64, PhantomData<U>);
 
-        impl $name {
-            /// Zero ticks.
-            pub const ZERO: $name = $name(0);
+        impl<U: Unit> $name<U> {
+            /// Zero.
+            pub const ZERO: $name<U> = $name::of(0);
             /// The largest value.
-            pub const MAX: $name = $name(u64::MAX);
+            pub const MAX: $name<U> = $name::of(u64::MAX);
 
-            /// `ticks` ticks of the timeline (nanoseconds in files, analyses and virtual time).
-            #[inline]
-            pub const fn from_ticks(ticks: u64) -> Self {
-                $name(ticks)
-            }
-
-            /// The count of ticks.
-            #[inline]
-            pub const fn ticks(self) -> u64 {
-                self.0
-            }
-
-            /// `ns` nanoseconds on a timeline that counts nanoseconds.
-            #[inline]
-            pub const fn from_ns(ns: u64) -> Self {
-                $name(ns)
-            }
-
-            /// `us` microseconds on a timeline that counts nanoseconds; saturates at the largest
-            /// value.
-            #[inline]
-            pub const fn from_us(us: u64) -> Self {
-                $name(us.saturating_mul(1_000))
-            }
-
-            /// `ms` milliseconds on a timeline that counts nanoseconds; saturates at the largest
-            /// value.
-            #[inline]
-            pub const fn from_ms(ms: u64) -> Self {
-                $name(ms.saturating_mul(1_000_000))
-            }
-
-            /// The value in nanoseconds, for a timeline that counts nanoseconds.
-            #[inline]
-            pub const fn as_ns(self) -> u64 {
-                self.0
+            const fn of(count: u64) -> Self {
+                $name(count, PhantomData)
             }
 
             /// Whether the value is zero.
@@ -64,7 +59,77 @@ macro_rules! quantity {
             }
         }
 
-        impl fmt::Debug for $name {
+        impl $name<Ticks> {
+            /// `ticks` ticks of the platform.
+            #[inline]
+            pub const fn from_ticks(ticks: u64) -> Self {
+                $name::of(ticks)
+            }
+
+            /// The count of ticks.
+            #[inline]
+            pub const fn ticks(self) -> u64 {
+                self.0
+            }
+
+            /// In nanoseconds, rounded up (for observed responses and demand); saturates.
+            #[inline]
+            pub fn ns_up(self, frequency: Frequency) -> $name<Ns> {
+                $name::of(frequency.ns_up(self.0))
+            }
+
+            /// In nanoseconds, rounded down (for supply); saturates.
+            #[inline]
+            pub fn ns_down(self, frequency: Frequency) -> $name<Ns> {
+                $name::of(frequency.ns_down(self.0))
+            }
+        }
+
+        impl $name<Ns> {
+            /// `ns` nanoseconds.
+            #[inline]
+            pub const fn from_ns(ns: u64) -> Self {
+                $name::of(ns)
+            }
+
+            /// `us` microseconds; saturates at the largest value.
+            #[inline]
+            pub const fn from_us(us: u64) -> Self {
+                $name::of(us.saturating_mul(1_000))
+            }
+
+            /// `ms` milliseconds; saturates at the largest value.
+            #[inline]
+            pub const fn from_ms(ms: u64) -> Self {
+                $name::of(ms.saturating_mul(1_000_000))
+            }
+
+            /// The count of nanoseconds.
+            #[inline]
+            pub const fn as_ns(self) -> u64 {
+                self.0
+            }
+
+            /// As people write it: `2.5ms`.
+            pub const fn readable(self) -> Readable {
+                readable(self.0)
+            }
+
+            /// In ticks, rounded up (for demand and for instants before which nothing may happen);
+            /// saturates.
+            #[inline]
+            pub fn ticks_up(self, frequency: Frequency) -> $name<Ticks> {
+                $name::of(frequency.ticks_up(self.0))
+            }
+
+            /// In ticks, rounded to the nearest; saturates.
+            #[inline]
+            pub fn ticks_nearest(self, frequency: Frequency) -> $name<Ticks> {
+                $name::of(frequency.ticks_nearest(self.0))
+            }
+        }
+
+        impl<U> fmt::Debug for $name<U> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({})", stringify!($name), self.0)
             }
@@ -72,60 +137,141 @@ macro_rules! quantity {
     };
 }
 
+/// Sums, differences and multiples of amounts.
+macro_rules! amount {
+    ($name:ident) => {
+        impl<U: Unit> $name<U> {
+            /// The sum, or `None` on overflow.
+            #[inline]
+            pub const fn checked_add(self, other: Self) -> Option<Self> {
+                match self.0.checked_add(other.0) {
+                    Some(sum) => Some($name::of(sum)),
+                    None => None,
+                }
+            }
+
+            /// The sum, at most the largest value.
+            #[inline]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                $name::of(self.0.saturating_add(other.0))
+            }
+
+            /// The difference, or `None` when it is negative.
+            #[inline]
+            pub const fn checked_sub(self, other: Self) -> Option<Self> {
+                match self.0.checked_sub(other.0) {
+                    Some(rest) => Some($name::of(rest)),
+                    None => None,
+                }
+            }
+
+            /// The difference, at least zero.
+            #[inline]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                $name::of(self.0.saturating_sub(other.0))
+            }
+
+            /// `n` times the amount, or `None` on overflow.
+            #[inline]
+            pub const fn checked_mul(self, n: u64) -> Option<Self> {
+                match self.0.checked_mul(n) {
+                    Some(product) => Some($name::of(product)),
+                    None => None,
+                }
+            }
+
+            /// `n` times the amount, at most the largest value.
+            #[inline]
+            pub const fn saturating_mul(self, n: u64) -> Self {
+                $name::of(self.0.saturating_mul(n))
+            }
+
+            /// How many of `part`, above zero, make the amount, rounded up.
+            #[inline]
+            pub const fn div_ceil(self, part: Self) -> u64 {
+                self.0.div_ceil(part.0)
+            }
+        }
+
+        impl<U: Unit> core::ops::Div for $name<U> {
+            type Output = u64;
+
+            /// How many of `part`, above zero, the amount holds.
+            #[inline]
+            fn div(self, part: Self) -> u64 {
+                self.0 / part.0
+            }
+        }
+
+        impl<U: Unit> core::ops::Rem for $name<U> {
+            type Output = Self;
+
+            /// What is left of the amount after as many of `part`, above zero, as it holds.
+            #[inline]
+            fn rem(self, part: Self) -> Self {
+                $name::of(self.0 % part.0)
+            }
+        }
+    };
+}
+
 quantity!(
-    /// A point on a timeline, in ticks since its origin (the start of the run).
+    /// A point on a timeline, counted from its origin (the start of the run).
     Instant
 );
 quantity!(
-    /// The length of an interval of time, in ticks. (Not `Duration`, which is `core`'s.)
+    /// The length of an interval of time. (Not `Duration`, which is `core`'s.)
     Span
 );
 quantity!(
-    /// Processor service, in ticks of execution. A job that was preempted for 2 ms and ran for 1 ms
-    /// has received 1 ms of work in a span of 3 ms.
+    /// Processor service: time of execution. A job that was preempted for 2 ms and ran for 1 ms has
+    /// received 1 ms of work in a span of 3 ms.
     Work
 );
+amount!(Span);
+amount!(Work);
 
-impl Instant {
+impl<U: Unit> Instant<U> {
     /// The instant `span` later, or `None` past the end of the timeline.
     #[inline]
-    pub const fn checked_add(self, span: Span) -> Option<Instant> {
+    pub const fn checked_add(self, span: Span<U>) -> Option<Instant<U>> {
         match self.0.checked_add(span.0) {
-            Some(t) => Some(Instant(t)),
+            Some(t) => Some(Instant::of(t)),
             None => None,
         }
     }
 
     /// The instant `span` later, or the end of the timeline.
     #[inline]
-    pub const fn saturating_add(self, span: Span) -> Instant {
-        Instant(self.0.saturating_add(span.0))
+    pub const fn saturating_add(self, span: Span<U>) -> Instant<U> {
+        Instant::of(self.0.saturating_add(span.0))
     }
 
     /// The instant `span` earlier, or the origin.
     #[inline]
-    pub const fn saturating_sub(self, span: Span) -> Instant {
-        Instant(self.0.saturating_sub(span.0))
+    pub const fn saturating_sub(self, span: Span<U>) -> Instant<U> {
+        Instant::of(self.0.saturating_sub(span.0))
     }
 
     /// The span from `earlier` to here, or `None` when `earlier` is later.
     #[inline]
-    pub const fn checked_since(self, earlier: Instant) -> Option<Span> {
+    pub const fn checked_since(self, earlier: Instant<U>) -> Option<Span<U>> {
         match self.0.checked_sub(earlier.0) {
-            Some(d) => Some(Span(d)),
+            Some(d) => Some(Span::of(d)),
             None => None,
         }
     }
 
     /// The span from `earlier` to here, zero when `earlier` is later.
     #[inline]
-    pub const fn since(self, earlier: Instant) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, earlier: Instant<U>) -> Span<U> {
+        Span::of(self.0.saturating_sub(earlier.0))
     }
 
-    /// Signed ticks from `other` to here (lateness when `other` is a deadline); saturates.
+    /// What [`Instant::since`] tells, signed, from `other` to here (lateness when `other` is a
+    /// deadline); saturates.
     #[inline]
-    pub fn signed_since(self, other: Instant) -> i64 {
+    pub fn signed_since(self, other: Instant<U>) -> i64 {
         if self.0 >= other.0 {
             i64::try_from(self.0 - other.0).unwrap_or(i64::MAX)
         } else {
@@ -134,70 +280,19 @@ impl Instant {
     }
 }
 
-impl Span {
-    /// The sum, or `None` on overflow.
-    #[inline]
-    pub const fn checked_add(self, other: Span) -> Option<Span> {
-        match self.0.checked_add(other.0) {
-            Some(s) => Some(Span(s)),
-            None => None,
-        }
-    }
-
-    /// The sum, at most [`Span::MAX`].
-    #[inline]
-    pub const fn saturating_add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
-    }
-
-    /// The difference, at least zero.
-    #[inline]
-    pub const fn saturating_sub(self, other: Span) -> Span {
-        Span(self.0.saturating_sub(other.0))
-    }
-
-    /// `n` times the span, or `None` on overflow.
-    #[inline]
-    pub const fn checked_mul(self, n: u64) -> Option<Span> {
-        match self.0.checked_mul(n) {
-            Some(s) => Some(Span(s)),
-            None => None,
-        }
-    }
-
+impl<U: Unit> Span<U> {
     /// The work that a processor does when it executes for this whole span.
     #[inline]
-    pub const fn as_work(self) -> Work {
-        Work(self.0)
+    pub const fn as_work(self) -> Work<U> {
+        Work::of(self.0)
     }
 }
 
-impl Work {
-    /// The sum, or `None` on overflow.
-    #[inline]
-    pub const fn checked_add(self, other: Work) -> Option<Work> {
-        match self.0.checked_add(other.0) {
-            Some(w) => Some(Work(w)),
-            None => None,
-        }
-    }
-
-    /// The sum, at most [`Work::MAX`].
-    #[inline]
-    pub const fn saturating_add(self, other: Work) -> Work {
-        Work(self.0.saturating_add(other.0))
-    }
-
-    /// The difference, at least zero.
-    #[inline]
-    pub const fn saturating_sub(self, other: Work) -> Work {
-        Work(self.0.saturating_sub(other.0))
-    }
-
+impl<U: Unit> Work<U> {
     /// The span in which an undisturbed processor does this work.
     #[inline]
-    pub const fn as_span(self) -> Span {
-        Span(self.0)
+    pub const fn as_span(self) -> Span<U> {
+        Span::of(self.0)
     }
 }
 
@@ -243,6 +338,14 @@ impl Frequency {
     #[inline]
     pub fn ticks_down(self, ns: u64) -> u64 {
         saturate(u128::from(ns) * u128::from(self.hertz) / NS_PER_SECOND)
+    }
+
+    /// Nanoseconds to ticks, rounded to the nearest.
+    pub fn ticks_nearest(self, ns: u64) -> u64 {
+        let (down, up) = (self.ticks_down(ns), self.ticks_up(ns));
+        let below = ns - self.ns_down(down).min(ns);
+        let above = self.ns_up(up).saturating_sub(ns);
+        if above < below || down == 0 { up } else { down }
     }
 
     /// Ticks to nanoseconds, rounded up (for observed responses and demand).

@@ -24,6 +24,7 @@ use crate::machine::Reserve;
 use crate::readable::readable;
 use crate::scheduler::PolicyKind;
 use crate::system::{Fault, ModelError, System};
+use crate::time::Ns;
 use tree::Tree;
 
 /// Longest name of anything, in bytes.
@@ -188,7 +189,7 @@ impl Errors {
     /// The parameters of a policy; `fault` makes the place of each from its key.
     fn check_policy(
         &mut self,
-        policy: &PolicyKind,
+        policy: &PolicyKind<Ns>,
         what: &str,
         fault: impl Fn(&'static str) -> Fault,
     ) {

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{Priority, Span, Task};
+use punctual_model::{Ns, Priority, Span, Task};
 
 /// Assigns priorities so that a shorter period (or separation) is more urgent. O(n log n).
 ///
@@ -24,7 +24,7 @@ pub fn deadline_monotonic(tasks: &mut [Task]) {
     assign(tasks, |task| task.class.relative_deadline());
 }
 
-fn assign(tasks: &mut [Task], key: impl Fn(&Task) -> Option<Span>) {
+fn assign(tasks: &mut [Task], key: impl Fn(&Task) -> Option<Span<Ns>>) {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&index| (key(&tasks[index]).unwrap_or(Span::MAX), index));
     for (rank, index) in (1_u32..).zip(order.into_iter().rev()) {

@@ -1,7 +1,7 @@
 //! The example in virtual time: any placement, policy and fault, the same flight.
 
 use punctual_kern::{NoSink, Plan};
-use punctual_model::{Cpu, CpuId, Frequency, PolicyKind, Span, System, TaskId, WorkSource};
+use punctual_model::{Cpu, CpuId, Frequency, Ns, PolicyKind, Span, System, TaskId, WorkSource};
 use punctual_policy::AnyHierarchy;
 use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
@@ -31,7 +31,7 @@ fn parse(file: &str) -> System {
         .system
 }
 
-fn fly(system: &System, duration: Span, faults: Faults, seed: u64) -> Oracle {
+fn fly(system: &System, duration: Span<Ns>, faults: Faults, seed: u64) -> Oracle {
     let mut workloads = Workloads::new().with(RosaceWorkload::new());
     let mut body = |work: &Option<WorkSource>| match work {
         Some(WorkSource::Function(name)) => workloads.resolve(name).expect("a step of rosace"),
@@ -55,7 +55,7 @@ fn fly(system: &System, duration: Span, faults: Faults, seed: u64) -> Oracle {
 }
 
 /// The tasks on `cpus` CPUs, dealt out from the `seed`-th card on.
-fn place(system: &mut System, cpus: u16, seed: u16, policy: PolicyKind) {
+fn place(system: &mut System, cpus: u16, seed: u16, policy: PolicyKind<Ns>) {
     let cpu = |i: u16| Cpu {
         name: i.to_string(),
         host: None,

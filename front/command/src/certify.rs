@@ -4,8 +4,8 @@ use punctual_analysis::{Verdict, Witness};
 use punctual_certificate::{Certificate, Claims, system as plain};
 use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
 use punctual_model::{
-    Class, Late, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId, Use,
-    Work, WorkSource,
+    Class, Late, Ns, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId,
+    Use, Work, WorkSource,
 };
 
 use punctual_terminal::output;
@@ -21,13 +21,13 @@ pub(crate) fn issue(system: &System, verdict: &Verdict) -> Result<Certificate, S
     let mut first = None;
     for refusal in &verdict.refusals {
         let certificate = match refusal.witness {
-            Some(Witness::Demand { at, .. }) => certify_overdue(&plain, &refusal.name, at.ticks()),
+            Some(Witness::Demand { at, .. }) => certify_overdue(&plain, &refusal.name, at.as_ns()),
             Some(Witness::Response { task, offset, .. }) => {
                 let name = system
                     .tasks
                     .get(task.index())
                     .map_or("", |t| t.name.as_str());
-                certify_late(&plain, name, offset.ticks())
+                certify_late(&plain, name, offset.as_ns())
             }
             None => continue,
         };
@@ -49,7 +49,7 @@ pub(crate) fn looser(verdict: &Verdict, certificate: &Certificate) -> Vec<String
     let mut above = Vec::new();
     for entity in entities.filter(|entity| !entity.jobs.is_empty()) {
         let row = verdict.tasks.iter().find(|row| row.name == entity.name);
-        let bound = row.and_then(|row| row.response_bound).map(Span::ticks);
+        let bound = row.and_then(|row| row.response_bound).map(Span::as_ns);
         if bound.is_some_and(|bound| entity.bound > bound) {
             above.push(entity.name.clone());
         }
@@ -79,15 +79,15 @@ pub(crate) fn plain(system: &System) -> plain::System {
         .map(|requirement| match requirement {
             Requirement::Response { task, within } => plain::Required::Response {
                 task: task.index(),
-                within: within.ticks(),
+                within: within.as_ns(),
             },
             Requirement::Chain { tasks, within } => plain::Required::Chain {
                 tasks: places(tasks),
-                within: within.ticks(),
+                within: within.as_ns(),
             },
             Requirement::Jitter { task, within } => plain::Required::Jitter {
                 task: task.index(),
-                within: within.ticks(),
+                within: within.as_ns(),
             },
         });
     let resources = system.resources.iter().map(|resource| plain::Resource {
@@ -108,16 +108,16 @@ fn places(tasks: &[TaskId]) -> Vec<usize> {
     tasks.iter().map(|t| t.index()).collect()
 }
 
-fn policy(kind: PolicyKind) -> plain::Policy {
+fn policy(kind: PolicyKind<Ns>) -> plain::Policy {
     match kind {
         PolicyKind::Fifo => plain::Policy::Fifo,
         PolicyKind::RoundRobin { timeslice } => plain::Policy::RoundRobin {
-            timeslice: timeslice.ticks(),
+            timeslice: timeslice.as_ns(),
         },
         PolicyKind::FixedPriority { preemptive } => plain::Policy::FixedPriority { preemptive },
         PolicyKind::EarliestDeadlineFirst => plain::Policy::Edf,
         PolicyKind::Tdm { frame, .. } => plain::Policy::Tdm {
-            frame: frame.ticks(),
+            frame: frame.as_ns(),
         },
     }
 }
@@ -133,18 +133,18 @@ fn scheduler(scheduler: &Scheduler) -> plain::Scheduler {
             Supply::Shared => plain::Supply::Shared,
             Supply::Server(server) => plain::Supply::Server {
                 kind: server.kind.name().into(),
-                budget: server.budget.ticks(),
-                period: server.period.ticks(),
+                budget: server.budget.as_ns(),
+                period: server.period.as_ns(),
             },
             Supply::Slots(list) => plain::Supply::Slots(slots(list)),
         },
     }
 }
 
-fn slots(list: &[Slot]) -> Vec<plain::Slot> {
-    let slot = |slot: &Slot| plain::Slot {
-        at: slot.at.ticks(),
-        length: slot.length.ticks(),
+fn slots(list: &[Slot<Ns>]) -> Vec<plain::Slot> {
+    let slot = |slot: &Slot<Ns>| plain::Slot {
+        at: slot.at.as_ns(),
+        length: slot.length.as_ns(),
     };
     list.iter().map(slot).collect()
 }
@@ -152,8 +152,8 @@ fn slots(list: &[Slot]) -> Vec<plain::Slot> {
 fn task(task: &Task) -> plain::Task {
     let budget = task.class.budget();
     let shortest = match (&task.class, &task.work) {
-        (Class::Reservation { slice, .. }, _) => slice.ticks(),
-        (_, Some(WorkSource::Burn(burn))) => budget.map_or(0, |budget| budget.min(*burn).ticks()),
+        (Class::Reservation { slice, .. }, _) => slice.as_ns(),
+        (_, Some(WorkSource::Burn(burn))) => budget.map_or(0, |budget| budget.min(*burn).as_ns()),
         _ => 0,
     };
     plain::Task {
@@ -162,19 +162,19 @@ fn task(task: &Task) -> plain::Task {
         scheduler: task.scheduler.map(|s| s.index()),
         slots: slots(&task.slots),
         class: task.class.name().into(),
-        separation: task.class.min_separation().map(Span::ticks),
-        wcet: budget.map(Work::ticks),
-        deadline: task.class.relative_deadline().map(Span::ticks),
+        separation: task.class.min_separation().map(Span::as_ns),
+        wcet: budget.map(Work::as_ns),
+        deadline: task.class.relative_deadline().map(Span::as_ns),
         priority: task.priority.number(),
-        phase: task.phase.ticks(),
-        jitter: task.jitter.ticks(),
+        phase: task.phase.as_ns(),
+        jitter: task.jitter.as_ns(),
         places: match task.late {
             Late::Skip => 1,
             Late::Queue { backlog } => u64::from(backlog) + 1,
         },
-        suspension: task.max_suspension.ticks(),
+        suspension: task.max_suspension.as_ns(),
         suspensions: task.suspensions,
-        section: task.non_preemptive.ticks(),
+        section: task.non_preemptive.as_ns(),
         shortest,
         uses: task.uses.iter().map(section).collect(),
         after: places(&task.after),
@@ -185,7 +185,7 @@ fn task(task: &Task) -> plain::Task {
 fn section(section: &Use) -> plain::Use {
     plain::Use {
         resource: section.resource.index(),
-        length: section.length.ticks(),
+        length: section.length.as_ns(),
         inside: section.inside.map(|outer| outer.index()),
     }
 }
@@ -195,14 +195,14 @@ fn machine(system: &System) -> plain::Machine {
     let takings = machine.reserves.iter().chain(&machine.missing_time);
     let takings = takings.map(|taking| plain::Taking {
         name: taking.name.clone(),
-        budget: taking.budget.ticks(),
-        period: taking.period.ticks(),
+        budget: taking.budget.as_ns(),
+        period: taking.period.as_ns(),
     });
     plain::Machine {
-        switch: machine.switch.ticks(),
-        timer: machine.timer.ticks(),
-        preemption: machine.preemption.ticks(),
-        cache_delay: machine.cache_delay.ticks(),
+        switch: machine.switch.as_ns(),
+        timer: machine.timer.as_ns(),
+        preemption: machine.preemption.as_ns(),
+        cache_delay: machine.cache_delay.as_ns(),
         limit_ppm: machine.limits.utilization.ppm().into(),
         takings: takings.collect(),
     }

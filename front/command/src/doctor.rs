@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use punctual_linux::{Gaps, Probe, RunOptions, Status, Term, Terms};
-use punctual_model::{Span, readable};
+use punctual_model::{Ns, Span, readable};
 use serde::Serialize;
 
 use crate::{input, platform_file, verdict_text};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     measure: bool,
     /// With --measure: how long to look for missing time
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration, default_value = "3s")]
-    duration: Span,
+    duration: Span<Ns>,
     /// With --measure: write the terms as a file that `check` and `run` take with --platform
     #[arg(long, value_name = "FILE", requires = "measure")]
     platform: Option<PathBuf>,
@@ -135,7 +135,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     Ok(Ending::Good)
 }
 
-fn measure(cpu: u32, other: Option<u32>, duration: Span) -> Result<(Terms, Gaps), Failure> {
+fn measure(cpu: u32, other: Option<u32>, duration: Span<Ns>) -> Result<(Terms, Gaps), Failure> {
     let terms = punctual_linux::measure_terms(cpu, other, &RunOptions::default())
         .map_err(|error| Failure::run(format!("cannot measure on CPU {cpu}: {error}")))?;
     Ok((terms, punctual_linux::scan_gaps(cpu, duration.as_ns())))

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use punctual::{Crash, Faults, Misconduct, MissingTime, Overrun};
-use punctual_model::{CpuId, SchedulerId, Span, System, TaskId, Trust};
+use punctual_model::{CpuId, Ns, SchedulerId, Span, System, TaskId, Trust};
 
 use crate::input;
 use punctual_terminal::ending::Failure;
@@ -13,12 +13,12 @@ use punctual_terminal::ending::Failure;
 pub(crate) enum Fault {
     /// `missing-time=500us/10ms` or `missing-time=500us/10ms@CPU`.
     MissingTime {
-        length: Span,
-        every: Span,
+        length: Span<Ns>,
+        every: Span<Ns>,
         cpu: Option<String>,
     },
     /// `late-timer=100us`.
-    LateTimer(Span),
+    LateTimer(Span<Ns>),
     /// `jitter`.
     Jitter,
     /// `overrun=TASK:1.5`.
@@ -26,9 +26,9 @@ pub(crate) enum Fault {
     /// `crash=TASK@3`.
     Crash { task: String, job: u64 },
     /// `cache-delay=20us`.
-    CacheDelay(Span),
+    CacheDelay(Span<Ns>),
     /// `decision-cost=1us`.
-    DecisionCost(Span),
+    DecisionCost(Span<Ns>),
     /// `child-loops=NAME`, `child-lies=NAME`, `child-silent=NAME`.
     Child { name: String, does: Misconduct },
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 use punctual_trace::Log;
 
 use crate::export::{self, Format};
@@ -15,7 +15,7 @@ use punctual_terminal::output::PromisedFile;
 pub(crate) struct Flags {
     /// Cover the releases of this long, e.g. 10s; overrides the file
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration)]
-    pub(crate) duration: Option<Span>,
+    pub(crate) duration: Option<Span<Ns>>,
     /// Seed of everything drawn at random; overrides the file
     #[arg(long)]
     pub(crate) seed: Option<u64>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use punctual::{Error, GivenTerms, LiveOptions, Verdict};
-use punctual_model::{Reserve, Span, System};
+use punctual_model::{Ns, Reserve, Span, System};
 use punctual_trace::RunReport;
 
 use crate::flags::Flags;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Look for time that the machine takes in the midst of a job this often, e.g. 1ms; without it,
     /// every 20ms; every 50us at most. Each look costs a timer entry, which admission counts
     #[arg(long, value_name = "DURATION", value_parser = input::duration)]
-    sample: Option<Span>,
+    sample: Option<Span<Ns>>,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
     /// earlier, instead of measuring them now
     #[arg(long, value_name = "FILE")]
@@ -127,7 +127,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
 }
 
 /// Says how often the run really looks, when that is not as asked.
-fn remark_sample(asked: Span) {
+fn remark_sample(asked: Span<Ns>) {
     let in_force = punctual::sample_in_force(asked);
     if in_force != asked {
         let us = in_force.as_ns() / 1_000;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
-use punctual_model::{Span, System, readable};
+use punctual_model::{Ns, Span, System, readable};
 use serde::Serialize;
 
 use crate::verdict_json::VerdictJson;
@@ -73,7 +73,8 @@ fn as_json(system: &System, simulation: &Simulation) -> SimulationJson {
 }
 
 fn as_text(system: &System, verdict: &Verdict, simulation: &Simulation) -> String {
-    let span = |span: Option<Span>| span.map_or("-".into(), |s| readable(s.as_ns()).to_string());
+    let span =
+        |span: Option<Span<Ns>>| span.map_or("-".into(), |s| readable(s.as_ns()).to_string());
     let mut table = Table::new(&[
         ("task", Align::Left),
         ("bound", Align::Right),

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use punctual_analysis::{
     CpuVerdict, QuickAnswer, Refusal, SchedulerVerdict, TaskVerdict, Verdict, Witness,
 };
-use punctual_model::{Requirement, Share, Span, System, readable};
+use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
 use crate::verdict_json::{cpu_name, home};
 use punctual_terminal::output::styled;
@@ -263,7 +263,7 @@ fn requirements(system: &System, verdict: &Verdict) -> String {
     text
 }
 
-fn demanded(name: &str, what: &str, within: Span, bound: Option<Span>) -> String {
+fn demanded(name: &str, what: &str, within: Span<Ns>, bound: Option<Span<Ns>>) -> String {
     let holds = match bound {
         Some(bound) if bound <= within => "holds",
         _ => "does not hold",
@@ -307,7 +307,7 @@ fn grounds(tasks: &[TaskVerdict]) -> String {
     text
 }
 
-fn span(span: Option<Span>) -> String {
+fn span(span: Option<Span<Ns>>) -> String {
     span.map_or("-".into(), |span| readable(span.as_ns()).to_string())
 }
 

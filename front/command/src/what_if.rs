@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use punctual::{PolicyChange, WhatIfError, what_if};
-use punctual_model::{PolicyKind, Span};
+use punctual_model::{Ns, PolicyKind, Span};
 use punctual_trace::{Diff, Log, RunReport, TaskDiff, diff};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
 
 /// The longest turn of round robin that is not told otherwise, as in system files.
-const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
+const DEFAULT_TIMESLICE: Span<Ns> = Span::from_ms(10);
 
 /// The words of `--policy`.
 const POLICIES: &str =

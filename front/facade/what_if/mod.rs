@@ -168,7 +168,7 @@ fn play(
         let code = |(place, node)| children::code(cpu, place, node, None);
         codes.push(own_time.map(code).collect());
     }
-    let horizon = Instant::from_ticks(log.plan.frequency.ticks_up(log.header.duration.ticks()));
+    let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.plan.frequency));
     let mut watch = Watch { log, progress };
     let outcome =
         punctual_sim::run_recorded(&plan, recordings, inputs, codes, horizon, &mut watch)?;

@@ -1,7 +1,7 @@
 //! Which policy where, instead of those of the run.
 
 use punctual_kern::{CpuPlan, Grant, Plan, Urgency};
-use punctual_model::{PolicyKind, Protocol, Span};
+use punctual_model::{Ns, PolicyKind, Protocol};
 use punctual_trace::Log;
 
 use super::WhatIfError;
@@ -12,7 +12,7 @@ pub struct PolicyChange {
     /// The name of the CPU or the scheduler; `None`: every CPU's own policy.
     pub on: Option<String>,
     /// The policy; a timeslice counts nanoseconds.
-    pub policy: PolicyKind,
+    pub policy: PolicyKind<Ns>,
 }
 
 /// Changes the plan of `log`.
@@ -24,7 +24,7 @@ pub(super) fn change(
     for change in changes {
         let places = places(log, change.on.as_deref())?;
         for (cpu, place) in places {
-            let policy = in_ticks(log, change.policy);
+            let policy = change.policy.in_ticks(log.plan.frequency);
             let unsuitable = |why: String| WhatIfError::Unsuitable {
                 on: log.node_name(cpu, place).into(),
                 why,
@@ -59,15 +59,6 @@ fn places(log: &Log, name: Option<&str>) -> Result<Vec<(usize, usize)>, WhatIfEr
         });
     }
     Ok(found)
-}
-
-fn in_ticks(log: &Log, policy: PolicyKind) -> PolicyKind {
-    match policy {
-        PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(log.plan.frequency.ticks_up(timeslice.ticks())),
-        },
-        other => other,
-    }
 }
 
 fn policy_at(plan: &CpuPlan, place: usize) -> PolicyKind {

@@ -1,6 +1,6 @@
 //! Numbers with units: "2.5ms" and "12.5%", exact or refused.
 
-use punctual_model::{Share, Span};
+use punctual_model::{Ns, Share, Span};
 
 /// Why a text is not the quantity it should be: what is wrong, and what to write instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub(crate) fn duration(text: &str) -> Result<u64, Unusable> {
 /// # Errors
 ///
 /// What is wrong and how to mend it, in one line, when the text is none.
-pub fn parse_duration(text: &str) -> Result<Span, String> {
+pub fn parse_duration(text: &str) -> Result<Span<Ns>, String> {
     match duration(text) {
         Ok(ns) => Ok(Span::from_ns(ns)),
         Err(Unusable { message, help }) => Err(format!("{message}: {help}")),

@@ -9,7 +9,7 @@ mod task;
 use std::fmt::{Display, Write};
 
 use punctual_model::{
-    AtBudgetEnd, Cpu, CpuId, Machine, PolicyKind, Requirement, Reserve, Resource, Scheduler,
+    AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Reserve, Resource, Scheduler,
     SchedulerId, Server, Share, Slot, Span, Supply, System, TaskId, Trust, Work, readable,
 };
 
@@ -101,11 +101,11 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-fn span(span: Span) -> String {
+fn span(span: Span<Ns>) -> String {
     format!("\"{}\"", readable(span.as_ns()))
 }
 
-fn work(work: Work) -> String {
+fn work(work: Work<Ns>) -> String {
     span(work.as_span())
 }
 
@@ -127,7 +127,7 @@ fn write_cpu(cpu: &Cpu, out: &mut Out) {
     }
 }
 
-fn write_policy(policy: &PolicyKind, out: &mut Out) {
+fn write_policy(policy: &PolicyKind<Ns>, out: &mut Out) {
     out.key("policy", quoted(policy.name()));
     match policy {
         PolicyKind::RoundRobin { timeslice } => out.key("timeslice", span(*timeslice)),
@@ -152,7 +152,7 @@ fn parent_of(
     system: &System,
     cpu: CpuId,
     scheduler: Option<SchedulerId>,
-) -> (String, Option<PolicyKind>) {
+) -> (String, Option<PolicyKind<Ns>>) {
     match scheduler.and_then(|id| system.schedulers.get(id.index())) {
         Some(parent) => (format!("scheduler.{}", parent.name), Some(parent.policy)),
         None => {
@@ -195,7 +195,7 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
     }
 }
 
-fn write_slots(slots: &[Slot], out: &mut Out) {
+fn write_slots(slots: &[Slot<Ns>], out: &mut Out) {
     let slots = slots.iter().map(|slot| {
         let (at, length) = (span(slot.at), span(slot.length));
         format!("{{ at = {at}, length = {length} }}")

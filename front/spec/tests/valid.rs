@@ -1,9 +1,9 @@
 //! Valid files: every key arrives in the model, with its default when it is absent.
 
 use punctual_model::{
-    Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, OnOverrun, PolicyKind,
-    Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server, ServerKind, Share,
-    Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work, WorkSource,
+    Arrivals, AtBudgetEnd, Class, CpuId, Importance, Instant, Late, Mode, Ns, OnOverrun,
+    PolicyKind, Priority, Protocol, Requirement, ResourceId, Scheduler, SchedulerId, Server,
+    ServerKind, Share, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work, WorkSource,
 };
 
 fn load(name: &str) -> System {
@@ -225,7 +225,7 @@ fn scheduler<'a>(system: &'a System, name: &str) -> &'a Scheduler {
         .expect("the scheduler")
 }
 
-fn slot(at_us: u64, length_us: u64) -> Slot {
+fn slot(at_us: u64, length_us: u64) -> Slot<Ns> {
     Slot {
         at: Span::from_us(at_us),
         length: Span::from_us(length_us),

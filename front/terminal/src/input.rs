@@ -4,7 +4,7 @@ use std::io::Error;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 
 use crate::ending::Failure;
 
@@ -22,7 +22,7 @@ pub fn text(path: &Path) -> Result<String, Failure> {
 }
 
 /// A duration of the command line.
-pub fn duration(text: &str) -> Result<Span, String> {
+pub fn duration(text: &str) -> Result<Span<Ns>, String> {
     match punctual_spec::parse_duration(text)? {
         Span::ZERO => Err("a duration of zero covers nothing".into()),
         span => Ok(span),

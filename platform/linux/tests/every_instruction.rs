@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use common::{Log, alone, for_ms, one_cpu, plan_of};
 use punctual_linux::job::{sleep_ns, yield_now};
 use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
-use punctual_model::{Class, CpuId, PolicyKind, Span, Task};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, Span, Task};
 use stepped::{Covered, Ends, Place, SAMPLED, drawn, everywhere};
 
 /// A number that threads wait for.
@@ -67,7 +67,7 @@ struct Pair {
 /// Runs `drive` on a light thread beside one that answers. The jobs never end and their budgets
 /// never run out: stepped code is some thousand times slower, an entry takes milliseconds, and what
 /// is due sooner than that would be due again before anybody has run.
-fn driven(policy: PolicyKind, drive: impl Fn(&Pair) -> Covered + Send + 'static) -> Covered {
+fn driven(policy: PolicyKind<Ns>, drive: impl Fn(&Pair) -> Covered + Send + 'static) -> Covered {
     let _alone = alone();
     let options = RunOptions {
         duration_ns: Some(120_000_000_000),
@@ -127,14 +127,14 @@ fn light_round(pair: &Pair, round: u64, place: Place) {
     assert_eq!(served, round + 1, "served once in each round");
 }
 
-fn policies() -> [PolicyKind; 5] {
+fn policies() -> [PolicyKind<Ns>; 5] {
     [
         PolicyKind::FixedPriority { preemptive: true },
         PolicyKind::FixedPriority { preemptive: false },
         PolicyKind::EarliestDeadlineFirst,
         PolicyKind::Fifo,
         PolicyKind::RoundRobin {
-            timeslice: Span::from_ms(200),
+            timeslice: Span::from_ns(200_000_000),
         },
     ]
 }

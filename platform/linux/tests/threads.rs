@@ -15,11 +15,11 @@ use punctual_linux::{
     Child, CpuPlan, JoinError, Monitor, Outcome, RunOptions, SpawnError, Step, ThreadPlan, Visit,
     VisitError, block, clock_rate, job, run, spawn,
 };
-use punctual_model::{Class, CpuId, Priority, Span, Task};
+use punctual_model::{Class, CpuId, Ns, Priority, Span, Task};
 use punctual_policy::FixedPriority;
 
 /// Background work of this priority.
-fn free(priority: u32) -> Constraint {
+fn free(priority: u32) -> Constraint<Ns> {
     let mut task = Task::new("free", CpuId(0), Class::Aperiodic);
     task.priority = Priority::new(priority);
     Constraint::of_task(&task, 0)
@@ -37,7 +37,9 @@ fn start<T: Send + 'static>(
     };
     let policy = FixedPriority::new(capacity.threads);
     let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy));
-    let id = shard.attach(free(5)).expect("a valid constraint");
+    let id = shard
+        .attach(free(5).in_ticks(rate))
+        .expect("a valid constraint");
     let options = RunOptions {
         pool,
         stack_bytes: 64 * 1024,

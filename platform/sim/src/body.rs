@@ -6,6 +6,7 @@
 use punctual_kern::{CpuPlan, Event};
 use punctual_model::{Class, Instant, Span, Task, TaskId, Work, WorkSource};
 
+use crate::RATE;
 use crate::faults::Faults;
 use crate::locks::lock_steps;
 use crate::recorded::RecordedThread;
@@ -94,6 +95,7 @@ impl Program {
             (_, Class::Aperiodic | Class::Reservation { .. }) => None,
             (_, class) => class.budget(),
         };
+        let declared = declared.map(|work| work.ticks_up(RATE));
         let overrun = faults.overruns.iter().find(|o| o.task == id);
         let work = declared.map(|work| match overrun {
             Some(o) => scale(work, o.per_mille),
@@ -110,7 +112,7 @@ impl Program {
             |resource| number(resource).and_then(|n| u32::try_from(n).ok()),
             whole,
         );
-        let protected = task.non_preemptive.min(whole);
+        let protected = task.non_preemptive.ticks_up(RATE).min(whole);
         Program {
             work,
             locks,
@@ -121,7 +123,7 @@ impl Program {
             } else {
                 task.suspensions.max(1)
             },
-            suspension: task.max_suspension,
+            suspension: task.max_suspension.ticks_up(RATE),
             crash_at: crash.map(|c| c.job),
             recorded: None,
         }
@@ -330,9 +332,9 @@ mod tests {
 
     fn task() -> Task {
         let class = Class::Periodic {
-            period: Span::from_ticks(100),
-            wcet: Work::from_ticks(10),
-            relative_deadline: Span::from_ticks(100),
+            period: Span::from_ns(100),
+            wcet: Work::from_ns(10),
+            relative_deadline: Span::from_ns(100),
         };
         Task::new("t", CpuId(0), class)
     }
@@ -375,9 +377,9 @@ mod tests {
     #[test]
     fn a_job_is_cut_into_sections_that_add_up() {
         let mut t = task();
-        t.max_suspension = Span::from_ticks(7);
+        t.max_suspension = Span::from_ns(7);
         t.suspensions = 2;
-        t.non_preemptive = Work::from_ticks(1);
+        t.non_preemptive = Work::from_ns(1);
         let wait = |n| Event::Block {
             until: Some(Instant::from_ticks(n)),
         };
@@ -394,7 +396,7 @@ mod tests {
     fn a_use(resource: u16, length: u64, inside: Option<u16>) -> punctual_model::Use {
         punctual_model::Use {
             resource: ResourceId(resource),
-            length: Work::from_ticks(length),
+            length: Work::from_ns(length),
             mode: Mode::Exclusive,
             inside: inside.map(ResourceId),
         }
@@ -427,7 +429,7 @@ mod tests {
     #[test]
     fn a_protected_stretch_that_leaves_no_room_for_the_sections_has_them_in_it() {
         let mut t = task();
-        t.non_preemptive = Work::from_ticks(8);
+        t.non_preemptive = Work::from_ns(8);
         t.uses = vec![a_use(0, 4, None)];
         let expected = [
             (Some(0), Event::Protect),
@@ -437,7 +439,7 @@ mod tests {
             (Some(2), Event::Complete),
         ];
         assert_eq!(sections(&t, &Faults::default()), expected);
-        t.non_preemptive = Work::from_ticks(10);
+        t.non_preemptive = Work::from_ns(10);
         let expected = [
             (Some(0), Event::Protect),
             (Some(3), lock(0)),
@@ -451,7 +453,7 @@ mod tests {
     fn waits_are_spread_over_the_ordinary_work() {
         let mut t = task();
         t.uses = vec![a_use(0, 2, None)];
-        t.max_suspension = Span::from_ticks(4);
+        t.max_suspension = Span::from_ns(4);
         t.suspensions = 2;
         let wait = Event::Block {
             until: Some(Instant::from_ticks(2)),

@@ -6,6 +6,7 @@
 use punctual_kern::{ChildPick, ChildScheduler, CpuPlan, Hierarchy, NodeId, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
+use crate::RATE;
 use crate::faults::{Faults, Misconduct};
 
 /// A scheduler that was not believed waits on its own supply before it looks again, twice as long
@@ -42,7 +43,7 @@ pub(crate) fn children(
             node,
             code: code.map(|at| codes.swap_remove(at)),
             misconduct: fault.map(|f| f.1),
-            cost: faults.decision_cost,
+            cost: faults.decision_cost.ticks_up(RATE),
             left: None,
             refused: 0,
             lies: 0,
@@ -110,7 +111,7 @@ impl Child {
         let wait = LOOK_AGAIN_NS
             .checked_shl(before.min(32))
             .unwrap_or(MOST_WAIT_NS);
-        Work::from_ns(wait.min(MOST_WAIT_NS))
+        Work::from_ticks(wait.min(MOST_WAIT_NS))
     }
 }
 

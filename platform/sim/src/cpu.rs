@@ -9,6 +9,7 @@ use punctual_kern::{
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 
+use crate::RATE;
 use crate::body::{Body, Program};
 use crate::child::{Child, children};
 use crate::faults::Faults;
@@ -155,8 +156,8 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             gaps,
             unreported: Vec::new(),
             asleep_until: Instant::ZERO,
-            late_timer: faults.late_timer,
-            cache_delay: faults.cache_delay,
+            late_timer: faults.late_timer.ticks_up(RATE),
+            cache_delay: faults.cache_delay.ticks_up(RATE),
             random,
             counters: Counters::default(),
         };
@@ -173,13 +174,14 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             .iter()
             .filter(|f| f.cpu.is_none_or(|c| c == cpu))
         {
-            let phase = self.random.span(fault.every);
+            let every = fault.every.ticks_up(RATE);
+            let phase = self.random.span(every);
             let drawn = Instant::ZERO.saturating_add(phase);
-            let at = faults.missing_from.unwrap_or(drawn);
+            let from = faults.missing_from.map(|at| at.ticks_up(RATE));
             self.standstills.push(Standstill {
-                at,
-                length: fault.length,
-                every: fault.every.max(Span::from_ticks(1)),
+                at: from.unwrap_or(drawn),
+                length: fault.length.ticks_up(RATE),
+                every: every.max(Span::from_ticks(1)),
             });
         }
     }
@@ -195,7 +197,11 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
                 return self.arrivals.extend(entry);
             }
         };
-        let Some(arrival) = times.next().filter(|&at| at < feed.until) else {
+        let Some(arrival) = times
+            .next()
+            .map(|at| at.ticks_up(RATE))
+            .filter(|&at| at < feed.until)
+        else {
             return;
         };
         let jitter = if feed.jitter.is_zero() {
@@ -421,7 +427,7 @@ fn feeds<'a>(system: &'a System, plan: &CpuPlan, faults: &Faults, seed: u64) -> 
         if !sporadic && !constraint.fed {
             continue;
         }
-        let separation = constraint.class.min_separation().unwrap_or(Span::ZERO);
+        let separation = task.class.min_separation().unwrap_or(Span::ZERO);
         let seed = seed.wrapping_add(u64::from(id.0) << 32);
         feeds.push(Feed {
             thread: u32::try_from(thread).unwrap_or(u32::MAX),
@@ -431,13 +437,13 @@ fn feeds<'a>(system: &'a System, plan: &CpuPlan, faults: &Faults, seed: u64) -> 
                 ArrivalTimes::every(separation, task.phase)
             }),
             jitter: if constraint.fed && !faults.dense_jitter {
-                task.jitter
+                task.jitter.ticks_up(RATE)
             } else {
                 Span::ZERO
             },
             not_before: if constraint.fed && faults.dense_jitter {
                 let first = Instant::ZERO.saturating_add(task.phase);
-                first.saturating_add(task.jitter)
+                first.saturating_add(task.jitter).ticks_up(RATE)
             } else {
                 Instant::ZERO
             },

@@ -1,6 +1,6 @@
 //! Faults to inject: what a real machine and real programs do to a schedule.
 
-use punctual_model::{CpuId, Instant, SchedulerId, Span, TaskId, Work};
+use punctual_model::{CpuId, Instant, Ns, SchedulerId, Span, TaskId, Work};
 
 /// All faults of a run; the default injects none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -8,9 +8,9 @@ pub struct Faults {
     /// Time that nobody gets.
     pub missing: Vec<MissingTime>,
     /// The first standstill of each begins here; `None`: at a random phase.
-    pub missing_from: Option<Instant>,
+    pub missing_from: Option<Instant<Ns>>,
     /// Every timer fires late by up to this, uniformly.
-    pub late_timer: Span,
+    pub late_timer: Span<Ns>,
     /// Releases of tasks with a declared jitter follow their arrival by up to that, uniformly.
     pub jitter: bool,
     /// The first release of tasks with a declared jitter is as late as that allows, and no later
@@ -23,9 +23,9 @@ pub struct Faults {
     /// Every unfinished job that is switched in again works this much more, for its caches are
     /// cold: whether others or nobody ran meanwhile, as on a processor that keeps its applications
     /// apart by starting each slot cold.
-    pub cache_delay: Work,
+    pub cache_delay: Work<Ns>,
     /// What every decision costs a scheduler that decides on its own supply.
-    pub decision_cost: Work,
+    pub decision_cost: Work<Ns>,
     /// Schedulers that decide on their own supply, and what is wrong with them.
     pub children: Vec<(SchedulerId, Misconduct)>,
 }
@@ -47,9 +47,9 @@ pub struct MissingTime {
     /// Where; `None`: on every CPU, each for itself.
     pub cpu: Option<CpuId>,
     /// For how long.
-    pub length: Span,
+    pub length: Span<Ns>,
     /// Distance of the beginnings, from the first on.
-    pub every: Span,
+    pub every: Span<Ns>,
 }
 
 /// Jobs of a task execute `per_mille`/1000 of their work.

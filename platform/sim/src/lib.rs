@@ -28,5 +28,8 @@ pub use run::{
     run_recorded, run_with_children, shared_across_cpus,
 };
 
+/// Virtual time counts nanoseconds.
+const RATE: punctual_model::Frequency = punctual_model::Frequency::NANOSECONDS;
+
 /// Most CPUs that one simulation has.
 pub const MAX_CPUS: usize = 256;

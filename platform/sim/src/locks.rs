@@ -2,6 +2,7 @@
 
 use punctual_model::{ResourceId, Use, Work};
 
+use crate::RATE;
 use crate::step::{Step, Then};
 
 /// The steps of all sections, how many outer ones there are, and their work in total, which is at
@@ -42,7 +43,7 @@ impl<S: Fn(Work) -> Work, N: Fn(ResourceId) -> Option<u32>> Builder<'_, S, N> {
     /// long it is. Inner ones follow the one that they are inside.
     fn section(&mut self, at: usize, room: Work) -> (usize, Work) {
         let this = self.uses[at];
-        let length = (self.scale)(this.length).min(room);
+        let length = (self.scale)(this.length.ticks_up(RATE)).min(room);
         let number = (self.number)(this.resource).unwrap_or(u32::MAX);
         self.steps.push((Work::ZERO, Then::Lock(number, this.mode)));
         let mut rest = length;

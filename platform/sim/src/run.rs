@@ -3,19 +3,19 @@
 use std::fmt;
 
 use punctual_kern::{ChildScheduler, ConfigError, CpuPlan, Hierarchy, Plan, Sink};
-use punctual_model::{Class, CpuId, Instant, Span, System, TaskId};
+use punctual_model::{Class, CpuId, Instant, Ns, Span, System, TaskId};
 
-use crate::MAX_CPUS;
 use crate::cpu::{Cpu, Guests};
 use crate::faults::Faults;
 use crate::groups::groups;
 use crate::recorded::Recording;
+use crate::{MAX_CPUS, RATE};
 
 /// What a simulation is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Releases in [0, this) are covered.
-    pub duration: Span,
+    pub duration: Span<Ns>,
     /// Seed of arrivals and faults.
     pub seed: u64,
     /// What goes wrong.
@@ -193,7 +193,7 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
     }
     let given = (&options.faults, options.seed);
     let guests = |cpu: &CpuPlan| Guests::declared(system, cpu, given);
-    let horizon = Instant::ZERO.saturating_add(options.duration);
+    let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
     let limit = horizon.saturating_add(longest_deadline(system));
     let cpus = build(plan, inputs, children, given, guests)?;
     Ok(play(plan, cpus, (horizon, limit), observer))
@@ -321,7 +321,7 @@ fn longest_deadline(system: &System) -> Span {
         .tasks
         .iter()
         .filter_map(|task| task.class.relative_deadline());
-    deadlines.max().unwrap_or(Span::ZERO)
+    deadlines.max().unwrap_or(Span::ZERO).ticks_up(RATE)
 }
 
 /// CPUs that are simulated together.

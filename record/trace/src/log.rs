@@ -5,7 +5,7 @@
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
 use punctual_kern::Plan;
-use punctual_model::{Instant, Span, TaskId, ThreadId};
+use punctual_model::{Instant, Ns, Span, TaskId, ThreadId};
 
 use crate::record::Records;
 
@@ -48,7 +48,7 @@ pub struct Header {
     /// Seed of everything drawn at random.
     pub seed: u64,
     /// Releases in [0, this) nanoseconds were covered.
-    pub duration: Span,
+    pub duration: Span<Ns>,
     /// When the run was over, in ticks of the plan's frequency. Jobs still pending then, with their
     /// deadline behind them, count as missed.
     pub end: Instant,

@@ -263,7 +263,7 @@ impl RunReport {
             tool: h.tool.clone(),
             source: h.source.clone(),
             seed: h.seed,
-            duration_ns: h.duration.ticks(),
+            duration_ns: h.duration.as_ns(),
             elapsed_ns: log.ns(end.ticks()),
             stopped: h.stopped.clone(),
             lost_capabilities: h.lost.clone(),

@@ -31,15 +31,15 @@ fn scheduled_at_is_who_executes_and_ends_are_exclusive() {
 fn service_during_adds_up_what_was_executed_in_the_interval() {
     let b = behavior();
     let slow = |from, to| b.service_during(SLOW, at_ms(from), at_ms(to));
-    assert_eq!(slow(0, 100), Work::from_ms(25));
-    assert_eq!(slow(3, 5), Work::from_ms(2));
-    assert_eq!(slow(6, 23), Work::from_ms(2));
+    assert_eq!(slow(0, 100), Work::from_ticks(25_000_000));
+    assert_eq!(slow(3, 5), Work::from_ticks(2_000_000));
+    assert_eq!(slow(6, 23), Work::from_ticks(2_000_000));
     assert_eq!(slow(7, 20), Work::ZERO);
     let second = b.jobs.iter().position(|j| j.thread == SLOW && j.index == 1);
     let second = second.expect("it has five");
     assert_eq!(
         b.job_service_during(second, at_ms(0), at_ms(100)),
-        Work::from_ms(5)
+        Work::from_ticks(5_000_000)
     );
     assert_eq!(
         b.job_service_during(second, at_ms(0), at_ms(20)),
@@ -66,7 +66,7 @@ fn a_job_is_pending_from_arrival_to_completion_and_backlogged_while_others_execu
         at.map(|t| job.completed_by(t)),
         [false, false, false, false, true]
     );
-    assert_eq!(job.response_time(), Some(Span::from_ms(7)));
+    assert_eq!(job.response_time(), Some(Span::from_ticks(7_000_000)));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn missing_time_is_nobodys() {
     let log = simulate(&rich(FIXED), 500, 4, missing(900, 17));
     let b = Behavior::new(&log, 0);
     let taken = b.missing_during(Instant::ZERO, b.end, MissingCause::Stolen);
-    assert!(taken >= Span::from_us(900 * 28), "{taken:?}");
+    assert!(taken >= Span::from_ticks(1_000 * (900 * 28)), "{taken:?}");
     assert!(b.segments.windows(2).all(|w| w[0].end <= w[1].start));
     for gap in &b.missing {
         assert!(b.segments_in(gap.start, gap.end).is_empty());

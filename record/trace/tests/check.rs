@@ -4,13 +4,13 @@ mod common;
 
 use common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
 use punctual_kern::{Event, Next, TraceEvent};
-use punctual_model::{Instant, OnOverrun, PolicyKind, Span, TaskId, ThreadId, Work};
+use punctual_model::{Instant, Ns, OnOverrun, PolicyKind, Span, TaskId, ThreadId, Work};
 use punctual_trace::{Log, Record, Records, Rule, check};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
-const WAITING: PolicyKind = PolicyKind::FixedPriority { preemptive: false };
-const TURNS: PolicyKind = PolicyKind::RoundRobin {
-    timeslice: Span::from_us(700),
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };
+const TURNS: PolicyKind<Ns> = PolicyKind::RoundRobin {
+    timeslice: Span::from_ns(700_000),
 };
 
 #[test]
@@ -94,11 +94,10 @@ fn change_at(all: &[Record], nth: usize, wanted: impl Fn(&TraceEvent) -> bool) -
 #[test]
 fn time_that_runs_backwards() {
     rejected(0, Rule::TimeRunsForward, |all| {
-        let events =
-            |r: &Record| matches!(r, Record::Event { now, .. } if *now > Instant::from_ms(50));
+        let events = |r: &Record| matches!(r, Record::Event { now, .. } if *now > Instant::from_ticks(50_000_000));
         let at = place(all, events);
         if let Record::Event { now, .. } = &mut all[at] {
-            *now = Instant::from_ms(20);
+            *now = Instant::from_ticks(20_000_000);
         }
     });
 }
@@ -219,7 +218,7 @@ fn a_thread_that_executes_more_than_its_allotments() {
         let armed = |r: &Record| matches!(r, Record::Decision(d) if d.next != Next::Idle);
         let at = place(all, armed);
         if let Record::Decision(decision) = &mut all[at] {
-            decision.arm = Some(Instant::from_ms(250));
+            decision.arm = Some(Instant::from_ticks(250_000_000));
         }
     });
     // More is granted than the task has.
@@ -235,7 +234,7 @@ fn a_thread_that_executes_more_than_its_allotments() {
         };
         let at = change_at(all, 4, started);
         if let Record::Trace(TraceEvent::Started { budget, .. }) = &mut all[at] {
-            *budget = Some(Work::from_ms(30));
+            *budget = Some(Work::from_ticks(30_000_000));
         }
     });
     // A replenishment comes twice.
@@ -282,7 +281,7 @@ fn a_job_that_starts_before_its_predecessor_on_another_cpu_is_done() {
         .into_iter()
         .map(|record| match record {
             Record::Event { now, event } => Record::Event {
-                now: now.saturating_add(Span::from_ms(3)),
+                now: now.saturating_add(Span::from_ticks(3_000_000)),
                 event,
             },
             other => other,
@@ -304,7 +303,7 @@ fn releases_at_wrong_instants_doubled_or_left_out() {
             arrival, deadline, ..
         }) = &mut all[at]
         {
-            let later = Span::from_ns(1);
+            let later = Span::from_ticks(1);
             (*arrival, *deadline) = (
                 arrival.saturating_sub(later),
                 deadline.saturating_sub(later),
@@ -367,7 +366,7 @@ fn dates_and_work_of_a_job_that_do_not_fit_together() {
     rejected(0, Rule::JobArithmetic, |all| {
         let at = change_at(all, 3, |t| matches!(t, TraceEvent::Released { .. }));
         if let Record::Trace(TraceEvent::Released { deadline, .. }) = &mut all[at] {
-            *deadline = deadline.saturating_add(Span::from_ms(1));
+            *deadline = deadline.saturating_add(Span::from_ticks(1_000_000));
         }
     });
 }
@@ -393,7 +392,7 @@ fn more_missing_time_than_there_was_time() {
     rejected(0, Rule::MissingWithinInterval, |all| {
         let at = change_at(all, 1, |t| matches!(t, TraceEvent::Missing { .. }));
         if let Record::Trace(TraceEvent::Missing { span, .. }) = &mut all[at] {
-            *span = Span::from_ms(100);
+            *span = Span::from_ticks(100_000_000);
         }
     });
 }
@@ -410,7 +409,9 @@ fn a_live_trace_may_be_late_but_not_by_itself() {
         .into_iter()
         .map(|record| match record {
             Record::Decision(mut decision) if decision.next != Next::Idle => {
-                decision.arm = decision.arm.map(|arm| arm.saturating_add(Span::from_ms(1)));
+                decision.arm = decision
+                    .arm
+                    .map(|arm| arm.saturating_add(Span::from_ticks(1_000_000)));
                 Record::Decision(decision)
             }
             other => other,

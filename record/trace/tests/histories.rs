@@ -8,9 +8,9 @@ use punctual_kern::{
     Plan, Refusal, Request, Shard, TraceEvent,
 };
 use punctual_model::{
-    AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, OnOverrun, PolicyKind,
-    Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server, ServerKind, Slot,
-    Span, Supply, System, Task, ThreadId, Trust, Use, Work,
+    AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, Ns, OnOverrun,
+    PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
+    ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{Log, Record, Recorder, Records, Rule, check, replay, text};
@@ -42,21 +42,25 @@ impl Dice {
 const THREADS: u64 = 7;
 const NODES: u64 = 4;
 
+fn ns(n: u64) -> Span<Ns> {
+    Span::from_ns(n)
+}
+
 fn ticks(n: u64) -> Span {
     Span::from_ticks(n)
 }
 
-fn server(dice: &mut Dice) -> Server {
+fn server(dice: &mut Dice) -> Server<Ns> {
     let period = 4 + dice.below(40);
     Server {
         kind: dice.of(&ServerKind::ALL),
-        budget: Work::from_ticks(1 + dice.below(period / 2)),
-        period: ticks(period),
+        budget: Work::from_ns(1 + dice.below(period / 2)),
+        period: ns(period),
     }
 }
 
-fn policy(dice: &mut Dice) -> PolicyKind {
-    let timeslice = ticks(1 + dice.below(6));
+fn policy(dice: &mut Dice) -> PolicyKind<Ns> {
+    let timeslice = ns(1 + dice.below(6));
     dice.of(&[
         PolicyKind::FixedPriority { preemptive: true },
         PolicyKind::FixedPriority { preemptive: true },
@@ -69,8 +73,8 @@ fn policy(dice: &mut Dice) -> PolicyKind {
 
 fn task(dice: &mut Dice, index: u64) -> Task {
     let period = 5 + dice.below(60);
-    let amount = Work::from_ticks(1 + dice.below(period / 4 + 1));
-    let period = ticks(period);
+    let amount = Work::from_ns(1 + dice.below(period / 4 + 1));
+    let period = ns(period);
     let mut task = periodic(&format!("t{index}"), 0, 1, 0, dice.small(9));
     let periodic = Class::Periodic {
         period,
@@ -102,7 +106,7 @@ fn task(dice: &mut Dice, index: u64) -> Task {
         OnOverrun::Signal,
     ]);
     task.late = dice.of(&[Late::Queue { backlog: 3 }, Late::Skip]);
-    task.phase = ticks(dice.below(20));
+    task.phase = ns(dice.below(20));
     task
 }
 
@@ -129,7 +133,7 @@ fn uses(dice: &mut Dice) -> Vec<Use> {
         if dice.one_in(2) {
             uses.push(Use {
                 resource: ResourceId(resource),
-                length: Work::from_ticks(1 + dice.below(4)),
+                length: Work::from_ns(1 + dice.below(4)),
                 mode: dice.of(&[LockMode::Exclusive, LockMode::Shared]),
                 inside: None,
             });
@@ -142,8 +146,8 @@ fn uses(dice: &mut Dice) -> Vec<Use> {
 fn system(dice: &mut Dice, loans: bool) -> System {
     let divided = dice.one_in(4);
     let frame = PolicyKind::Tdm {
-        frame: ticks(20),
-        scheduling: ticks(1),
+        frame: ns(20),
+        scheduling: ns(1),
     };
     let root = if divided { frame } else { policy(dice) };
     let mut system = System {
@@ -163,8 +167,8 @@ fn system(dice: &mut Dice, loans: bool) -> System {
         let parent = nested.then(|| SchedulerId(u16::try_from(dice.of(&below)).expect("small")));
         let supply = match parent {
             None if divided => Supply::Slots(vec![Slot {
-                at: ticks(index * 4),
-                length: ticks(3),
+                at: ns(index * 4),
+                length: ns(3),
             }]),
             _ if dice.one_in(4) && root != PolicyKind::EarliestDeadlineFirst => Supply::Shared,
             _ => Supply::Server(server(dice)),
@@ -195,8 +199,8 @@ fn system(dice: &mut Dice, loans: bool) -> System {
             .map(|at| SchedulerId(u16::try_from(at).expect("small")));
         if task.scheduler.is_none() && divided {
             task.slots = vec![Slot {
-                at: ticks(16),
-                length: ticks(3),
+                at: ns(16),
+                length: ns(3),
             }];
         }
         if task.class.runs_per_job() && declares {
@@ -218,7 +222,7 @@ fn any_node(dice: &mut Dice) -> NodeId {
 
 fn any_constraint(dice: &mut Dice) -> Constraint {
     let task = task(dice, 9);
-    Constraint::of_task(&task, 9)
+    Constraint::of_task(&task, 9).in_ticks(Frequency::NANOSECONDS)
 }
 
 fn request(dice: &mut Dice, now: Instant) -> Request {
@@ -237,7 +241,7 @@ fn request(dice: &mut Dice, now: Instant) -> Request {
             supply: match dice.below(4) {
                 0 => Grant::Shared,
                 1 => Grant::Slots,
-                _ => Grant::Server(server(dice)),
+                _ => Grant::Server(server(dice).in_ticks(Frequency::NANOSECONDS)),
             },
             priority: Priority::new(dice.small(9)),
             order: 20 + dice.small(4),

@@ -5,7 +5,7 @@ mod common;
 use common::{FIXED, cpu, log_of, periodic};
 use punctual_kern::{Ceiling, Event, Plan, Shard, TraceEvent};
 use punctual_model::{
-    Class, CpuId, Frequency, Instant, Late, OnOverrun, PolicyKind, Priority, Scheduler,
+    Class, CpuId, Frequency, Instant, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler,
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyHierarchy;
@@ -16,7 +16,7 @@ fn at(ticks: u64) -> Instant {
 }
 
 /// One scheduler below a CPU of fixed priorities; all tasks are its own.
-fn below(supply: Supply, policy: PolicyKind, tasks: Vec<Task>) -> System {
+fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
     let mut system = System {
         cpus: vec![cpu("0", FIXED)],
         ..System::default()
@@ -67,7 +67,7 @@ fn thread(index: u32) -> ThreadId {
     ThreadId::new(index, 0)
 }
 
-fn task(name: &str, class: Class) -> Task {
+fn task(name: &str, class: Class<Ns>) -> Task {
     let mut task = periodic(name, 0, 1, 0, 1);
     task.class = class;
     task
@@ -75,21 +75,21 @@ fn task(name: &str, class: Class) -> Task {
 
 fn clocked(name: &str, period: u64, phase: u64) -> Task {
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(10),
-        relative_deadline: Span::from_ticks(period),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(10),
+        relative_deadline: Span::from_ns(period),
     };
     let mut task = task(name, class);
-    task.phase = Span::from_ticks(phase);
+    task.phase = Span::from_ns(phase);
     task
 }
 
 /// Once in 100 ticks, for 10 ticks.
 fn policed() -> Task {
     let class = Class::Sporadic {
-        min_separation: Span::from_ticks(100),
-        wcet: Work::from_ticks(10),
-        relative_deadline: Span::from_ticks(100),
+        min_separation: Span::from_ns(100),
+        wcet: Work::from_ns(10),
+        relative_deadline: Span::from_ns(100),
     };
     let mut task = task("policed", class);
     task.late = Late::Skip;
@@ -101,8 +101,8 @@ fn policed() -> Task {
 fn passing(tasks: Vec<Task>) -> System {
     let server = Server {
         kind: ServerKind::PeriodicResource,
-        budget: Work::from_ticks(210),
-        period: Span::from_ticks(1_000),
+        budget: Work::from_ns(210),
+        period: Span::from_ns(1_000),
     };
     below(Supply::Server(server), FIXED, tasks)
 }
@@ -110,7 +110,7 @@ fn passing(tasks: Vec<Task>) -> System {
 #[test]
 fn a_ceiling_lifts_its_thread_before_what_was_due_joins() {
     let turns = PolicyKind::RoundRobin {
-        timeslice: Span::from_ticks(50),
+        timeslice: Span::from_ns(50),
     };
     let tasks = vec![clocked("due", 1_000, 0), task("lifted", Class::Aperiodic)];
     let ceiling = Ceiling {

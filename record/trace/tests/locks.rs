@@ -5,14 +5,14 @@ mod common;
 use common::{FIXED, cpu, missing, overrunning, periodic, simulate};
 use punctual_kern::TraceEvent;
 use punctual_model::{
-    AtBudgetEnd, CpuId, Mode, OnOverrun, PolicyKind, Priority, Protocol, Resource, ResourceId,
+    AtBudgetEnd, CpuId, Mode, Ns, OnOverrun, PolicyKind, Priority, Protocol, Resource, ResourceId,
     Scheduler, SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Use,
     Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{Cause, Log, Record, Records, Rule, RunReport, check, replay, text};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 fn resource(name: &str, protocol: Protocol, at_budget_end: AtBudgetEnd) -> Resource {
     Resource {
@@ -37,7 +37,7 @@ fn with(mut task: Task, uses: &[Use]) -> Task {
 }
 
 /// Four tasks, two resources, nesting, readers.
-fn sharing(policy: PolicyKind, protocol: Protocol) -> System {
+fn sharing(policy: PolicyKind<Ns>, protocol: Protocol) -> System {
     let exclusive = |r, length| one_use(r, length, Mode::Exclusive, None);
     let shared = |r, length| one_use(r, length, Mode::Shared, None);
     System {
@@ -294,7 +294,7 @@ fn sections_that_last_longer_or_shorter_than_they_may() {
     // Declared shorter than it was, without a word about it.
     let mut shorter = log.clone();
     for (_, plan) in &mut shorter.plan.cpus[0].uses {
-        plan.length = Work::from_us(100);
+        plan.length = Work::from_ticks(100_000);
     }
     let found = check(&shorter);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SectionsBounded));

@@ -5,15 +5,15 @@ mod common;
 use common::{FIXED, composed, cpu, log_of, missing, periodic, rich, simulate};
 use punctual_kern::{Event, Next, Plan, Shard};
 use punctual_model::{
-    Class, Frequency, Instant, Late, PolicyKind, Priority, Span, System, ThreadId,
+    Class, Frequency, Instant, Late, Ns, PolicyKind, Priority, Span, System, ThreadId,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::{Log, Recorder, check, replay, text};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 /// Threads that yield, wait, are woken and end their jobs.
-fn told(kind: PolicyKind) -> Log {
+fn told(kind: PolicyKind<Ns>) -> Log {
     let mut system = System {
         cpus: vec![cpu("0", kind)],
         ..System::default()
@@ -33,7 +33,7 @@ fn told(kind: PolicyKind) -> Log {
     let mut now = Instant::ZERO;
     let mut decision = shard.handle(now, Event::Tick, &mut recorder);
     for step in 1..60_u64 {
-        let until = now.saturating_add(Span::from_us(40));
+        let until = now.saturating_add(Span::from_ticks(40_000));
         let event = match (step % 5, decision.next) {
             (0, Next::Thread(_)) => Event::Block { until: None },
             (1 | 2, Next::Thread(_)) => Event::Yield,

@@ -5,15 +5,15 @@ mod common;
 use common::{FIXED, cpu, missing, overrunning, periodic, simulate};
 use punctual_kern::{Next, NodeId, TraceEvent};
 use punctual_model::{
-    Class, CpuId, Instant, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId, Server,
+    Class, CpuId, Instant, Ns, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_trace::{Log, Record, Records, Rule, check, text};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
-const WAITING: PolicyKind = PolicyKind::FixedPriority { preemptive: false };
-const TURNS: PolicyKind = PolicyKind::RoundRobin {
-    timeslice: Span::from_us(700),
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };
+const TURNS: PolicyKind<Ns> = PolicyKind::RoundRobin {
+    timeslice: Span::from_ns(700_000),
 };
 
 fn server(kind: ServerKind, budget_us: u64, period_ms: u64) -> Supply {
@@ -24,7 +24,7 @@ fn server(kind: ServerKind, budget_us: u64, period_ms: u64) -> Supply {
     })
 }
 
-fn scheduler(name: &str, parent: Option<u16>, policy: PolicyKind, supply: Supply) -> Scheduler {
+fn scheduler(name: &str, parent: Option<u16>, policy: PolicyKind<Ns>, supply: Supply) -> Scheduler {
     Scheduler {
         name: name.into(),
         cpu: CpuId(0),
@@ -44,7 +44,7 @@ fn on(scheduler: u16, mut task: Task) -> Task {
 
 /// A CPU under `root`; below it a server of `kind` with tasks under `policy`, and below that a
 /// scheduler without supply of its own; background work at each level.
-fn nested(root: PolicyKind, kind: ServerKind, policy: PolicyKind) -> System {
+fn nested(root: PolicyKind<Ns>, kind: ServerKind, policy: PolicyKind<Ns>) -> System {
     let mut outer = scheduler("outer", None, policy, server(kind, 2_500, 10));
     outer.priority = Priority::new(6);
     let mut inner = scheduler(
@@ -257,7 +257,7 @@ fn budgets_that_come_twice_never_or_unasked() {
     rejected(&log, Rule::SupplyRespected, |all| {
         let at = change_at(all, 0, more);
         let node = NodeId::ROOT;
-        let budget = Work::from_ms(1);
+        let budget = Work::from_ticks(1_000_000);
         all.insert(
             at,
             Record::Trace(TraceEvent::ServerReplenished { node, budget }),
@@ -291,7 +291,7 @@ fn work_that_runs_on_when_its_server_has_nothing_left() {
 #[test]
 fn a_core_that_does_not_want_to_be_back_when_supply_ends_or_returns() {
     let log = served();
-    let late = Instant::from_ms(390);
+    let late = Instant::from_ticks(390_000_000);
     // While the inner server's budget runs.
     rejected(&log, Rule::SupplyRespected, |all| {
         let deep = |t: &TraceEvent| matches!(t, TraceEvent::Switched { to: Some(to), .. } if to.index() == 7);
@@ -371,12 +371,12 @@ fn somebody_elses_slot_and_nobodys_time() {
         if let Record::Decision(decision) = &mut all[at] {
             decision.arm = decision
                 .arm
-                .map(|arm| arm.saturating_add(Span::from_us(15)));
+                .map(|arm| arm.saturating_add(Span::from_ticks(15_000)));
         }
     });
     // The frame of the log is another than the one that was kept.
     let mut other = log.clone();
-    other.plan.cpus[0].slots[0].length = Span::from_us(400);
+    other.plan.cpus[0].slots[0].length = Span::from_ticks(400_000);
     let found = check(&other);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SlotRespected));
 }

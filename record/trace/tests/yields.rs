@@ -4,11 +4,11 @@ mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
 use punctual_kern::{Attributes, Event, Next, OneLevel, Pick, Plan, Policy, Shard};
-use punctual_model::{Frequency, Instant, PolicyKind, Priority, Span, System, ThreadId, Work};
+use punctual_model::{Frequency, Instant, Ns, PolicyKind, Priority, Span, System, ThreadId, Work};
 use punctual_trace::{Log, Recorder, Rule, check};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
-const WAITING: PolicyKind = PolicyKind::FixedPriority { preemptive: false };
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
+const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };
 
 /// What a policy does when a thread yields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,14 +27,14 @@ enum Way {
 /// Ready threads in a list, by urgency and place among equals.
 struct Listed {
     way: Way,
-    kind: PolicyKind,
+    kind: PolicyKind<Ns>,
     ready: Vec<(ThreadId, u64, Instant, u32)>,
     latest: Instant,
     holder: Option<ThreadId>,
 }
 
 impl Listed {
-    fn new(way: Way, kind: PolicyKind) -> Listed {
+    fn new(way: Way, kind: PolicyKind<Ns>) -> Listed {
         let (latest, holder) = (Instant::ZERO, None);
         Listed {
             way,
@@ -120,7 +120,7 @@ impl Policy for Listed {
 }
 
 /// Five threads, four of them equals that come one after the other (by deadline: at once).
-fn system(kind: PolicyKind) -> System {
+fn system(kind: PolicyKind<Ns>) -> System {
     let mut system = System {
         cpus: vec![cpu("0", kind)],
         ..System::default()
@@ -137,7 +137,7 @@ fn system(kind: PolicyKind) -> System {
 }
 
 /// A run of `way` in which threads yield, wait and end their jobs as the dice fall.
-fn run(way: Way, kind: PolicyKind, seed: u64) -> Log {
+fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
     let system = system(kind);
     let plan = Plan::new(&system, Frequency::NANOSECONDS);
     let cpu = &plan.cpus[0];
@@ -154,7 +154,7 @@ fn run(way: Way, kind: PolicyKind, seed: u64) -> Log {
     let mut now = Instant::ZERO;
     let mut decision = shard.handle(now, Event::Tick, &mut recorder);
     for _ in 0..400 {
-        let step = now.saturating_add(Span::from_us(1 + dice(20)));
+        let step = now.saturating_add(Span::from_ticks(1_000 * (1 + dice(20))));
         let due = decision.arm.unwrap_or(step);
         (now, decision) = if due <= step {
             (due, shard.handle(due, Event::Tick, &mut recorder))

@@ -158,12 +158,12 @@ fn lines(verdict: &Verdict) -> String {
     text
 }
 
-fn readable(span: punctual_model::Span) -> String {
-    punctual_model::readable(span.ticks()).to_string()
+fn readable(span: punctual_model::Span<punctual_model::Ns>) -> String {
+    span.readable().to_string()
 }
 
 fn verdict_json(verdict: &Verdict) -> Value {
-    let ns = |span: punctual_model::Span| span.ticks();
+    let ns = |span: punctual_model::Span<punctual_model::Ns>| span.as_ns();
     let tasks: Vec<Value> = verdict
         .tasks
         .iter()
@@ -194,9 +194,9 @@ fn refusal_json(verdict: &Verdict, refusal: &Refusal) -> Value {
     let witness = refusal.witness.map(|witness| match witness {
         Witness::Demand { at, demand, supply } => json!({
             "kind": "demand",
-            "at_ns": at.ticks(),
-            "demand_ns": demand.ticks(),
-            "supply_ns": supply.ticks(),
+            "at_ns": at.as_ns(),
+            "demand_ns": demand.as_ns(),
+            "supply_ns": supply.as_ns(),
         }),
         Witness::Response {
             task,
@@ -208,16 +208,16 @@ fn refusal_json(verdict: &Verdict, refusal: &Refusal) -> Value {
             "kind": "response",
             "task": verdict.task(task).map(|task| task.name.as_str()),
             "job": job,
-            "offset_ns": offset.ticks(),
-            "response_ns": response.ticks(),
-            "deadline_ns": deadline.ticks(),
+            "offset_ns": offset.as_ns(),
+            "response_ns": response.as_ns(),
+            "deadline_ns": deadline.as_ns(),
         }),
     });
     let fix = refusal.fix.as_ref().map(|fix| {
         json!({
             "parameter": fix.parameter,
-            "from_ns": fix.from.ticks(),
-            "to_ns": fix.to.ticks(),
+            "from_ns": fix.from.as_ns(),
+            "to_ns": fix.to.as_ns(),
         })
     });
     json!({

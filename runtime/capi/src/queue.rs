@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use ::punctual_thread::sync::{Queue, SendError};
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 
 use crate::edge::{answer, give, is_place, within};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
@@ -212,7 +212,7 @@ unsafe fn send<const N: usize>(
     line: &Queue<[u8; N]>,
     from: *const u8,
     bytes: usize,
-    most: Option<Span>,
+    most: Option<Span<Ns>>,
 ) -> Answer {
     let mut message = [0; N];
     if bytes > 0 {
@@ -232,7 +232,7 @@ unsafe fn receive<const N: usize>(
     line: &Queue<[u8; N]>,
     to: *mut u8,
     bytes: usize,
-    most: Option<Span>,
+    most: Option<Span<Ns>>,
 ) -> Answer {
     let message = match most {
         Some(span) => line.receive_within(span)?,

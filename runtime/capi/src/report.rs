@@ -83,7 +83,7 @@ fn lines(run: &Finished<()>) -> String {
             promise.cpu, promise.name
         );
         let _ = match promise.response_bound {
-            Some(bound) => write!(text, "to be done within {}", readable(bound.ticks())),
+            Some(bound) => write!(text, "to be done within {}", readable(bound.as_ns())),
             None => write!(text, "its share"),
         };
     }
@@ -122,7 +122,7 @@ fn report_json(run: &Finished<()>) -> Value {
         json!({
             "cpu": promise.cpu,
             "name": promise.name,
-            "response_bound_ns": promise.response_bound.map(|bound| bound.ticks()),
+            "response_bound_ns": promise.response_bound.map(|bound| bound.as_ns()),
             "exactness": promise.exactness.name(),
         })
     });

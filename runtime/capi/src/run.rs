@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::punctual_thread::{Runtime, StartError};
 use punctual_linux::{Panic, RunError};
-use punctual_model::{Machine, PolicyKind, Span};
+use punctual_model::{Machine, Ns, PolicyKind, Span};
 
 use crate::admission::{Why, forget_why, keep_why, why_of};
 use crate::constraint::{constraint, punctual_constraint};
@@ -192,7 +192,7 @@ unsafe fn with_options(
     Ok(runtime)
 }
 
-fn policy(cpu: &punctual_cpu) -> Result<PolicyKind, Status> {
+fn policy(cpu: &punctual_cpu) -> Result<PolicyKind<Ns>, Status> {
     let timeslice = Span::from_ns(cpu.timeslice_ns);
     let policy = match (cpu.policy, cpu.timeslice_ns) {
         (0, 0) => PolicyKind::EarliestDeadlineFirst,

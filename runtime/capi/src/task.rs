@@ -4,7 +4,7 @@ use core::ffi::c_char;
 
 use punctual_kern::Refusal;
 use punctual_linux::job::{LockError, lock, lock_shared, lock_within, unlock_named};
-use punctual_model::{Mode, Span};
+use punctual_model::{Mode, Ns, Span};
 
 use crate::edge::{answer, text, within};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn punctual_unlock(resource: *const c_char) -> punctual_st
 
 /// # Safety
 /// `resource` is null or a string.
-unsafe fn take(resource: *const c_char, mode: Mode, most: Option<Span>) -> Answer {
+unsafe fn take(resource: *const c_char, mode: Mode, most: Option<Span<Ns>>) -> Answer {
     not_in_a_use()?;
     // SAFETY: as the caller vouches.
     let name = unsafe { text(resource) }?;

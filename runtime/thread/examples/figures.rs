@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use punctual_linux::clock_rate;
-use punctual_model::{Machine, PolicyKind};
+use punctual_model::{Machine, Ns, PolicyKind};
 use punctual_thread::sync::{Mutex, Semaphore, SpinMutex};
 use punctual_thread::{Constraint, Runtime, thread};
 
@@ -93,7 +93,7 @@ fn main() {
 }
 
 /// Ten thousand threads on one CPU, all of which wait for the same thing.
-fn ten_thousand(policy: PolicyKind) {
+fn ten_thousand(policy: PolicyKind<Ns>) {
     const MANY: usize = 10_000;
     let runtime = Runtime::on(1, policy)
         .terms(Machine::default())

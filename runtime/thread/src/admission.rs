@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, When};
 use punctual_analysis::{admit, admit_transition};
 use punctual_linux::undisturbed;
-use punctual_model::{Instant, Machine, PolicyKind, Span, System, TaskId};
+use punctual_model::{Instant, Machine, Ns, PolicyKind, Span, System, TaskId};
 
 use crate::constraint::Constraint;
 
@@ -42,7 +42,7 @@ pub struct Promise {
     pub name: String,
     /// The largest bound of their responses that any verdict gave while they were there; `None`:
     /// one had none.
-    pub response_bound: Option<Span>,
+    pub response_bound: Option<Span<Ns>>,
     /// How that is to be understood.
     pub exactness: Exactness,
 }
@@ -56,7 +56,7 @@ struct Owner {
     grant: Grant,
     name: String,
     /// From when on (nanoseconds) it is nobody's; `None`: it lives.
-    until: Option<Instant>,
+    until: Option<Instant<Ns>>,
 }
 
 /// The guarantees of one CPU.
@@ -70,7 +70,11 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(policy: PolicyKind, machine: Machine, promises: Arc<Promises>) -> Admission {
+    pub(crate) fn new(
+        policy: PolicyKind<Ns>,
+        machine: Machine,
+        promises: Arc<Promises>,
+    ) -> Admission {
         let cpu = punctual_model::Cpu {
             name: "0".to_owned(),
             host: None,
@@ -93,7 +97,7 @@ impl Admission {
         &mut self,
         name: &str,
         constraint: &Constraint,
-        now: Instant,
+        now: Instant<Ns>,
     ) -> Result<Grant, NotAdmitted> {
         self.forget_until(now);
         let grant = Grant(self.next);
@@ -119,7 +123,7 @@ impl Admission {
         &mut self,
         grant: Grant,
         constraint: &Constraint,
-        now: Instant,
+        now: Instant<Ns>,
     ) -> Result<(), NotAdmitted> {
         self.forget_until(now);
         let Some(place) = self.place(grant) else {
@@ -144,7 +148,7 @@ impl Admission {
     }
 
     /// The thread has ended: what was granted is free from `at` on.
-    pub(crate) fn remove(&mut self, grant: Grant, at: Instant) {
+    pub(crate) fn remove(&mut self, grant: Grant, at: Instant<Ns>) {
         if let Some(place) = self.place(grant) {
             self.owners[place].until = Some(at);
         }
@@ -188,7 +192,7 @@ impl Admission {
         self.owners.iter().position(|owner| owner.grant == grant)
     }
 
-    fn forget_until(&mut self, now: Instant) {
+    fn forget_until(&mut self, now: Instant<Ns>) {
         let gone = |owner: &Owner| owner.until.is_some_and(|at| at <= now);
         while let Some(place) = self.owners.iter().position(gone) {
             let _ = self.owners.remove(place);
@@ -249,7 +253,7 @@ mod tests {
         Constraint::periodic(period, Work::from_ns(period.as_ns() / 2))
     }
 
-    fn at(ms: u64) -> Instant {
+    fn at(ms: u64) -> Instant<Ns> {
         Instant::from_ns(ms * 1_000_000)
     }
 

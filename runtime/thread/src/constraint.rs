@@ -1,6 +1,6 @@
 //! What a thread asks for: one of the five kinds of work, with its parameters in nanoseconds.
 
-use punctual_model::{Class, CpuId, Instant, Late, OnOverrun, Priority, Span, Task, Work};
+use punctual_model::{Class, CpuId, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Work};
 
 /// What a thread asks for, by the kind of its work. Only what is admitted is granted; enforced is
 /// all of it.
@@ -15,15 +15,15 @@ use punctual_model::{Class, CpuId, Instant, Late, OnOverrun, Priority, Span, Tas
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Constraint {
-    class: Class,
+    class: Class<Ns>,
     priority: Priority,
-    phase: Span,
+    phase: Span<Ns>,
     late: Late,
     on_overrun: OnOverrun,
 }
 
 impl Constraint {
-    fn of(class: Class) -> Constraint {
+    fn of(class: Class<Ns>) -> Constraint {
         Constraint {
             class,
             priority: Priority::LOWEST,
@@ -34,7 +34,7 @@ impl Constraint {
     }
 
     /// A job every `period`, of `wcet` at most, to be done within the period.
-    pub fn periodic(period: Span, wcet: Work) -> Constraint {
+    pub fn periodic(period: Span<Ns>, wcet: Work<Ns>) -> Constraint {
         Constraint::of(Class::Periodic {
             period,
             wcet,
@@ -44,7 +44,7 @@ impl Constraint {
 
     /// A job per release ([`crate::Thread::release`]), never closer than `min_separation`, of
     /// `wcet` at most, to be done within that separation.
-    pub fn sporadic(min_separation: Span, wcet: Work) -> Constraint {
+    pub fn sporadic(min_separation: Span<Ns>, wcet: Work<Ns>) -> Constraint {
         Constraint::of(Class::Sporadic {
             min_separation,
             wcet,
@@ -53,12 +53,12 @@ impl Constraint {
     }
 
     /// An endless body that gets `slice` in every `period`.
-    pub fn reservation(period: Span, slice: Work) -> Constraint {
+    pub fn reservation(period: Span<Ns>, slice: Work<Ns>) -> Constraint {
         Constraint::of(Class::Reservation { period, slice })
     }
 
     /// `size` of work within `deadline` from now, afterwards background work.
-    pub fn once(size: Work, deadline: Span) -> Constraint {
+    pub fn once(size: Work<Ns>, deadline: Span<Ns>) -> Constraint {
         Constraint::of(Class::Once {
             size,
             relative_deadline: deadline,
@@ -81,7 +81,7 @@ impl Constraint {
 
     /// From arrival to deadline. Without effect on classes that have none of their own.
     #[must_use]
-    pub fn deadline(mut self, deadline: Span) -> Constraint {
+    pub fn deadline(mut self, deadline: Span<Ns>) -> Constraint {
         match &mut self.class {
             Class::Periodic {
                 relative_deadline, ..
@@ -99,7 +99,7 @@ impl Constraint {
 
     /// The first arrival, counted from the creation or the change.
     #[must_use]
-    pub fn phase(self, phase: Span) -> Constraint {
+    pub fn phase(self, phase: Span<Ns>) -> Constraint {
         Constraint { phase, ..self }
     }
 
@@ -131,7 +131,7 @@ impl Constraint {
     }
 
     /// As the core wants it, whose budgets also pay for `overhead` of the scheduler per job.
-    pub(crate) fn in_core(&self, overhead: Work) -> punctual_kern::Constraint {
+    pub(crate) fn in_core(&self, overhead: Work<Ns>) -> punctual_kern::Constraint<Ns> {
         let constraint = punctual_kern::Constraint {
             class: self.class,
             priority: self.priority,
@@ -150,7 +150,7 @@ impl Constraint {
 
     /// How long after its end its bandwidth is certainly free: the zero-lag instant of its last job
     /// has passed then.
-    pub(crate) fn lag(&self) -> Span {
+    pub(crate) fn lag(&self) -> Span<Ns> {
         let separation = self.class.min_separation().unwrap_or_default();
         separation.max(self.class.relative_deadline().unwrap_or_default())
     }

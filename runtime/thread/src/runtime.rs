@@ -8,7 +8,7 @@ use punctual_linux::{
     Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate, end_run,
     held_alive, measure_overheads, run, this_cpu, undisturbed,
 };
-use punctual_model::{Cpu, Instant, Machine, PolicyKind, System, TaskId, ThreadId, Work};
+use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyHierarchy;
 
 use crate::admission::{Admission, NotAdmitted, Promise, Promises};
@@ -21,7 +21,7 @@ use crate::thread::{SpawnError, now};
 #[derive(Debug)]
 pub struct Runtime {
     host: u32,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     beside: Vec<Beside>,
     threads: usize,
     stack_bytes: usize,
@@ -34,7 +34,7 @@ pub struct Runtime {
 /// Another CPU of a run.
 struct Beside {
     host: u32,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     first: Box<dyn FnOnce() + Send>,
 }
 
@@ -147,7 +147,7 @@ impl<T, S> Finished<T, S> {
 
 impl Runtime {
     /// A run on host CPU `host` under a policy, for up to 64 threads with 64 KiB of stack each.
-    pub fn on(host: u32, policy: PolicyKind) -> Runtime {
+    pub fn on(host: u32, policy: PolicyKind<Ns>) -> Runtime {
         Runtime {
             host,
             policy,
@@ -168,7 +168,7 @@ impl Runtime {
     pub fn and(
         mut self,
         host: u32,
-        policy: PolicyKind,
+        policy: PolicyKind<Ns>,
         first: impl FnOnce() + Send + 'static,
     ) -> Runtime {
         let first = Box::new(first);
@@ -275,7 +275,7 @@ impl Runtime {
                 .map_err(StartError::Run)?,
         };
         let policies = self.beside.iter().map(|beside| beside.policy);
-        let policies: Vec<PolicyKind> = [self.policy].into_iter().chain(policies).collect();
+        let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);
         let hosts: Vec<u32> = [self.host].into_iter().chain(hosts).collect();
         let shared = Shared::new(&policies, terms, &self).map_err(StartError::NotAdmitted)?;
@@ -337,8 +337,8 @@ impl Runtime {
     }
 
     /// What the shards are built from: the first thread of each CPU, and room for more.
-    fn plan(&self, policies: &[PolicyKind], hosts: &[u32], overhead: Work) -> Plan {
-        let cpu = |(policy, host): (&PolicyKind, &u32)| Cpu {
+    fn plan(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Plan {
+        let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
             host: Some(*host),
             policy: *policy,
@@ -348,8 +348,7 @@ impl Runtime {
             ..System::default()
         };
         let frequency = clock_rate().frequency;
-        let ticks = |ns| frequency.ticks_up(ns);
-        let main = self.main.in_core(overhead).convert(ticks, ticks);
+        let main = self.main.in_core(overhead).in_ticks(frequency);
         let mut plan = Plan::new(&system, frequency);
         for (task, cpu) in (0..).zip(&mut plan.cpus) {
             cpu.capacity.threads = self.pool() + 1;
@@ -429,13 +428,13 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(
-        policies: &[PolicyKind],
+        policies: &[PolicyKind<Ns>],
         terms: Machine,
         runtime: &Runtime,
     ) -> Result<Shared, NotAdmitted> {
         let first = &runtime.main;
         let promises: Vec<Arc<Promises>> = policies.iter().map(|_| Arc::default()).collect();
-        let of_cpu = |(policy, promises): (&PolicyKind, &Arc<Promises>)| {
+        let of_cpu = |(policy, promises): (&PolicyKind<Ns>, &Arc<Promises>)| {
             let mut admission = Admission::new(*policy, terms.clone(), Arc::clone(promises));
             if first.has_guarantee() {
                 let _ = admission.add(FIRST, first, Instant::ZERO)?;
@@ -472,7 +471,7 @@ impl Shared {
     }
 
     /// What the scheduler costs on behalf of a job, as the analysis counts it.
-    fn overhead(&self) -> Work {
+    fn overhead(&self) -> Work<Ns> {
         let t = &self.terms;
         let parts = [t.switch, t.switch, t.preemption, t.cache_delay, t.timer];
         parts.into_iter().fold(Work::ZERO, Work::saturating_add)
@@ -516,14 +515,14 @@ impl Place {
         Some((Arc::clone(board), self.1))
     }
 
-    pub(crate) fn overhead(&self) -> Work {
+    pub(crate) fn overhead(&self) -> Work<Ns> {
         self.0.overhead()
     }
 
     /// Asks for admission, one at a time, at this instant.
     pub(crate) fn ask<R>(
         &self,
-        question: impl FnOnce(&mut Admission, Instant) -> Result<R, NotAdmitted>,
+        question: impl FnOnce(&mut Admission, Instant<Ns>) -> Result<R, NotAdmitted>,
     ) -> Result<R, SpawnError> {
         let admission = self.0.admission.get(self.1).ok_or(SpawnError::NoRun)?;
         // Without the holder nobody would ever be admitted again.

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use punctual_linux::{Monitor, Step, Visit, VisitError, job};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 use punctual_policy::{every_queue_once, two_random_choices};
 
 use crate::constraint::Constraint;
@@ -263,7 +263,7 @@ impl<T: Send> Offered<T> {
     ///
     /// # Errors
     /// As [`Offered::join`], and [`JoinError::TimedOut`], with which the work comes back.
-    pub fn join_until(self, at: Instant) -> Result<T, (JoinError, Option<Offered<T>>)> {
+    pub fn join_until(self, at: Instant<Ns>) -> Result<T, (JoinError, Option<Offered<T>>)> {
         self.join_by(instant(at))
     }
 
@@ -271,7 +271,7 @@ impl<T: Send> Offered<T> {
     ///
     /// # Errors
     /// As [`Offered::join_until`].
-    pub fn join_within(self, span: Span) -> Result<T, (JoinError, Option<Offered<T>>)> {
+    pub fn join_within(self, span: Span<Ns>) -> Result<T, (JoinError, Option<Offered<T>>)> {
         self.join_by(after(span))
     }
 
@@ -280,7 +280,7 @@ impl<T: Send> Offered<T> {
     ///
     /// # Errors
     /// [`JoinError::Panicked`], [`JoinError::NotHere`], [`JoinError::TimedOut`].
-    pub fn wait_end(&self, span: Option<Span>) -> Result<(), JoinError> {
+    pub fn wait_end(&self, span: Option<Span<Ns>>) -> Result<(), JoinError> {
         let until = span.and_then(after);
         loop {
             let visit = self.result.visit(until, |result, _| match result {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use punctual_analysis::Verdict;
 use punctual_linux::{Child, JobInfo, NoNextJob, OnFault, Who, job, spawn_with};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use crate::admission::{Grant, NotAdmitted};
 use crate::constraint::Constraint;
@@ -62,7 +62,7 @@ pub struct Thread<T> {
     child: Child<T>,
     grant: Option<Grant>,
     /// From its end until its bandwidth is free.
-    lag: Span,
+    lag: Span<Ns>,
 }
 
 /// How a thread is created; see [`spawn`] for the short form.
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
 struct Granted {
     place: Place,
     grant: Grant,
-    lag: Span,
+    lag: Span<Ns>,
 }
 
 impl Drop for Granted {
@@ -150,7 +150,7 @@ impl Drop for Granted {
 }
 
 /// What was granted is free when its lag is zero.
-fn give_back(place: &Place, grant: Grant, lag: Span) {
+fn give_back(place: &Place, grant: Grant, lag: Span<Ns>) {
     // It fails only when the run is over.
     let _ = place.ask(|admission, now| {
         admission.remove(grant, now.saturating_add(lag));
@@ -183,7 +183,7 @@ impl<T> Thread<T> {
     ///
     /// # Errors
     /// See [`JoinError`]; when it has not ended in time, the thread comes back beside the error.
-    pub fn join_until(self, at: Instant) -> Result<T, (JoinError, Option<Thread<T>>)> {
+    pub fn join_until(self, at: Instant<Ns>) -> Result<T, (JoinError, Option<Thread<T>>)> {
         self.join_by(instant(at))
     }
 
@@ -191,7 +191,7 @@ impl<T> Thread<T> {
     ///
     /// # Errors
     /// As [`Thread::join_until`].
-    pub fn join_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
+    pub fn join_within(self, span: Span<Ns>) -> Result<T, (JoinError, Option<Thread<T>>)> {
         self.join_by(after(span))
     }
 
@@ -208,7 +208,7 @@ impl<T> Thread<T> {
     ///
     /// # Errors
     /// See [`JoinError`].
-    pub fn wait_end(&self, span: Option<Span>) -> Result<(), JoinError> {
+    pub fn wait_end(&self, span: Option<Span<Ns>>) -> Result<(), JoinError> {
         self.child.wait_end(span.and_then(after))
     }
 
@@ -224,7 +224,7 @@ impl<T> Thread<T> {
     /// [`JoinError::Abandoned`]. With [`JoinError::TimedOut`] it comes back: it waits, or has not
     /// begun, and would end itself if it got the processor. So it does, at once and told to end,
     /// with [`JoinError::Taken`].
-    pub fn kill_within(self, span: Span) -> Result<T, (JoinError, Option<Thread<T>>)> {
+    pub fn kill_within(self, span: Span<Ns>) -> Result<T, (JoinError, Option<Thread<T>>)> {
         let _ = self.cancel();
         let thread = match self.join_within(span) {
             Err((JoinError::TimedOut, Some(thread))) => thread,
@@ -284,7 +284,7 @@ impl<T> Thread<T> {
     /// Gives way to this thread in particular: waits, and lends it the caller's urgency meanwhile,
     /// until somebody wakes the caller ([`Waker::wake`]), for `most` at most; whether the caller
     /// was woken. `false` at once when that thread has ended or waits for the caller.
-    pub fn yield_to(&self, most: Span) -> bool {
+    pub fn yield_to(&self, most: Span<Ns>) -> bool {
         self.child.yield_to(after(most))
     }
 
@@ -366,7 +366,7 @@ pub fn current_name() -> Option<String> {
 }
 
 /// Nanoseconds since the start of the run; `None` outside of a run.
-pub fn now() -> Option<Instant> {
+pub fn now() -> Option<Instant<Ns>> {
     job::now_ns().map(Instant::from_ns)
 }
 
@@ -382,12 +382,12 @@ pub fn yield_now() {
 }
 
 /// Suspends the calling thread.
-pub fn sleep(span: Span) {
+pub fn sleep(span: Span<Ns>) {
     job::sleep_ns(span.as_ns());
 }
 
 /// Suspends the calling thread until an instant of the run (nanoseconds).
-pub fn sleep_until(at: Instant) {
+pub fn sleep_until(at: Instant<Ns>) {
     let left = at.as_ns().saturating_sub(job::now_ns().unwrap_or(0));
     if left > 0 {
         job::sleep_ns(left);
@@ -401,11 +401,11 @@ pub fn block() {
 }
 
 /// Waits as [`block`], for `span` at most; whether it was woken.
-pub fn block_within(span: Span) -> bool {
+pub fn block_within(span: Span<Ns>) -> bool {
     punctual_linux::block(after(span))
 }
 
 /// Waits as [`block`], until an instant of the run (nanoseconds) at most; whether it was woken.
-pub fn block_until(at: Instant) -> bool {
+pub fn block_until(at: Instant<Ns>) -> bool {
     punctual_linux::block(instant(at))
 }

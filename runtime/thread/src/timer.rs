@@ -1,6 +1,6 @@
 //! Instants that come again: periodic and one-shot timeouts for threads that wait for them.
 
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use crate::thread::{now, sleep_until};
 
@@ -11,13 +11,13 @@ use crate::thread::{now, sleep_until};
 /// whoever only wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timer {
-    next: Instant,
-    period: Span,
+    next: Instant<Ns>,
+    period: Span<Ns>,
 }
 
 impl Timer {
     /// Once, `span` from now; `None` outside of a run.
-    pub fn after(span: Span) -> Option<Timer> {
+    pub fn after(span: Span<Ns>) -> Option<Timer> {
         Some(Timer {
             next: now()?.saturating_add(span),
             period: Span::ZERO,
@@ -26,19 +26,19 @@ impl Timer {
 
     /// Every `period`, for the first time one period from now; `None` outside of a run. A period of
     /// zero is once, at once.
-    pub fn every(period: Span) -> Option<Timer> {
+    pub fn every(period: Span<Ns>) -> Option<Timer> {
         let timer = Timer::after(period)?;
         Some(Timer { period, ..timer })
     }
 
     /// For the first time at `next`, an instant of the run in nanoseconds, then every `period`;
     /// once if that is zero.
-    pub const fn starting(next: Instant, period: Span) -> Timer {
+    pub const fn starting(next: Instant<Ns>, period: Span<Ns>) -> Timer {
         Timer { next, period }
     }
 
     /// The next instant, in nanoseconds of the run: what the `_until` calls want.
-    pub fn next(&self) -> Instant {
+    pub fn next(&self) -> Instant<Ns> {
         self.next
     }
 
@@ -53,14 +53,14 @@ impl Timer {
     }
 
     /// It is `now`, at or after the next instant.
-    fn pass(&mut self, now: Instant) -> u64 {
+    fn pass(&mut self, now: Instant<Ns>) -> u64 {
         if self.period.is_zero() {
             self.next = Instant::MAX;
             return 1;
         }
-        let passed = 1 + now.since(self.next).ticks() / self.period.ticks();
-        let ahead = self.period.ticks().saturating_mul(passed);
-        self.next = self.next.saturating_add(Span::from_ticks(ahead));
+        let passed = 1 + now.since(self.next).as_ns() / self.period.as_ns();
+        let ahead = self.period.as_ns().saturating_mul(passed);
+        self.next = self.next.saturating_add(Span::from_ns(ahead));
         passed
     }
 }
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn instants_stay_where_they_belong_and_missed_ones_are_counted() {
-        let at = Instant::from_ticks;
+        let at = Instant::from_ns;
         let mut timer = Timer {
             next: at(100),
-            period: Span::from_ticks(100),
+            period: Span::from_ns(100),
         };
         assert_eq!((timer.pass(at(100)), timer.next()), (1, at(200)));
         assert_eq!((timer.pass(at(299)), timer.next()), (1, at(300)));
@@ -84,6 +84,6 @@ mod tests {
             period: Span::ZERO,
         };
         assert_eq!((once.pass(at(7)), once.wait()), (1, 0));
-        assert_eq!(Timer::every(Span::from_ticks(1)), None, "outside of a run");
+        assert_eq!(Timer::every(Span::from_ns(1)), None, "outside of a run");
     }
 }

@@ -21,7 +21,9 @@ use std::sync::{Arc, Mutex as HostMutex};
 use common::{FIXED, alone, test_cpu};
 use punctual_kern::{Attributes, Hierarchy, NoSink, OneLevel, Pick, Plan, Policy, ReadyQueue};
 use punctual_linux::{Body, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate, job, run};
-use punctual_model::{Class, Cpu, CpuId, Instant, PolicyKind, Span, System, Task, ThreadId, Work};
+use punctual_model::{
+    Class, Cpu, CpuId, Instant, Ns, PolicyKind, Span, System, Task, ThreadId, Work,
+};
 use punctual_policy::AnyHierarchy;
 use punctual_switch::stepping;
 use scenes::{SCENES, Scene, TORN, Things};
@@ -134,7 +136,7 @@ fn bodies(
 /// Flies a scene; what it covered, and what was found wrong. `turns`: see [`Things::hold`].
 fn flown<H: Hierarchy + Send + 'static>(
     scene: &'static Scene,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     hierarchy: impl FnOnce(&punctual_kern::CpuPlan) -> H,
     turns: u32,
 ) -> (Covered, Option<String>) {

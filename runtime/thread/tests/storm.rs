@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{FIXED, fly, free, ms, runtime, us};
 use punctual_generate::Dice;
-use punctual_model::{PolicyKind, Span};
+use punctual_model::{Ns, PolicyKind, Span};
 use punctual_thread::Constraint;
 use punctual_thread::sync::{
     Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
@@ -141,7 +141,7 @@ impl Field {
     }
 }
 
-fn storm(policy: PolicyKind) {
+fn storm(policy: PolicyKind<Ns>) {
     let field = Arc::new(Field::new());
     let shared = Arc::clone(&field);
     let runtime = runtime(policy).threads(100);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{FIXED, alone, done, fly, free, ms, runtime, us};
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 use punctual_thread::sync::Semaphore;
 use punctual_thread::thread::{self, JoinError, SpawnError};
 use punctual_thread::{Constraint, NoNextJob, NotAdmitted, OnFault, StartError, Timer};
 
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 #[test]
 fn a_periodic_thread_is_a_loop_around_its_jobs() {

@@ -98,7 +98,7 @@ fn a_policy_that_a_file_chooses_conforms_as_the_one_that_it_is() {
         (PolicyKind::Fifo, Claims::FIFO),
         (
             PolicyKind::RoundRobin {
-                timeslice: Span::from_us(100),
+                timeslice: Span::from_ticks(100_000),
             },
             Claims::ROUND_ROBIN,
         ),

@@ -1,6 +1,6 @@
 //! Periods: log-uniform, uniform, or from a list.
 
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 
 use crate::error::GenerateError;
 use crate::random::Random;
@@ -12,23 +12,23 @@ pub enum Periods {
     /// logarithms in [low, high + step), rounded down to multiples of `step`.
     LogUniform {
         /// The shortest.
-        low: Span,
+        low: Span<Ns>,
         /// The longest.
-        high: Span,
+        high: Span<Ns>,
         /// What all periods are multiples of; a coarse step keeps hyperperiods short.
-        step: Span,
+        step: Span<Ns>,
     },
     /// Every multiple of `step` in [low, high] equally likely.
     Uniform {
         /// The shortest.
-        low: Span,
+        low: Span<Ns>,
         /// The longest.
-        high: Span,
+        high: Span<Ns>,
         /// What all periods are multiples of, counted from `low`.
-        step: Span,
+        step: Span<Ns>,
     },
     /// One of these, each equally likely.
-    Among(Vec<Span>),
+    Among(Vec<Span<Ns>>),
 }
 
 impl Periods {
@@ -45,27 +45,25 @@ impl Periods {
     ///
     /// # Errors
     /// A range or list without a period.
-    pub fn draw(&self, random: &mut Random) -> Result<Span, GenerateError> {
+    pub fn draw(&self, random: &mut Random) -> Result<Span<Ns>, GenerateError> {
         let empty = GenerateError::EmptyRange { what: "periods" };
         match self {
             Periods::LogUniform { low, high, step } => {
-                let step = step.ticks().max(1);
-                let (low, high) = (low.ticks().max(step), high.ticks());
+                let step = step.as_ns().max(1);
+                let (low, high) = (low.as_ns().max(step), high.as_ns());
                 if low > high {
                     return Err(empty);
                 }
                 let (from, to) = (real(low), real(high.saturating_add(step)));
                 let drawn = libm::exp(libm::log(from) + random.unit() * libm::log(to / from));
                 let ticks = whole(drawn) / step * step;
-                Ok(Span::from_ticks(
-                    ticks.clamp(low, high / step * step).max(1),
-                ))
+                Ok(Span::from_ns(ticks.clamp(low, high / step * step).max(1)))
             }
             Periods::Uniform { low, high, step } => {
-                let step = step.ticks().max(1);
-                let low = low.ticks().max(1);
-                let steps = high.ticks().checked_sub(low).ok_or(empty)? / step;
-                Ok(Span::from_ticks(low + step * random.within(0, steps)))
+                let step = step.as_ns().max(1);
+                let low = low.as_ns().max(1);
+                let steps = high.as_ns().checked_sub(low).ok_or(empty)? / step;
+                Ok(Span::from_ns(low + step * random.within(0, steps)))
             }
             Periods::Among(list) => {
                 let period = *random.pick(list).ok_or(empty.clone())?;

@@ -1,6 +1,6 @@
 //! Task sets for acceptance studies: shares, periods, deadlines, and a system made of them.
 
-use punctual_model::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Work};
+use punctual_model::{Class, Cpu, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
 
 use crate::error::GenerateError;
 use crate::fixed_sum::fixed_sum;
@@ -90,11 +90,11 @@ pub struct SetPlan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// Distance between releases.
-    pub period: Span,
+    pub period: Span<Ns>,
     /// Worst-case execution time.
-    pub wcet: Work,
+    pub wcet: Work<Ns>,
     /// From release to deadline.
-    pub relative_deadline: Span,
+    pub relative_deadline: Span<Ns>,
 }
 
 impl SetPlan {
@@ -122,24 +122,24 @@ impl SetPlan {
         let mut rows = Vec::with_capacity(self.tasks);
         for share in shares {
             let period = self.periods.draw(random)?;
-            rows.push(self.row(random, period, share * real(period.ticks())));
+            rows.push(self.row(random, period, share * real(period.as_ns())));
         }
         Ok(rows)
     }
 
     fn runnables(&self, random: &mut Random, total: f64) -> Vec<Row> {
         let drawn: Vec<Runnable> = (0..self.tasks).map(|_| Runnable::draw(random)).collect();
-        let share = |r: &Runnable| real(r.worst.ticks()) / real(r.period().ticks());
+        let share = |r: &Runnable| real(r.worst.as_ns()) / real(r.period().as_ns());
         let factor = total / drawn.iter().map(share).sum::<f64>();
         drawn
             .iter()
-            .map(|r| self.row(random, r.period(), real(r.worst.ticks()) * factor))
+            .map(|r| self.row(random, r.period(), real(r.worst.as_ns()) * factor))
             .collect()
     }
 
-    fn row(&self, random: &mut Random, period: Span, wcet: f64) -> Row {
+    fn row(&self, random: &mut Random, period: Span<Ns>, wcet: f64) -> Row {
         let wcet = whole(wcet).max(1);
-        let t = period.ticks();
+        let t = period.as_ns();
         let relative_deadline = match self.deadlines {
             Deadlines::Implicit => t,
             Deadlines::Constrained => random.within(wcet + t.saturating_sub(wcet) / 2, t),
@@ -147,9 +147,9 @@ impl SetPlan {
         };
         Row {
             period,
-            wcet: Work::from_ticks(wcet),
+            wcet: Work::from_ns(wcet),
             // A runnable that was scaled beyond its period keeps a deadline that means something.
-            relative_deadline: Span::from_ticks(relative_deadline.max(wcet)),
+            relative_deadline: Span::from_ns(relative_deadline.max(wcet)),
         }
     }
 }
@@ -157,8 +157,8 @@ impl SetPlan {
 /// The set on one CPU under `policy`: periodic tasks `t0`, `t1`, ... released together, the one
 /// with the shorter deadline at the higher priority (deadline-monotonic; equal ones share a
 /// priority, and the order in the set decides). O(n log n).
-pub fn one_cpu(rows: &[Row], policy: PolicyKind) -> System {
-    let mut deadlines: Vec<Span> = rows.iter().map(|row| row.relative_deadline).collect();
+pub fn one_cpu(rows: &[Row], policy: PolicyKind<Ns>) -> System {
+    let mut deadlines: Vec<Span<Ns>> = rows.iter().map(|row| row.relative_deadline).collect();
     deadlines.sort_unstable();
     deadlines.dedup();
     let task_of = |(index, row): (usize, &Row)| {

@@ -6,7 +6,7 @@
 //! gives those three numbers of each distribution and not its shape: drawn here is
 //! `min + (max - min) · u^k` with the k that gives the published mean. Factors are uniform.
 
-use punctual_model::{Span, Work};
+use punctual_model::{Ns, Span, Work};
 
 use crate::period::whole;
 use crate::random::Random;
@@ -20,7 +20,7 @@ pub const CYLINDERS: u32 = 4;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Statistics {
     /// Of the runnables; the angle-synchronous ones have that of [`ENGINE_RPM`].
-    pub period: Span,
+    pub period: Span<Ns>,
     /// Whether the period follows the angle of the crankshaft, so that jobs arrive sporadically.
     pub by_angle: bool,
     /// Share of the runnables, in percent.
@@ -47,7 +47,7 @@ const fn row(ms: u64, share: u32, us: (f64, f64, f64), best: Range, worst: Range
 }
 
 /// 120 seconds per revolution and cylinder of a four-stroke engine: 15 ms at 2,000 rpm with 4.
-const fn angle_period() -> Span {
+const fn angle_period() -> Span<Ns> {
     Span::from_ns(120_000_000_000 / (ENGINE_RPM as u64 * CYLINDERS as u64))
 }
 
@@ -78,11 +78,11 @@ pub struct Runnable {
     /// Its line in [`ROWS`].
     pub row: usize,
     /// Best case.
-    pub best: Work,
+    pub best: Work<Ns>,
     /// Average case.
-    pub average: Work,
+    pub average: Work<Ns>,
     /// Worst case.
-    pub worst: Work,
+    pub worst: Work<Ns>,
 }
 
 impl Runnable {
@@ -110,7 +110,7 @@ impl Runnable {
     }
 
     /// Its period.
-    pub fn period(&self) -> Span {
+    pub fn period(&self) -> Span<Ns> {
         ROWS[self.row].period
     }
 }
@@ -127,7 +127,7 @@ fn row_by_share(percent: u64) -> usize {
 
 /// `count` runnables joined into one task per line of [`ROWS`] that occurs, as engine software is
 /// built: (line, sum of worst cases). A real engine has about 1,500 runnables. O(count).
-pub fn engine_tasks(random: &mut Random, count: usize) -> Vec<(usize, Work)> {
+pub fn engine_tasks(random: &mut Random, count: usize) -> Vec<(usize, Work<Ns>)> {
     let mut sums = [Work::ZERO; ROWS.len()];
     for _ in 0..count {
         let runnable = Runnable::draw(random);

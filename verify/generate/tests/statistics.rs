@@ -132,7 +132,7 @@ fn every_order_of_magnitude_of_a_log_uniform_period_is_equally_likely() {
     };
     let mut random = Random::new(5);
     let drawn: Vec<u64> = (0..SAMPLES)
-        .map(|_| periods.draw(&mut random).unwrap().ticks())
+        .map(|_| periods.draw(&mut random).unwrap().as_ns())
         .collect();
     for decade in 0..4 {
         let low = 100_000 * 10_u64.pow(decade);
@@ -153,7 +153,7 @@ fn periods_are_multiples_of_their_step_within_their_range() {
         let logarithmic = ranges[0].draw(&mut random).unwrap();
         let uniform = ranges[1].draw(&mut random).unwrap();
         assert!((low..=high).contains(&uniform) && (low..=high).contains(&logarithmic));
-        assert_eq!((uniform.ticks() - low.ticks()) % step.ticks(), 0);
+        assert_eq!((uniform.as_ns() - low.as_ns()) % step.as_ns(), 0);
     }
     let backwards = Periods::log_uniform_ms(20, 10);
     assert!(backwards.draw(&mut random).is_err());
@@ -174,7 +174,7 @@ fn runnables_have_the_published_shares_means_and_ranges() {
         let of_row: Vec<f64> = drawn
             .iter()
             .filter(|r| r.row == index)
-            .map(|r| r.average.ticks() as f64 / 1_000.0)
+            .map(|r| r.average.as_ns() as f64 / 1_000.0)
             .collect();
         let count = of_row.len() as f64;
         assert!(
@@ -193,8 +193,9 @@ fn runnables_have_the_published_shares_means_and_ranges() {
     }
     for runnable in &drawn {
         let row = waters::ROWS[runnable.row];
-        let ratio =
-            |work: punctual_model::Work| work.ticks() as f64 / runnable.average.ticks() as f64;
+        let ratio = |work: punctual_model::Work<punctual_model::Ns>| {
+            work.as_ns() as f64 / runnable.average.as_ns() as f64
+        };
         // Rounding to nanoseconds shows in runnables of a few hundred of them.
         let within = |x: f64, (low, high): (f64, f64)| (low - 0.02..=high * 1.02).contains(&x);
         assert!(within(ratio(runnable.worst), row.worst_factor));
@@ -208,7 +209,7 @@ fn an_engine_of_1500_runnables_has_ten_tasks_and_fits_a_few_cores() {
     assert_eq!(tasks.len(), 10);
     let utilization: f64 = tasks
         .iter()
-        .map(|(row, worst)| worst.ticks() as f64 / waters::ROWS[*row].period.ticks() as f64)
+        .map(|(row, worst)| worst.as_ns() as f64 / waters::ROWS[*row].period.as_ns() as f64)
         .sum();
     assert!((0.5..30.0).contains(&utilization), "{utilization}");
 }
@@ -233,10 +234,10 @@ fn sets_have_the_wanted_utilization_to_within_the_rounding() {
                 let set = plan.draw(&mut Random::new(seed)).unwrap();
                 let total: f64 = set
                     .iter()
-                    .map(|row| row.wcet.ticks() as f64 / row.period.ticks() as f64)
+                    .map(|row| row.wcet.as_ns() as f64 / row.period.as_ns() as f64)
                     .sum();
                 // A wcet below one tick is raised to it.
-                let rounding: f64 = set.iter().map(|row| 1.0 / row.period.ticks() as f64).sum();
+                let rounding: f64 = set.iter().map(|row| 1.0 / row.period.as_ns() as f64).sum();
                 assert!((total - 0.7).abs() <= rounding + 1e-9, "{total}");
             }
         }

@@ -6,7 +6,7 @@
 
 use punctual_generate::Random;
 use punctual_model::{
-    Arrivals, Class, Cpu, CpuId, Late, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId,
+    Arrivals, Class, Cpu, CpuId, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId,
     Server, ServerKind, Slot, Span, Supply, System, Task, Trust, Work,
 };
 
@@ -100,7 +100,11 @@ fn add_cpu(scenario: &mut Scenario, random: &mut Random, cpu: CpuId, host: u32) 
 }
 
 /// A CPU's own policy and the schedulers below it, of which the first has number `first`.
-fn shape(random: &mut Random, cpu: CpuId, first: usize) -> (PolicyKind, Vec<Scheduler>, String) {
+fn shape(
+    random: &mut Random,
+    cpu: CpuId,
+    first: usize,
+) -> (PolicyKind<Ns>, Vec<Scheduler>, String) {
     let (policy, count) = match random.below(10) {
         0..4 => (leaf(random), 0),
         4..8 => (parent(random), random.within(1, 3)),
@@ -153,11 +157,11 @@ fn shape(random: &mut Random, cpu: CpuId, first: usize) -> (PolicyKind, Vec<Sche
 }
 
 /// A policy that orders threads.
-fn leaf(random: &mut Random) -> PolicyKind {
+fn leaf(random: &mut Random) -> PolicyKind<Ns> {
     match random.below(6) {
         0 => PolicyKind::Fifo,
         1 => PolicyKind::RoundRobin {
-            timeslice: Span::from_us(random.within(20, 60)),
+            timeslice: Span::from_ns(1_000 * (random.within(20, 60))),
         },
         2 => PolicyKind::FixedPriority { preemptive: false },
         3 => PolicyKind::EarliestDeadlineFirst,
@@ -166,7 +170,7 @@ fn leaf(random: &mut Random) -> PolicyKind {
 }
 
 /// A policy that orders servers.
-fn parent(random: &mut Random) -> PolicyKind {
+fn parent(random: &mut Random) -> PolicyKind<Ns> {
     match random.below(3) {
         0 => PolicyKind::EarliestDeadlineFirst,
         _ => PolicyKind::FixedPriority { preemptive: true },
@@ -187,11 +191,11 @@ fn supply(random: &mut Random, count: u64) -> Supply {
 }
 
 /// Equal parts of the frame.
-fn slots((frame, scheduling): (Span, Span), (place, count): (u64, u64)) -> Vec<Slot> {
-    let part = frame.ticks() / count;
+fn slots((frame, scheduling): (Span<Ns>, Span<Ns>), (place, count): (u64, u64)) -> Vec<Slot<Ns>> {
+    let part = frame.as_ns() / count;
     vec![Slot {
         at: Span::from_ns(part * place),
-        length: Span::from_ns(part.saturating_sub(scheduling.ticks())),
+        length: Span::from_ns(part.saturating_sub(scheduling.as_ns())),
     }]
 }
 
@@ -252,7 +256,7 @@ impl Cast<'_> {
 
     /// Periodic or sporadic work, a reservation, or work that is done once: a few per cent each. A
     /// budget below the cost of a few entries would be eaten up by them.
-    fn by_the_clock(&mut self) -> Class {
+    fn by_the_clock(&mut self) -> Class<Ns> {
         let period = self.random.within(250, 2_000);
         let work = Work::from_us((period * self.random.within(3, 12) / 100).max(30));
         let period = Span::from_us(period);
@@ -278,7 +282,7 @@ impl Cast<'_> {
         }
     }
 
-    fn add(&mut self, role: Role, class: Class, priority: u32) {
+    fn add(&mut self, role: Role, class: Class<Ns>, priority: u32) {
         let number = self.scenario.roles.len();
         let mut task = Task::new(format!("t{number}"), self.cpu, class);
         task.priority = Priority::new(priority);
@@ -303,7 +307,7 @@ impl Cast<'_> {
         }
         if let Class::Sporadic { min_separation, .. } = class {
             // Half of the gaps are shorter than allowed: those wait.
-            task.arrivals = Arrivals::Every(Span::from_ns(min_separation.ticks() * 3 / 4));
+            task.arrivals = Arrivals::Every(Span::from_ns(min_separation.as_ns() * 3 / 4));
         }
         self.scenario.system.tasks.push(task);
         self.scenario.roles.push(role);

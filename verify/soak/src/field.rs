@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_generate::Random;
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 use punctual_thread::Constraint;
 use punctual_thread::sync::{
     Barrier, Bell, Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
@@ -24,14 +24,14 @@ use crate::pair::{Medium, Pair};
 const MOST_NOTES: usize = 20;
 
 /// The instant, in nanoseconds of the run.
-pub(crate) fn now() -> Instant {
+pub(crate) fn now() -> Instant<Ns> {
     thread::now().unwrap_or(Instant::ZERO)
 }
 
 /// What the CPUs of a round share.
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) end: Instant,
+    pub(crate) end: Instant<Ns>,
     notes: HostMutex<Vec<String>>,
     /// A lock of the standard library that threads of all CPUs take.
     total: HostMutex<u64>,
@@ -48,7 +48,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub(crate) fn new(cpus: usize, end: Instant) -> Round {
+    pub(crate) fn new(cpus: usize, end: Instant<Ns>) -> Round {
         let counters = || (0..cpus).map(|_| AtomicU64::new(0)).collect();
         Round {
             end,
@@ -118,7 +118,7 @@ impl Watched {
     /// Adds one under the lock, and does `inside` there.
     fn add(
         &self,
-        within: Option<Span>,
+        within: Option<Span<Ns>>,
         field: &Field,
         dice: &mut Random,
         inside: impl FnOnce(&mut Random) -> Result<(), WaitError>,
@@ -295,7 +295,7 @@ impl Field {
         }
     }
 
-    fn write(&self, while_: Span) -> Result<(), WaitError> {
+    fn write(&self, while_: Span<Ns>) -> Result<(), WaitError> {
         let mut both = self.both.write_within(while_)?;
         both.0 += 1;
         compute(50, self);
@@ -314,7 +314,7 @@ impl Field {
         Ok(())
     }
 
-    fn permit(&self, while_: Span) -> Result<(), WaitError> {
+    fn permit(&self, while_: Span<Ns>) -> Result<(), WaitError> {
         self.permits.acquire_within(while_)?;
         if self.out.fetch_add(1, Ordering::SeqCst) >= 2 {
             self.note("two permits, three holders".to_owned());
@@ -324,7 +324,7 @@ impl Field {
         self.permits.release()
     }
 
-    fn send(&self, number: u64, while_: Span) -> Result<(), WaitError> {
+    fn send(&self, number: u64, while_: Span<Ns>) -> Result<(), WaitError> {
         let sent = self.queue.send_within(number, while_);
         sent.map_err(|error| error.why)?;
         self.sent[0].fetch_add(1, Ordering::SeqCst);
@@ -332,7 +332,7 @@ impl Field {
         Ok(())
     }
 
-    fn receive(&self, while_: Span) -> Result<(), WaitError> {
+    fn receive(&self, while_: Span<Ns>) -> Result<(), WaitError> {
         let number = self.queue.receive_within(while_)?;
         self.received[0].fetch_add(1, Ordering::SeqCst);
         self.received[1].fetch_add(number, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };
 use punctual_model::{
-    ArrivalTimes, Class, CpuId, Instant, PolicyKind, Span, Task, ThreadId, Trust,
+    ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, Task, ThreadId, Trust,
 };
 use punctual_policy::{AnyHierarchy, AnyPolicy};
 use punctual_thread::sync::Bell;
@@ -27,7 +27,7 @@ const RECORDER_BYTES: usize = 96 << 20;
 /// Threads that have not left the field after so many sleeps of the conductor are told of, and left
 /// behind. Time would not do: where the processor is missing, nobody can leave.
 const MOST_SLEEPS: u32 = 40_000;
-const SLEEP: Span = Span::from_us(500);
+const SLEEP: Span<Ns> = Span::from_us(500);
 /// Longest time after its end that a round may take to settle, in nanoseconds.
 const LONGEST_END_NS: u64 = 60_000_000_000;
 
@@ -289,16 +289,15 @@ fn arrivals(
     scenario: &Scenario,
     plan: &Plan,
     cpu: CpuId,
-    end: Instant,
+    end: Instant<Ns>,
 ) -> Vec<(Instant, ThreadId)> {
     let mut list = Vec::new();
     for (index, (task, _)) in (0_u32..).zip(&plan.cpus[cpu.index()].threads) {
         let task = &scenario.system.tasks[task.index()];
         if let Class::Sporadic { min_separation, .. } = task.class {
             let times = ArrivalTimes::new(&task.arrivals, task.phase, min_separation, 0);
-            let ticks = |at: Instant| Instant::from_ticks(plan.frequency.ticks_up(at.as_ns()));
             let times = times.take_while(|at| *at < end);
-            list.extend(times.map(|at| (ticks(at), ThreadId::new(index, 0))));
+            list.extend(times.map(|at| (at.ticks_up(plan.frequency), ThreadId::new(index, 0))));
         }
     }
     list.sort_by_key(|(at, thread)| (*at, thread.index()));

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_generate::Random;
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 use punctual_thread::sync::{Condvar, Flags, Mutex, Queue, Semaphore, WaitError, Want};
 use punctual_thread::thread::{self, Waker};
 
@@ -97,7 +97,7 @@ impl Pair {
         let mut holds = me == 0;
         while !field.is_over() {
             field.step();
-            let until = now().saturating_add(Span::from_us(dice.within(20, 5_000)));
+            let until = now().saturating_add(Span::from_ns(1_000 * (dice.within(20, 5_000))));
             let done = if holds {
                 self.throw(1 - me, until)
             } else {
@@ -116,14 +116,14 @@ impl Pair {
             thread::sleep(Span::from_us(100));
         }
         if !holds {
-            let shortly = now().saturating_add(Span::from_us(50));
+            let shortly = now().saturating_add(Span::from_ns(50_000));
             holds = matches!(self.catch(me, shortly, field), Ok(true));
         }
         mine.holds.store(holds, Ordering::SeqCst);
     }
 
     /// Throws the ball to a side; whether it is gone.
-    fn throw(&self, to: usize, until: Instant) -> Result<bool, WaitError> {
+    fn throw(&self, to: usize, until: Instant<Ns>) -> Result<bool, WaitError> {
         let side = &self.sides[to];
         let number = side.thrown.fetch_add(1, Ordering::SeqCst) + 1;
         let gone = match self.medium {
@@ -156,7 +156,7 @@ impl Pair {
     }
 
     /// Waits for the ball; whether it came.
-    fn catch(&self, me: usize, until: Instant, field: &Field) -> Result<bool, WaitError> {
+    fn catch(&self, me: usize, until: Instant<Ns>, field: &Field) -> Result<bool, WaitError> {
         let side = &self.sides[me];
         let came = match self.medium {
             Medium::Wake => Ok(thread::block_until(until)),
@@ -188,7 +188,7 @@ impl Pair {
         came
     }
 
-    fn take(&self, me: usize, until: Instant, field: &Field) -> Result<bool, WaitError> {
+    fn take(&self, me: usize, until: Instant<Ns>, field: &Field) -> Result<bool, WaitError> {
         let mut ball = self.ball.lock()?;
         if !ball[me] {
             let (again, told) = self.sides[me].told.wait_until(ball, until)?;
@@ -201,14 +201,14 @@ impl Pair {
     }
 
     /// Whether a ball was thrown to this side before `until` and not caught.
-    fn lay_there(&self, me: usize, until: Instant) -> bool {
+    fn lay_there(&self, me: usize, until: Instant<Ns>) -> bool {
         let side = &self.sides[me];
         let over = side.over.load(Ordering::SeqCst);
         over > side.caught.load(Ordering::SeqCst)
             && side.over_at.load(Ordering::SeqCst) + ROUNDING_NS < until.as_ns()
     }
 
-    fn lost(&self, me: usize, until: Instant) -> String {
+    fn lost(&self, me: usize, until: Instant<Ns>) -> String {
         let at = self.sides[me].over_at.load(Ordering::SeqCst);
         format!(
             "{:?}: a lost wake-up: thrown at {at} ns, waited for until {} ns",

@@ -1,7 +1,7 @@
 //! What an analysis claims of a system: the part of a verdict that schedules can contradict.
 
 use punctual_analysis::{AnalysisError, Verdict};
-use punctual_model::{Span, System};
+use punctual_model::{Ns, Span, System};
 
 /// What is claimed.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub struct Claim {
     /// Nothing is ever late.
     pub admitted: bool,
     /// By task: no response is longer; `None`: nothing is claimed.
-    pub bounds: Vec<Option<Span>>,
+    pub bounds: Vec<Option<Span<Ns>>>,
     /// The whole verdict, when it is the analysis' own.
     pub verdict: Option<Verdict>,
 }

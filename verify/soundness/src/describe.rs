@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use punctual_model::{Class, System, Task};
+use punctual_model::{Class, Ns, System, Task};
 
 /// Every parameter that is not at its default, a line per CPU, scheduler and task.
 pub fn describe(system: &System) -> String {
@@ -69,19 +69,19 @@ fn words(task: &Task) -> String {
     );
     add(true, format!("p{}", task.priority.number()));
     add(true, class(&task.class));
-    let phase = task.phase.ticks();
+    let phase = task.phase.as_ns();
     add(phase > 0, format!("phase {phase}"));
-    let jitter = task.jitter.ticks();
+    let jitter = task.jitter.as_ns();
     add(jitter > 0, format!("jitter {jitter}"));
     add(
         task.suspensions > 0,
         format!(
             "suspends {} in {}",
-            task.max_suspension.ticks(),
+            task.max_suspension.as_ns(),
             task.suspensions
         ),
     );
-    let section = task.non_preemptive.ticks();
+    let section = task.non_preemptive.as_ns();
     add(section > 0, format!("section {section}"));
     add(!task.after.is_empty(), format!("after {:?}", task.after));
     add(
@@ -95,11 +95,11 @@ fn words(task: &Task) -> String {
     words
 }
 
-fn class(class: &Class) -> String {
-    let budget = class.budget().map_or(0, |w| w.ticks());
-    let deadline = class.relative_deadline().map_or(0, |d| d.ticks());
+fn class(class: &Class<Ns>) -> String {
+    let budget = class.budget().map_or(0, |w| w.as_ns());
+    let deadline = class.relative_deadline().map_or(0, |d| d.as_ns());
     match class.min_separation() {
-        Some(t) => format!("{} C{budget} T{} D{deadline}", class.name(), t.ticks()),
+        Some(t) => format!("{} C{budget} T{} D{deadline}", class.name(), t.as_ns()),
         None => format!("{} C{budget} D{deadline}", class.name()),
     }
 }

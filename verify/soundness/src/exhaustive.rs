@@ -42,7 +42,7 @@ pub(crate) fn all_phases(
             let name = format!("combination {number} of all phases");
             let mut situation = stage.situation(name, system, 0);
             situation.look.faults.dense_jitter = dense;
-            situation.look.duration = Span::from_ticks(5 * CYCLE);
+            situation.look.duration = Span::from_ns(5 * CYCLE);
             let seen = observe(&situation.system, &situation.look)?;
             if !each(&situation, &seen) {
                 return Ok(number + 1);
@@ -55,10 +55,10 @@ pub(crate) fn all_phases(
 /// The first arrival of a group's leader; the others of the group keep their distance.
 fn move_group(system: &mut System, groups: &[usize], leader: usize, arrival: u64) {
     let members = || (0..groups.len()).filter(|m| groups[*m] == leader);
-    let earliest = members().map(|m| system.tasks[m].phase.ticks()).min();
+    let earliest = members().map(|m| system.tasks[m].phase.as_ns()).min();
     for member in members() {
         let phase = &mut system.tasks[member].phase;
-        *phase = Span::from_ticks(phase.ticks() - earliest.unwrap_or(0) + arrival);
+        *phase = Span::from_ns(phase.as_ns() - earliest.unwrap_or(0) + arrival);
     }
 }
 
@@ -80,7 +80,7 @@ fn ranges(system: &System, groups: &[usize]) -> Vec<u64> {
             return 1;
         }
         match system.tasks[leader].class.min_separation() {
-            Some(t) if members == 1 => t.ticks().max(1),
+            Some(t) if members == 1 => t.as_ns().max(1),
             _ => CYCLE,
         }
     };

@@ -2,7 +2,7 @@
 
 use punctual_analysis::{Exactness, FixTarget, Verdict};
 use punctual_generate::{Drawn, Feature, Mix, Random, Scale};
-use punctual_model::{PolicyKind, Requirement, Span, System, TaskId};
+use punctual_model::{Ns, PolicyKind, Requirement, Span, System, TaskId};
 
 use crate::claim::{Analysis, Claim};
 use crate::describe::describe;
@@ -177,8 +177,8 @@ impl Case<'_> {
             else {
                 continue;
             };
-            if longest > bound.ticks() {
-                let bound = bound.ticks();
+            if longest > bound.as_ns() {
+                let bound = bound.as_ns();
                 return Some(format!("job {job} of {name} took {longest}, bound {bound}"));
             }
         }
@@ -215,10 +215,10 @@ impl Case<'_> {
                 }
                 Requirement::Jitter { .. } => continue,
             };
-            let over = seen.filter(|seen| *seen > within.ticks());
+            let over = seen.filter(|seen| *seen > within.as_ns());
             if let (Some(seen), false) = (over, who.iter().any(|t| spared(t.index()))) {
                 let names: Vec<&str> = who.iter().map(name).collect();
-                let (names, within) = (names.join(" -> "), within.ticks());
+                let (names, within) = (names.join(" -> "), within.as_ns());
                 return Some(format!("{names} {words} {within}, and {seen} was seen"));
             }
         }
@@ -226,7 +226,7 @@ impl Case<'_> {
     }
 
     /// What the analysis says of a required chain, which is sharper than what is required.
-    fn chain_bound(&self, requirement: usize) -> Option<&Span> {
+    fn chain_bound(&self, requirement: usize) -> Option<&Span<Ns>> {
         let chains = &self.claim.verdict.as_ref()?.chains;
         let mine = chains.iter().find(|c| c.requirement == requirement)?;
         mine.bound.as_ref()
@@ -263,7 +263,7 @@ impl Case<'_> {
     /// Bounds over the longest observations. Plain systems under fixed priority reach exact ones.
     fn note_sharpness(&self, tally: &mut Tally, verdict: &Verdict, longest: &[u64]) {
         for (row, &seen) in verdict.tasks.iter().zip(longest) {
-            let (Some(bound), true) = (row.response_bound.map(|b| b.ticks()), seen > 0) else {
+            let (Some(bound), true) = (row.response_bound.map(|b| b.as_ns()), seen > 0) else {
                 continue;
             };
             let exact = row.exactness == Exactness::Exact;

@@ -5,7 +5,7 @@
 
 use punctual_analysis::AnalysisError;
 use punctual_generate::Feature;
-use punctual_model::{Class, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work};
+use punctual_model::{Class, Ns, PolicyKind, Server, ServerKind, Span, Supply, System, Task, Work};
 
 use crate::claim::{Analysis, Claim, analysis};
 
@@ -97,8 +97,8 @@ fn changed_for_each(
 }
 
 /// Admitted when every bound keeps its deadline and its required responses.
-fn by_deadlines(system: &System, bounds: Vec<Option<Span>>) -> Claim {
-    let in_time = |(task, bound): (&Task, &Option<Span>)| {
+fn by_deadlines(system: &System, bounds: Vec<Option<Span<Ns>>>) -> Claim {
+    let in_time = |(task, bound): (&Task, &Option<Span<Ns>>)| {
         let deadline = task.class.relative_deadline();
         deadline.is_none_or(|deadline| bound.is_some_and(|bound| bound <= deadline))
     };
@@ -117,8 +117,8 @@ fn floor_for_ceil(system: &System) -> Result<Claim, AnalysisError> {
         return Err(AnalysisError::Invalid { what });
     }
     let numbers = |task: &Task| {
-        let cost = task.class.budget().map_or(0, Work::ticks);
-        let separation = task.class.min_separation().map_or(u64::MAX, Span::ticks);
+        let cost = task.class.budget().map_or(0, Work::as_ns);
+        let separation = task.class.min_separation().map_or(u64::MAX, Span::as_ns);
         (cost, separation)
     };
     let mut bounds = Vec::new();
@@ -139,7 +139,7 @@ fn floor_for_ceil(system: &System) -> Result<Claim, AnalysisError> {
             }
             response = next;
         };
-        bounds.push(settled.then(|| Span::from_ticks(response)));
+        bounds.push(settled.then(|| Span::from_ns(response)));
     }
     Ok(by_deadlines(system, bounds))
 }
@@ -165,7 +165,7 @@ fn without_blocking(system: &System) -> Result<Claim, AnalysisError> {
 /// The own jobs after the first come too late to be seen.
 fn first_job_only(system: &System) -> Result<Claim, AnalysisError> {
     changed_for_each(system, |task, own| {
-        let late = |period: Span| period.checked_mul(1_000).unwrap_or(period);
+        let late = |period: Span<Ns>| period.checked_mul(1_000).unwrap_or(period);
         match &mut task.class {
             Class::Periodic { period, .. } | Class::Reservation { period, .. } if own => {
                 *period = late(*period);
@@ -220,17 +220,17 @@ fn implicit_deadlines(system: &System) -> Result<Claim, AnalysisError> {
 
 /// The same share in half the period gives half the blackout.
 fn halved_blackout(system: &System) -> Result<Claim, AnalysisError> {
-    let even = |server: &Server| {
+    let even = |server: &Server<Ns>| {
         let plain = server.kind != ServerKind::ConstantBandwidth;
-        plain && server.budget.ticks().is_multiple_of(2) && server.period.ticks().is_multiple_of(2)
+        plain && server.budget.as_ns().is_multiple_of(2) && server.period.as_ns().is_multiple_of(2)
     };
     changed(system, |system| {
         for scheduler in &mut system.schedulers {
             if let Supply::Server(server) = &mut scheduler.supply
                 && even(server)
             {
-                server.budget = Work::from_ticks(server.budget.ticks() / 2);
-                server.period = Span::from_ticks(server.period.ticks() / 2);
+                server.budget = Work::from_ns(server.budget.as_ns() / 2);
+                server.period = Span::from_ns(server.period.as_ns() / 2);
             }
         }
     })

@@ -1,7 +1,7 @@
 //! A situation in virtual time, and what was seen of each task.
 
 use punctual::{Faults, SimOptions, Workloads, simulate_unjudged};
-use punctual_model::{Requirement, Span, System, TaskId};
+use punctual_model::{Ns, Requirement, Span, System, TaskId};
 use punctual_trace::{Behavior, Log, Violation};
 
 /// What was seen of one task.
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) faults: Faults,
-    pub(crate) duration: Span,
+    pub(crate) duration: Span<Ns>,
     pub(crate) seed: u64,
     /// Whether to hold the log against the rules of scheduling, too.
     pub(crate) check_rules: bool,

@@ -1,6 +1,6 @@
 //! Releases brought into line: who is released when, so that the worst can happen.
 
-use punctual_model::{Class, PolicyKind, Requirement, Span, System, Task, TaskId};
+use punctual_model::{Class, Ns, PolicyKind, Requirement, Span, System, Task, TaskId};
 
 /// Most jobs that a usual situation covers.
 const MOST_JOBS: u64 = 1_500;
@@ -22,7 +22,7 @@ pub(crate) struct Blocker {
 /// How far a release may lie behind its arrival when the platform feeds it.
 fn fed_jitter(task: &Task) -> u64 {
     match task.class {
-        Class::Periodic { .. } => task.jitter.ticks(),
+        Class::Periodic { .. } => task.jitter.as_ns(),
         _ => 0,
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn groups(system: &System) -> Vec<usize> {
 pub(crate) fn common_instant(system: &System, blocker: Option<Blocker>) -> u64 {
     let latest = |all: &mut dyn Iterator<Item = u64>| all.max().unwrap_or(0);
     let jitter = latest(&mut system.tasks.iter().map(fed_jitter));
-    let phase = latest(&mut system.tasks.iter().map(|t| t.phase.ticks()));
+    let phase = latest(&mut system.tasks.iter().map(|t| t.phase.as_ns()));
     jitter + phase + blocker.map_or(0, |b| b.lead + b.ahead)
 }
 
@@ -103,10 +103,10 @@ impl Alignment {
             let arrival = self
                 .release(anchor)
                 .saturating_sub(fed_jitter(&system.tasks[anchor]));
-            let before = system.tasks[anchor].phase.ticks();
+            let before = system.tasks[anchor].phase.as_ns();
             for member in (0..count).filter(|m| groups[*m] == groups[anchor]) {
                 let phase = &mut system.tasks[member].phase;
-                *phase = Span::from_ticks((phase.ticks() + arrival).saturating_sub(before));
+                *phase = Span::from_ns((phase.as_ns() + arrival).saturating_sub(before));
                 moved[member] = true;
             }
         }
@@ -122,7 +122,7 @@ impl Alignment {
 }
 
 /// Whether `other` cannot preempt or delay `own` but by a section, under the policy of their node.
-fn is_less_urgent(policy: PolicyKind, other: &Task, own: &Task) -> bool {
+fn is_less_urgent(policy: PolicyKind<Ns>, other: &Task, own: &Task) -> bool {
     let deadline = |t: &Task| t.class.relative_deadline().unwrap_or(Span::MAX);
     match policy {
         PolicyKind::FixedPriority { .. } => {
@@ -147,8 +147,8 @@ pub(crate) fn blockers(system: &System, own: usize) -> Vec<Blocker> {
             continue;
         }
         let whole = matches!(policy, PolicyKind::FixedPriority { preemptive: false });
-        let wcet = task.class.budget().map_or(0, |w| w.ticks());
-        let protected = task.non_preemptive.ticks();
+        let wcet = task.class.budget().map_or(0, |w| w.as_ns());
+        let protected = task.non_preemptive.as_ns();
         let section = if whole {
             wcet.max(protected)
         } else {
@@ -176,9 +176,9 @@ fn locked(task: &Task, index: usize) -> Vec<Blocker> {
         .uses
         .iter()
         .filter(|u| u.inside.is_none())
-        .map(|u| u.length.ticks())
+        .map(|u| u.length.as_ns())
         .collect();
-    let wcet = task.class.budget().map_or(0, |w| w.ticks());
+    let wcet = task.class.budget().map_or(0, |w| w.as_ns());
     let ordinary = wcet.saturating_sub(outer.iter().sum());
     let part = ordinary / (outer.len() as u64 + 1);
     let mut before = 0;
@@ -213,17 +213,17 @@ fn cycles(system: &System) -> Vec<u64> {
         .tasks
         .iter()
         .filter_map(|t| t.class.min_separation())
-        .map(Span::ticks)
+        .map(Span::as_ns)
         .collect();
     for scheduler in &system.schedulers {
         if let punctual_model::Supply::Server(server) = &scheduler.supply {
-            cycles.push(server.period.ticks());
+            cycles.push(server.period.as_ns());
         }
     }
     let policies = system.cpus.iter().map(|c| c.policy);
     for policy in policies.chain(system.schedulers.iter().map(|s| s.policy)) {
         if let PolicyKind::Tdm { frame, .. } = policy {
-            cycles.push(frame.ticks());
+            cycles.push(frame.as_ns());
         }
     }
     cycles.retain(|cycle| *cycle > 0);
@@ -232,7 +232,7 @@ fn cycles(system: &System) -> Vec<u64> {
 
 /// How long to look, from `start` on: two hyperperiods, or as many jobs as are affordable, but
 /// never less than two of the longest cycle.
-pub(crate) fn duration(system: &System, start: u64) -> Span {
+pub(crate) fn duration(system: &System, start: u64) -> Span<Ns> {
     let cycles = cycles(system);
     let longest = cycles.iter().copied().max().unwrap_or(100);
     let hyperperiod = cycles.iter().try_fold(1, |all, &cycle| lcm(all, cycle));
@@ -243,15 +243,15 @@ pub(crate) fn duration(system: &System, start: u64) -> Span {
     let once = system.tasks.iter().filter_map(|t| match t.class {
         Class::Once {
             relative_deadline, ..
-        } => Some(relative_deadline.ticks()),
+        } => Some(relative_deadline.as_ns()),
         _ => None,
     });
     let length = length.max(once.max().unwrap_or(0));
     let phase = system
         .tasks
         .iter()
-        .map(|t| t.phase.ticks())
+        .map(|t| t.phase.as_ns())
         .max()
         .unwrap_or(0);
-    Span::from_ticks(start.max(phase).saturating_add(length))
+    Span::from_ns(start.max(phase).saturating_add(length))
 }

@@ -3,8 +3,8 @@
 use punctual::{Faults, MissingTime, Overrun};
 use punctual_generate::Random;
 use punctual_model::{
-    Arrivals, Class, CpuId, Instant, PolicyKind, Server, Span, Supply, System, Task, TaskId, Work,
-    WorkSource,
+    Arrivals, Class, CpuId, Instant, Ns, PolicyKind, Server, Span, Supply, System, Task, TaskId,
+    Work, WorkSource,
 };
 
 use crate::observe::Look;
@@ -77,7 +77,7 @@ impl Stage<'_> {
     /// One that begins in earnest at `at`: the machine takes its time from there on, too.
     fn at(&self, at: u64, name: String, system: System) -> Situation {
         let mut situation = self.situation(name, system, at);
-        situation.look.faults.missing_from = Some(Instant::from_ticks(at));
+        situation.look.faults.missing_from = Some(Instant::from_ns(at));
         situation
     }
 
@@ -173,11 +173,11 @@ impl Stage<'_> {
                 continue;
             };
             let least = match original.work {
-                Some(WorkSource::Burn(work)) => work.ticks(),
+                Some(WorkSource::Burn(work)) => work.as_ns(),
                 _ => 1,
             };
-            let work = random.within(least.min(wcet.ticks()), wcet.ticks());
-            task.work = Some(WorkSource::Burn(Work::from_ticks(work)));
+            let work = random.within(least.min(wcet.as_ns()), wcet.as_ns());
+            task.work = Some(WorkSource::Burn(Work::from_ns(work)));
         }
         situation
     }
@@ -224,10 +224,10 @@ fn scatter(random: &mut Random, system: &mut System) {
             system.tasks[m]
                 .class
                 .min_separation()
-                .map_or(50, Span::ticks)
+                .map_or(50, Span::as_ns)
         };
         let longest = members().map(cycle).max().unwrap_or(1);
-        let shift = Span::from_ticks(random.below(longest));
+        let shift = Span::from_ns(random.below(longest));
         for member in members() {
             let phase = &mut system.tasks[member].phase;
             *phase = phase.saturating_add(shift);
@@ -237,9 +237,9 @@ fn scatter(random: &mut Random, system: &mut System) {
         if let Class::Sporadic { min_separation, .. } = task.class
             && random.happens(500)
         {
-            let more = random.below(min_separation.ticks());
+            let more = random.below(min_separation.as_ns());
             task.arrivals = Arrivals::Random {
-                mean: min_separation.saturating_add(Span::from_ticks(more)),
+                mean: min_separation.saturating_add(Span::from_ns(more)),
             };
         }
     }
@@ -278,10 +278,10 @@ impl Offset {
 /// their budget may be spent, and at the ends of slots; some random ones besides.
 pub(crate) fn supply_ends(system: &System, task: &Task, random: &mut Random) -> Vec<Offset> {
     let mut found = Vec::new();
-    let mut at_ends = |slots: &[punctual_model::Slot], frame: Span| {
+    let mut at_ends = |slots: &[punctual_model::Slot<Ns>], frame: Span<Ns>| {
         for slot in slots {
-            let cycle = frame.ticks();
-            let end = slot.at.ticks() + slot.length.ticks();
+            let cycle = frame.as_ns();
+            let end = slot.at.as_ns() + slot.length.as_ns();
             found.push(Offset { at: end, cycle });
             found.push(Offset {
                 at: end.saturating_sub(1),
@@ -289,11 +289,11 @@ pub(crate) fn supply_ends(system: &System, task: &Task, random: &mut Random) -> 
             });
         }
     };
-    let frame_of = |policy: PolicyKind| match policy {
+    let frame_of = |policy: PolicyKind<Ns>| match policy {
         PolicyKind::Tdm { frame, .. } => frame,
         _ => Span::ZERO,
     };
-    let mut servers: Vec<Server> = Vec::new();
+    let mut servers: Vec<Server<Ns>> = Vec::new();
     let mut node = task.scheduler;
     let policy = |node: Option<punctual_model::SchedulerId>| match node {
         Some(id) => system.schedulers[id.index()].policy,
@@ -310,7 +310,7 @@ pub(crate) fn supply_ends(system: &System, task: &Task, random: &mut Random) -> 
         node = scheduler.parent;
     }
     for server in servers {
-        let (budget, cycle) = (server.budget.ticks(), server.period.ticks());
+        let (budget, cycle) = (server.budget.as_ns(), server.period.as_ns());
         for at in [
             1,
             budget,

@@ -2,7 +2,7 @@
 
 use punctual_analysis::{Exactness, Refusal, Subject, Verdict, Witness};
 use punctual_generate::Random;
-use punctual_model::{Class, CpuId, Instant, Machine, PolicyKind, Span, Supply, System, Task};
+use punctual_model::{Class, CpuId, Instant, Machine, Ns, PolicyKind, Span, Supply, System, Task};
 
 use crate::observe::{Seen, observe};
 use crate::phases::{Alignment, Blocker, blockers, common_instant};
@@ -95,7 +95,7 @@ pub(crate) fn confirm(
             ..
         } => (
             offset.saturating_add(response),
-            Some((task.index(), offset.ticks())),
+            Some((task.index(), offset.as_ns())),
         ),
     };
     if jobs_within(stage.system, length) > MOST_JOBS {
@@ -134,10 +134,10 @@ fn takings(machine: &Machine) -> usize {
     machine.missing_time.iter().count() + machine.reserves.len()
 }
 
-fn jobs_within(system: &System, length: Span) -> u64 {
+fn jobs_within(system: &System, length: Span<Ns>) -> u64 {
     let separations = system.tasks.iter().filter_map(|t| t.class.min_separation());
     separations
-        .map(|t| length.ticks() / t.ticks().max(1) + 1)
+        .map(|t| length.as_ns() / t.as_ns().max(1) + 1)
         .fold(0, u64::saturating_add)
 }
 
@@ -168,7 +168,7 @@ fn starts(system: &System, subject: Subject, random: &mut Random) -> Vec<Offset>
 
 fn play(
     stage: &Stage<'_>,
-    length: Span,
+    length: Span<Ns>,
     alignment: Alignment,
     together: bool,
     seed: u64,
@@ -176,7 +176,7 @@ fn play(
     let mut system = stage.system.clone();
     let own = alignment.own.map(|(task, offset)| {
         let cycle = system.tasks[task].class.min_separation();
-        (task, cycle.map_or(offset, |t| offset % t.ticks().max(1)))
+        (task, cycle.map_or(offset, |t| offset % t.as_ns().max(1)))
     });
     let alignment = Alignment { own, ..alignment };
     let at = alignment.at;
@@ -186,9 +186,9 @@ fn play(
         alignment.apply(&mut system);
     }
     let mut situation = stage.situation("witness".into(), system, at);
-    situation.look.duration = Span::from_ticks(at.saturating_add(length.ticks()) + 1);
+    situation.look.duration = Span::from_ns(at.saturating_add(length.as_ns()) + 1);
     situation.look.seed = seed;
-    situation.look.faults.missing_from = Some(Instant::from_ticks(at));
+    situation.look.faults.missing_from = Some(Instant::from_ns(at));
     observe(&situation.system, &situation.look)
 }
 
@@ -201,7 +201,7 @@ fn shows(seen: &Seen, witness: &Witness) -> bool {
             // A slice that came short has no response, but it is late.
             let long = seen
                 .longest
-                .is_some_and(|(longest, _)| longest >= response.ticks());
+                .is_some_and(|(longest, _)| longest >= response.as_ns());
             long || seen.missed.is_some()
         }
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use punctual::{Faults, MissingTime, Overrun, SimOptions, Workloads, simulate_unjudged};
 use punctual_generate::Feature;
 use punctual_kern::{Event, Next, TraceEvent};
-use punctual_model::{Instant, PolicyKind, Span, Supply, System, TaskId, Work, WorkSource};
+use punctual_model::{Instant, Ns, PolicyKind, Span, Supply, System, TaskId, Work, WorkSource};
 use punctual_soundness::{Judge, analysis};
 use punctual_trace::Record;
 
@@ -113,7 +113,7 @@ fn options(system: &System, index: u64) -> SimOptions {
         PolicyKind::RoundRobin { timeslice } => Some(timeslice),
         _ => None,
     });
-    let per_second = |every: Span| 1_000_000_000 / every.ticks().max(1);
+    let per_second = |every: Span<Ns>| 1_000_000_000 / every.as_ns().max(1);
     let rate: u64 = tasks.chain(servers).chain(turns).map(per_second).sum();
     let length = RELEASES * 1_000_000_000 / rate.max(1_000);
     let mut faults = Faults::default();
@@ -142,7 +142,7 @@ fn options(system: &System, index: u64) -> SimOptions {
         _ => {}
     }
     SimOptions {
-        duration: Some(Span::from_ticks(length)),
+        duration: Some(Span::from_ns(length)),
         seed: Some(index),
         faults,
         ..SimOptions::default()

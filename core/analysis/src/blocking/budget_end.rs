@@ -45,7 +45,7 @@ pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<u64> {
     for task in below {
         let sections = task.uses.iter();
         let goes_on = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::Overrun));
-        let longest = goes_on.map(|s| s.length.ticks()).max().unwrap_or(0);
+        let longest = goes_on.map(|s| s.length.as_ns()).max().unwrap_or(0);
         sum = in_range(sum.checked_add(longest), WHAT)?;
     }
     Ok(sum)
@@ -59,6 +59,6 @@ pub(crate) fn unused(system: &System, server: SchedulerId) -> u64 {
         .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
     let sections = below.flat_map(|task| &task.uses);
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));
-    let longest = checked.map(|s| s.length.ticks()).max();
+    let longest = checked.map(|s| s.length.as_ns()).max();
     longest.unwrap_or(0).saturating_sub(1)
 }

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use punctual_model::{
-    AtBudgetEnd, CpuId, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Server,
+    AtBudgetEnd, CpuId, Ns, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Server,
     ServerKind, Supply, System, Task, TaskId,
 };
 
@@ -128,7 +128,7 @@ fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> O
     if resource.at_budget_end == AtBudgetEnd::Overrun {
         return None;
     }
-    let servers: Vec<Server> = path(system, node_of(task))
+    let servers: Vec<Server<Ns>> = path(system, node_of(task))
         .iter()
         .filter_map(
             |(_, node)| match system.schedulers.get((*node)?.index())?.supply {

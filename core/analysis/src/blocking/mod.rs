@@ -39,8 +39,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use punctual_model::{
-    CpuId, Mode, OnOverrun, PolicyKind, Protocol, ResourceId, SchedulerId, Supply, System, Task,
-    TaskId,
+    CpuId, Mode, Ns, OnOverrun, PolicyKind, Protocol, ResourceId, SchedulerId, Supply, System,
+    Task, TaskId,
 };
 
 use crate::case::Who;
@@ -142,7 +142,7 @@ impl Locks {
     pub(crate) fn of_node(
         system: &System,
         (cpu, node): (CpuId, Option<SchedulerId>),
-        policy: PolicyKind,
+        policy: PolicyKind<Ns>,
     ) -> Locks {
         let mut locks = Locks::default();
         if system.resources.is_empty() {
@@ -174,7 +174,7 @@ fn locks_in_background(task: &Task) -> bool {
 pub(crate) fn held_in_background(
     system: &System,
     (cpu, node): (CpuId, Option<SchedulerId>),
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
 ) -> Checked<u64> {
     // In slots everybody is alone.
     let counted = matches!(
@@ -187,7 +187,7 @@ pub(crate) fn held_in_background(
     for (task, id) in system.tasks.iter().zip(0_u32..) {
         let here = task.cpu == cpu && entity(system, TaskId(id), node).is_some();
         if counted && here && locks_in_background(task) {
-            let lengths = task.uses.iter().map(|section| section.length.ticks());
+            let lengths = task.uses.iter().map(|section| section.length.as_ns());
             sum = in_range(sum.checked_add(lengths.max().unwrap_or(0)), WHAT)?;
         }
     }
@@ -237,7 +237,7 @@ pub(crate) fn entity(system: &System, task: TaskId, node: Option<SchedulerId>) -
 }
 
 /// How urgent an entity is in a node of this policy; larger is more urgent.
-fn rank(system: &System, policy: PolicyKind, who: Who) -> i128 {
+fn rank(system: &System, policy: PolicyKind<Ns>, who: Who) -> i128 {
     let by_deadline = policy == PolicyKind::EarliestDeadlineFirst;
     match who {
         Who::Task(task) => {
@@ -248,15 +248,15 @@ fn rank(system: &System, policy: PolicyKind, who: Who) -> i128 {
                 let deadline = task
                     .class
                     .relative_deadline()
-                    .map_or(u64::MAX, |d| d.ticks());
-                -i128::from(deadline.saturating_sub(task.jitter.ticks()))
+                    .map_or(u64::MAX, |d| d.as_ns());
+                -i128::from(deadline.saturating_sub(task.jitter.as_ns()))
             } else {
                 i128::from(task.priority.number())
             }
         }
         Who::Server(id) => match system.schedulers.get(id.index()) {
             Some(scheduler) if by_deadline => match scheduler.supply {
-                punctual_model::Supply::Server(server) => -i128::from(server.period.ticks()),
+                punctual_model::Supply::Server(server) => -i128::from(server.period.as_ns()),
                 _ => i128::MIN,
             },
             Some(scheduler) => i128::from(scheduler.priority.number()),
@@ -276,7 +276,12 @@ struct Ceilings {
 }
 
 impl Ceilings {
-    fn of(system: &System, cpu: CpuId, node: Option<SchedulerId>, policy: PolicyKind) -> Ceilings {
+    fn of(
+        system: &System,
+        cpu: CpuId,
+        node: Option<SchedulerId>,
+        policy: PolicyKind<Ns>,
+    ) -> Ceilings {
         let n = system.resources.len();
         let mut found = Ceilings {
             any: alloc::vec![i128::MIN; n],
@@ -351,7 +356,7 @@ struct Place<'a> {
     system: &'a System,
     cpu: CpuId,
     node: Option<SchedulerId>,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     ceilings: Ceilings,
 }
 
@@ -389,7 +394,7 @@ impl Place<'_> {
                 who,
                 holder: id,
                 resource: section.resource,
-                length: section.length.ticks(),
+                length: section.length.as_ns(),
                 rank,
                 ceiling,
                 shared: reads,

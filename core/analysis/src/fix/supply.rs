@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
+use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
 
 use super::FixTarget;
 use crate::case::policy_of;
@@ -21,7 +21,7 @@ pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
     if let FixTarget::TaskSlotLength(task, place) = target {
         let task = system.tasks.get_mut(task.index());
         if let Some(slot) = task.and_then(|t| t.slots.get_mut(place)) {
-            slot.length = Span::from_ticks(value);
+            slot.length = Span::from_ns(value);
         }
         return;
     }
@@ -35,14 +35,14 @@ pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
     };
     match (&mut scheduler.supply, target) {
         (Supply::Server(server), FixTarget::ServerBudget(_)) => {
-            server.budget = Work::from_ticks(value);
+            server.budget = Work::from_ns(value);
         }
         (Supply::Server(server), FixTarget::ServerPeriod(_)) => {
-            server.period = Span::from_ticks(value);
+            server.period = Span::from_ns(value);
         }
         (Supply::Slots(slots), FixTarget::SlotLength(_, place)) => {
             if let Some(slot) = slots.get_mut(place) {
-                slot.length = Span::from_ticks(value);
+                slot.length = Span::from_ns(value);
             }
         }
         _ => {}
@@ -54,20 +54,20 @@ pub(super) fn get(system: &System, target: FixTarget) -> Option<u64> {
     let supply = |id: SchedulerId| system.schedulers.get(id.index()).map(|s| &s.supply);
     match target {
         FixTarget::ServerBudget(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.budget.ticks()),
+            Supply::Server(server) => Some(server.budget.as_ns()),
             _ => None,
         },
         FixTarget::ServerPeriod(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.period.ticks()),
+            Supply::Server(server) => Some(server.period.as_ns()),
             _ => None,
         },
         FixTarget::SlotLength(id, place) => match supply(id)? {
-            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length.ticks()),
+            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length.as_ns()),
             _ => None,
         },
         FixTarget::TaskSlotLength(task, place) => {
             let slots = &system.tasks.get(task.index())?.slots;
-            slots.get(place).map(|slot| slot.length.ticks())
+            slots.get(place).map(|slot| slot.length.as_ns())
         }
         _ => None,
     }
@@ -126,8 +126,8 @@ fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
         match &scheduler.supply {
             Supply::Shared => {}
             Supply::Server(server) => {
-                found.push((FixTarget::ServerBudget(id), server.period.ticks()));
-                found.push((FixTarget::ServerPeriod(id), server.budget.ticks()));
+                found.push((FixTarget::ServerBudget(id), server.period.as_ns()));
+                found.push((FixTarget::ServerPeriod(id), server.budget.as_ns()));
             }
             Supply::Slots(slots) => {
                 let node = (scheduler.cpu, scheduler.parent);
@@ -160,16 +160,17 @@ fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, u64)> {
 fn longer(
     system: &System,
     node: Node,
-    slots: &[Slot],
+    slots: &[Slot<Ns>],
     target: impl Fn(usize) -> FixTarget,
 ) -> Vec<(FixTarget, u64)> {
     let places = slots.iter().enumerate();
-    let room = |(place, slot): (usize, &Slot)| Some((target(place), room(system, node, *slot)?));
+    let room =
+        |(place, slot): (usize, &Slot<Ns>)| Some((target(place), room(system, node, *slot)?));
     places.filter_map(room).collect()
 }
 
 /// How long a slot could be without touching the next one.
-fn room(system: &System, node: Node, slot: Slot) -> Option<u64> {
+fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<u64> {
     let policy = policy_of(system, node.0, node.1).ok()?;
     let PolicyKind::Tdm { frame, scheduling } = policy else {
         return None;
@@ -182,7 +183,7 @@ fn room(system: &System, node: Node, slot: Slot) -> Option<u64> {
         Supply::Shared | Supply::Server(_) => &[],
     });
     let starts = tasks.flat_map(|t| &t.slots).chain(slots).map(|s| s.at);
-    let all: Vec<Span> = starts.collect();
+    let all: Vec<Span<Ns>> = starts.collect();
     let first = all.iter().min().copied().unwrap_or(Span::ZERO);
     let next = all.iter().filter(|at| **at > slot.at).min().copied();
     // The next frame begins with its first slot.
@@ -190,5 +191,5 @@ fn room(system: &System, node: Node, slot: Slot) -> Option<u64> {
         .or(first.checked_add(frame))?
         .saturating_sub(scheduling)
         .min(frame);
-    Some(end.saturating_sub(slot.at).ticks())
+    Some(end.saturating_sub(slot.at).as_ns())
 }

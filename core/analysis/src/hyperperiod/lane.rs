@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use punctual_model::{
-    CpuId, Late, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId, Work,
+    CpuId, Late, Ns, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId, Work,
 };
 
 use crate::decide::Component;
@@ -20,7 +20,7 @@ use crate::utilization::{Ratio, compare_with_one, hyperperiod};
 /// One node with a supply of its own: from here on no other node concerns it but by precedence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lane {
-    pub(crate) policy: PolicyKind,
+    pub(crate) policy: PolicyKind<Ns>,
     /// The frame and the slots within it; `None`: the whole CPU.
     pub(crate) slots: Option<(u64, Vec<(u64, u64)>)>,
     pub(crate) contestants: Vec<Contestant>,
@@ -139,10 +139,10 @@ fn unknown_takings(system: &System) -> Option<String> {
     taken.map(|name| format!("`{name}` is taken at instants that the file does not say"))
 }
 
-type Node = (PolicyKind, Option<(u64, Vec<(u64, u64)>)>, Vec<TaskId>);
+type Node = (PolicyKind<Ns>, Option<(u64, Vec<(u64, u64)>)>, Vec<TaskId>);
 
 /// The nodes of one CPU that have a supply of their own.
-fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind) -> Result<Vec<Node>, String> {
+fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind<Ns>) -> Result<Vec<Node>, String> {
     let on = |scheduler: Option<SchedulerId>| {
         let tasks = system.tasks.iter().zip(0_u32..);
         let tasks = tasks.filter(move |(t, _)| t.cpu == cpu && t.scheduler == scheduler);
@@ -164,11 +164,11 @@ fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind) -> Result<Vec<Node>
         }
         return Ok(alloc::vec![(policy, None, on(None).collect())]);
     };
-    let places = |slots: &[Slot]| {
-        let list = slots.iter().map(|s| (s.at.ticks(), s.length.ticks()));
+    let places = |slots: &[Slot<Ns>]| {
+        let list = slots.iter().map(|s| (s.at.as_ns(), s.length.as_ns()));
         let mut list: Vec<(u64, u64)> = list.filter(|&(_, length)| length > 0).collect();
         list.sort_unstable();
-        Some((frame.ticks(), list))
+        Some((frame.as_ns(), list))
     };
     let mut nodes = Vec::new();
     for id in on(None).filter(|id| system.tasks[id.index()].class.is_real_time()) {
@@ -201,7 +201,7 @@ fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind) -> Result<Vec<Node>
 /// `None` for background work, which delays nobody.
 fn contestant(
     system: &System,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     id: TaskId,
 ) -> Checked<Result<Option<Contestant>, String>> {
     let task = &system.tasks[id.index()];
@@ -227,10 +227,10 @@ fn contestant(
     };
     Ok(Ok(Some(Contestant {
         task: id,
-        first: task.phase.ticks(),
-        period: task.class.min_separation().map(punctual_model::Span::ticks),
-        cost: overhead::cost(system, policy, task, budget.ticks())?.total()?,
-        deadline: deadline.ticks(),
+        first: task.phase.as_ns(),
+        period: task.class.min_separation().map(punctual_model::Span::as_ns),
+        cost: overhead::cost(system, policy, task, budget.as_ns())?.total()?,
+        deadline: deadline.as_ns(),
         priority: task.priority.number(),
         runs_through,
         places: match task.late {

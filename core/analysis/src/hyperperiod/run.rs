@@ -132,9 +132,9 @@ impl<'a> Schedule<'a> {
                     }
                     self.done.push(SimulatedJob {
                         task: self.lanes[lane].contestants[place].task,
-                        arrival: Instant::from_ticks(job.arrival),
-                        start: Instant::from_ticks(job.start.unwrap_or(self.now)),
-                        completion: Instant::from_ticks(self.now),
+                        arrival: Instant::from_ns(job.arrival),
+                        start: Instant::from_ns(job.start.unwrap_or(self.now)),
+                        completion: Instant::from_ns(self.now),
                     });
                 }
             }

@@ -18,7 +18,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use punctual_model::{SchedulerId, Server, Supply, System, Work, readable};
+use punctual_model::{Ns, SchedulerId, Server, Supply, System, Work, readable};
 
 use super::judge::{self, is_below, only};
 use super::{NoSuggestion, Search, Setting, Suggestion};
@@ -70,7 +70,7 @@ fn grow_all(system: &System, servers: &[SchedulerId]) -> Search<System> {
         };
         // What is below needs a supply to be looked at: it starts from the present one.
         let budget = match server(system, id) {
-            Some(now) if servers.iter().any(inner) => share.max(now.budget.ticks()),
+            Some(now) if servers.iter().any(inner) => share.max(now.budget.as_ns()),
             _ => share,
         };
         set(&mut changed, id, budget);
@@ -97,7 +97,7 @@ fn grow_all(system: &System, servers: &[SchedulerId]) -> Search<System> {
     Ok(changed)
 }
 
-fn server(system: &System, id: SchedulerId) -> Option<Server> {
+fn server(system: &System, id: SchedulerId) -> Option<Server<Ns>> {
     match system.schedulers.get(id.index())?.supply {
         Supply::Server(server) => Some(server),
         Supply::Shared | Supply::Slots(_) => None,
@@ -106,7 +106,7 @@ fn server(system: &System, id: SchedulerId) -> Option<Server> {
 
 fn set(system: &mut System, id: SchedulerId, budget: u64) {
     if let Supply::Server(server) = &mut system.schedulers[id.index()].supply {
-        server.budget = Work::from_ticks(budget);
+        server.budget = Work::from_ns(budget);
     }
 }
 
@@ -123,14 +123,14 @@ fn servers(system: &System) -> Vec<SchedulerId> {
 
 /// What the work below needs of each period in the long run, rounded down.
 fn share_below(system: &System, id: SchedulerId) -> u64 {
-    let period = server(system, id).map_or(0, |s| u128::from(s.period.ticks()));
+    let period = server(system, id).map_or(0, |s| u128::from(s.period.as_ns()));
     let below = system
         .tasks
         .iter()
         .filter(|t| is_below(system, t.scheduler, id));
     let shares = below.filter_map(|t| {
         let (budget, separation) = (t.class.budget()?, t.class.min_separation()?);
-        (period * u128::from(budget.ticks())).checked_div(u128::from(separation.ticks()))
+        (period * u128::from(budget.as_ns())).checked_div(u128::from(separation.as_ns()))
     });
     u64::try_from(shares.sum::<u128>().min(period)).unwrap_or(u64::MAX)
 }
@@ -140,10 +140,10 @@ fn grow(system: &mut System, id: SchedulerId) -> Search<bool> {
     let Some(now) = server(system, id) else {
         return Ok(false);
     };
-    if suffices(system, id, now.budget.ticks())? {
+    if suffices(system, id, now.budget.as_ns())? {
         return Ok(false);
     }
-    let (least, most) = (now.budget.ticks(), now.period.ticks());
+    let (least, most) = (now.budget.as_ns(), now.period.as_ns());
     let mut refused = least;
     let mut found = None;
     for probe in 1..=PROBES {
@@ -209,7 +209,7 @@ fn nearest_server(system: &System, scheduler: Option<SchedulerId>) -> Option<Sch
 
 /// Shortens a budget of an admitted system until one nanosecond less is refused.
 fn shorten_one(system: &mut System, id: SchedulerId) -> Checked<()> {
-    let mut admitted = server(system, id).map_or(0, |s| s.budget.ticks());
+    let mut admitted = server(system, id).map_or(0, |s| s.budget.as_ns());
     let admits = |budget: u64| {
         let mut changed = system.clone();
         set(&mut changed, id, budget);
@@ -236,8 +236,8 @@ fn changes(before: &System, after: &System) -> Vec<Setting> {
     let setting = pairs.filter_map(|(a, b)| match (&a.supply, &b.supply) {
         (Supply::Server(from), Supply::Server(to)) if from.budget != to.budget => Some(Setting {
             parameter: format!("scheduler.{}.server.budget", a.name),
-            from: format!("\"{}\"", readable(from.budget.ticks())),
-            to: format!("\"{}\"", readable(to.budget.ticks())),
+            from: format!("\"{}\"", readable(from.budget.as_ns())),
+            to: format!("\"{}\"", readable(to.budget.as_ns())),
         }),
         _ => None,
     });

@@ -174,12 +174,12 @@ fn root(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> 
 }
 
 fn share(task: &Task) -> u64 {
-    let budget = u128::from(task.class.budget().map_or(0, Work::ticks));
+    let budget = u128::from(task.class.budget().map_or(0, Work::as_ns));
     let span = task
         .class
         .min_separation()
         .or(task.class.relative_deadline());
-    let span = u128::from(span.map_or(1, punctual_model::Span::ticks).max(1));
+    let span = u128::from(span.map_or(1, punctual_model::Span::as_ns).max(1));
     u64::try_from(budget * 1_000_000 / span).unwrap_or(u64::MAX)
 }
 

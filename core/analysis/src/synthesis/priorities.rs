@@ -121,7 +121,7 @@ fn deadline(system: &System, entity: Entity) -> u64 {
         Entity::Task(id) => {
             let task = system.tasks.get(id.index());
             let deadline = task.and_then(|t| t.class.relative_deadline());
-            deadline.map_or(0, punctual_model::Span::ticks)
+            deadline.map_or(0, punctual_model::Span::as_ns)
         }
         Entity::Scheduler(id) => {
             let below = system
@@ -131,7 +131,7 @@ fn deadline(system: &System, entity: Entity) -> u64 {
             let deadlines = below.filter_map(|t| t.class.relative_deadline());
             deadlines
                 .min()
-                .map_or(u64::MAX, punctual_model::Span::ticks)
+                .map_or(u64::MAX, punctual_model::Span::as_ns)
         }
     }
 }

@@ -17,7 +17,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use punctual_model::{
-    CpuId, PolicyKind, SchedulerId, Slot, Span, Supply, System, TaskId, readable,
+    CpuId, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System, TaskId, readable,
 };
 
 use super::judge::{self, is_below, only};
@@ -54,7 +54,7 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
     })
 }
 
-fn slots(system: &System, owner: Owner) -> &[Slot] {
+fn slots(system: &System, owner: Owner) -> &[Slot<Ns>] {
     match owner {
         Owner::Task(id) => &system.tasks[id.index()].slots,
         Owner::Scheduler(id) => match &system.schedulers[id.index()].supply {
@@ -73,7 +73,7 @@ fn set(system: &mut System, owner: Owner, lengths: &[u64]) {
         },
     };
     for (slot, &length) in slots.iter_mut().zip(lengths) {
-        slot.length = Span::from_ticks(length);
+        slot.length = Span::from_ns(length);
     }
 }
 
@@ -130,22 +130,22 @@ fn rooms(system: &System, owner: Owner) -> Vec<u64> {
     let Some(PolicyKind::Tdm { frame, scheduling }) = policy else {
         return slots(system, owner)
             .iter()
-            .map(|s| s.length.ticks())
+            .map(|s| s.length.as_ns())
             .collect();
     };
     let siblings = all(system).filter(|&other| node(system, other) == (cpu, parent));
     let starts: Vec<u64> = siblings
         .flat_map(|other| slots(system, other))
-        .map(|s| s.at.ticks())
+        .map(|s| s.at.as_ns())
         .collect();
     let first = starts.iter().copied().min().unwrap_or(0);
-    let room = |slot: &Slot| {
-        let at = slot.at.ticks();
+    let room = |slot: &Slot<Ns>| {
+        let at = slot.at.as_ns();
         let next = starts.iter().copied().filter(|&start| start > at).min();
         // After the last one comes the first of the next frame.
-        let end = next.unwrap_or(frame.ticks().saturating_add(first));
-        let end = end.saturating_sub(scheduling.ticks()).min(frame.ticks());
-        end.saturating_sub(at).max(slot.length.ticks())
+        let end = next.unwrap_or(frame.as_ns().saturating_add(first));
+        let end = end.saturating_sub(scheduling.as_ns()).min(frame.as_ns());
+        end.saturating_sub(at).max(slot.length.as_ns())
     };
     slots(system, owner).iter().map(room).collect()
 }
@@ -210,8 +210,8 @@ fn changes(before: &System, after: &System) -> Vec<Setting> {
         for (index, (from, to)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
             changes.push(Setting {
                 parameter: format!("{}.slots[{index}].length", name(before, owner)),
-                from: format!("\"{}\"", readable(from.length.ticks())),
-                to: format!("\"{}\"", readable(to.length.ticks())),
+                from: format!("\"{}\"", readable(from.length.as_ns())),
+                to: format!("\"{}\"", readable(to.length.as_ns())),
             });
         }
     }

@@ -29,7 +29,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, PolicyKind, SchedulerId, System, TaskId};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::Bound;
@@ -41,7 +41,7 @@ use crate::fixed_point::Effort;
 use crate::overhead;
 use crate::supply::Supply;
 
-const PREEMPTIVE: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+const PREEMPTIVE: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// A node with the bounds of its contenders, in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,7 +120,7 @@ impl Walk<'_> {
         {
             let ends = matches!(task.class, Class::Aperiodic | Class::Once { .. });
             if ends && self.shares_with_root(task.scheduler) {
-                note_background(&mut background, TaskId(id), task.non_preemptive.ticks());
+                note_background(&mut background, TaskId(id), task.non_preemptive.as_ns());
             }
         }
         let unbounded = limits::cpus(self.system).any(|cpu| cpu == self.cpu);

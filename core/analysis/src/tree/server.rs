@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, SchedulerId, ServerKind, Span};
+use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind, Span};
 
 use super::{PREEMPTIVE, Walk};
 use crate::blocking::budget_end;
@@ -69,12 +69,12 @@ impl Walk<'_> {
         };
         let overheads = self.lost_to_overheads(id, response)?;
         let lost = overheads.saturating_add(budget_end::unused(self.system, id));
-        let budget = server.budget.ticks();
+        let budget = server.budget.as_ns();
         let usable = budget.saturating_sub(lost);
         Ok(Budget::new(&Served {
             kind: server.kind,
             usable,
-            period: server.period.ticks(),
+            period: server.period.as_ns(),
             response,
             // What overheads take may come first.
             steps: if overheads == 0 {
@@ -82,7 +82,7 @@ impl Walk<'_> {
             } else {
                 Vec::new()
             },
-            merges: self.may_merge(id, server.period.ticks()),
+            merges: self.may_merge(id, server.period.as_ns()),
             rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
                 && !edf::keeps_short_deadlines(case),
             overrun: budget_end::overrun(self.system, id)?,
@@ -103,8 +103,8 @@ impl Walk<'_> {
                 continue;
             };
             if !inside {
-                let reach = response.saturating_add(task.jitter.ticks());
-                let jobs = reach.div_ceil(separation.ticks().max(1));
+                let reach = response.saturating_add(task.jitter.as_ns());
+                let jobs = reach.div_ceil(separation.as_ns().max(1));
                 let resumes = u64::from(task.suspensions).saturating_add(1);
                 times = times.saturating_add(jobs.saturating_mul(resumes));
             }
@@ -131,7 +131,7 @@ impl Walk<'_> {
                     && task.after.is_empty()
                     && task.follows.is_empty()
                     && task.uses.is_empty();
-                let separation = task.class.min_separation().map_or(0, Span::ticks);
+                let separation = task.class.min_separation().map_or(0, Span::as_ns);
                 let fits = separation > 0
                     && (separation.is_multiple_of(period) || period.is_multiple_of(separation));
                 if !steady || !fits {
@@ -197,10 +197,10 @@ fn steps(case: &Case, place: usize, usable: u64, effort: &Effort) -> Checked<Vec
 pub(super) fn contender_of(
     id: SchedulerId,
     child: &punctual_model::Scheduler,
-    server: &punctual_model::Server,
-    policy: PolicyKind,
+    server: &punctual_model::Server<punctual_model::Ns>,
+    policy: PolicyKind<Ns>,
 ) -> Checked<Contender> {
-    let (budget, period) = (server.budget.ticks(), server.period.ticks());
+    let (budget, period) = (server.budget.as_ns(), server.period.as_ns());
     if period == 0 || budget == 0 || budget > period {
         let what = format!(
             "the server of `{}` has no budget within its period",

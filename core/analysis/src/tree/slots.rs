@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{SchedulerId, Slot, Span};
+use punctual_model::{Ns, SchedulerId, Slot, Span};
 
 use super::{PREEMPTIVE, Solved, Walk};
 use crate::case::{Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid};
@@ -23,27 +23,27 @@ impl Walk<'_> {
         &self,
         node: Option<SchedulerId>,
         id: SchedulerId,
-        frame: Span,
+        frame: Span<Ns>,
     ) -> Checked<Vec<Contender>> {
         if frame.is_zero() {
             return Err(invalid("a frame of 0s"));
         }
         let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
         let children = self.children(node).flat_map(|(_, child)| slots_of(child));
-        let flow = |slot: &Slot| Contender {
+        let flow = |slot: &Slot<Ns>| Contender {
             who: Who::Server(id),
             flow: Flow {
-                separation: Some(frame.ticks()),
-                cost: slot.length.ticks(),
+                separation: Some(frame.as_ns()),
+                cost: slot.length.as_ns(),
                 jitter: 0,
                 is_fluid: false,
             },
             kept: 0,
-            deadline: frame.ticks(),
+            deadline: frame.as_ns(),
             priority: 0,
             section: 0,
             whole: false,
-            arrival: Arrival::Clock(slot.at.ticks()),
+            arrival: Arrival::Clock(slot.at.as_ns()),
             cost: Cost::default(),
             waiting: 0,
         };
@@ -54,7 +54,7 @@ impl Walk<'_> {
     pub(super) fn visit_slots(
         &self,
         node: Option<SchedulerId>,
-        frame: Span,
+        frame: Span<Ns>,
         grant: &Grant,
         solved: &mut Vec<Solved>,
         open: &mut Vec<(Option<SchedulerId>, Grant)>,
@@ -99,13 +99,18 @@ impl Walk<'_> {
     }
 
     /// What the owner of these slots gets of `grant`.
-    pub(super) fn slotted(&self, grant: &Grant, frame: Span, slots: &[Slot]) -> Checked<Grant> {
+    pub(super) fn slotted(
+        &self,
+        grant: &Grant,
+        frame: Span<Ns>,
+        slots: &[Slot<Ns>],
+    ) -> Checked<Grant> {
         let intervals: Vec<(u64, u64)> = slots
             .iter()
-            .map(|slot| (slot.at.ticks(), slot.length.ticks()))
+            .map(|slot| (slot.at.as_ns(), slot.length.as_ns()))
             .collect();
         let overhead = overhead::episode(&self.system.machine)?;
-        let table = SlotTable::new(frame.ticks(), &intervals, overhead);
+        let table = SlotTable::new(frame.as_ns(), &intervals, overhead);
         let mut takings = grant.takings.clone();
         let supply = match (&grant.supply, table) {
             (Supply::Nothing, _) | (_, None) => Supply::Nothing,
@@ -138,7 +143,7 @@ impl Walk<'_> {
 }
 
 /// The slots that a parent grants.
-pub(super) fn slots_of(child: &punctual_model::Scheduler) -> &[Slot] {
+pub(super) fn slots_of(child: &punctual_model::Scheduler) -> &[Slot<Ns>] {
     match &child.supply {
         punctual_model::Supply::Slots(slots) => slots,
         punctual_model::Supply::Shared | punctual_model::Supply::Server(_) => &[],

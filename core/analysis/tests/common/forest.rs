@@ -7,7 +7,7 @@ mod budget;
 use std::collections::BTreeMap;
 
 use punctual_model::{
-    AtBudgetEnd, Mode, PolicyKind, Protocol, SchedulerId, ServerKind, Supply, System,
+    AtBudgetEnd, Mode, Ns, PolicyKind, Protocol, SchedulerId, ServerKind, Supply, System,
 };
 
 use budget::Budget;
@@ -73,8 +73,8 @@ pub(crate) fn longest_responses(system: &System, feed: &Feed) -> Vec<u64> {
     let mut worst = vec![0; system.tasks.len()];
     for (budget, scheduler) in forest.budgets.iter_mut().zip(&system.schedulers) {
         if let Supply::Server(server) = scheduler.supply {
-            budget.pieces.push((0, signed(server.budget.ticks())));
-            budget.left = signed(server.budget.ticks());
+            budget.pieces.push((0, signed(server.budget.as_ns())));
+            budget.left = signed(server.budget.as_ns());
         }
     }
     while forest.now < feed.end {
@@ -160,7 +160,7 @@ impl Forest<'_> {
         let PolicyKind::Tdm { frame, .. } = self.policy(node) else {
             return None;
         };
-        let at = self.now % frame.ticks();
+        let at = self.now % frame.as_ns();
         let owns = |e: &Entity| {
             let slots = match *e {
                 Entity::Task(t) => &self.system.tasks[t].slots,
@@ -171,12 +171,12 @@ impl Forest<'_> {
             };
             slots
                 .iter()
-                .any(|s| (s.at.ticks()..s.at.ticks() + s.length.ticks()).contains(&at))
+                .any(|s| (s.at.as_ns()..s.at.as_ns() + s.length.as_ns()).contains(&at))
         };
         Some(self.children(node).into_iter().find(owns))
     }
 
-    fn policy(&self, node: Option<usize>) -> PolicyKind {
+    fn policy(&self, node: Option<usize>) -> PolicyKind<Ns> {
         node.map_or(self.system.cpus[0].policy, |n| {
             self.system.schedulers[n].policy
         })
@@ -228,8 +228,8 @@ impl Forest<'_> {
             self.replenish_one(
                 node,
                 server.kind,
-                server.budget.ticks(),
-                server.period.ticks(),
+                server.budget.as_ns(),
+                server.period.as_ns(),
             );
             if self.budgets[node].left > before {
                 self.unpark(node);
@@ -359,7 +359,7 @@ impl Forest<'_> {
         let own = match entity {
             Entity::Task(t) if by_deadline => {
                 let deadline = self.system.tasks[t].class.relative_deadline();
-                signed(self.release(t).unwrap_or(0) + deadline.map_or(0, |d| d.ticks()))
+                signed(self.release(t).unwrap_or(0) + deadline.map_or(0, |d| d.as_ns()))
             }
             Entity::Node(n) if by_deadline => signed(self.budgets[n].deadline),
             Entity::Task(t) => -i64::from(self.system.tasks[t].priority.number()),
@@ -430,7 +430,7 @@ impl Forest<'_> {
                     let task = &self.system.tasks[t];
                     task.class
                         .relative_deadline()
-                        .map_or(u64::MAX, |d| d.ticks())
+                        .map_or(u64::MAX, |d| d.as_ns())
                 };
                 // Ties go to the holder.
                 signed(since + users().map(deadline).min().unwrap_or(0)) - 1
@@ -545,15 +545,15 @@ impl Forest<'_> {
             if let Supply::Server(server) = self.system.schedulers[node].supply {
                 let budget = &mut self.budgets[node];
                 if server.kind == ServerKind::Sporadic {
-                    budget.take(server.period.ticks());
+                    budget.take(server.period.as_ns());
                 }
                 budget.left -= 1;
                 let over = server.kind == ServerKind::ConstantBandwidth
                     && budget.left == 0
                     && budget.deadline <= self.now + 1;
                 if over {
-                    budget.left = signed(server.budget.ticks());
-                    budget.deadline = self.now + 1 + server.period.ticks();
+                    budget.left = signed(server.budget.as_ns());
+                    budget.deadline = self.now + 1 + server.period.as_ns();
                     self.unpark(node);
                 }
             }

@@ -8,23 +8,23 @@ pub(crate) mod random;
 pub(crate) mod simulator;
 
 use punctual_model::{
-    Class, Cpu, CpuId, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
+    Class, Cpu, CpuId, Ns, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
 };
 
-pub(crate) const FP: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
-pub(crate) const NP_FP: PolicyKind = PolicyKind::FixedPriority { preemptive: false };
-pub(crate) const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+pub(crate) const FP: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+pub(crate) const NP_FP: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };
+pub(crate) const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
-pub(crate) fn span(ticks: u64) -> Span {
-    Span::from_ticks(ticks)
+pub(crate) fn span(ticks: u64) -> Span<Ns> {
+    Span::from_ns(ticks)
 }
 
-pub(crate) fn work(ticks: u64) -> Work {
-    Work::from_ticks(ticks)
+pub(crate) fn work(ticks: u64) -> Work<Ns> {
+    Work::from_ns(ticks)
 }
 
 /// A system without tasks on `cpus` CPUs with this policy.
-pub(crate) fn empty(policy: PolicyKind, cpus: usize) -> System {
+pub(crate) fn empty(policy: PolicyKind<Ns>, cpus: usize) -> System {
     let mut system = System::default();
     for index in 0..cpus {
         system.cpus.push(Cpu {
@@ -37,7 +37,7 @@ pub(crate) fn empty(policy: PolicyKind, cpus: usize) -> System {
 }
 
 /// Periodic tasks (C, T, D) on one CPU, the first with the highest priority.
-pub(crate) fn periodic(policy: PolicyKind, tasks: &[(u64, u64, u64)]) -> System {
+pub(crate) fn periodic(policy: PolicyKind<Ns>, tasks: &[(u64, u64, u64)]) -> System {
     let mut system = empty(policy, 1);
     for (index, &(c, t, d)) in tasks.iter().enumerate() {
         let class = Class::Periodic {
@@ -53,7 +53,7 @@ pub(crate) fn periodic(policy: PolicyKind, tasks: &[(u64, u64, u64)]) -> System 
 }
 
 /// The same with sporadic tasks.
-pub(crate) fn sporadic(policy: PolicyKind, tasks: &[(u64, u64, u64)]) -> System {
+pub(crate) fn sporadic(policy: PolicyKind<Ns>, tasks: &[(u64, u64, u64)]) -> System {
     let mut system = periodic(policy, tasks);
     for (task, &(c, t, d)) in system.tasks.iter_mut().zip(tasks) {
         task.class = Class::Sporadic {
@@ -79,6 +79,6 @@ pub(crate) fn bounds(system: &System) -> Vec<Option<u64>> {
     verdict
         .tasks
         .iter()
-        .map(|t| t.response_bound.map(Span::ticks))
+        .map(|t| t.response_bound.map(Span::as_ns))
         .collect()
 }

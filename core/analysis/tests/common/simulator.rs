@@ -51,9 +51,9 @@ pub(crate) fn simulate(system: &System, script: &Script) -> Vec<Vec<Option<i64>>
     let start = script.jobs.iter().flatten().map(|j| j.1).min().unwrap_or(0);
     for now in start..script.end {
         for (reserve, owed) in system.machine.reserves.iter().zip(&mut taken) {
-            let period = signed(reserve.period.ticks());
+            let period = signed(reserve.period.as_ns());
             if now >= 0 && now % period == 0 {
-                *owed += reserve.budget.ticks();
+                *owed += reserve.budget.as_ns();
             }
         }
         if take_one(&mut taken) {
@@ -100,7 +100,7 @@ fn keeps(system: &System, script: &Script, progress: &Progress, task: usize, now
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
         _ => {
             let begin = script.section_at.get(task).copied().unwrap_or(0);
-            progress.done > begin && progress.done < begin + model.non_preemptive.ticks()
+            progress.done > begin && progress.done < begin + model.non_preemptive.as_ns()
         }
     }
 }
@@ -108,7 +108,7 @@ fn keeps(system: &System, script: &Script, progress: &Progress, task: usize, now
 /// Executes one tick; whether the job is done.
 fn run(system: &System, script: &Script, progress: &mut Progress, task: usize, now: i64) -> bool {
     progress.done += 1;
-    let budget = system.tasks[task].class.budget().map_or(0, |w| w.ticks());
+    let budget = system.tasks[task].class.budget().map_or(0, |w| w.as_ns());
     if progress.done >= budget {
         progress.completed += 1;
         progress.done = 0;
@@ -160,7 +160,7 @@ fn key(
         PolicyKind::FixedPriority { .. } => -i64::from(model.priority.number()),
         PolicyKind::EarliestDeadlineFirst => {
             let deadline = model.class.relative_deadline();
-            arrival + deadline.map_or(i64::MAX / 2, |d| signed(d.ticks()))
+            arrival + deadline.map_or(i64::MAX / 2, |d| signed(d.as_ns()))
         }
     };
     (urgency, script.loses_ties == Some(task), arrival, task)
@@ -188,8 +188,8 @@ fn predecessors_done(
 /// Jobs as dense as they may be, the first released at `first` and every one as late as it may be.
 pub(crate) fn densest(system: &System, task: usize, first: i64, end: i64) -> Vec<(i64, i64)> {
     let task = &system.tasks[task];
-    let jitter = signed(task.jitter.ticks());
-    let Some(t) = task.class.min_separation().map(|t| signed(t.ticks())) else {
+    let jitter = signed(task.jitter.as_ns());
+    let Some(t) = task.class.min_separation().map(|t| signed(t.as_ns())) else {
         return vec![(first - jitter, first)];
     };
     let arrivals = (0..)
@@ -221,7 +221,7 @@ pub(crate) fn misses(system: &System, script: &Script, done: &[Vec<Option<i64>>]
         let allowed = required
             .chain([deadline])
             .min()
-            .map_or(0, |d| signed(d.ticks()));
+            .map_or(0, |d| signed(d.as_ns()));
         script.jobs[task]
             .iter()
             .zip(&done[task])

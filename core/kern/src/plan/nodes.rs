@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{Frequency, PolicyKind, SchedulerId, Server, Slot, Span, Supply, System};
+use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System};
 
-use super::{CpuPlan, nearest, small};
+use super::{CpuPlan, small};
 use crate::tree::{Grant, NodeTerms};
 
 /// What a node of a tree is built from.
@@ -31,20 +31,6 @@ pub struct SlotPlan {
     pub at: Span,
     /// Its length.
     pub length: Span,
-}
-
-/// A policy with its spans in ticks.
-pub(super) fn in_ticks(policy: PolicyKind, frequency: Frequency) -> PolicyKind {
-    match policy {
-        PolicyKind::RoundRobin { timeslice } => PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(frequency.ticks_up(timeslice.ticks())),
-        },
-        PolicyKind::Tdm { frame, scheduling } => PolicyKind::Tdm {
-            frame: Span::from_ticks(nearest(frequency, frame.ticks())),
-            scheduling: Span::from_ticks(nearest(frequency, scheduling.ticks())),
-        },
-        other => other,
-    }
 }
 
 /// Where each scheduler stands in the tree of its CPU.
@@ -98,7 +84,7 @@ impl Trees {
             cpu.nodes.push(NodePlan {
                 scheduler: id,
                 parent: self.place(scheduler.parent),
-                policy: in_ticks(scheduler.policy, self.frequency),
+                policy: scheduler.policy.in_ticks(self.frequency),
                 terms: NodeTerms {
                     supply: self.grant(&scheduler.supply),
                     priority: scheduler.priority,
@@ -123,12 +109,11 @@ impl Trees {
     }
 
     /// Whoever begins where another ends still does so in ticks: both ends are rounded alike.
-    fn divide(&self, cpu: &mut CpuPlan, (node, entity): (u16, u32), slots: &[Slot]) {
+    fn divide(&self, cpu: &mut CpuPlan, (node, entity): (u16, u32), slots: &[Slot<Ns>]) {
         for slot in slots {
             let end = slot.at.saturating_add(slot.length);
-            let at = Span::from_ticks(nearest(self.frequency, slot.at.ticks()));
-            let end = Span::from_ticks(nearest(self.frequency, end.ticks()));
-            let length = end.saturating_sub(at);
+            let at = slot.at.ticks_nearest(self.frequency);
+            let length = end.ticks_nearest(self.frequency).saturating_sub(at);
             cpu.slots.push(SlotPlan {
                 node,
                 entity,
@@ -138,19 +123,11 @@ impl Trees {
         }
     }
 
-    /// A budget is rounded up, so that work of the same length in the file still fits.
     fn grant(&self, supply: &Supply) -> Grant {
         match supply {
             Supply::Shared => Grant::Shared,
             Supply::Slots(_) => Grant::Slots,
-            Supply::Server(server) => {
-                let budget = self.frequency.ticks_up(server.budget.ticks());
-                Grant::Server(Server {
-                    kind: server.kind,
-                    budget: punctual_model::Work::from_ticks(budget),
-                    period: Span::from_ticks(nearest(self.frequency, server.period.ticks())),
-                })
-            }
+            Supply::Server(server) => Grant::Server(server.in_ticks(self.frequency)),
         }
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::{
-    CpuId, Frequency, Mode, PolicyKind, Priority, ResourceId, SchedulerId, Span, System, Task, Work,
+    CpuId, Frequency, Mode, Ns, PolicyKind, Priority, ResourceId, SchedulerId, Span, System, Task,
 };
 
 use super::nodes::Trees;
@@ -92,7 +92,7 @@ impl<'a> Group<'a> {
         priority
     }
 
-    fn policy(&self, cpu: CpuId) -> PolicyKind {
+    fn policy(&self, cpu: CpuId) -> PolicyKind<Ns> {
         match self.common {
             Some(scheduler) => self.system.schedulers[scheduler.index()].policy,
             None => self.system.cpus[cpu.index()].policy,
@@ -108,7 +108,7 @@ impl<'a> Group<'a> {
         let floor = |(index, task): (usize, &Task)| {
             let thread = &cpu.threads[places[index] as usize].1;
             let deadline = thread.class.relative_deadline()?;
-            let jitter = Span::from_ticks(frequency.ticks_up(task.jitter.ticks()));
+            let jitter = task.jitter.ticks_up(frequency);
             Some(deadline.saturating_sub(jitter))
         };
         let floor = counted().filter_map(floor).min();
@@ -138,7 +138,7 @@ impl<'a> Group<'a> {
                 } else {
                     Mode::Shared
                 },
-                length: Work::from_ticks(frequency.ticks_up(longest.ticks())),
+                length: longest.ticks_up(frequency),
                 priority: self.priority(task),
             };
             cpu.uses.push((places[index], declared));
@@ -171,11 +171,12 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
     use alloc::string::ToString;
+    use punctual_model::Work;
     use punctual_model::{
         AtBudgetEnd, Class, Cpu, Protocol, Resource, Scheduler, Supply, Trust, Use,
     };
 
-    const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+    const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
     fn scheduler(parent: Option<u16>, priority: u32) -> Scheduler {
         Scheduler {
@@ -252,7 +253,7 @@ mod tests {
         };
         assert_eq!(resource.resource, ResourceId(1));
         assert_eq!(resource.ceiling, Priority::new(4));
-        assert_eq!(resource.floor, Span::from_us(45));
+        assert_eq!(resource.floor, Span::from_ticks(45_000));
         assert!(resource.real_time && !resource.spans_schedulers);
         assert_eq!(resource.urgency, Urgency::Deadline);
         assert_eq!(resource.common, NodeId::ROOT);
@@ -267,7 +268,7 @@ mod tests {
             panic!("one use: {:?}", plan.uses);
         };
         let longest = (declared.length, declared.mode);
-        assert_eq!(longest, (Work::from_us(7), Mode::Exclusive));
+        assert_eq!(longest, (Work::from_ticks(7_000), Mode::Exclusive));
     }
 
     #[test]

@@ -33,13 +33,12 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Room for `threads` threads with a few waiting jobs each, and turns of 10 ms on a timeline of
-    /// nanoseconds.
+    /// Room for `threads` threads with a few waiting jobs each, and turns of ten million ticks.
     pub const fn for_threads(threads: usize) -> Capacity {
         Capacity {
             threads,
             pending: threads * 4 + 64,
-            background_turn: Span::from_ms(10),
+            background_turn: Span::from_ticks(10_000_000),
             nodes: 0,
         }
     }

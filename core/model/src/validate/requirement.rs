@@ -7,7 +7,7 @@ use super::Errors;
 use crate::id::TaskId;
 use crate::system::{Fault, Requirement, System};
 use crate::task::{Class, Task};
-use crate::time::Span;
+use crate::time::{Ns, Span};
 
 /// Checks every requirement by itself.
 pub(super) fn check_all(system: &System, errors: &mut Errors) {
@@ -27,7 +27,13 @@ pub(super) fn check_all(system: &System, errors: &mut Errors) {
     }
 }
 
-fn check_response(system: &System, id: TaskId, within: Span, fault: Fault, errors: &mut Errors) {
+fn check_response(
+    system: &System,
+    id: TaskId,
+    within: Span<Ns>,
+    fault: Fault,
+    errors: &mut Errors,
+) {
     let Some(task) = check_task(system, id, "response", fault.clone(), errors) else {
         return;
     };
@@ -72,7 +78,13 @@ fn check_task<'a>(
     Some(task)
 }
 
-fn check_chain(system: &System, tasks: &[TaskId], within: Span, fault: Fault, errors: &mut Errors) {
+fn check_chain(
+    system: &System,
+    tasks: &[TaskId],
+    within: Span<Ns>,
+    fault: Fault,
+    errors: &mut Errors,
+) {
     if tasks.len() < 2 {
         errors.add(
             fault.clone(),

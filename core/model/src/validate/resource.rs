@@ -14,6 +14,7 @@ use crate::resource::{AtBudgetEnd, Protocol, Resource};
 use crate::scheduler::{PolicyKind, Supply};
 use crate::system::Fault;
 use crate::task::Task;
+use crate::time::Ns;
 
 /// Checks every resource against its users. O(n log n) in resources and sections.
 pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
@@ -122,7 +123,7 @@ fn check_policies(tree: &Tree<'_>, resource: &Resource, users: &[User<'_>]) -> O
 }
 
 /// What to use instead, when a protocol has no meaning under a policy.
-fn unsuitable(protocol: Protocol, policy: PolicyKind) -> Option<&'static str> {
+fn unsuitable(protocol: Protocol, policy: PolicyKind<Ns>) -> Option<&'static str> {
     match (protocol, policy) {
         (Protocol::ImmediateCeiling, PolicyKind::FixedPriority { .. }) => None,
         (Protocol::ImmediateCeiling, PolicyKind::EarliestDeadlineFirst) => {

@@ -11,6 +11,7 @@ use crate::id::SchedulerId;
 use crate::readable::readable;
 use crate::scheduler::{PolicyKind, Scheduler, Server, Supply, Trust};
 use crate::system::Fault;
+use crate::time::Ns;
 
 /// Checks every scheduler; its slots are checked elsewhere. O(n log n) in schedulers and tasks.
 pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
@@ -58,7 +59,7 @@ impl Checker<'_, '_> {
             .add(Fault::Scheduler(self.id, key), message, help);
     }
 
-    fn check_server(&mut self, server: Server) {
+    fn check_server(&mut self, server: Server<Ns>) {
         let (budget, period) = (server.budget, server.period);
         if period.is_zero() {
             self.add(

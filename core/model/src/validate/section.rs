@@ -10,7 +10,7 @@ use crate::readable::readable;
 use crate::resource::Use;
 use crate::system::{Fault, System};
 use crate::task::Task;
-use crate::time::Work;
+use crate::time::{Ns, Work};
 
 /// A section that begins while another is held.
 pub(super) struct Nesting {
@@ -62,7 +62,7 @@ struct Sections<'a> {
     /// Sections that have begun and not ended, outermost first.
     open: Vec<Open<'a>>,
     /// Length of the outermost sections so far.
-    outer: Work,
+    outer: Work<Ns>,
     nestings: &'a mut Vec<Nesting>,
     errors: &'a mut Errors,
 }
@@ -71,7 +71,7 @@ struct Sections<'a> {
 struct Open<'a> {
     section: &'a Use,
     /// Length of the sections directly inside of it, so far.
-    inner: Work,
+    inner: Work<Ns>,
 }
 
 impl<'a> Sections<'a> {

@@ -11,12 +11,12 @@ use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
 use crate::scheduler::{PolicyKind, Slot, Supply};
 use crate::system::Fault;
-use crate::time::Span;
+use crate::time::{Ns, Span};
 
 /// A slot that lies inside its frame.
 struct Placed {
-    at: Span,
-    end: Span,
+    at: Span<Ns>,
+    end: Span<Ns>,
     owner: String,
     fault: Fault,
 }
@@ -81,7 +81,7 @@ pub(super) fn check_all(tree: &Tree<'_>, errors: &mut Errors) {
 }
 
 /// The node with the length of its frame, if it divides time.
-fn divided(tree: &Tree<'_>, node: Node) -> Option<(Node, Span)> {
+fn divided(tree: &Tree<'_>, node: Node) -> Option<(Node, Span<Ns>)> {
     match tree.policy(node)? {
         PolicyKind::Tdm { frame, .. } => Some((node, frame)),
         _ => None,
@@ -98,8 +98,8 @@ fn no_slots(owner: &str, fault: Fault, errors: &mut Errors) {
 
 /// The slot, if it has a length and lies inside the frame.
 fn place(
-    slot: &Slot,
-    frame: Span,
+    slot: &Slot<Ns>,
+    frame: Span<Ns>,
     owner: &str,
     fault: Fault,
     errors: &mut Errors,
@@ -140,7 +140,12 @@ fn place(
 }
 
 /// Neighbours in the frame, the last and the first included, lie `scheduling` apart.
-fn check_distances(mut slots: Vec<Placed>, frame: Span, scheduling: Span, errors: &mut Errors) {
+fn check_distances(
+    mut slots: Vec<Placed>,
+    frame: Span<Ns>,
+    scheduling: Span<Ns>,
+    errors: &mut Errors,
+) {
     slots.sort_by_key(|slot| slot.at);
     let mut sorted = slots.iter();
     let Some(first) = sorted.next() else { return };

@@ -10,7 +10,7 @@ use crate::id::{SchedulerId, TaskId};
 use crate::readable::readable;
 use crate::system::{Fault, System};
 use crate::task::{Class, Late, Task, WorkSource};
-use crate::time::{Span, Work};
+use crate::time::{Ns, Span, Work};
 
 /// Checks every task of the system by itself (precedence is checked elsewhere).
 pub(super) fn check_all(system: &System, errors: &mut Errors) {
@@ -93,7 +93,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_separation(&mut self, key: &'static str, separation: Span) {
+    fn check_separation(&mut self, key: &'static str, separation: Span<Ns>) {
         if separation.is_zero() {
             self.add(
                 key,
@@ -107,9 +107,9 @@ impl Checker<'_> {
     fn check_budget(
         &mut self,
         key: &'static str,
-        budget: Work,
+        budget: Work<Ns>,
         window_key: &'static str,
-        window: Span,
+        window: Span<Ns>,
     ) {
         if budget.is_zero() {
             self.add(

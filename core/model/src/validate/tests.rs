@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Arrivals, Class, Cpu, Instant, Late, Limits, Priority, Requirement, Share, Span, Task, TaskId,
-    Work, WorkSource,
+    Arrivals, Class, Cpu, Instant, Late, Limits, Ns, Priority, Requirement, Share, Span, Task,
+    TaskId, Work, WorkSource,
 };
 use alloc::vec;
 
@@ -11,7 +11,7 @@ mod resources;
 mod slots;
 mod trees;
 
-fn ms(n: u64) -> Span {
+fn ms(n: u64) -> Span<Ns> {
     Span::from_ms(n)
 }
 

@@ -10,6 +10,7 @@ use crate::id::{CpuId, SchedulerId};
 use crate::scheduler::{MAX_DEPTH, PolicyKind};
 use crate::system::{Fault, System};
 use crate::task::Task;
+use crate::time::Ns;
 
 /// Names of a long circle that a message shows before it counts the rest.
 const SHOWN_IN_CIRCLE: usize = 8;
@@ -97,7 +98,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The policy of a node; `None` when there is no such node.
-    pub(super) fn policy(&self, node: Node) -> Option<PolicyKind> {
+    pub(super) fn policy(&self, node: Node) -> Option<PolicyKind<Ns>> {
         match node {
             Node::Cpu(id) => self.system.cpus.get(id.index()).map(|cpu| cpu.policy),
             Node::Scheduler(id) => {

@@ -2,7 +2,7 @@
 
 use punctual_analysis::{TaskVerdict, admit};
 use punctual_model::{
-    AtBudgetEnd, Class, Cpu, CpuId, Machine, Mode, Priority, Protocol, Requirement, Reserve,
+    AtBudgetEnd, Class, Cpu, CpuId, Machine, Mode, Ns, Priority, Protocol, Requirement, Reserve,
     Resource, ResourceId, SchedulerId, Server, ServerKind, Trust,
 };
 
@@ -14,7 +14,7 @@ fn small(value: u64) -> u32 {
     u32::try_from(value).expect("small")
 }
 
-fn random_policy(dice: &mut Dice) -> PolicyKind {
+fn random_policy(dice: &mut Dice) -> PolicyKind<Ns> {
     match dice.below(7) {
         0..=2 => PolicyKind::FixedPriority { preemptive: true },
         3 => PolicyKind::FixedPriority { preemptive: false },
@@ -26,31 +26,31 @@ fn random_policy(dice: &mut Dice) -> PolicyKind {
 fn random_task(dice: &mut Dice, index: u64, tasks: u64) -> Task {
     let period = [8, 10, 12, 15, 20, 30, 40, 60][usize::try_from(dice.below(8)).expect("small")];
     let wcet = 1 + dice.below((period / tasks).max(1));
-    let relative_deadline = Span::from_ticks(wcet + dice.below(2 * period));
+    let relative_deadline = Span::from_ns(wcet + dice.below(2 * period));
     let class = if dice.one_in(3) {
         Class::Sporadic {
-            min_separation: Span::from_ticks(period),
-            wcet: Work::from_ticks(wcet),
+            min_separation: Span::from_ns(period),
+            wcet: Work::from_ns(wcet),
             relative_deadline,
         }
     } else {
         Class::Periodic {
-            period: Span::from_ticks(period),
-            wcet: Work::from_ticks(wcet),
+            period: Span::from_ns(period),
+            wcet: Work::from_ns(wcet),
             relative_deadline,
         }
     };
     let mut task = Task::new(format!("t{index}"), CpuId(0), class);
     task.priority = Priority::new(small(1 + dice.below(5)));
-    task.phase = Span::from_ticks(dice.below(9));
+    task.phase = Span::from_ns(dice.below(9));
     if dice.one_in(4) {
-        task.jitter = Span::from_ticks(1 + dice.below(3));
+        task.jitter = Span::from_ns(1 + dice.below(3));
     }
     if dice.one_in(4) {
-        task.non_preemptive = Work::from_ticks(1 + dice.below(wcet));
+        task.non_preemptive = Work::from_ns(1 + dice.below(wcet));
     }
     if dice.one_in(8) {
-        task.max_suspension = Span::from_ticks(1 + dice.below(2));
+        task.max_suspension = Span::from_ns(1 + dice.below(2));
         task.suspensions = 1;
     }
     task
@@ -67,29 +67,29 @@ fn random_system(dice: &mut Dice) -> System {
     system.tasks = (0..count).map(|i| random_task(dice, i, count)).collect();
     if dice.one_in(3) {
         system.machine = Machine {
-            switch: Work::from_ticks(dice.below(2)),
-            timer: Work::from_ticks(dice.below(2)),
+            switch: Work::from_ns(dice.below(2)),
+            timer: Work::from_ns(dice.below(2)),
             ..Machine::default()
         };
     }
     if dice.one_in(3) {
         system.machine.reserves.push(Reserve {
             name: "kernel".into(),
-            budget: Work::from_ticks(1),
-            period: Span::from_ticks(10 + dice.below(10)),
+            budget: Work::from_ns(1),
+            period: Span::from_ns(10 + dice.below(10)),
         });
     }
     for task in 0..small(count) {
         // Under EDF the response itself is certified only where it is asked for.
         system.requirements.push(Requirement::Response {
             task: TaskId(task),
-            within: Span::from_ticks(10_000),
+            within: Span::from_ns(10_000),
         });
     }
     if dice.one_in(3) {
         system.requirements.push(Requirement::Chain {
             tasks: (0..small(count)).map(TaskId).collect(),
-            within: Span::from_ticks(10_000),
+            within: Span::from_ns(10_000),
         });
     }
     system
@@ -115,14 +115,14 @@ fn on_a_whole_cpu_both_derivations_have_the_same_bounds() {
                 let row = |row: &TaskVerdict| (row.name.clone(), row.response_bound);
                 let expected: Vec<_> = verdict.tasks.iter().map(row).collect();
                 let found = bounds(&certificate).into_iter();
-                let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ticks(b)))).collect();
+                let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ns(b)))).collect();
                 assert_eq!(found, expected, "seed {seed} {system:#?}");
                 let Claims::Admitted { required, .. } = &certificate.claims else {
                     panic!("it is admitted");
                 };
                 if let (Some(chain), Some(last)) = (verdict.chains.first(), required.last()) {
                     assert_eq!(
-                        chain.bound.map(Span::ticks),
+                        chain.bound.map(Span::as_ns),
                         Some(last.bound),
                         "seed {seed}"
                     );
@@ -166,8 +166,8 @@ fn a_server_is_certified_with_its_longest_blackout() {
             priority: Priority::new(9),
             supply: Supply::Server(Server {
                 kind: kinds[usize::try_from(dice.below(3)).expect("small")],
-                budget: Work::from_ticks(3 + dice.below(3)),
-                period: Span::from_ticks(6),
+                budget: Work::from_ns(3 + dice.below(3)),
+                period: Span::from_ns(6),
             }),
             trust: Trust::Inline,
             quota: None,
@@ -182,7 +182,7 @@ fn a_server_is_certified_with_its_longest_blackout() {
                 // Knowing less of the server, it promises less.
                 for (name, bound) in bounds(&certificate) {
                     let row = verdict.tasks.iter().find(|row| row.name == name);
-                    let sharper = row.and_then(|row| row.response_bound).map(Span::ticks);
+                    let sharper = row.and_then(|row| row.response_bound).map(Span::as_ns);
                     assert!(
                         sharper.is_none_or(|s| s <= bound),
                         "seed {seed} {system:#?}"
@@ -217,14 +217,14 @@ fn lock(dice: &mut Dice, system: &mut System) {
         });
     }
     for task in &mut system.tasks {
-        let mut left = task.class.budget().map_or(0, Work::ticks);
+        let mut left = task.class.budget().map_or(0, Work::as_ns);
         for resource in 0..2 {
             if left > 0 && dice.one_in(2) {
                 let length = 1 + dice.below(left.min(3));
                 left -= length;
                 task.uses.push(punctual_model::Use {
                     resource: ResourceId(resource),
-                    length: Work::from_ticks(length),
+                    length: Work::from_ns(length),
                     mode: Mode::Exclusive,
                     inside: None,
                 });
@@ -264,7 +264,7 @@ fn both_derivations_agree_on_what_locks_block() {
         let row = |row: &TaskVerdict| (row.name.clone(), row.response_bound);
         let expected: Vec<_> = verdict.tasks.iter().map(row).collect();
         let found = bounds(&certificate).into_iter();
-        let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ticks(b)))).collect();
+        let found: Vec<_> = found.map(|(n, b)| (n, Some(Span::from_ns(b)))).collect();
         assert_eq!(found, expected, "seed {seed} {system:#?}");
         certified += 1;
         let freed: Vec<_> = free.tasks.iter().map(row).collect();

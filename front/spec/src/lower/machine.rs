@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use punctual_model::{Limits, Machine, Reserve, Share, Span, Work};
+use punctual_model::{Limits, Machine, Ns, Reserve, Share, Span, Work};
 
 use crate::places::Places;
 use crate::record::{Node, Record, Value};
@@ -12,8 +12,8 @@ use crate::record::{Node, Record, Value};
 /// grants, 10 us, disturbs deadlines least and so comes nearest.
 const NAUTILUS_LIMIT_PPM: u32 = 990_000;
 const NAUTILUS_RESERVES: [&str; 2] = ["sporadic", "aperiodic"];
-const NAUTILUS_BUDGET: Work = Work::from_us(10);
-const NAUTILUS_PERIOD: Span = Span::from_us(100);
+const NAUTILUS_BUDGET: Work<Ns> = Work::from_us(10);
+const NAUTILUS_PERIOD: Span<Ns> = Span::from_us(100);
 
 /// The machine, and the places of its reserves. Broken parts are left out.
 pub(crate) fn lower_machine(places: &mut Places) -> Machine {

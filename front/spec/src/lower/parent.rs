@@ -1,6 +1,6 @@
 //! What the `on` of tasks and schedulers names: a CPU, or a scheduler that leads to one.
 
-use punctual_model::{CpuId, PolicyKind, SchedulerId};
+use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId};
 
 use super::Names;
 use super::policy::{has_policy, lower_policy};
@@ -20,7 +20,7 @@ pub(super) enum Parent {
 #[derive(Clone, Copy, Debug)]
 struct Orderer {
     cpu: CpuId,
-    policy: PolicyKind,
+    policy: PolicyKind<Ns>,
     /// Whether nothing is wrong with its policy and with what is above it.
     sound: bool,
 }
@@ -86,7 +86,7 @@ impl Parents {
     }
 
     /// The policy of a parent, when nothing is wrong with it and what is above.
-    pub(super) fn policy_of(&self, parent: Parent) -> Option<PolicyKind> {
+    pub(super) fn policy_of(&self, parent: Parent) -> Option<PolicyKind<Ns>> {
         let found = self.get(parent).filter(|found| found.sound);
         found.map(|found| found.policy)
     }

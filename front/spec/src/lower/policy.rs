@@ -1,14 +1,14 @@
 //! From the keys of a policy to the policy.
 
-use punctual_model::{PolicyKind, Span};
+use punctual_model::{Ns, PolicyKind, Span};
 
 use crate::record::Record;
 
 /// The longest turn under round robin that is not told otherwise.
-const DEFAULT_TIMESLICE: Span = Span::from_ms(10);
+const DEFAULT_TIMESLICE: Span<Ns> = Span::from_ms(10);
 
 /// The policy of a CPU or a scheduler.
-pub(super) fn lower_policy(record: &Record) -> PolicyKind {
+pub(super) fn lower_policy(record: &Record) -> PolicyKind<Ns> {
     let span = |key| record.duration(key).map(Span::from_ns);
     match record.word("policy") {
         Some("round-robin") => PolicyKind::RoundRobin {

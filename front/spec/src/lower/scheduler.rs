@@ -1,6 +1,8 @@
 //! From the sections of schedulers to the trees of the model.
 
-use punctual_model::{Priority, Scheduler, Server, ServerKind, Slot, Span, Supply, Trust, Work};
+use punctual_model::{
+    Ns, Priority, Scheduler, Server, ServerKind, Slot, Span, Supply, Trust, Work,
+};
 
 use super::parent::{Parent, Parents};
 use super::policy::lower_policy;
@@ -70,7 +72,7 @@ fn lower_supply(record: &Record, report: &mut Report<'_>) -> Option<Supply> {
     }
 }
 
-fn lower_server(record: &Record) -> Option<Server> {
+fn lower_server(record: &Record) -> Option<Server<Ns>> {
     let word = record.word("kind")?;
     let kind = ServerKind::ALL
         .into_iter()
@@ -83,7 +85,7 @@ fn lower_server(record: &Record) -> Option<Server> {
 }
 
 /// The slots of a scheduler or a task, without those that are broken.
-pub(super) fn lower_slots(record: &Record) -> Vec<Slot> {
+pub(super) fn lower_slots(record: &Record) -> Vec<Slot<Ns>> {
     let slots = record.list("slots").iter().filter_map(|node| {
         let Value::Record(slot) = &node.value else {
             return None;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use punctual_model::{
-    Arrivals, Class, CpuId, Importance, Instant, Late, OnOverrun, Priority, Span, Task, TaskId,
+    Arrivals, Class, CpuId, Importance, Instant, Late, Ns, OnOverrun, Priority, Span, Task, TaskId,
     Work, WorkSource,
 };
 
@@ -112,7 +112,7 @@ fn lower_task(
     })
 }
 
-fn lower_class(record: &Record) -> Option<Class> {
+fn lower_class(record: &Record) -> Option<Class<Ns>> {
     let span = |key| record.duration(key).map(Span::from_ns);
     let work = |key| record.duration(key).map(Work::from_ns);
     Some(match record.word("class")? {
@@ -167,7 +167,7 @@ fn lower_overrun(record: &Record) -> OnOverrun {
     }
 }
 
-fn lower_arrivals(record: &Record, class: Class) -> Arrivals {
+fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
     let given = record.record("arrivals");
     let span = |key| {
         given

@@ -1,7 +1,7 @@
 //! From a task to its section.
 
 use punctual_model::{
-    Arrivals, Class, Late, Mode, OnOverrun, PolicyKind, ResourceId, Span, System, Task, TaskId,
+    Arrivals, Class, Late, Mode, Ns, OnOverrun, PolicyKind, ResourceId, Span, System, Task, TaskId,
     Work, WorkSource,
 };
 
@@ -77,7 +77,7 @@ fn write_class(task: &Task, out: &mut Out) {
     }
 }
 
-fn write_arrivals(arrivals: &Arrivals, min_separation: Span, out: &mut Out) {
+fn write_arrivals(arrivals: &Arrivals, min_separation: Span<Ns>, out: &mut Out) {
     let form = match arrivals {
         Arrivals::Every(every) if *every == min_separation => return,
         Arrivals::Every(every) => format!("every = {}", span(*every)),

@@ -283,13 +283,13 @@ impl Short {
         for (body, urgency) in self.bodies.into_iter().zip(0..) {
             task.priority = Priority::new(if self.ranked { urgency } else { 0 });
             // The shard was made for exactly these threads.
-            let Ok(id) = shard.attach(Constraint::of_task(&task, 0)) else {
+            let Ok(id) = shard.attach(Constraint::of_task(&task, 0).in_ticks(rate)) else {
                 continue;
             };
             let name = task.name.clone();
             threads.push(ThreadPlan { id, name, body });
         }
-        let turn = Span::from_ticks(rate.ticks_up(TURN_NS));
+        let turn = Span::from_ns(TURN_NS);
         let class = Class::Sporadic {
             min_separation: turn,
             wcet: turn.as_work(),
@@ -298,7 +298,8 @@ impl Short {
         let mut urgent = Task::new("arrive", CpuId(0), class);
         urgent.late = Late::Skip;
         let mut arrivals = Vec::new();
-        if let Ok(id) = shard.attach(Constraint::of_task(&urgent, 1)) {
+        if let Ok(id) = shard.attach(Constraint::of_task(&urgent, 1).in_ticks(rate)) {
+            let turn = turn.ticks_up(rate);
             let at = |n: u64| Instant::from_ticks(turn.ticks() * n);
             arrivals.extend((1..=self.arrivals).map(|n| (at(n), id)));
             let name = urgent.name;

@@ -4,7 +4,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use punctual_kern::{Constraint, Event};
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, Ns, ThreadId};
 
 use crate::entry::request::{enter, open_gate};
 use crate::record::host::Host;
@@ -66,7 +66,7 @@ pub enum JoinError {
 ///
 /// # Errors
 /// See [`SpawnError`].
-pub fn spawn<T, F>(name: &str, constraint: Constraint, body: F) -> Result<Child<T>, SpawnError>
+pub fn spawn<T, F>(name: &str, constraint: Constraint<Ns>, body: F) -> Result<Child<T>, SpawnError>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -80,7 +80,7 @@ where
 /// See [`SpawnError`].
 pub fn spawn_with<T, F>(
     name: &str,
-    constraint: Constraint,
+    constraint: Constraint<Ns>,
     on_fault: OnFault,
     body: F,
 ) -> Result<Child<T>, SpawnError>
@@ -95,8 +95,7 @@ where
         let_go_of_dropped(host);
     }
     let (frequency, home) = (host.clock().frequency(), host.pool.home.get());
-    let ticks = |ns| frequency.ticks_up(ns);
-    let constraint = constraint.convert(ticks, ticks);
+    let constraint = constraint.in_ticks(frequency);
     let mut body = Some(body);
     let put = |pooled: &Pooled| {
         pooled.on_fault.set(on_fault);
@@ -292,12 +291,11 @@ impl<T> Child<T> {
     ///
     /// # Errors
     /// The core's refusal, or [`SpawnError::NoRun`] where it cannot be reached.
-    pub fn change(&self, constraint: Constraint) -> Result<(), SpawnError> {
+    pub fn change(&self, constraint: Constraint<Ns>) -> Result<(), SpawnError> {
         let (me, light) = self.enter().ok_or(SpawnError::NoRun)?;
         // SAFETY: the host outlives its threads.
         let frequency = unsafe { (*me.host()).clock().frequency() };
-        let ticks = |ns| frequency.ticks_up(ns);
-        let constraint = constraint.convert(ticks, ticks);
+        let constraint = constraint.in_ticks(frequency);
         let event = Event::Change {
             thread: light.id(),
             constraint,

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use punctual_kern::Ceiling;
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use crate::record::host::Host;
 use crate::record::light::Light;
@@ -137,9 +137,9 @@ impl<'a> Desk<'a> {
     }
 
     /// The instant `span` (nanoseconds) from now, on the timeline of the core.
-    pub fn after(&self, span: Span) -> Instant {
+    pub fn after(&self, span: Span<Ns>) -> Instant {
         let clock = self.host.clock();
-        let ticks = clock.frequency().ticks_down(span.ticks());
+        let ticks = clock.frequency().ticks_down(span.as_ns());
         clock.now().saturating_add(Span::from_ticks(ticks))
     }
 

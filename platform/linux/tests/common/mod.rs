@@ -127,8 +127,7 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<Fixe
     );
     let mut threads = Vec::new();
     for (order, spec) in (0..).zip(specs) {
-        let constraint = Constraint::of_task(&spec.task, order)
-            .convert(|ns| rate.ticks_up(ns), |ns| rate.ticks_up(ns));
+        let constraint = Constraint::of_task(&spec.task, order).in_ticks(rate);
         let id: ThreadId = shard.attach(constraint).expect("a valid task");
         threads.push(ThreadPlan {
             id,

@@ -2,13 +2,13 @@
 
 use punctual_kern::{Decision, Event, NoSink, Outcome as JobOutcome, Plan, Sink, TraceEvent};
 use punctual_model::{
-    Class, Cpu, CpuId, Frequency, Instant, PolicyKind, Priority, Span, System, Task, Work,
+    Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, prepare, run};
 
 /// A system of `cpus` CPUs under `policy` without tasks.
-pub(crate) fn system(cpus: usize, policy: PolicyKind) -> System {
+pub(crate) fn system(cpus: usize, policy: PolicyKind<Ns>) -> System {
     let cpu = |i: usize| Cpu {
         name: i.to_string(),
         host: None,
@@ -23,9 +23,9 @@ pub(crate) fn system(cpus: usize, policy: PolicyKind) -> System {
 /// A periodic task on CPU 0: (wcet, period, deadline), urgency by the order of calls.
 pub(crate) fn periodic(name: &str, wcet: u64, period: u64, deadline: u64) -> Task {
     let class = Class::Periodic {
-        period: Span::from_ticks(period),
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(deadline),
+        period: Span::from_ns(period),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(deadline),
     };
     Task::new(name, CpuId(0), class)
 }
@@ -99,7 +99,7 @@ pub(crate) fn simulate_watched(
     seed: u64,
     observer: &mut impl Observer,
 ) -> Outcome<Tape> {
-    let duration = Span::from_ticks(duration);
+    let duration = Span::from_ns(duration);
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);

@@ -3,14 +3,14 @@
 use crate::common::{Tape, in_order_of_urgency, periodic, simulate, system};
 use punctual_kern::{Plan, TraceEvent};
 use punctual_model::{
-    AtBudgetEnd, CpuId, Frequency, Mode, PolicyKind, Priority, Protocol, Resource, ResourceId,
+    AtBudgetEnd, CpuId, Frequency, Mode, Ns, PolicyKind, Priority, Protocol, Resource, ResourceId,
     Span, System, Task, TaskId, Use, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Crash, Faults, Options, SimError, run};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 fn resources(system: &mut System, protocols: &[Protocol]) {
     let resource = |protocol: &Protocol| Resource {
@@ -24,14 +24,14 @@ fn resources(system: &mut System, protocols: &[Protocol]) {
 fn section(resource: u16, length: u64) -> Use {
     Use {
         resource: ResourceId(resource),
-        length: Work::from_ticks(length),
+        length: Work::from_ns(length),
         mode: Mode::Exclusive,
         inside: None,
     }
 }
 
 fn at(phase: u64, mut task: Task) -> Task {
-    task.phase = Span::from_ticks(phase);
+    task.phase = Span::from_ns(phase);
     task
 }
 
@@ -41,7 +41,7 @@ fn using(uses: Vec<Use>, mut task: Task) -> Task {
 }
 
 /// High and low share a resource, middle comes in between: Mars Pathfinder in small.
-fn pathfinder(policy: PolicyKind, protocol: Protocol) -> Tape {
+fn pathfinder(policy: PolicyKind<Ns>, protocol: Protocol) -> Tape {
     let mut s = system(1, policy);
     resources(&mut s, &[protocol]);
     s.tasks = in_order_of_urgency(vec![
@@ -237,7 +237,7 @@ fn a_resource_across_cpus_is_refused_by_its_name() {
     };
     let inputs = plan.cpus.iter().map(input).collect();
     let options = Options {
-        duration: Span::from_ticks(100),
+        duration: Span::from_ns(100),
         seed: 0,
         faults: Faults::default(),
     };

@@ -2,7 +2,7 @@
 
 use punctual_kern::{ChildScheduler, Event, NodeId, Plan, TraceEvent};
 use punctual_model::{
-    Frequency, Instant, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
+    Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
     Supply, System, Task, Trust, Work,
 };
 use punctual_policy::{AnyHierarchy, AnyPolicy};
@@ -10,7 +10,7 @@ use punctual_sim::{CpuInput, Faults, Misconduct, Options, prepare, run_with_chil
 
 use crate::common::{Tape, periodic, system};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 const RUN: u64 = 1_000_000;
 
 /// `a` and `b` below a child on 40 us in every 200 us, `rest` on the CPU below it.
@@ -24,8 +24,8 @@ fn family() -> System {
         priority: Priority::new(9),
         supply: Supply::Server(Server {
             kind: ServerKind::Deferrable,
-            budget: Work::from_ticks(40_000),
-            period: Span::from_ticks(200_000),
+            budget: Work::from_ns(40_000),
+            period: Span::from_ns(200_000),
         }),
         trust: Trust::OwnTime,
         quota: None,
@@ -44,7 +44,7 @@ fn family() -> System {
 
 fn simulate(system: &System, faults: Faults) -> Tape {
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
-    let duration = Span::from_ticks(RUN);
+    let duration = Span::from_ns(RUN);
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
     let cpu = &plan.cpus[0];
@@ -67,7 +67,7 @@ fn simulate(system: &System, faults: Faults) -> Tape {
 
 fn costing(ticks: u64) -> Faults {
     Faults {
-        decision_cost: Work::from_ticks(ticks),
+        decision_cost: Work::from_ns(ticks),
         ..Faults::default()
     }
 }

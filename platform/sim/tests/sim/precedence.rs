@@ -1,7 +1,7 @@
 //! Precedence across rates and CPUs, under delays of every kind.
 
 use crate::common::{periodic, simulate_watched, system};
-use punctual_model::{CpuId, PolicyKind, Span, System, TaskId};
+use punctual_model::{CpuId, Ns, PolicyKind, Span, System, TaskId};
 use punctual_sim::{Completion, Faults, MissingTime, Observer, Overrun};
 
 /// The order in which jobs completed.
@@ -25,7 +25,7 @@ fn order_of(s: &System, faults: Faults, seed: u64) -> Vec<(u32, u64)> {
 }
 
 /// fast (5) -> slow (20, after fast), back (5: follows slow), on the given CPUs.
-fn loop_of_three(cpus: [u16; 3], policy: PolicyKind) -> System {
+fn loop_of_three(cpus: [u16; 3], policy: PolicyKind<Ns>) -> System {
     let mut s = system(3, policy);
     s.tasks = vec![
         periodic("fast", 1, 5, 5),
@@ -76,7 +76,7 @@ fn precedence_holds_on_one_cpu_and_across_cpus_under_any_delay() {
         PolicyKind::FixedPriority { preemptive: true },
         PolicyKind::Fifo,
         PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(1),
+            timeslice: Span::from_ns(1),
         },
     ];
     for placement in placements {
@@ -87,10 +87,10 @@ fn precedence_holds_on_one_cpu_and_across_cpus_under_any_delay() {
                 let faults = Faults {
                     missing: vec![MissingTime {
                         cpu: Some(CpuId(u16::try_from(seed % 3).unwrap())),
-                        length: Span::from_ticks(40),
-                        every: Span::from_ticks(171),
+                        length: Span::from_ns(40),
+                        every: Span::from_ns(171),
                     }],
-                    late_timer: Span::from_ticks(3),
+                    late_timer: Span::from_ns(3),
                     overruns: vec![Overrun {
                         task: TaskId(1),
                         per_mille: 1_400,

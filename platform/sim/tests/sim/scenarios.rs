@@ -3,13 +3,13 @@
 use crate::common::{in_order_of_urgency, periodic, simulate, system};
 use punctual_kern::{Outcome, TraceEvent};
 use punctual_model::{
-    Arrivals, Class, CpuId, Late, OnOverrun, PolicyKind, Priority, Span, Task, TaskId, Work,
+    Arrivals, Class, CpuId, Late, Ns, OnOverrun, PolicyKind, Priority, Span, Task, TaskId, Work,
     WorkSource,
 };
 use punctual_sim::{Crash, Faults, MissingTime, Overrun};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
-const EDF: PolicyKind = PolicyKind::EarliestDeadlineFirst;
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
+const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 
 fn textbook() -> Vec<Task> {
     let tasks = vec![
@@ -45,7 +45,7 @@ fn edf_responses_of_the_textbook_set_are_3_8_14_with_ties_to_the_older_job() {
 fn fifo_never_preempts_and_serves_in_the_order_of_release() {
     let mut s = system(1, PolicyKind::Fifo);
     s.tasks = vec![periodic("long", 10, 100, 100), periodic("short", 1, 20, 20)];
-    s.tasks[1].phase = Span::from_ticks(1);
+    s.tasks[1].phase = Span::from_ns(1);
     let outcome = simulate(&s, 100, Faults::default(), 0);
     let tape = &outcome.cpus[0].sink;
     assert_eq!(tape.responses(1), [10, 1, 1, 1, 1]);
@@ -66,7 +66,7 @@ fn round_robin_shares_in_timeslices() {
     let mut s = system(
         1,
         PolicyKind::RoundRobin {
-            timeslice: Span::from_ticks(2),
+            timeslice: Span::from_ns(2),
         },
     );
     s.tasks = vec![periodic("a", 4, 100, 100), periodic("b", 4, 100, 100)];
@@ -86,7 +86,7 @@ fn round_robin_shares_in_timeslices() {
 fn without_preemption_urgent_work_waits_for_the_job_that_runs() {
     let mut s = system(1, PolicyKind::FixedPriority { preemptive: false });
     s.tasks = in_order_of_urgency(vec![periodic("a", 2, 50, 50), periodic("b", 10, 100, 100)]);
-    s.tasks[0].phase = Span::from_ticks(1);
+    s.tasks[0].phase = Span::from_ns(1);
     let outcome = simulate(&s, 100, Faults::default(), 0);
     assert_eq!(outcome.cpus[0].sink.responses(0), [11, 2]);
 }
@@ -95,8 +95,8 @@ fn without_preemption_urgent_work_waits_for_the_job_that_runs() {
 fn a_non_preemptive_section_delays_urgent_work_by_its_length() {
     let mut s = system(1, FIXED);
     s.tasks = in_order_of_urgency(vec![periodic("a", 2, 50, 50), periodic("b", 10, 100, 100)]);
-    s.tasks[0].phase = Span::from_ticks(1);
-    s.tasks[1].non_preemptive = Work::from_ticks(4);
+    s.tasks[0].phase = Span::from_ns(1);
+    s.tasks[1].non_preemptive = Work::from_ns(4);
     let outcome = simulate(&s, 100, Faults::default(), 0);
     assert_eq!(outcome.cpus[0].sink.responses(0), [5, 2]);
 }
@@ -218,12 +218,12 @@ fn releases_queue_or_are_skipped_and_are_counted() {
 fn early_arrivals_wait_for_the_separation() {
     let mut s = system(1, FIXED);
     let class = Class::Sporadic {
-        min_separation: Span::from_ticks(10),
-        wcet: Work::from_ticks(2),
-        relative_deadline: Span::from_ticks(10),
+        min_separation: Span::from_ns(10),
+        wcet: Work::from_ns(2),
+        relative_deadline: Span::from_ns(10),
     };
     let mut t = Task::new("s", CpuId(0), class);
-    let at = punctual_model::Instant::from_ticks;
+    let at = punctual_model::Instant::from_ns;
     t.arrivals = Arrivals::At(vec![at(1), at(3), at(4), at(50)]);
     s.tasks = vec![t];
     let outcome = simulate(&s, 100, Faults::default(), 0);
@@ -241,8 +241,8 @@ fn early_arrivals_wait_for_the_separation() {
 fn a_reservation_gets_its_slice_every_period_and_no_more() {
     let mut s = system(1, EDF);
     let class = Class::Reservation {
-        period: Span::from_ticks(10),
-        slice: Work::from_ticks(3),
+        period: Span::from_ns(10),
+        slice: Work::from_ns(3),
     };
     s.tasks = vec![Task::new("r", CpuId(0), class), periodic("t", 4, 8, 8)];
     let outcome = simulate(&s, 400, Faults::default(), 0);
@@ -259,12 +259,12 @@ fn a_reservation_gets_its_slice_every_period_and_no_more() {
 fn once_keeps_its_deadline_and_goes_on_in_the_background() {
     let mut s = system(1, EDF);
     let once = Class::Once {
-        size: Work::from_ticks(5),
-        relative_deadline: Span::from_ticks(20),
+        size: Work::from_ns(5),
+        relative_deadline: Span::from_ns(20),
     };
     let mut o = Task::new("o", CpuId(0), once);
-    o.phase = Span::from_ticks(2);
-    o.work = Some(WorkSource::Burn(Work::from_ticks(9)));
+    o.phase = Span::from_ns(2);
+    o.work = Some(WorkSource::Burn(Work::from_ns(9)));
     s.tasks = vec![o, periodic("t", 5, 10, 10)];
     let outcome = simulate(&s, 40, Faults::default(), 0);
     let tape = &outcome.cpus[0].sink;
@@ -293,8 +293,8 @@ fn missing_time_is_charged_to_nobody_and_jobs_queue_behind_it() {
     s.tasks = textbook();
     let missing = vec![MissingTime {
         cpu: None,
-        length: Span::from_ticks(30),
-        every: Span::from_ticks(97),
+        length: Span::from_ns(30),
+        every: Span::from_ns(97),
     }];
     let outcome = simulate(
         &s,
@@ -340,14 +340,14 @@ fn equal_seeds_give_equal_runs_and_other_seeds_others() {
     let mut s = system(2, EDF);
     s.tasks = textbook();
     s.tasks[1].cpu = CpuId(1);
-    s.tasks[2].jitter = Span::from_ticks(3);
+    s.tasks[2].jitter = Span::from_ns(3);
     let faults = || Faults {
         missing: vec![MissingTime {
             cpu: None,
-            length: Span::from_ticks(2),
-            every: Span::from_ticks(50),
+            length: Span::from_ns(2),
+            every: Span::from_ns(50),
         }],
-        late_timer: Span::from_ticks(1),
+        late_timer: Span::from_ns(1),
         jitter: true,
         ..Faults::default()
     };
@@ -360,7 +360,7 @@ fn equal_seeds_give_equal_runs_and_other_seeds_others() {
 fn dense_jitter_holds_the_first_release_back_and_lets_the_others_follow_at_once() {
     let mut s = system(1, FIXED);
     s.tasks = vec![periodic("a", 2, 10, 40)];
-    s.tasks[0].jitter = Span::from_ticks(14);
+    s.tasks[0].jitter = Span::from_ns(14);
     let faults = Faults {
         dense_jitter: true,
         ..Faults::default()

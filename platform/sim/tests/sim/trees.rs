@@ -1,16 +1,16 @@
 //! Trees from a system of the model: servers and slots in virtual time.
 
 use punctual_model::{
-    CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span, Supply,
-    System, Task, Trust, Work,
+    CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Supply, System, Task, Trust, Work,
 };
 use punctual_sim::Faults;
 
 use crate::common::{Tape, periodic, simulate, system};
 
-const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
-fn scheduler(name: &str, policy: PolicyKind, supply: Supply, priority: u32) -> Scheduler {
+fn scheduler(name: &str, policy: PolicyKind<Ns>, supply: Supply, priority: u32) -> Scheduler {
     Scheduler {
         name: name.into(),
         cpu: CpuId(0),
@@ -23,10 +23,10 @@ fn scheduler(name: &str, policy: PolicyKind, supply: Supply, priority: u32) -> S
     }
 }
 
-fn slot(at: u64, length: u64) -> Slot {
+fn slot(at: u64, length: u64) -> Slot<Ns> {
     Slot {
-        at: Span::from_ticks(at),
-        length: Span::from_ticks(length),
+        at: Span::from_ns(at),
+        length: Span::from_ns(length),
     }
 }
 
@@ -46,8 +46,8 @@ fn a_server_below_a_priority_cpu_serves_its_tasks_on_its_budget() {
     let mut system = system(1, FIXED);
     let server = Supply::Server(Server {
         kind: ServerKind::Deferrable,
-        budget: Work::from_ticks(2),
-        period: Span::from_ticks(10),
+        budget: Work::from_ns(2),
+        period: Span::from_ns(10),
     });
     system.schedulers = vec![scheduler("app", FIXED, server, 2)];
     system.tasks = vec![
@@ -64,11 +64,11 @@ fn divided(neighbour: Vec<Task>) -> System {
     let mut system = system(
         1,
         PolicyKind::Tdm {
-            frame: Span::from_ticks(10),
+            frame: Span::from_ns(10),
             scheduling: Span::ZERO,
         },
     );
-    let slots = |slots: &[Slot]| Supply::Slots(slots.to_vec());
+    let slots = |slots: &[Slot<Ns>]| Supply::Slots(slots.to_vec());
     let edf = PolicyKind::EarliestDeadlineFirst;
     system.schedulers = vec![
         scheduler("a", edf, slots(&[slot(0, 3), slot(6, 2)]), 0),

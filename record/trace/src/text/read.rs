@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use punctual_kern::{CpuPlan, Plan};
-use punctual_model::{Frequency, Instant, Span};
+use punctual_model::{Frequency, Instant, Ns, Span};
 
 use super::read_plan::{PlanReader, words_of};
 use super::words::{clip, number, unescape};
@@ -74,7 +74,7 @@ struct Reader {
     machine: Vec<(String, String)>,
     seed: u64,
     frequency: Option<Frequency>,
-    duration: Option<Span>,
+    duration: Option<Span<Ns>>,
     end: Option<Instant>,
     stopped: Option<String>,
     faults: Vec<String>,
@@ -140,7 +140,7 @@ impl Reader {
                 let frequency = Frequency::try_new(hertz);
                 self.frequency = Some(frequency.ok_or("a frequency of 0")?);
             }
-            "duration" => self.duration = Some(Span::from_ticks(number(rest)?)),
+            "duration" => self.duration = Some(Span::from_ns(number(rest)?)),
             "ended" => self.end = Some(Instant::from_ticks(number(rest)?)),
             "stopped" => self.stopped = Some(unescape(rest)?),
             "fault" => self.faults.push(unescape(rest)?),

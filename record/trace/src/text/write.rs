@@ -91,7 +91,7 @@ fn header(log: &Log, text: &mut String) {
     }
     number(text, "seed", h.seed);
     number(text, "frequency", log.plan.frequency.hertz());
-    number(text, "duration", h.duration.ticks());
+    number(text, "duration", h.duration.as_ns());
     number(text, "ended", h.end.ticks());
     if let Some(stopped) = &h.stopped {
         line(text, "stopped", stopped);

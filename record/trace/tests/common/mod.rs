@@ -4,7 +4,7 @@
 
 use punctual_kern::Plan;
 use punctual_model::{
-    Arrivals, AtBudgetEnd, Class, Cpu, CpuId, Frequency, Instant, Mode as LockMode, OnOverrun,
+    Arrivals, AtBudgetEnd, Class, Cpu, CpuId, Frequency, Instant, Mode as LockMode, Ns, OnOverrun,
     PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work,
 };
@@ -12,7 +12,7 @@ use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
 use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
 
-pub(crate) fn cpu(name: &str, policy: PolicyKind) -> Cpu {
+pub(crate) fn cpu(name: &str, policy: PolicyKind<Ns>) -> Cpu {
     Cpu {
         name: name.into(),
         host: None,
@@ -31,7 +31,7 @@ pub(crate) fn periodic(name: &str, on: u16, period_ms: u64, wcet_us: u64, priori
     task
 }
 
-pub(crate) const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+pub(crate) const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// The system of `examples/two-tasks.toml`, with its wcets burnt in full.
 pub(crate) fn two_tasks() -> System {
@@ -46,7 +46,7 @@ pub(crate) fn two_tasks() -> System {
 }
 
 /// Every class, precedence within and across CPUs, suspension, a non-preemptive section.
-pub(crate) fn rich(policy: PolicyKind) -> System {
+pub(crate) fn rich(policy: PolicyKind<Ns>) -> System {
     let mut system = System {
         cpus: vec![
             cpu("left", policy),
@@ -191,7 +191,7 @@ pub(crate) fn missing(length_us: u64, every_ms: u64) -> Faults {
 }
 
 pub(crate) fn at_ms(ms: u64) -> Instant {
-    Instant::from_ms(ms)
+    Instant::from_ticks(1_000_000 * ms)
 }
 
 /// One application in slots, one on a server, a resource that two tasks of the latter share.
@@ -232,7 +232,7 @@ pub(crate) fn composed() -> System {
         task.scheduler = Some(SchedulerId(scheduler));
         task
     };
-    let slots = |slots: &[Slot]| Supply::Slots(slots.to_vec());
+    let slots = |slots: &[Slot<Ns>]| Supply::Slots(slots.to_vec());
     let late = |mut task: Task| {
         task.phase = Span::from_us(5_300);
         task
@@ -275,7 +275,7 @@ pub(crate) fn log_of(system: System, plan: Plan, recorder: Recorder, end: Instan
             source: String::new(),
             machine: Vec::new(),
             seed: 0,
-            duration: end.since(Instant::ZERO),
+            duration: end.since(Instant::ZERO).ns_up(Frequency::NANOSECONDS),
             end,
             stopped: None,
             faults: Vec::new(),

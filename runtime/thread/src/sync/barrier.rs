@@ -1,7 +1,7 @@
 //! Nobody goes on before all have come.
 
 use punctual_linux::{Monitor, Step, Visit};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
 
@@ -44,7 +44,7 @@ impl Barrier {
     ///
     /// # Errors
     /// As [`Barrier::wait`], and [`WaitError::TimedOut`]: this thread has not come then.
-    pub fn wait_until(&self, at: Instant) -> Result<bool, WaitError> {
+    pub fn wait_until(&self, at: Instant<Ns>) -> Result<bool, WaitError> {
         self.wait_by(instant(at))
     }
 
@@ -52,7 +52,7 @@ impl Barrier {
     ///
     /// # Errors
     /// As [`Barrier::wait_until`].
-    pub fn wait_within(&self, span: Span) -> Result<bool, WaitError> {
+    pub fn wait_within(&self, span: Span<Ns>) -> Result<bool, WaitError> {
         self.wait_by(after(span))
     }
 

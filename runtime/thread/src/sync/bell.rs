@@ -1,6 +1,6 @@
 //! From CPU to CPU: something has happened.
 
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
 
@@ -42,7 +42,7 @@ impl Bell {
     ///
     /// # Errors
     /// As [`Bell::wait`], and [`WaitError::TimedOut`].
-    pub fn wait_until(&self, at: Instant) -> Result<u64, WaitError> {
+    pub fn wait_until(&self, at: Instant<Ns>) -> Result<u64, WaitError> {
         Ok(self.0.wait(instant(at))?)
     }
 
@@ -50,7 +50,7 @@ impl Bell {
     ///
     /// # Errors
     /// As [`Bell::wait_until`].
-    pub fn wait_within(&self, span: Span) -> Result<u64, WaitError> {
+    pub fn wait_within(&self, span: Span<Ns>) -> Result<u64, WaitError> {
         Ok(self.0.wait(after(span))?)
     }
 }

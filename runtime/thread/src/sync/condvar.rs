@@ -1,7 +1,7 @@
 //! Waiting for something to become true under a mutex.
 
 use punctual_linux::{Monitor, Step};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{Guard, WaitError, after, instant};
 
@@ -39,7 +39,7 @@ impl Condvar {
     pub fn wait_until<'a, T>(
         &self,
         guard: Guard<'a, T>,
-        at: Instant,
+        at: Instant<Ns>,
     ) -> Result<(Guard<'a, T>, bool), WaitError> {
         self.wait_by(guard, instant(at))
     }
@@ -51,7 +51,7 @@ impl Condvar {
     pub fn wait_within<'a, T>(
         &self,
         guard: Guard<'a, T>,
-        span: Span,
+        span: Span<Ns>,
     ) -> Result<(Guard<'a, T>, bool), WaitError> {
         self.wait_by(guard, after(span))
     }

@@ -1,7 +1,7 @@
 //! Events as bits: threads wait for any or for all of several.
 
 use punctual_linux::{Monitor, Step, Visit};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
 
@@ -117,7 +117,7 @@ impl Flags {
     ///
     /// # Errors
     /// As [`Flags::wait`], and [`WaitError::TimedOut`].
-    pub fn wait_until(&self, want: Want, at: Instant) -> Result<u64, WaitError> {
+    pub fn wait_until(&self, want: Want, at: Instant<Ns>) -> Result<u64, WaitError> {
         self.wait_by(want, instant(at))
     }
 
@@ -125,7 +125,7 @@ impl Flags {
     ///
     /// # Errors
     /// As [`Flags::wait_until`].
-    pub fn wait_within(&self, want: Want, span: Span) -> Result<u64, WaitError> {
+    pub fn wait_within(&self, want: Want, span: Span<Ns>) -> Result<u64, WaitError> {
         self.wait_by(want, after(span))
     }
 

@@ -22,7 +22,7 @@ mod users;
 use core::fmt;
 
 use punctual_linux::{VisitError, at_ns, job};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 pub use barrier::Barrier;
 pub use bell::Bell;
@@ -90,13 +90,13 @@ impl From<VisitError> for WaitError {
 
 /// An instant in nanoseconds since the start of the run, as the platform counts. Outside of a run
 /// nothing waits, so any will do.
-pub(crate) fn instant(at: Instant) -> Option<Instant> {
+pub(crate) fn instant(at: Instant<Ns>) -> Option<Instant> {
     Some(at_ns(at.as_ns()).unwrap_or(Instant::ZERO))
 }
 
 /// The instant `span` from now. None of it is an instant that has passed: who only tries does not
 /// wait, not even for the grain of the clock.
-pub(crate) fn after(span: Span) -> Option<Instant> {
+pub(crate) fn after(span: Span<Ns>) -> Option<Instant> {
     if span.is_zero() {
         return Some(Instant::ZERO);
     }

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use punctual_linux::{Desk, Monitor, Step, Visit, Who};
-use punctual_model::{Instant, Priority, Span};
+use punctual_model::{Instant, Ns, Priority, Span};
 
 use super::{WaitError, after, instant};
 
@@ -20,7 +20,7 @@ pub enum Ceiling {
     /// The highest priority among its users, all of which are background work.
     Background(u32),
     /// The shortest relative deadline among its users, where deadlines decide.
-    Deadline(Span),
+    Deadline(Span<Ns>),
 }
 
 impl Ceiling {
@@ -122,7 +122,7 @@ impl<T> Mutex<T> {
     ///
     /// # Errors
     /// As [`Mutex::lock`], and [`WaitError::TimedOut`].
-    pub fn lock_until(&self, at: Instant) -> Result<Guard<'_, T>, WaitError> {
+    pub fn lock_until(&self, at: Instant<Ns>) -> Result<Guard<'_, T>, WaitError> {
         self.lock_by(instant(at))
     }
 
@@ -130,7 +130,7 @@ impl<T> Mutex<T> {
     ///
     /// # Errors
     /// As [`Mutex::lock`], and [`WaitError::TimedOut`].
-    pub fn lock_within(&self, span: Span) -> Result<Guard<'_, T>, WaitError> {
+    pub fn lock_within(&self, span: Span<Ns>) -> Result<Guard<'_, T>, WaitError> {
         self.lock_by(after(span))
     }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use punctual_linux::{Monitor, Step};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
 
@@ -108,7 +108,7 @@ impl<T: Send> Queue<T> {
     ///
     /// # Errors
     /// As [`Queue::send`], and [`WaitError::TimedOut`].
-    pub fn send_until(&self, message: T, at: Instant) -> Result<(), SendError<T>> {
+    pub fn send_until(&self, message: T, at: Instant<Ns>) -> Result<(), SendError<T>> {
         self.send_by(message, instant(at))
     }
 
@@ -116,7 +116,7 @@ impl<T: Send> Queue<T> {
     ///
     /// # Errors
     /// As [`Queue::send_until`].
-    pub fn send_within(&self, message: T, span: Span) -> Result<(), SendError<T>> {
+    pub fn send_within(&self, message: T, span: Span<Ns>) -> Result<(), SendError<T>> {
         self.send_by(message, after(span))
     }
 
@@ -163,7 +163,7 @@ impl<T: Send> Queue<T> {
     ///
     /// # Errors
     /// As [`Queue::receive`], and [`WaitError::TimedOut`].
-    pub fn receive_until(&self, at: Instant) -> Result<T, WaitError> {
+    pub fn receive_until(&self, at: Instant<Ns>) -> Result<T, WaitError> {
         self.receive_by(instant(at))
     }
 
@@ -171,7 +171,7 @@ impl<T: Send> Queue<T> {
     ///
     /// # Errors
     /// As [`Queue::receive_until`].
-    pub fn receive_within(&self, span: Span) -> Result<T, WaitError> {
+    pub fn receive_within(&self, span: Span<Ns>) -> Result<T, WaitError> {
         self.receive_by(after(span))
     }
 

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use punctual_linux::{Monitor, Step, Visit};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::users::{READ, Users, WRITE, arrive, give_up, is_in, leave, pass_on};
 use super::{WaitError, after, instant};
@@ -50,7 +50,7 @@ impl<T> RwLock<T> {
     ///
     /// # Errors
     /// As [`RwLock::read`], and [`WaitError::TimedOut`].
-    pub fn read_until(&self, at: Instant) -> Result<ReadGuard<'_, T>, WaitError> {
+    pub fn read_until(&self, at: Instant<Ns>) -> Result<ReadGuard<'_, T>, WaitError> {
         self.read_by(instant(at))
     }
 
@@ -58,7 +58,7 @@ impl<T> RwLock<T> {
     ///
     /// # Errors
     /// As [`RwLock::read_until`].
-    pub fn read_within(&self, span: Span) -> Result<ReadGuard<'_, T>, WaitError> {
+    pub fn read_within(&self, span: Span<Ns>) -> Result<ReadGuard<'_, T>, WaitError> {
         self.read_by(after(span))
     }
 
@@ -82,7 +82,7 @@ impl<T> RwLock<T> {
     ///
     /// # Errors
     /// As [`RwLock::write`], and [`WaitError::TimedOut`].
-    pub fn write_until(&self, at: Instant) -> Result<WriteGuard<'_, T>, WaitError> {
+    pub fn write_until(&self, at: Instant<Ns>) -> Result<WriteGuard<'_, T>, WaitError> {
         self.write_by(instant(at))
     }
 
@@ -90,7 +90,7 @@ impl<T> RwLock<T> {
     ///
     /// # Errors
     /// As [`RwLock::write_until`].
-    pub fn write_within(&self, span: Span) -> Result<WriteGuard<'_, T>, WaitError> {
+    pub fn write_within(&self, span: Span<Ns>) -> Result<WriteGuard<'_, T>, WaitError> {
         self.write_by(after(span))
     }
 

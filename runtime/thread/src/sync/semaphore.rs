@@ -1,7 +1,7 @@
 //! Counting what there is enough of.
 
 use punctual_linux::{Monitor, Step};
-use punctual_model::{Instant, Span};
+use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
 
@@ -41,7 +41,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// As [`Semaphore::acquire`], and [`WaitError::TimedOut`].
-    pub fn acquire_until(&self, at: Instant) -> Result<(), WaitError> {
+    pub fn acquire_until(&self, at: Instant<Ns>) -> Result<(), WaitError> {
         self.acquire_by(instant(at))
     }
 
@@ -49,7 +49,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// As [`Semaphore::acquire_until`].
-    pub fn acquire_within(&self, span: Span) -> Result<(), WaitError> {
+    pub fn acquire_within(&self, span: Span<Ns>) -> Result<(), WaitError> {
         self.acquire_by(after(span))
     }
 

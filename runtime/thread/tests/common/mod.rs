@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use punctual_model::{Machine, PolicyKind, Span, Work};
+use punctual_model::{Machine, Ns, PolicyKind, Span, Work};
 use punctual_thread::{Constraint, Finished, Runtime};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -30,9 +30,9 @@ pub fn test_cpu() -> u32 {
     *allowed_cpus().last().expect("one at least")
 }
 
-pub const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+pub const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
-pub fn runtime(policy: PolicyKind) -> Runtime {
+pub fn runtime(policy: PolicyKind<Ns>) -> Runtime {
     let runtime = Runtime::on(test_cpu(), policy).terms(Machine::default());
     runtime.main(Constraint::aperiodic(50))
 }
@@ -58,11 +58,11 @@ pub fn done<T: Send + 'static>(first: impl FnOnce() -> T + Send + 'static) -> T 
     fly(runtime(FIXED), first).result
 }
 
-pub fn ms(n: u64) -> Span {
+pub fn ms(n: u64) -> Span<Ns> {
     Span::from_ms(n)
 }
 
-pub fn us(n: u64) -> Work {
+pub fn us(n: u64) -> Work<Ns> {
     Work::from_us(n)
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 use punctual_thread::sync::{
     Barrier, Bell, Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
 };
@@ -225,7 +225,7 @@ const fn scene(
 }
 
 /// A short while; stepped, everything is later than that.
-const SOON: Span = Span::from_us(5);
+const SOON: Span<Ns> = Span::from_us(5);
 
 /// Every thing in [`punctual_thread::sync`], and blocking and waking without one.
 pub(crate) static SCENES: [Scene; 12] = [

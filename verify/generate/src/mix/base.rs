@@ -1,6 +1,6 @@
 //! The beginning of every random system: independent periodic tasks on one CPU.
 
-use punctual_model::{Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Work};
+use punctual_model::{Cpu, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
 
 use crate::period::{real, whole};
 use crate::random::Random;
@@ -33,13 +33,13 @@ impl Scale {
     }
 
     /// One of the periods of this scale.
-    pub(super) fn period(self, random: &mut Random) -> Span {
+    pub(super) fn period(self, random: &mut Random) -> Span<Ns> {
         let (list, unit): (&[u64], u64) = match self {
             Scale::Tiny => (&TINY, 1),
             Scale::Ticks | Scale::Any => (&TICKS, 1),
             Scale::Milliseconds => (&MILLISECONDS, 1_000_000),
         };
-        Span::from_ticks(random.pick(list).copied().unwrap_or(1) * unit)
+        Span::from_ns(random.pick(list).copied().unwrap_or(1) * unit)
     }
 
     /// A short time: 1 to `most` ticks, or so many tenths of a millisecond and some nanoseconds.
@@ -61,7 +61,7 @@ impl Scale {
 }
 
 /// A policy for a CPU, the analysed ones more often.
-pub(super) fn policy(random: &mut Random, scale: Scale) -> PolicyKind {
+pub(super) fn policy(random: &mut Random, scale: Scale) -> PolicyKind<Ns> {
     match random.below(12) {
         0..4 => PolicyKind::FixedPriority { preemptive: true },
         4..8 => PolicyKind::EarliestDeadlineFirst,
@@ -71,7 +71,7 @@ pub(super) fn policy(random: &mut Random, scale: Scale) -> PolicyKind {
             timeslice: match scale {
                 // Shorter ones only make long logs.
                 Scale::Milliseconds => Span::from_us(random.within(100, 2_000)),
-                _ => Span::from_ticks(random.within(1, 4)),
+                _ => Span::from_ns(random.within(1, 4)),
             },
         },
     }
@@ -105,7 +105,7 @@ pub(super) fn system(random: &mut Random, scale: Scale, most: usize, features: u
 
 fn task(random: &mut Random, scale: Scale, index: usize, share: f64, tight: bool) -> Task {
     let period = scale.period(random);
-    let t = period.ticks();
+    let t = period.as_ns();
     let wcet = whole(libm::round(share * real(t))).clamp(1, t);
     let relative_deadline = match random.below(6) {
         0 if tight => random.within(wcet + (t - wcet) / 2, t),
@@ -114,8 +114,8 @@ fn task(random: &mut Random, scale: Scale, index: usize, share: f64, tight: bool
     };
     let class = punctual_model::Class::Periodic {
         period,
-        wcet: Work::from_ticks(wcet),
-        relative_deadline: Span::from_ticks(relative_deadline),
+        wcet: Work::from_ns(wcet),
+        relative_deadline: Span::from_ns(relative_deadline),
     };
     let mut task = Task::new(format!("t{index}"), CpuId(0), class);
     // Five levels for up to seven tasks: equal priorities occur, and orders that are not monotonic.

@@ -1,7 +1,7 @@
 //! Features of the tree: servers, nested schedulers, slots, and who pays for deciding.
 
 use punctual_model::{
-    Class, CpuId, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
+    Class, CpuId, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Slot, Span,
     Supply, System, Trust, Work,
 };
 
@@ -10,7 +10,7 @@ use super::tasks::is_at_root;
 use crate::random::Random;
 
 /// A policy for a scheduler below another.
-fn child_policy(random: &mut Random) -> PolicyKind {
+fn child_policy(random: &mut Random) -> PolicyKind<Ns> {
     match random.below(5) {
         0..2 => PolicyKind::FixedPriority { preemptive: true },
         2..4 => PolicyKind::EarliestDeadlineFirst,
@@ -19,15 +19,15 @@ fn child_policy(random: &mut Random) -> PolicyKind {
 }
 
 /// A server with 30 to 90 % of its period.
-fn server(random: &mut Random, scale: Scale) -> Server {
+fn server(random: &mut Random, scale: Scale) -> Server<Ns> {
     let kind = *random
         .pick(&ServerKind::ALL)
         .unwrap_or(&ServerKind::Deferrable);
     let period = scale.period(random);
-    let budget = (period.ticks() * random.within(30, 90) / 100).max(1);
+    let budget = (period.as_ns() * random.within(30, 90) / 100).max(1);
     Server {
         kind,
-        budget: Work::from_ticks(budget),
+        budget: Work::from_ns(budget),
         period,
     }
 }
@@ -57,14 +57,14 @@ fn add(system: &mut System, scheduler: Scheduler) -> Option<SchedulerId> {
 }
 
 /// Less work for those who get only a part of the supply.
-fn shrink(class: &mut Class, percent: u64) {
+fn shrink(class: &mut Class<Ns>, percent: u64) {
     if let Class::Periodic { wcet, .. } = class {
-        *wcet = Work::from_ticks((wcet.ticks() * percent / 100).max(1));
+        *wcet = Work::from_ns((wcet.as_ns() * percent / 100).max(1));
     }
 }
 
 /// Which policies of a parent grant supply to a child by its urgency.
-fn grants(policy: PolicyKind) -> bool {
+fn grants(policy: PolicyKind<Ns>) -> bool {
     matches!(
         policy,
         PolicyKind::FixedPriority { preemptive: true } | PolicyKind::EarliestDeadlineFirst
@@ -85,7 +85,7 @@ pub(super) fn servers(random: &mut Random, scale: Scale, system: &mut System) {
                 (Supply::Shared, 100)
             } else {
                 let server = server(random, scale);
-                let percent = server.budget.ticks() * 100 / server.period.ticks().max(1);
+                let percent = server.budget.as_ns() * 100 / server.period.as_ns().max(1);
                 (Supply::Server(server), percent)
             };
             let child = scheduler(random, system, cpu, supply);
@@ -116,9 +116,9 @@ pub(super) fn nesting(random: &mut Random, scale: Scale, system: &mut System) {
         } else {
             let mut server = server(random, scale);
             if let Supply::Server(outer) = above.supply {
-                let most = outer.budget.ticks().saturating_mul(server.period.ticks());
-                let most = (most / outer.period.ticks().max(1)).max(1);
-                server.budget = Work::from_ticks(server.budget.ticks().min(most));
+                let most = outer.budget.as_ns().saturating_mul(server.period.as_ns());
+                let most = (most / outer.period.as_ns().max(1)).max(1);
+                server.budget = Work::from_ns(server.budget.as_ns().min(most));
             }
             Supply::Server(server)
         };
@@ -152,24 +152,24 @@ pub(super) fn slots(random: &mut Random, scale: Scale, system: &mut System) {
         scale.short(random, 1)
     };
     let mut ends = 0;
-    let mut table: Vec<Vec<Slot>> = vec![Vec::new(); usize::try_from(owners).unwrap_or(1)];
+    let mut table: Vec<Vec<Slot<Ns>>> = vec![Vec::new(); usize::try_from(owners).unwrap_or(1)];
     for _ in 0..turns {
         for slots in &mut table {
             let length = scale.least_slot() + scale.short(random, 6);
             slots.push(Slot {
-                at: Span::from_ticks(ends),
-                length: Span::from_ticks(length),
+                at: Span::from_ns(ends),
+                length: Span::from_ns(length),
             });
             ends += length + scheduling;
         }
     }
     let frame = ends + random.below(3) * scale.short(random, 2);
     system.cpus[cpu.index()].policy = PolicyKind::Tdm {
-        frame: Span::from_ticks(frame),
-        scheduling: Span::from_ticks(scheduling),
+        frame: Span::from_ns(frame),
+        scheduling: Span::from_ns(scheduling),
     };
-    let percent = |slots: &[Slot]| {
-        let granted: u64 = slots.iter().map(|s| s.length.ticks()).sum();
+    let percent = |slots: &[Slot<Ns>]| {
+        let granted: u64 = slots.iter().map(|s| s.length.as_ns()).sum();
         granted * 100 / frame.max(1)
     };
     let tasks: Vec<usize> = (0..system.tasks.len())
@@ -192,7 +192,7 @@ pub(super) fn slots(random: &mut Random, scale: Scale, system: &mut System) {
 }
 
 /// A single owner keeps its slots for itself now and then; several become the tasks of a scheduler.
-fn give(random: &mut Random, system: &mut System, cpu: CpuId, slots: &[Slot]) {
+fn give(random: &mut Random, system: &mut System, cpu: CpuId, slots: &[Slot<Ns>]) {
     let owners: Vec<usize> = (0..system.tasks.len())
         .filter(|&t| is_at_root(&system.tasks[t], cpu) && system.tasks[t].slots == slots)
         .collect();

@@ -26,7 +26,7 @@ pub(super) fn overheads(random: &mut Random, scale: Scale, system: &mut System) 
         if random.happens(400) {
             let ticks = scale.short(random, 1);
             // A tenth of a millisecond would be a slow machine.
-            Work::from_ticks(ticks.div_ceil(if ticks > 1_000 { 20 } else { 1 }))
+            Work::from_ns(ticks.div_ceil(if ticks > 1_000 { 20 } else { 1 }))
         } else {
             Work::ZERO
         }
@@ -41,8 +41,8 @@ fn taking(random: &mut Random, scale: Scale, name: &str) -> Reserve {
     let budget = scale.short(random, 2);
     Reserve {
         name: name.into(),
-        budget: Work::from_ticks(budget),
-        period: Span::from_ticks(budget * random.within(5, 25)),
+        budget: Work::from_ns(budget),
+        period: Span::from_ns(budget * random.within(5, 25)),
     }
 }
 
@@ -67,8 +67,8 @@ pub(super) fn requirements(random: &mut Random, _: Scale, system: &mut System) {
             continue;
         };
         if random.happens(400) {
-            let least = wcet.ticks() + deadline.ticks().saturating_sub(wcet.ticks()) / 3;
-            let within = Span::from_ticks(random.within(least, deadline.ticks()));
+            let least = wcet.as_ns() + deadline.as_ns().saturating_sub(wcet.as_ns()) / 3;
+            let within = Span::from_ns(random.within(least, deadline.as_ns()));
             system
                 .requirements
                 .push(Requirement::Response { task: id, within });
@@ -101,11 +101,11 @@ fn chain(random: &mut Random, system: &mut System) {
         let (id, task) = rest.swap_remove(random.index(rest.len()));
         let period = task.class.min_separation().unwrap_or_default();
         let deadline = task.class.relative_deadline().unwrap_or_default();
-        longest = longest.saturating_add(period.saturating_add(deadline).ticks());
+        longest = longest.saturating_add(period.saturating_add(deadline).as_ns());
         tasks.push(id);
     }
     if tasks.len() >= 2 {
-        let within = Span::from_ticks(random.within(longest / 2, longest).max(1));
+        let within = Span::from_ns(random.within(longest / 2, longest).max(1));
         system
             .requirements
             .push(Requirement::Chain { tasks, within });
@@ -118,8 +118,8 @@ fn jitter(random: &mut Random, system: &mut System) {
     let Some(&(id, task)) = random.pick(&tasks) else {
         return;
     };
-    let deadline = task.class.relative_deadline().unwrap_or_default().ticks();
-    let within = Span::from_ticks(random.within(deadline / 3, deadline).max(1));
+    let deadline = task.class.relative_deadline().unwrap_or_default().as_ns();
+    let within = Span::from_ns(random.within(deadline / 3, deadline).max(1));
     system
         .requirements
         .push(Requirement::Jitter { task: id, within });

@@ -1,14 +1,14 @@
 //! Resources: which tasks lock what, for how long, nested or one after the other.
 
 use punctual_model::{
-    AtBudgetEnd, Class, Mode, PolicyKind, Protocol, Resource, ResourceId, System, Use, Work,
+    AtBudgetEnd, Class, Mode, Ns, PolicyKind, Protocol, Resource, ResourceId, System, Use, Work,
 };
 
 use super::base::Scale;
 use crate::random::Random;
 
 /// A protocol that means something on this CPU.
-fn protocol(random: &mut Random, policy: PolicyKind) -> Protocol {
+fn protocol(random: &mut Random, policy: PolicyKind<Ns>) -> Protocol {
     let fixed = [
         Protocol::Inheritance,
         Protocol::ImmediateCeiling,
@@ -73,12 +73,12 @@ fn lock(random: &mut Random, system: &mut System, user: usize, resource: Resourc
         .uses
         .iter()
         .filter(|u| u.inside.is_none())
-        .map(|u| u.length.ticks())
+        .map(|u| u.length.as_ns())
         .sum();
-    let budget = task.class.budget().map_or(0, Work::ticks);
+    let budget = task.class.budget().map_or(0, Work::as_ns);
     let outer = task.uses.last().copied().filter(|_| random.happens(500));
     let room = match outer {
-        Some(outer) => outer.length.ticks(),
+        Some(outer) => outer.length.as_ns(),
         None => budget.saturating_sub(used) / 2,
     };
     if room == 0 {
@@ -86,7 +86,7 @@ fn lock(random: &mut Random, system: &mut System, user: usize, resource: Resourc
     }
     task.uses.push(Use {
         resource,
-        length: Work::from_ticks(random.within(1, room)),
+        length: Work::from_ns(random.within(1, room)),
         mode: if random.happens(800) {
             Mode::Exclusive
         } else {

@@ -1,14 +1,15 @@
 //! Features of single tasks: how they arrive, wait, and keep others waiting.
 
 use punctual_model::{
-    Arrivals, Class, CpuId, Late, OnOverrun, Priority, Span, System, Task, TaskId, Work, WorkSource,
+    Arrivals, Class, CpuId, Late, Ns, OnOverrun, Priority, Span, System, Task, TaskId, Work,
+    WorkSource,
 };
 
 use super::base::Scale;
 use crate::random::Random;
 
 /// The period, wcet and deadline of a periodic task.
-fn periodic(task: &Task) -> Option<(Span, Work, Span)> {
+fn periodic(task: &Task) -> Option<(Span<Ns>, Work<Ns>, Span<Ns>)> {
     match task.class {
         Class::Periodic {
             period,
@@ -24,7 +25,7 @@ pub(super) fn phases(random: &mut Random, _: Scale, system: &mut System) {
         if let Some((period, ..)) = periodic(task)
             && random.happens(500)
         {
-            task.phase = Span::from_ticks(random.below(period.ticks()));
+            task.phase = Span::from_ns(random.below(period.as_ns()));
         }
     }
 }
@@ -80,10 +81,10 @@ pub(super) fn aperiodic(random: &mut Random, scale: Scale, system: &mut System) 
         task.priority = Priority::new(u32::try_from(random.below(6)).unwrap_or(0));
         if random.happens(500) {
             let work = scale.short(random, 30);
-            task.work = Some(WorkSource::Burn(Work::from_ticks(work)));
+            task.work = Some(WorkSource::Burn(Work::from_ns(work)));
             if random.happens(400) {
                 let section = scale.short(random, 2).min(work);
-                task.non_preemptive = Work::from_ticks(section);
+                task.non_preemptive = Work::from_ns(section);
             }
         }
         system.tasks.push(task);
@@ -98,11 +99,11 @@ pub(super) fn jitter(random: &mut Random, _: Scale, system: &mut System) {
             && random.happens(400)
         {
             let most = if random.happens(200) {
-                period.ticks() * 3 / 2
+                period.as_ns() * 3 / 2
             } else {
-                period.ticks() / 3
+                period.as_ns() / 3
             };
-            task.jitter = Span::from_ticks(random.within(1, most.max(1)));
+            task.jitter = Span::from_ns(random.within(1, most.max(1)));
         }
     }
 }
@@ -111,7 +112,7 @@ pub(super) fn suspension(random: &mut Random, scale: Scale, system: &mut System)
     for task in &mut system.tasks {
         let called = matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
         if called && random.happens(400) {
-            task.max_suspension = Span::from_ticks(scale.short(random, 3));
+            task.max_suspension = Span::from_ns(scale.short(random, 3));
             task.suspensions = u32::try_from(random.within(1, 3)).unwrap_or(1);
         }
     }
@@ -121,7 +122,7 @@ pub(super) fn section(random: &mut Random, _: Scale, system: &mut System) {
     for task in &mut system.tasks {
         let called = matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
         if let (true, Some(wcet), true) = (called, task.class.budget(), random.happens(500)) {
-            task.non_preemptive = Work::from_ticks(random.within(1, wcet.ticks()));
+            task.non_preemptive = Work::from_ns(random.within(1, wcet.as_ns()));
         }
     }
 }

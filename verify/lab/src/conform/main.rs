@@ -119,10 +119,10 @@ fn execute(args: &Args) -> Ended {
                 path: path.clone(),
                 make: args.make.clone(),
                 claims: claims_as_code(args.claims.as_deref())?,
-                patience: Duration::from_nanos(args.patience.as_ns()),
+                patience: Duration::from_nanos(args.patience.ticks()),
             };
             let interrupt = Interrupt::listen()?;
-            let limit = Limit::new(Duration::from_nanos(args.within.as_ns()), interrupt);
+            let limit = Limit::new(Duration::from_nanos(args.within.ticks()), interrupt);
             if !args.quiet {
                 output::remark(format!("building {path} with the kit"));
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use punctual_generate::{Deadlines, Generator, Periods, SetPlan};
-use punctual_model::{PolicyKind, Span};
+use punctual_model::{Ns, PolicyKind, Span};
 use serde::{Deserialize, Serialize};
 
 use punctual_terminal::ending::Failure;
@@ -32,7 +32,7 @@ impl Policy {
         }
     }
 
-    pub(super) fn kind(self) -> PolicyKind {
+    pub(super) fn kind(self) -> PolicyKind<Ns> {
         match self {
             Policy::FixedPriority => PolicyKind::FixedPriority { preemptive: true },
             Policy::FixedPriorityNonPreemptive => PolicyKind::FixedPriority { preemptive: false },

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use punctual_generate::{Deadlines, Generator, Periods, Random, Row, SetPlan, one_cpu};
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
 use response_time_analysis::time::{Duration as Theirs, Service};
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(disagree > 0))
 }
 
-fn row(policy: PolicyKind, tasks: usize, samples: &[Sample]) -> String {
+fn row(policy: PolicyKind<Ns>, tasks: usize, samples: &[Sample]) -> String {
     let ours = median(samples.iter().map(|s| s.ours));
     let theirs = median(samples.iter().map(|s| s.theirs));
     let asked = samples.iter().map(|s| s.asked).min().unwrap_or(0);
@@ -77,7 +77,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn measure(policy: PolicyKind, tasks: usize, set: u64) -> Sample {
+fn measure(policy: PolicyKind<Ns>, tasks: usize, set: u64) -> Sample {
     let plan = SetPlan {
         generator: Generator::UUniFastDiscard,
         tasks,
@@ -104,7 +104,7 @@ fn measure(policy: PolicyKind, tasks: usize, set: u64) -> Sample {
 }
 
 /// The time of a whole set in milliseconds, how many tasks were asked about, and the answer.
-fn rival(policy: PolicyKind, rows: &[Row]) -> (f64, usize, bool) {
+fn rival(policy: PolicyKind<Ns>, rows: &[Row]) -> (f64, usize, bool) {
     let mut rows = rows.to_vec();
     // The order that priorities follow.
     rows.sort_by_key(|row| row.relative_deadline);

@@ -5,23 +5,25 @@ use alloc::vec::Vec;
 
 use super::trees::{below, scheduler, server, tree};
 use super::{mistake, periodic};
-use crate::{Fault, PolicyKind, Scheduler, SchedulerId, Slot, Span, Supply, System, Task, TaskId};
+use crate::{
+    Fault, Ns, PolicyKind, Scheduler, SchedulerId, Slot, Span, Supply, System, Task, TaskId,
+};
 
-fn slot(at: u64, length: u64) -> Slot {
+fn slot(at: u64, length: u64) -> Slot<Ns> {
     Slot {
         at: Span::from_ns(at),
         length: Span::from_ns(length),
     }
 }
 
-fn tdm(frame: u64, scheduling: u64) -> PolicyKind {
+fn tdm(frame: u64, scheduling: u64) -> PolicyKind<Ns> {
     PolicyKind::Tdm {
         frame: Span::from_ns(frame),
         scheduling: Span::from_ns(scheduling),
     }
 }
 
-fn with_slots(name: &str, slots: Vec<Slot>) -> Scheduler {
+fn with_slots(name: &str, slots: Vec<Slot<Ns>>) -> Scheduler {
     Scheduler {
         supply: Supply::Slots(slots),
         ..scheduler(name, 0, None)

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use super::{mistake, ms, periodic, system};
 use crate::{
-    Cpu, CpuId, Fault, MAX_DEPTH, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind,
-    Span, Supply, System, Task, TaskId, Trust, Work,
+    Cpu, CpuId, Fault, MAX_DEPTH, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server,
+    ServerKind, Span, Supply, System, Task, TaskId, Trust, Work,
 };
 
-pub(super) const FIXED_PRIORITY: PolicyKind = PolicyKind::FixedPriority { preemptive: true };
+pub(super) const FIXED_PRIORITY: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
 /// A scheduler with fixed priorities, below another or the CPU.
 pub(super) fn scheduler(name: &str, cpu: u16, parent: Option<u16>) -> Scheduler {

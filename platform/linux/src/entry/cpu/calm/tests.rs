@@ -14,7 +14,7 @@ use punctual_kern::{
     Capacity, Ceiling, Constraint, Decision, Event, Message, OneLevel, Shard, Sink, TraceEvent,
 };
 use punctual_model::{
-    Class, CpuId, Instant, Late, PolicyKind, Priority, Span, Task, ThreadId, Work,
+    Class, CpuId, Frequency, Instant, Late, PolicyKind, Priority, Span, Task, ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
@@ -246,8 +246,8 @@ impl Feeds {
 
 fn constraint(dice: &mut Dice, order: u32) -> Constraint {
     let period = 50_000 + dice.below(300_000);
-    let work = Work::from_ticks(5_000 + dice.below(period / 3));
-    let span = Span::from_ticks(period);
+    let work = Work::from_ns(5_000 + dice.below(period / 3));
+    let span = Span::from_ns(period);
     let class = match dice.below(4) {
         // The first one is fed by the platform.
         _ if order == 0 => Class::Sporadic {
@@ -268,11 +268,11 @@ fn constraint(dice: &mut Dice, order: u32) -> Constraint {
     };
     let mut task = Task::new("any", CpuId(0), class);
     task.priority = Priority::new(dice.small(5));
-    task.phase = Span::from_ticks(dice.below(100_000));
+    task.phase = Span::from_ns(dice.below(100_000));
     if dice.below(2) == 0 {
         task.late = Late::Skip;
     }
-    Constraint::of_task(&task, order)
+    Constraint::of_task(&task, order).in_ticks(Frequency::NANOSECONDS)
 }
 
 /// The disturbance that makes an entry ask the kernel for the time of this thread, which is no time
@@ -403,7 +403,7 @@ fn a_yield_does_the_same_on_its_own_way() {
 /// A CPU on which an endless thread runs, and nothing is due.
 fn calm() -> Bench {
     let task = Task::new("any", CpuId(0), Class::Aperiodic);
-    let constraints = [Constraint::of_task(&task, 0)];
+    let constraints = [Constraint::of_task(&task, 0).in_ticks(Frequency::NANOSECONDS)];
     let mut bench = Bench::new(POLICIES[0], &constraints, &Feeds::nothing());
     assert_eq!(bench.enter(at(1), Event::Tick, true), None, "nothing armed");
     assert!(bench.enter(at(1), Event::Tick, false).is_some());
