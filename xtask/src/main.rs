@@ -4,6 +4,7 @@
 //! works from any folder of the workspace, as root and as an ordinary user.
 #![forbid(unsafe_code)]
 
+mod api;
 mod examples;
 mod flights;
 mod install;
@@ -44,6 +45,9 @@ enum Chore {
     Test(TestOptions),
     /// Check the house rules alone: import edges, placement, sizes, links, words
     Tidy,
+    /// Compare the public items of the API crates with doc/api, or write them there
+    #[command(after_help = "Examples:\n  cargo xtask api\n  cargo xtask api --set")]
+    Api(api::ApiOptions),
     /// Feed a parser with broken input for a bounded time
     #[command(after_help = "Example:\n  cargo xtask fuzz spec --seconds 20 --seed 1")]
     Fuzz(FuzzOptions),
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Chore::Test(options) if options.unprivileged => live::run_as_nobody(&workspace),
         Chore::Test(options) => test::run(&workspace, options.quick),
         Chore::Tidy => tidy::run(&workspace),
+        Chore::Api(options) => api::run(&workspace, &options),
         Chore::Fuzz(options) => fuzz(&workspace, &options),
         Chore::Soundness(options) => soundness::run(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),

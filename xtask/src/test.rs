@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Instant;
 
+use crate::api;
 use crate::examples;
 use crate::flights;
 use crate::install;
@@ -59,6 +60,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         &doc,
         &[("RUSTDOCFLAGS", "-D warnings")],
     );
+    tally.run("api: the public items", |_| api::step(workspace));
     tally.run(&format!("build for {EMBEDDED_TARGET}"), |tests| {
         if let Err(reason) = ensure_embedded_target() {
             return Outcome::Skipped(reason);

@@ -15,6 +15,7 @@ mod modules;
 mod placement;
 mod rust;
 mod safety;
+mod sentences;
 mod sizes;
 mod tree;
 mod words;
@@ -64,6 +65,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 10] = [
     links::check,
     manifests::check,
     words::check,
+    sentences::check,
     guarantees::check,
     changelog::check,
     circles::check,

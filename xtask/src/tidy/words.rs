@@ -1,13 +1,18 @@
 //! Words that must not stand in the tree: rejected ones and left-overs.
 //!
 //! GLOSSARY.md has a column headed "not in code". Its code spans are searched in the identifiers of
-//! every Rust file, so that the table that people read is the table that is held.
+//! every Rust file, so that the table that people read is the table that is held. A second column,
+//! "in code only in", names the folders in which an identifier may have the word of its row.
 
 use super::Finding;
 use super::tree::Tree;
 
 const GLOSSARY: &str = "GLOSSARY.md";
 const COLUMN: &str = "not in code";
+const FOLDERS_COLUMN: &str = "in code only in";
+
+/// In the second column: no folder.
+const NOWHERE: &str = "nowhere";
 
 /// Where the words of others are used for the things of others.
 const RIVALS: &str = "bench/rivals/src/";
@@ -24,7 +29,7 @@ const MACHINE_FOLDERS: [(&str, &str); 2] = [("/wor", "k/"), ("/far", "m/")];
 /// Finds rejected words, leftovers and paths of one machine.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let rejected = rejected_words(tree);
-    let mut findings = Vec::new();
+    let mut findings = strays(tree);
     for (file, rust) in tree.rust_files() {
         for name in LEFTOVER_MACROS {
             for token in rust.find(&[name, "!"]) {
@@ -57,32 +62,76 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Identifiers with a word that belongs to other folders. Names of tests are sentences, and free.
+fn strays(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (cells, cell) in rows_with(tree, FOLDERS_COLUMN) {
+        let folders: Vec<&str> = spans(&cell).collect();
+        if folders.is_empty() && cell != NOWHERE {
+            continue;
+        }
+        for word in spans(&cells[0]).map(words_of) {
+            for (file, rust) in tree.rust_files() {
+                let at_home = folders
+                    .iter()
+                    .any(|folder| file.path.starts_with(&format!("{folder}/")));
+                let is_test = file.path.split('/').any(|part| part.starts_with("tests"));
+                if at_home || is_test {
+                    continue;
+                }
+                let code = rust.tokens().iter().filter(|token| !token.in_test);
+                for token in code.filter(|token| contains(&words_of(&token.text), &word)) {
+                    let message = format!(
+                        "`{}` says `{}`, which the glossary keeps for: {}",
+                        token.text,
+                        word.join("_"),
+                        cells[1]
+                    );
+                    findings.push(Finding::new(&file.path, token.line, message));
+                }
+            }
+        }
+    }
+    findings
+}
+
 /// The rejected words of the glossary, each split into its parts, with the advice to give.
 fn rejected_words(tree: &Tree) -> Vec<(Vec<String>, String)> {
-    let text = tree
-        .file(GLOSSARY)
-        .map(|file| file.text.as_str())
-        .unwrap_or_default();
-    let mut column = None;
     let mut rejected = Vec::new();
+    for (cells, cell) in rows_with(tree, COLUMN) {
+        let advice = format!("the glossary has {} for {}", cells[1], cells[0]);
+        rejected.extend(spans(&cell).map(|span| (words_of(span), advice.clone())));
+    }
+    rejected
+}
+
+/// The code spans of a cell.
+fn spans(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// The rows of the tables of the glossary that have a column of this name, with its cell.
+fn rows_with(tree: &Tree, name: &str) -> Vec<(Vec<String>, String)> {
+    let mut column = None;
+    let mut rows = Vec::new();
+    let text = tree.file(GLOSSARY).map_or("", |file| &file.text);
     for line in text.lines() {
-        let cells: Vec<&str> = line
+        let cells: Vec<String> = line
             .trim()
             .trim_matches('|')
             .split('|')
-            .map(str::trim)
+            .map(|cell| cell.trim().to_string())
             .collect();
         if cells.len() < 2 {
             column = None;
-        } else if let Some(found) = cells.iter().position(|cell| *cell == COLUMN) {
+        } else if let Some(found) = cells.iter().position(|cell| *cell == name) {
             column = Some(found);
         } else if let Some(cell) = column.and_then(|column| cells.get(column)) {
-            let advice = format!("the glossary has {} for {}", cells[1], cells[0]);
-            let spans = cell.split('`').skip(1).step_by(2);
-            rejected.extend(spans.map(|span| (words_of(span), advice.clone())));
+            let cell = cell.clone();
+            rows.push((cells, cell));
         }
     }
-    rejected
+    rows
 }
 
 /// The words of an identifier, in lower case: `NextTask`, `next_task` and `NEXT_TASK` are equal.
@@ -168,6 +217,26 @@ mod tests {
         let prose = "//! A fiber elsewhere.\nfn fiberglass() { g(\"fiber\") } // process, fiber\n";
         assert_eq!(problems(prose), Vec::<String>::new());
         assert_eq!(problems("fn process() {}"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_word_of_one_meaning_stays_in_its_folders() {
+        let table = (
+            "GLOSSARY.md",
+            "| word | its only meaning | in code only in |\n|---|---|---|\n\
+             | `ring` | buffer | `platform/linux` |\n| `tile` | processor | nowhere |\n\
+             | `run` | execution | – |\n",
+        );
+        let problems = |path: &str, text: &str| check(&Tree::sample(&[table, (path, text)])).len();
+        let text = "fn make_ring() { run() }";
+        assert_eq!(problems("platform/linux/src/io.rs", text), 0);
+        assert_eq!(problems("core/kern/src/a.rs", text), 1);
+        assert_eq!(problems("core/kern/src/a.rs", "fn first_tile() {}"), 1);
+        assert_eq!(problems("core/kern/tests/a.rs", "fn first_tile() {}"), 0);
+        assert_eq!(
+            problems("core/kern/src/a.rs", "fn string_of_textiles() {}"),
+            0
+        );
     }
 
     #[test]
