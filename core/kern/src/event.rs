@@ -7,7 +7,7 @@
 use punctual_model::{CpuId, Instant, Mode, Span, ThreadId};
 
 use crate::constraint::Constraint;
-use crate::loan::Ceiling;
+use crate::lock::Ceiling;
 use crate::manage::{ChildPick, Request};
 use crate::node::NodeId;
 
@@ -32,7 +32,7 @@ pub enum Event {
         until: Option<Instant>,
     },
     /// The running thread waits, as by [`Event::Block`], for a lock of its runtime that another
-    /// thread holds, and lends that thread its urgency until it goes on.
+    /// thread holds, which inherits its priority until it goes on.
     BlockOn {
         /// Who holds it.
         holder: ThreadId,
@@ -41,8 +41,8 @@ pub enum Event {
         /// The timeout.
         until: Option<Instant>,
     },
-    /// A lock of a runtime changes hands: who waits for it lends to `to` from now on, which goes on
-    /// as by [`Event::Wake`].
+    /// A lock of a runtime changes hands: `to` inherits from its waiters from now on, and goes on as
+    /// by [`Event::Wake`].
     HandOver {
         /// Which lock.
         key: u32,

@@ -1,12 +1,18 @@
-//! Resources of one shard: who uses them, who holds them, who waits.
+//! Locks of one shard: who may take them, who holds them, who waits.
 //!
-//! Every thread declares beforehand what it uses, for how long and how. Each such *use* is one
-//! record, and everything that happens to it happens in that record: free, waited for, held. So
-//! nothing is allocated after setup, and who holds or waits is found by looking at the users of the
-//! resource: O(users of that resource). Rules, whatever the protocol:
-//! * INV-RES: a resource has one exclusive holder, or readers, or no holder.
-//! * What comes free goes to the most urgent of those that want it when they have the processor;
-//!   several readers share; a reader waits behind a more urgent writer.
+//! ```text
+//!   thread --waits for--> lock --is held by--> thread --waits for--> lock ...
+//! ```
+//!
+//! A lock of the file is declared beforehand by every thread that uses it, with how long and how.
+//! A lock of a runtime is here only while somebody waits for it: the runtime itself grants it, and
+//! tells the shard who waits for whom, under a key of its own. Priority inheritance goes along both
+//! alike. There are never more of the latter than threads that wait, so their table is reserved
+//! at setup and nothing is allocated after it. Rules, whatever the protocol:
+//! * INV-LOCK: a lock has one exclusive holder, or readers, or no holder.
+//! * A thread waits for at most one lock, and only for one that is held.
+//! * A resource that comes free goes to the most urgent of those that want it when they have the
+//!   processor; several readers share; a reader waits behind a more urgent writer.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -14,7 +20,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, ResourceId, Span, Work};
 
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::node::NodeId;
 
 const END: u32 = u32::MAX;
@@ -32,7 +38,7 @@ pub struct ResourcePlan {
     /// What becomes of a holder whose server runs out of budget.
     pub at_budget_end: AtBudgetEnd,
     /// How the closest common scheduler of its users orders them.
-    pub urgency: Urgency,
+    pub wait_order: WaitOrder,
     /// The highest priority among its users, as that scheduler sees them; those with deadlines, if
     /// there are such.
     pub ceiling: Priority,
@@ -59,64 +65,84 @@ pub struct UsePlan {
     pub priority: Priority,
 }
 
-/// What a use is at.
+/// How urgent a thread is at least, whatever it is by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum UseState {
-    Free,
-    Waits {
-        mode: Mode,
-        until: Option<Instant>,
-        /// Number of the wait: the last tie-break between waiters.
-        turn: u64,
-    },
-    Holds {
-        mode: Mode,
-        /// When it was locked.
-        since: Instant,
-        /// Executed while it is held.
-        used: Work,
-        /// Held for longer than declared: it lends no urgency any more.
-        lapsed: bool,
-    },
+pub struct Ceiling {
+    /// Where priorities decide.
+    pub priority: Priority,
+    /// Where deadlines decide; [`Instant::MAX`]: among background work only.
+    pub absolute_deadline: Instant,
 }
 
-/// A thread and a resource that it may lock.
+/// A lock that a thread holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hold {
+    pub(crate) mode: Mode,
+    /// When it was locked.
+    pub(crate) since: Instant,
+    /// Executed while it is held.
+    pub(crate) used: Work,
+    /// Held for longer than declared: nothing is inherited by it any more.
+    pub(crate) lapsed: bool,
+}
+
+/// A thread and a lock that it holds, or has declared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) thread: u32,
     pub(crate) plan: UsePlan,
-    pub(crate) state: UseState,
+    pub(crate) hold: Option<Hold>,
     next_of_thread: u32,
-    next_of_resource: u32,
-}
-
-impl Use {
-    pub(crate) fn is_held(&self) -> bool {
-        matches!(self.state, UseState::Holds { .. })
-    }
-
-    pub(crate) fn waits(&self) -> bool {
-        matches!(self.state, UseState::Waits { .. })
-    }
+    next_holder: u32,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Lock {
     plan: ResourcePlan,
-    first_user: u32,
+    /// Of a lock of a runtime: its key, and the use of its holder.
+    runtime: Option<(u32, u32)>,
+    first_holder: u32,
+    /// Threads in the order of their asking.
+    waiters: (u32, u32),
 }
 
-/// All resources of one shard and all uses of them.
+/// What a thread has to do with locks.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    /// The first of its declared uses, and of the locks of a runtime that it holds.
+    declared: u32,
+    contended: u32,
+    /// The lock that it waits for, and its neighbours among the waiters.
+    waits_for: u32,
+    before: u32,
+    after: u32,
+    /// The next of those to be looked at, and the search that has seen it last.
+    next_to_look_at: u32,
+    seen: u64,
+}
+
+impl Links {
+    const NONE: Links = Links {
+        declared: END,
+        contended: END,
+        waits_for: END,
+        before: END,
+        after: END,
+        next_to_look_at: END,
+        seen: 0,
+    };
+}
+
+/// All locks of one shard and all uses of them.
 #[derive(Debug)]
-pub(crate) struct Resources {
-    entries: Vec<Entry>,
+pub(crate) struct Locks {
+    locks: Vec<Lock>,
     uses: Vec<Use>,
-    first_of: Box<[u32]>,
-    turns: u64,
-    /// First in, first out, through `links`: threads to be looked at.
+    threads: Box<[Links]>,
+    /// The first of those uses by which a lock of a runtime can be held, and is not.
+    free: u32,
+    /// First in, first out: threads to be looked at.
     queue: (u32, u32),
-    /// For each thread: the next in the queue, and the search that has seen it last.
-    links: Box<[(u32, u64)]>,
     searches: u64,
 }
 
@@ -124,25 +150,37 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(END)
 }
 
-impl Resources {
+fn some(at: u32) -> Option<u32> {
+    (at != END).then_some(at)
+}
+
+impl Locks {
     pub(crate) fn new(threads: usize) -> Self {
-        Resources {
-            entries: Vec::new(),
-            uses: Vec::new(),
-            first_of: vec![END; threads].into_boxed_slice(),
-            turns: 0,
+        Locks {
+            locks: Vec::with_capacity(threads),
+            uses: Vec::with_capacity(threads),
+            threads: vec![Links::NONE; threads].into_boxed_slice(),
+            free: END,
             queue: (END, END),
-            links: vec![(END, 0); threads].into_boxed_slice(),
             searches: 0,
         }
     }
 
+    /// Adds a lock of the file.
     pub(crate) fn add(&mut self, plan: ResourcePlan) -> u32 {
-        self.entries.push(Entry {
+        let lock = self.push(plan);
+        self.locks.reserve(self.threads.len());
+        lock
+    }
+
+    fn push(&mut self, plan: ResourcePlan) -> u32 {
+        self.locks.push(Lock {
             plan,
-            first_user: END,
+            runtime: None,
+            first_holder: END,
+            waiters: (END, END),
         });
-        small(self.entries.len() - 1)
+        small(self.locks.len() - 1)
     }
 
     /// Declares a use. A second declaration of the same thread and resource widens the first.
@@ -155,188 +193,377 @@ impl Resources {
             }
             return true;
         }
-        let id = small(self.uses.len());
-        let Some(first_of) = self.first_of.get_mut(thread) else {
+        let lock = self.locks.get(plan.resource as usize);
+        let is_known = lock.is_some_and(|lock| lock.runtime.is_none());
+        if thread >= self.threads.len() || !is_known {
             return false;
-        };
-        let Some(entry) = self.entries.get_mut(plan.resource as usize) else {
-            return false;
-        };
-        self.uses.push(Use {
-            thread: small(thread),
-            plan,
-            state: UseState::Free,
-            next_of_thread: *first_of,
-            next_of_resource: entry.first_user,
-        });
-        *first_of = id;
-        entry.first_user = id;
+        }
+        let of = self.push_use(small(thread), plan);
+        let next = core::mem::replace(&mut self.threads[thread].declared, of);
+        self.get_mut(of).next_of_thread = next;
+        self.uses.reserve(self.threads.len());
         true
     }
 
-    /// A thread has ended: the next one of its place has uses of its own.
+    /// A thread has ended: the next one of its place has uses of its own. Those that wait for a
+    /// lock of its runtime wait on, for nobody.
     pub(crate) fn forget(&mut self, thread: usize) {
-        self.first_of[thread] = END;
+        self.threads[thread].declared = END;
+        while let Some(of) = some(self.threads[thread].contended) {
+            self.abandon(self.get(of).plan.resource);
+        }
     }
 
-    pub(crate) fn plan(&self, resource: u32) -> &ResourcePlan {
-        &self.entries[resource as usize].plan
+    /// Those that wait for a lock of a runtime wait on, for nobody.
+    pub(crate) fn abandon(&mut self, lock: u32) {
+        while let Some(waiter) = self.first_waiter(lock) {
+            let _ = self.leave(waiter);
+        }
     }
 
-    /// Every use that was declared, also of threads that have ended.
-    pub(crate) fn uses(&self) -> impl Iterator<Item = &Use> {
-        self.uses.iter()
+    pub(crate) fn plan(&self, lock: u32) -> &ResourcePlan {
+        &self.locks[lock as usize].plan
     }
 
-    pub(crate) fn get(&self, at: u32) -> &Use {
-        &self.uses[at as usize]
+    /// Everything that anybody holds. O(uses).
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&Use, Hold)> {
+        let all = self.uses.iter();
+        all.filter_map(|user| user.hold.map(|hold| (user, hold)))
     }
 
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Use {
-        &mut self.uses[at as usize]
+    pub(crate) fn get(&self, of: u32) -> &Use {
+        &self.uses[of as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, of: u32) -> &mut Use {
+        &mut self.uses[of as usize]
     }
 
     /// The use that `thread` declared of `resource`. O(uses of the thread).
     pub(crate) fn find(&self, thread: usize, resource: u32) -> Option<u32> {
         self.uses_of(thread)
-            .find(|&at| self.get(at).plan.resource == resource)
+            .find(|&of| self.get(of).plan.resource == resource)
     }
 
-    /// The first of the uses of a thread.
+    /// The first of the declared uses of a thread.
     pub(crate) fn first_use(&self, thread: usize) -> Option<u32> {
-        self.first_of.get(thread).copied().filter(|&at| at != END)
+        self.threads.get(thread).and_then(|t| some(t.declared))
     }
 
     /// The use after this one, of the same thread.
-    pub(crate) fn next_use(&self, at: u32) -> Option<u32> {
-        Some(self.get(at).next_of_thread).filter(|&at| at != END)
+    pub(crate) fn next_use(&self, of: u32) -> Option<u32> {
+        some(self.get(of).next_of_thread)
     }
 
     /// The uses that a thread declared.
     pub(crate) fn uses_of(&self, thread: usize) -> impl Iterator<Item = u32> + '_ {
-        core::iter::successors(self.first_use(thread), |&at| self.next_use(at))
+        core::iter::successors(self.first_use(thread), |&of| self.next_use(of))
     }
 
-    /// The first of everybody's uses of a resource.
-    pub(crate) fn first_user(&self, resource: u32) -> Option<u32> {
-        Some(self.entries[resource as usize].first_user).filter(|&at| at != END)
-    }
-
-    /// The use after this one, of the same resource.
-    pub(crate) fn next_user(&self, at: u32) -> Option<u32> {
-        Some(self.get(at).next_of_resource).filter(|&at| at != END)
-    }
-
-    /// Everybody's uses of a resource.
-    pub(crate) fn users(&self, resource: u32) -> impl Iterator<Item = u32> + '_ {
-        core::iter::successors(self.first_user(resource), |&at| self.next_user(at))
-    }
-
-    /// Whether the holders leave room for one more in this mode.
-    pub(crate) fn has_room(&self, resource: u32, mode: Mode) -> bool {
-        self.users(resource).all(|at| match self.get(at).state {
-            UseState::Holds { mode: held, .. } => (held, mode) == (Mode::Shared, Mode::Shared),
-            _ => true,
+    /// The locks of a runtime that a thread holds and others wait for.
+    fn contended_of(&self, thread: usize) -> impl Iterator<Item = u32> + '_ {
+        core::iter::successors(some(self.threads[thread].contended), |&of| {
+            self.next_use(of)
         })
     }
 
-    pub(crate) fn take_turn(&mut self) -> u64 {
-        self.turns += 1;
-        self.turns
+    /// Everything that a thread holds, of both kinds.
+    pub(crate) fn held_by(&self, thread: usize) -> impl Iterator<Item = (&Use, Hold)> + '_ {
+        let all = self.uses_of(thread).chain(self.contended_of(thread));
+        all.filter_map(|of| self.get(of).hold.map(|hold| (self.get(of), hold)))
+    }
+
+    fn holders(&self, lock: u32) -> impl Iterator<Item = &Use> + '_ {
+        let first = some(self.locks[lock as usize].first_holder);
+        let all = core::iter::successors(first, |&of| some(self.get(of).next_holder));
+        all.map(|of| self.get(of))
+    }
+
+    /// Whether the holders leave room for one more in this mode.
+    pub(crate) fn has_room(&self, lock: u32, mode: Mode) -> bool {
+        self.holders(lock).all(|user| {
+            let held = user.hold.map(|hold| hold.mode);
+            (held, mode) == (Some(Mode::Shared), Mode::Shared)
+        })
+    }
+
+    /// A thread holds what it has declared.
+    pub(crate) fn hold(&mut self, of: u32, mode: Mode, since: Instant) {
+        let lock = self.get(of).plan.resource;
+        let first = &mut self.locks[lock as usize].first_holder;
+        let next_holder = core::mem::replace(first, of);
+        let user = self.get_mut(of);
+        user.next_holder = next_holder;
+        user.hold = Some(Hold {
+            mode,
+            since,
+            used: Work::ZERO,
+            lapsed: false,
+        });
+    }
+
+    /// A thread holds a lock no more. O(holders).
+    pub(crate) fn release(&mut self, of: u32) -> Option<Hold> {
+        let lock = self.get(of).plan.resource;
+        let next = core::mem::replace(&mut self.get_mut(of).next_holder, END);
+        let first = self.locks[lock as usize].first_holder;
+        if first == of {
+            self.locks[lock as usize].first_holder = next;
+        } else {
+            let all = core::iter::successors(some(first), |&at| some(self.get(at).next_holder));
+            let before = all.into_iter().find(|&at| self.get(at).next_holder == of);
+            if let Some(before) = before {
+                self.get_mut(before).next_holder = next;
+            }
+        }
+        self.get_mut(of).hold.take()
+    }
+
+    /// The lock that a thread waits for.
+    pub(crate) fn waits_for(&self, thread: usize) -> Option<u32> {
+        some(self.threads[thread].waits_for)
+    }
+
+    pub(crate) fn first_waiter(&self, lock: u32) -> Option<usize> {
+        some(self.locks[lock as usize].waiters.0).map(|thread| thread as usize)
+    }
+
+    /// Who waits for the same lock, and came next.
+    pub(crate) fn next_waiter(&self, thread: usize) -> Option<usize> {
+        some(self.threads[thread].after).map(|thread| thread as usize)
+    }
+
+    /// Who waits for a lock, in the order of their asking.
+    pub(crate) fn waiters(&self, lock: u32) -> impl Iterator<Item = usize> + '_ {
+        core::iter::successors(self.first_waiter(lock), |&thread| self.next_waiter(thread))
+    }
+
+    /// A thread, which waits for nothing, waits for a lock behind all others.
+    pub(crate) fn wait(&mut self, thread: usize, lock: u32) {
+        let (first, last) = self.locks[lock as usize].waiters;
+        let me = small(thread);
+        let links = &mut self.threads[thread];
+        (links.waits_for, links.before, links.after) = (lock, last, END);
+        match some(last) {
+            Some(last) => self.threads[last as usize].after = me,
+            None => debug_assert!(first == END, "INV-LOCK: the list of waiters has two ends"),
+        }
+        let first = if first == END { me } else { first };
+        self.locks[lock as usize].waiters = (first, me);
+    }
+
+    /// A thread waits no more; for what it did. Those who held that are to be looked at. O(1), and
+    /// for the last waiter of a lock of a runtime O(uses of its holder).
+    pub(crate) fn leave(&mut self, thread: usize) -> Option<u32> {
+        let lock = self.waits_for(thread)?;
+        self.look_at_holders(lock);
+        let links = &mut self.threads[thread];
+        links.waits_for = END;
+        let (before, after) = (links.before, links.after);
+        match some(before) {
+            Some(before) => self.threads[before as usize].after = after,
+            None => self.locks[lock as usize].waiters.0 = after,
+        }
+        match some(after) {
+            Some(after) => self.threads[after as usize].before = before,
+            None => self.locks[lock as usize].waiters.1 = before,
+        }
+        let left = &self.locks[lock as usize];
+        if let Some((_, of)) = left.runtime.filter(|_| left.waiters.0 == END) {
+            self.unlink(of);
+            let _ = self.release(of);
+            self.get_mut(of).next_of_thread = core::mem::replace(&mut self.free, of);
+        }
+        Some(lock)
+    }
+
+    /// The lock of a runtime that `holder` holds under `key`, if anybody waits for it.
+    /// O(contended locks of the holder).
+    pub(crate) fn contended(&self, holder: usize, key: u32) -> Option<u32> {
+        let locks = self.contended_of(holder);
+        let mut locks = locks.map(|of| self.get(of).plan.resource);
+        locks.find(|&lock| self.key(lock) == Some(key))
+    }
+
+    /// The same; somebody is about to wait for it.
+    pub(crate) fn contend(&mut self, holder: usize, key: u32, wait_order: WaitOrder) -> u32 {
+        if let Some(lock) = self.contended(holder, key) {
+            return lock;
+        }
+        let plan = ResourcePlan {
+            resource: ResourceId(u16::MAX),
+            protocol: Protocol::Inheritance,
+            at_budget_end: AtBudgetEnd::Overrun,
+            wait_order,
+            ceiling: Priority::LOWEST,
+            floor: Span::ZERO,
+            real_time: false,
+            common: NodeId::ROOT,
+            spans_schedulers: false,
+        };
+        let of = match some(self.free) {
+            Some(of) => {
+                self.free = self.get(of).next_of_thread;
+                of
+            }
+            None => self.push_contended(plan),
+        };
+        let lock = self.get(of).plan.resource;
+        let node = &mut self.locks[lock as usize];
+        (node.plan, node.runtime) = (plan, Some((key, of)));
+        self.hold(of, Mode::Exclusive, Instant::ZERO);
+        self.link(of, holder);
+        lock
+    }
+
+    /// One more lock of a runtime, with room for its holder. Both tables have room for as many as
+    /// there are threads.
+    fn push_contended(&mut self, plan: ResourcePlan) -> u32 {
+        debug_assert!(
+            self.locks.len() < self.locks.capacity(),
+            "nothing is allocated"
+        );
+        let plan = UsePlan {
+            resource: self.push(plan),
+            mode: Mode::Exclusive,
+            length: Work::MAX,
+            priority: Priority::LOWEST,
+        };
+        self.push_use(END, plan)
+    }
+
+    fn push_use(&mut self, thread: u32, plan: UsePlan) -> u32 {
+        self.uses.push(Use {
+            thread,
+            plan,
+            hold: None,
+            next_of_thread: END,
+            next_holder: END,
+        });
+        small(self.uses.len() - 1)
+    }
+
+    /// A lock of a runtime that somebody waits for is `to`'s from now on.
+    pub(crate) fn hand(&mut self, lock: u32, to: usize) {
+        if let Some((_, of)) = self.locks[lock as usize].runtime {
+            self.unlink(of);
+            self.link(of, to);
+        }
+    }
+
+    fn key(&self, lock: u32) -> Option<u32> {
+        self.locks[lock as usize].runtime.map(|(key, _)| key)
+    }
+
+    fn link(&mut self, of: u32, holder: usize) {
+        let next = core::mem::replace(&mut self.threads[holder].contended, of);
+        let user = self.get_mut(of);
+        (user.thread, user.next_of_thread) = (small(holder), next);
+    }
+
+    fn unlink(&mut self, of: u32) {
+        let Use {
+            thread,
+            next_of_thread: next,
+            ..
+        } = *self.get(of);
+        let holder = thread as usize;
+        let before = self
+            .contended_of(holder)
+            .find(|&at| self.get(at).next_of_thread == of);
+        match before {
+            Some(before) => self.get_mut(before).next_of_thread = next,
+            None => self.threads[holder].contended = next,
+        }
     }
 
     /// Puts a thread behind those to be looked at, unless it is among them.
-    pub(crate) fn look_at(&mut self, thread: u32) {
+    pub(crate) fn look_at(&mut self, thread: usize) {
         let (first, last) = self.queue;
-        if self.links[thread as usize].0 != END || last == thread {
+        let me = small(thread);
+        if self.threads[thread].next_to_look_at != END || last == me {
             return;
         }
         if first == END {
-            self.queue = (thread, thread);
+            self.queue = (me, me);
         } else {
-            self.links[last as usize].0 = thread;
-            self.queue.1 = thread;
+            self.threads[last as usize].next_to_look_at = me;
+            self.queue.1 = me;
         }
     }
 
     /// The next thread to be looked at.
     pub(crate) fn next_to_look_at(&mut self) -> Option<usize> {
         let (first, last) = self.queue;
-        if first == END {
-            return None;
-        }
-        let next = core::mem::replace(&mut self.links[first as usize].0, END);
+        let thread = some(first)? as usize;
+        let next = core::mem::replace(&mut self.threads[thread].next_to_look_at, END);
         self.queue = if first == last {
             (END, END)
         } else {
             (next, last)
         };
-        Some(first as usize)
+        Some(thread)
     }
 
-    /// Whether `thread` is reached by going from the holders of `resource`, and those to be looked
-    /// at already, to what they ask for (`asked_by`, a use) or to whom they lend otherwise
-    /// (`lends_to`), to the holders of that, and so on. O(threads + uses).
-    pub(crate) fn leads_on(
-        &mut self,
-        resource: Option<u32>,
-        thread: usize,
-        asked_by: impl Fn(usize) -> Option<u32>,
-        lends_to: impl Fn(usize) -> Option<usize>,
-    ) -> bool {
+    /// Puts the holders of a lock behind those to be looked at.
+    pub(crate) fn look_at_holders(&mut self, lock: u32) {
+        let mut next = some(self.locks[lock as usize].first_holder);
+        while let Some(of) = next {
+            let Use {
+                thread,
+                next_holder,
+                ..
+            } = *self.get(of);
+            next = some(next_holder);
+            self.look_at(thread as usize);
+        }
+    }
+
+    /// Whether `thread` is reached from those to be looked at by going from each to the lock that
+    /// it waits for or (by a use) `asks` for, to the holders of that, and so on.
+    /// O(threads + holders).
+    pub(crate) fn leads_to(&mut self, thread: usize, asks: impl Fn(usize) -> Option<u32>) -> bool {
         self.searches += 1;
         let mut found = false;
-        if let Some(resource) = resource {
-            self.look_at_holders(resource);
-        }
         while let Some(holder) = self.next_to_look_at() {
             found |= holder == thread;
-            let seen = core::mem::replace(&mut self.links[holder].1, self.searches);
+            let seen = core::mem::replace(&mut self.threads[holder].seen, self.searches);
             if seen == self.searches {
                 continue;
             }
-            if let Some(of) = asked_by(holder) {
-                self.look_at_holders(self.get(of).plan.resource);
-            }
-            if let Some(holder) = lends_to(holder) {
-                self.look_at(small(holder));
+            let asked = asks(holder).map(|of| self.get(of).plan.resource);
+            if let Some(lock) = self.waits_for(holder).or(asked) {
+                self.look_at_holders(lock);
             }
         }
         found
     }
 
-    /// Puts the holders of a resource behind those to be looked at.
-    pub(crate) fn look_at_holders(&mut self, resource: u32) {
-        let mut at = self.entries[resource as usize].first_user;
-        while at != END {
-            let user = *self.get(at);
-            at = user.next_of_resource;
-            if user.is_held() {
-                self.look_at(user.thread);
-            }
-        }
-    }
-
-    /// Checks INV-RES and that whoever waits has something to wait for. O(uses · users).
+    /// Checks INV-LOCK, and that the lists of holders and waiters are whole. O(uses + threads).
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        for resource in 0..small(self.entries.len()) {
-            let (mut exclusive, mut shared, mut waiting) = (0, 0, 0);
-            for at in self.users(resource) {
-                match self.get(at).state {
-                    UseState::Free => {}
-                    UseState::Waits { .. } => waiting += 1,
-                    UseState::Holds {
-                        mode: Mode::Exclusive,
-                        ..
-                    } => exclusive += 1,
-                    UseState::Holds { .. } => shared += 1,
-                }
-            }
+        for lock in 0..small(self.locks.len()) {
+            let mode = |wanted: Mode| {
+                let modes = self.holders(lock).filter_map(|user| user.hold);
+                modes.filter(|hold| hold.mode == wanted).count()
+            };
+            let is_waited_for = self.first_waiter(lock).is_some();
+            let (exclusive, shared) = (mode(Mode::Exclusive), mode(Mode::Shared));
             if exclusive > 1 || (exclusive == 1 && shared > 0) {
                 return Err("I5: one exclusive holder, or readers only");
             }
-            if waiting > 0 && exclusive + shared == 0 {
+            if self.key(lock).is_some() && exclusive > 0 && !is_waited_for {
+                return Err("I8: a lock of a runtime is here while somebody waits for it");
+            }
+            if is_waited_for && exclusive + shared == 0 {
                 return Err("I6: whoever waits waits for something that is held");
+            }
+            let mut before = END;
+            for thread in self.waiters(lock) {
+                let links = &self.threads[thread];
+                if links.waits_for != lock || links.before != before {
+                    return Err("I6: whoever waits for a lock is in its list");
+                }
+                before = small(thread);
             }
         }
         Ok(())
@@ -352,7 +579,7 @@ mod tests {
             resource: ResourceId(0),
             protocol,
             at_budget_end: AtBudgetEnd::Overrun,
-            urgency: Urgency::Priority,
+            wait_order: WaitOrder::Priority,
             ceiling: Priority::new(1),
             floor: Span::ZERO,
             real_time: true,
@@ -370,8 +597,8 @@ mod tests {
         }
     }
 
-    fn table(uses: &[(usize, u32)]) -> Resources {
-        let mut table = Resources::new(8);
+    fn table(uses: &[(usize, u32)]) -> Locks {
+        let mut table = Locks::new(8);
         for _ in 0..4 {
             let _ = table.add(plan(Protocol::Inheritance));
         }
@@ -381,14 +608,9 @@ mod tests {
         table
     }
 
-    fn hold(table: &mut Resources, thread: usize, resource: u32, mode: Mode) {
-        let at = table.find(thread, resource).expect("declared");
-        table.get_mut(at).state = UseState::Holds {
-            mode,
-            since: Instant::ZERO,
-            used: Work::ZERO,
-            lapsed: false,
-        };
+    fn hold(table: &mut Locks, thread: usize, resource: u32, mode: Mode) {
+        let of = table.find(thread, resource).expect("declared");
+        table.hold(of, mode, Instant::ZERO);
     }
 
     #[test]
@@ -401,7 +623,6 @@ mod tests {
         assert!(t.declare(5, a_use(3, Mode::Exclusive, 4)));
         let at = t.find(5, 3).expect("declared");
         assert_eq!(t.get(at).plan, a_use(3, Mode::Exclusive, 7));
-        assert_eq!(t.users(1).count(), 2);
         t.forget(3);
         assert_eq!(t.find(3, 1), None);
     }
@@ -417,43 +638,76 @@ mod tests {
         assert!(t.check().is_err(), "INV-RES: a reader beside a writer");
     }
 
-    fn leads(
-        table: &mut Resources,
-        resource: u32,
-        thread: usize,
-        asked: &impl Fn(usize) -> Option<u32>,
-    ) -> bool {
-        table.leads_on(Some(resource), thread, asked, |_| None)
+    fn leads(table: &mut Locks, lock: u32, thread: usize) -> bool {
+        table.look_at_holders(lock);
+        table.leads_to(thread, |_| None)
     }
 
     #[test]
     fn a_search_goes_along_every_chain_and_ends() {
-        // 0 holds r0 and asks r1; 1 and 2 read r1; 2 asks r2; 3 holds r2.
-        let uses = [
-            (0, 0),
-            (0, 1),
-            (1, 1),
-            (2, 1),
-            (2, 2),
-            (3, 2),
-            (3, 0),
-            (4, 3),
-        ];
+        // 0 holds r0 and waits for r1; 1 and 2 read r1; 2 waits for r2; 3 holds r2.
+        let uses = [(0, 0), (1, 1), (2, 1), (3, 2)];
         let mut t = table(&uses);
         hold(&mut t, 0, 0, Mode::Exclusive);
         hold(&mut t, 1, 1, Mode::Shared);
         hold(&mut t, 2, 1, Mode::Shared);
         hold(&mut t, 3, 2, Mode::Exclusive);
-        let (of_0, of_2, of_3) = (t.find(0, 1), t.find(2, 2), t.find(3, 0));
-        let asked = |thread| match thread {
-            0 => of_0,
-            2 => of_2,
-            _ => None,
-        };
-        assert!(leads(&mut t, 0, 3, &asked) && leads(&mut t, 0, 1, &asked));
-        assert!(!leads(&mut t, 0, 4, &asked) && !leads(&mut t, 2, 0, &asked));
-        let circle = |thread| if thread == 3 { of_3 } else { asked(thread) };
-        assert!(!leads(&mut t, 0, 4, &circle));
+        t.wait(0, 1);
+        t.wait(2, 2);
+        assert!(leads(&mut t, 0, 3) && leads(&mut t, 0, 1));
+        assert!(!leads(&mut t, 0, 4) && !leads(&mut t, 2, 0));
+        t.wait(3, 0);
+        assert!(!leads(&mut t, 0, 4), "also in a circle");
+        assert_eq!(t.leave(3), Some(0));
+        while t.next_to_look_at().is_some() {}
+        t.look_at_holders(2);
+        let of = t.find(0, 0);
+        assert!(t.leads_to(0, |thread| of.filter(|_| thread == 3)));
+    }
+
+    #[test]
+    fn waiters_are_served_in_the_order_of_their_asking() {
+        let mut t = table(&[(7, 2)]);
+        hold(&mut t, 7, 2, Mode::Exclusive);
+        for thread in [3, 1, 5, 0] {
+            t.wait(thread, 2);
+        }
+        for (leaves, left) in [(1, vec![3, 5, 0]), (3, vec![5, 0]), (0, vec![5])] {
+            assert_eq!(t.leave(leaves), Some(2));
+            assert_eq!(t.waiters(2).collect::<Vec<_>>(), left);
+            assert_eq!((t.waits_for(leaves), t.check()), (None, Ok(())));
+            assert_eq!(t.next_to_look_at(), Some(7), "who holds it");
+        }
+        assert_eq!(t.leave(0), None);
+    }
+
+    #[test]
+    fn a_lock_of_a_runtime_is_here_while_somebody_waits_for_it() {
+        let mut t = table(&[(0, 0)]);
+        let (locks, uses) = (t.locks.capacity(), t.uses.capacity());
+        for _ in 0..3 {
+            // All wait for 0, each under a key of its own, and then all for 1.
+            for waiter in 1..8 {
+                let lock = t.contend(0, 9 * small(waiter), WaitOrder::Priority);
+                t.wait(waiter, lock);
+                assert_eq!(t.contended(0, 9 * small(waiter)), Some(lock));
+            }
+            assert_eq!((t.held_by(0).count(), t.check()), (7, Ok(())));
+            for waiter in 2..8 {
+                let lock = t.contended(0, 9 * small(waiter)).expect("it is waited for");
+                t.hand(lock, 1);
+                assert_eq!(t.contended(0, 9 * small(waiter)), None);
+            }
+            assert_eq!((t.held_by(0).count(), t.held_by(1).count()), (1, 6));
+            assert!(t.leave(4).is_some());
+            t.forget(1);
+            t.forget(0);
+            assert_eq!((t.held().count(), t.check()), (0, Ok(())));
+            assert!((0..8).all(|thread| t.waits_for(thread).is_none()));
+        }
+        assert_eq!((t.locks.len(), t.uses.len()), (4 + 7, 1 + 7), "used again");
+        assert_eq!((t.locks.capacity(), t.uses.capacity()), (locks, uses));
+        assert_eq!(t.find(0, 5), None, "nobody has declared it");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use punctual_model::{
 };
 
 use crate::constraint::Constraint;
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::hierarchy::Hierarchy;
 use crate::lock::{ResourcePlan, UsePlan};
 use crate::node::NodeId;
@@ -203,7 +203,7 @@ impl CpuPlan {
             return Err(ConfigError::OtherTree);
         }
         let mut shard = Shard::new(self.capacity, hierarchy);
-        shard.set_urgency(Urgency::of(self.policy));
+        shard.set_wait_order(WaitOrder::of(self.policy));
         for (index, (_, constraint)) in self.threads.iter().enumerate() {
             let home = self.homes.get(index).copied().unwrap_or(0);
             let _ = shard.attach_to(NodeId::new(home, 0), *constraint)?;

@@ -75,7 +75,7 @@ pub trait Policy {
     /// A thread is no longer ready (it blocks, has no job, or no budget).
     fn block(&mut self, thread: ThreadId);
 
-    /// A ready thread's attributes have changed (the urgency that a resource lends it).
+    /// A ready thread's attributes have changed (the priority that it inherits by a lock).
     fn update(&mut self, thread: ThreadId, attributes: &Attributes) {
         self.block(thread);
         self.wake(thread, attributes);

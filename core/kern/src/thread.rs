@@ -3,9 +3,9 @@
 use punctual_model::{Class, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 
 use crate::constraint::Constraint;
-use crate::effective::{Boost, Standing};
+use crate::effective::{Effective, Inherited};
 use crate::hierarchy::Band;
-use crate::loan::{Ceiling, Loans};
+use crate::lock::Ceiling;
 use crate::pending::List;
 use crate::policy::Attributes;
 
@@ -109,7 +109,7 @@ pub(crate) struct Thread {
     // Ready set. `queued` holds exactly in the states Ready, Running and Woken.
     pub(crate) band: Band,
     pub(crate) queued: bool,
-    /// The band in which it is queued: that of its boost, if it has one.
+    /// The band in which it is queued: that of its effective priority.
     pub(crate) place: Band,
     /// It has let its equals go first, and has not been told to its policy again since.
     pub(crate) gave_way: bool,
@@ -121,12 +121,12 @@ pub(crate) struct Thread {
     // Budget. Allotments are counted from 1; `taken` <= `granted`.
     pub(crate) budget: Work,
     pub(crate) debt: Work,
-    /// A lock that it asked for and that is still to be tried. A thread that is blocked with one
-    /// waits until its section fits into the supply.
+    /// A resource that it asked for and does not have yet. A thread that is ready tries it when it
+    /// is chosen; one that is blocked waits for it, or until its section fits into the supply.
     pub(crate) request: Option<LockRequest>,
     pub(crate) job: Option<Job>,
-    /// What its resources and its runtime's locks lend it; [`Thread::standing`] counts it.
-    pub(crate) boost: Option<Boost>,
+    /// What it inherits by the locks that it holds; [`Thread::effective`] counts it.
+    pub(crate) inherited: Option<Inherited>,
     pub(crate) constraint: Constraint,
     /// Takes force at the next zero-lag instant.
     pub(crate) change: Option<Constraint>,
@@ -153,15 +153,11 @@ pub(crate) struct Thread {
     pub(crate) shields: u32,
     /// How many of those it shares with threads of other schedulers.
     pub(crate) reach: u32,
-    /// The use that it waits for.
-    pub(crate) waits: Option<u32>,
-
-    // Locks of a runtime.
-    pub(crate) loans: Loans,
+    /// As its runtime says.
     pub(crate) ceiling: Option<Ceiling>,
 }
 
-/// A lock that a thread asked for.
+/// A resource that a thread asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LockRequest {
     /// Which of the shard's uses.
@@ -208,10 +204,8 @@ impl Thread {
             held: 0,
             shields: 0,
             reach: 0,
-            waits: None,
             request: None,
-            boost: None,
-            loans: Loans::NONE,
+            inherited: None,
             ceiling: None,
         }
     }
@@ -220,16 +214,16 @@ impl Thread {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
     }
 
-    /// How urgent it is: by itself, or by what others wait for.
+    /// Its effective priority: its own, or what it inherits if that is higher.
     #[inline]
-    pub(crate) fn standing(&self) -> Standing {
-        let own = Standing {
+    pub(crate) fn effective(&self) -> Effective {
+        let own = Effective {
             band: self.band,
             attributes: self.own_attributes(),
         };
-        match &self.boost {
+        match &self.inherited {
             None => own,
-            Some(boost) => boost.or_own(own),
+            Some(inherited) => inherited.or_own(own),
         }
     }
 
@@ -262,10 +256,10 @@ impl Thread {
         }
     }
 
-    /// Whether it stays ahead of its equals when it yields: it holds or is lent something.
+    /// Whether it stays ahead of its equals when it yields: it holds a resource or inherits.
     #[inline]
     pub(crate) fn keeps_its_place(&self) -> bool {
-        self.held > 0 || self.boost.is_some()
+        self.held > 0 || self.inherited.is_some()
     }
 
     /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none.
@@ -307,8 +301,7 @@ impl Thread {
 
     /// Whether it waits for somebody to wake it: not for predecessors, a resource or supply.
     pub(crate) fn awaits_wake(&self) -> bool {
-        let for_lock = self.waits.is_some() || self.request.is_some();
-        self.state == State::Blocked && self.unsatisfied == 0 && !for_lock
+        self.state == State::Blocked && self.unsatisfied == 0 && self.request.is_none()
     }
 
     /// Whether a pending change keeps further jobs from being released. (A reservation goes on to

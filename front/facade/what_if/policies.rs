@@ -1,6 +1,6 @@
 //! Which policy where, instead of those of the run.
 
-use punctual_kern::{CpuPlan, Grant, Plan, Urgency};
+use punctual_kern::{CpuPlan, Grant, Plan, WaitOrder};
 use punctual_model::{Ns, PolicyKind, Protocol};
 use punctual_trace::Log;
 
@@ -140,7 +140,7 @@ fn set(plan: &mut CpuPlan, place: usize, policy: PolicyKind) {
     }
     for resource in &mut plan.resources {
         if resource.common.index() == place {
-            resource.urgency = Urgency::of(policy);
+            resource.wait_order = WaitOrder::of(policy);
         }
     }
 }

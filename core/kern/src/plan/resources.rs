@@ -13,7 +13,7 @@ use punctual_model::{
 
 use super::nodes::Trees;
 use super::{CpuPlan, small};
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::lock::{ResourcePlan, UsePlan};
 use crate::node::NodeId;
 
@@ -118,7 +118,7 @@ impl<'a> Group<'a> {
             resource: ResourceId(u16::try_from(self.resource).unwrap_or(u16::MAX)),
             protocol: resource.protocol,
             at_budget_end: resource.at_budget_end,
-            urgency: Urgency::of(self.policy(cpu.cpu)),
+            wait_order: WaitOrder::of(self.policy(cpu.cpu)),
             ceiling: ceiling.unwrap_or(Priority::LOWEST),
             floor: floor.unwrap_or(Span::from_ticks(u64::MAX)),
             real_time,
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(resource.ceiling, Priority::new(4));
         assert_eq!(resource.floor, Span::from_ticks(45_000));
         assert!(resource.real_time && !resource.spans_schedulers);
-        assert_eq!(resource.urgency, Urgency::Deadline);
+        assert_eq!(resource.wait_order, WaitOrder::Deadline);
         assert_eq!(resource.common, NodeId::ROOT);
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let found = plan.resources[0];
         assert_eq!(found.common, NodeId::new(1, 0), "the place of scheduler 0");
         assert_eq!(found.ceiling, Priority::new(6), "5 stands for the inner");
-        assert!(found.spans_schedulers && found.urgency == Urgency::Priority);
+        assert!(found.spans_schedulers && found.wait_order == WaitOrder::Priority);
         let plan = planned(vec![inner.clone(), outer, far]);
         let found = plan.resources[0];
         assert_eq!(found.common, NodeId::ROOT);

@@ -73,8 +73,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     pub(super) fn time_out<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.stop_waiting(now, thread, sink);
-        self.stop_asking(now, thread);
+        self.stop_asking(now, thread, sink);
         self.resume(now, thread, WakeCause::Timeout, sink);
     }
 
@@ -90,7 +89,7 @@ impl<H: Hierarchy> Shard<H> {
         if t.state != State::Blocked {
             return;
         }
-        self.stop_lending(thread);
+        let _ = self.leave(thread);
         let t = &self.threads[thread];
         sink.trace(
             now,
@@ -108,7 +107,7 @@ impl<H: Hierarchy> Shard<H> {
 
     /// The running thread lets others go first; a reservation gives up the rest of its slice.
     ///
-    /// Who holds or is lent something stays ahead of its equals, although whoever is more urgent
+    /// Who holds a resource or inherits stays ahead of its equals, although whoever is more urgent
     /// goes first: that nobody up to a ceiling starts, and that nobody goes between a waiter and
     /// whom it waits for, is what the bounds of others count with.
     #[inline]

@@ -130,10 +130,10 @@ impl<H: Hierarchy> Shard<H> {
             self.throttle(now, thread, sink);
         } else if self.threads[thread].queued {
             let t = &mut self.threads[thread];
-            let standing = t.standing();
-            if t.place == standing.band {
+            let effective = t.effective();
+            if t.place == effective.band {
                 t.gave_way = false;
-                self.hierarchy.renew(id, &standing.attributes, t.place);
+                self.hierarchy.renew(id, &effective.attributes, t.place);
             } else {
                 self.reposition(thread);
             }
@@ -240,7 +240,7 @@ impl<H: Hierarchy> Shard<H> {
             self.enqueue(thread);
         } else {
             // It may wait for a resource: whoever holds that is as urgent as the new period.
-            self.pass_on(thread);
+            self.inherit(thread);
         }
     }
 }

@@ -66,7 +66,7 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// A yield, as [`Shard::handle`] handles it, where it is a matter of order alone: the running
-    /// thread is of an ordinary class, holds nothing and is lent nothing, and whoever is next among
+    /// thread is of an ordinary class, holds nothing and inherits nothing, and whoever is next among
     /// its equals may run at once on a budget of its own. `None`: it is another yield, and nothing
     /// has happened. For the one place of a platform through which most switches go.
     #[cfg_attr(not(debug_assertions), inline(always))]

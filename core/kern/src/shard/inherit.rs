@@ -1,25 +1,36 @@
-//! Urgency that resources lend to whoever holds them.
+//! Priority inheritance: a holder is as urgent as the most urgent thread that waits for it.
 //!
-//! A holder is as urgent as the most urgent thread that waits for what it holds (inheritance, along
-//! chains), and under a ceiling protocol as the most urgent thread that might. What is lent is
-//! recomputed whenever a lock, an unlock, a wait or its end may have changed it, from the thread at
-//! which that happened down the chain of those that it waits for: O(users of the resources there).
+//! Under a ceiling protocol it is as urgent as the most urgent thread that might wait. What a thread
+//! inherits is computed in one place, [`Shard::inherited`], and renewed whenever a lock, an unlock, a
+//! wait or its end may have changed it: from the thread at which that happened along the chain of
+//! those that it waits for, whatever kinds of locks are between them. O(waiters) for each of them.
 
-use punctual_model::{Instant, Mode, Priority, Protocol, Span};
+use punctual_model::{Instant, Mode, Priority, Protocol, Span, ThreadId};
 
 use super::Shard;
-use crate::effective::{Boost, Rank, Standing, Urgency};
+use crate::effective::{Effective, Inherited, Rank, WaitOrder};
 use crate::hierarchy::{Band, Hierarchy};
-use crate::loan::NOBODY;
-use crate::lock::{ResourcePlan, UseState};
+use crate::lock::{Ceiling, ResourcePlan};
 use crate::policy::Attributes;
-use crate::thread::State;
+use crate::thread::{State, Thread};
 
-/// What a ceiling lends from `since` on, to a thread with this place in the order of the file.
+/// At least this urgent; ties go to whom it is for, which has this place in the order of the file.
+fn at_least(by: WaitOrder, band: Band, ceiling: Ceiling, order: u32) -> Inherited {
+    let attributes = Attributes {
+        priority: ceiling.priority,
+        absolute_deadline: ceiling.absolute_deadline,
+        release: Instant::ZERO,
+        order,
+    };
+    let effective = Effective { band, attributes };
+    Inherited { by, effective }
+}
+
+/// What the ceiling of a resource is worth from `since` on, if its protocol has one.
 ///
 /// Under deadlines the ceiling is a floor (Burns, Gutierrez, Aldea and Gonzalez 2014): whatever is
-/// released from now on, and uses the resource, has a deadline no earlier. Ties go to the holder.
-fn ceiling(plan: &ResourcePlan, since: Instant, order: u32) -> Option<Boost> {
+/// released from now on, and uses the resource, has a deadline no earlier.
+fn by_ceiling(plan: &ResourcePlan, since: Instant, order: u32) -> Option<Inherited> {
     if !matches!(
         plan.protocol,
         Protocol::ImmediateCeiling | Protocol::StackResource
@@ -31,141 +42,133 @@ fn ceiling(plan: &ResourcePlan, since: Instant, order: u32) -> Option<Boost> {
     } else {
         Band::Background
     };
-    let attributes = Attributes {
+    let ceiling = Ceiling {
         priority: plan.ceiling,
         absolute_deadline: since.saturating_add(plan.floor),
-        release: Instant::ZERO,
-        order,
     };
-    let standing = Standing { band, attributes };
-    let by = plan.urgency;
-    Some(Boost { by, standing })
+    Some(at_least(plan.wait_order, band, ceiling, order))
 }
 
-/// What a resource that reaches beyond the scheduler of its holder lends within it.
-fn before_all(order: u32) -> Boost {
-    let attributes = Attributes {
-        priority: Priority::new(u32::MAX),
-        absolute_deadline: Instant::ZERO,
-        release: Instant::ZERO,
-        order,
-    };
-    let band = Band::RealTime;
-    Boost {
-        by: Urgency::Priority,
-        standing: Standing { band, attributes },
-    }
-}
+/// Who holds what reaches beyond its scheduler is before everybody within it.
+const FIRST: Ceiling = Ceiling {
+    priority: Priority::new(u32::MAX),
+    absolute_deadline: Instant::ZERO,
+};
 
 impl<H: Hierarchy> Shard<H> {
-    /// What the resources of `thread` lend to it, from scratch. (Between schedulers, urgencies of
-    /// threads do not compare; there the scheduler is raised.)
-    fn lent_to(&self, thread: usize) -> Option<Boost> {
-        let t = &self.threads[thread];
-        let most = match t.held {
-            0 => None,
-            _ => self.lent_by_resources(thread),
-        };
-        if t.loans.first == NOBODY && t.ceiling.is_none() {
-            return most;
-        }
-        self.lent_by_loans(thread, most)
+    /// By what the threads of this CPU are ordered that wait for a lock of their runtime. Until told
+    /// otherwise, by priority.
+    pub fn set_wait_order(&mut self, wait_order: WaitOrder) {
+        self.wait_order = wait_order;
     }
 
-    fn lent_by_resources(&self, thread: usize) -> Option<Boost> {
+    /// Whether `a` goes before `b` when both are ready, by their effective priorities. Equals go
+    /// before nobody; a thread that has ended goes after all others.
+    pub fn goes_before(&self, a: ThreadId, b: ThreadId) -> bool {
+        match (self.thread(a), self.thread(b)) {
+            (Ok(a), Ok(b)) => {
+                let rank = |t: &Thread| {
+                    let (background, most, ..) = t.effective().rank(self.wait_order);
+                    (background, most)
+                };
+                rank(a) < rank(b)
+            }
+            (Ok(_), Err(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// The running thread is at least this urgent until told otherwise.
+    pub(super) fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
+        if let Some(id) = self.running {
+            self.threads[id.index()].ceiling = ceiling;
+            self.inherit(id.index());
+        }
+    }
+
+    /// What `thread` inherits: the most urgent of its ceilings and of those that wait for what it
+    /// holds. (Between schedulers, priorities of threads do not compare; there the scheduler is
+    /// raised.)
+    fn inherited(&self, thread: usize) -> Option<Inherited> {
         let t = &self.threads[thread];
-        let mut most = None;
-        for of in self.resources.uses_of(thread) {
-            let user = self.resources.get(of);
-            let UseState::Holds {
-                mode,
-                since,
-                lapsed: false,
-                ..
-            } = user.state
-            else {
-                continue;
+        let order = t.constraint.order;
+        let mut most = t.ceiling.map(|ceiling| {
+            let band = match ceiling.absolute_deadline {
+                Instant::MAX => Band::Background,
+                _ => Band::RealTime,
             };
-            let plan = self.resources.plan(user.plan.resource);
-            if self.reaches_out(of) {
-                most = Boost::most(most, before_all(t.constraint.order));
+            at_least(self.wait_order, band, ceiling, order)
+        });
+        for (user, hold) in self.locks.held_by(thread) {
+            let plan = self.locks.plan(user.plan.resource);
+            if hold.lapsed {
                 continue;
             }
-            if let Some(boost) = ceiling(plan, since, t.constraint.order) {
-                most = Boost::most(most, boost);
+            if self.spans(user) {
+                let first = at_least(WaitOrder::Priority, Band::RealTime, FIRST, order);
+                most = Inherited::most(most, first);
+                continue;
+            }
+            if let Some(ceiling) = by_ceiling(plan, hold.since, order) {
+                most = Inherited::most(most, ceiling);
             }
             if plan.spans_schedulers {
                 continue;
             }
-            for other in self.resources.users(user.plan.resource) {
-                let other = self.resources.get(other);
-                if other.waits() {
-                    let mut standing = self.threads[other.thread as usize].standing();
-                    if mode == Mode::Shared {
-                        // Several readers inherit from one writer: they must not tie, and nobody
-                        // who does not go before the writer may go before them.
-                        let release = standing.attributes.release;
-                        let tick = Span::from_ticks(1);
-                        standing.attributes.release = release.saturating_sub(tick);
-                        standing.attributes.order = t.constraint.order;
-                    }
-                    let by = plan.urgency;
-                    most = Boost::most(most, Boost { by, standing });
+            for waiter in self.locks.waiters(user.plan.resource) {
+                let mut effective = self.threads[waiter].effective();
+                if hold.mode == Mode::Shared {
+                    // Several readers inherit from one writer: they must not tie, and nobody
+                    // who does not go before the writer may go before them.
+                    let release = effective.attributes.release;
+                    let tick = Span::from_ticks(1);
+                    effective.attributes.release = release.saturating_sub(tick);
+                    effective.attributes.order = order;
                 }
+                let by = plan.wait_order;
+                most = Inherited::most(most, Inherited { by, effective });
             }
         }
         most
     }
 
-    /// Something about the holds of `thread` has changed.
-    pub(super) fn lend_again(&mut self, thread: usize) {
-        self.resources
-            .look_at(u32::try_from(thread).unwrap_or(u32::MAX));
-        self.lend();
-    }
-
-    /// The waiters for a resource have changed.
-    pub(super) fn lend_to_holders(&mut self, resource: u32) {
-        self.resources.look_at_holders(resource);
-        self.lend();
-    }
-
-    /// The urgency of a thread that may wait for a resource has changed.
-    pub(super) fn pass_on(&mut self, thread: usize) {
-        if let Some(of) = self.threads[thread].waits {
-            let resource = self.resources.get(of).plan.resource;
-            self.lend_to_holders(resource);
+    /// The parameters of a thread have changed, or what it holds or waits for.
+    pub(super) fn inherit(&mut self, thread: usize) {
+        self.locks.look_at(thread);
+        if let Some(lock) = self.locks.waits_for(thread) {
+            self.locks.look_at_holders(lock);
         }
-        if let Some(holder) = self.threads[thread].loans.holder() {
-            self.lend_again(holder);
-        }
+        self.propagate();
     }
 
-    /// Follows the changes down the chains. It ends because nobody waits for itself.
-    fn lend(&mut self) {
-        while let Some(thread) = self.resources.next_to_look_at() {
-            let boost = self.lent_to(thread);
+    /// Renews what those to be looked at inherit, and follows each change along its chain. It ends
+    /// because nobody waits for itself.
+    pub(super) fn propagate(&mut self) {
+        while let Some(thread) = self.locks.next_to_look_at() {
+            let inherited = self.inherited(thread);
             let t = &mut self.threads[thread];
-            if t.boost == boost {
+            if t.inherited == inherited {
                 continue;
             }
-            let before = t.standing();
-            t.boost = boost;
-            // Ties go to who is lent something, also if it let its equals go first before.
-            let comes_back = boost.is_some() && t.gave_way && t.place == Band::RealTime;
-            if t.standing() == before && !comes_back {
+            let before = t.effective();
+            t.inherited = inherited;
+            // Ties go to who inherits, also if it let its equals go first before.
+            let comes_back = inherited.is_some() && t.gave_way && t.place == Band::RealTime;
+            if t.effective() == before && !comes_back {
                 continue;
             }
             self.reposition(thread);
-            if let Some(of) = self.threads[thread].waits {
-                let resource = self.resources.get(of).plan.resource;
-                self.resources.look_at_holders(resource);
-            }
-            let lends_to = self.threads[thread].loans.to;
-            if lends_to != NOBODY {
-                self.resources.look_at(lends_to);
+            if let Some(lock) = self.locks.waits_for(thread) {
+                self.locks.look_at_holders(lock);
             }
         }
+    }
+
+    /// Whether to wait for those to be looked at would be to wait for `thread`.
+    pub(super) fn leads_to(&mut self, thread: usize) -> bool {
+        let Shard { locks, threads, .. } = self;
+        let uses = |at: usize| threads[at].request.map(|request| request.of);
+        locks.leads_to(thread, uses)
     }
 
     /// Tells the hierarchy how urgent a ready thread is now.
@@ -174,88 +177,53 @@ impl<H: Hierarchy> Shard<H> {
         if !t.queued {
             return;
         }
-        let standing = t.standing();
-        let (from, to) = (t.place, standing.band);
+        let effective = t.effective();
+        let (from, to) = (t.place, effective.band);
         t.place = to;
         t.gave_way = false;
         let id = t.id(thread);
         if from == to {
-            self.hierarchy.update(id, &standing.attributes, to);
+            self.hierarchy.update(id, &effective.attributes, to);
             return;
         }
         let alone = self.hierarchy.holds(id);
         self.hierarchy.release(id);
         self.hierarchy.block(self.now, id, from);
         self.hierarchy
-            .wake(self.now, self.since, id, &standing.attributes, to);
+            .wake(self.now, self.since, id, &effective.attributes, to);
         if alone {
             self.hierarchy.hold(id, to);
         }
     }
 
     /// Where a thread ranks among the users of a resource.
-    fn rank(&self, of: u32) -> Rank {
-        let user = self.resources.get(of);
-        let plan = self.resources.plan(user.plan.resource);
+    pub(super) fn rank(&self, of: u32) -> Rank {
+        let user = self.locks.get(of);
+        let plan = self.locks.plan(user.plan.resource);
         if plan.spans_schedulers {
             let by_priority = u64::from(u32::MAX - user.plan.priority.number());
             return (false, by_priority, Instant::ZERO, 0);
         }
-        let standing = self.threads[user.thread as usize].standing();
-        standing.rank(plan.urgency)
+        let effective = self.threads[user.thread as usize].effective();
+        effective.rank(plan.wait_order)
     }
 
-    /// Whether a lock is granted at once: nobody holds the resource in a mode that excludes it, and
-    /// no more urgent writer waits.
-    pub(super) fn is_grantable(&self, of: u32, mode: Mode) -> bool {
-        let resource = self.resources.get(of).plan.resource;
-        if !self.resources.has_room(resource, mode) {
-            return false;
-        }
-        let rank = self.rank(of);
-        let is_ahead = |other: u32| match self.resources.get(other).state {
-            UseState::Waits { mode, .. } => mode == Mode::Exclusive && self.rank(other) < rank,
-            _ => false,
-        };
-        mode == Mode::Exclusive || !self.resources.users(resource).any(is_ahead)
-    }
-
-    /// Who gets a resource next, and how; equals in the order of their asking.
-    pub(super) fn most_urgent_waiter(&self, resource: u32) -> Option<(u32, Mode, Option<Instant>)> {
-        let waiter = |of: u32| match self.resources.get(of).state {
-            UseState::Waits { mode, until, turn } => {
-                Some(((self.rank(of), turn), (of, mode, until)))
-            }
-            _ => None,
-        };
-        let waiters = self.resources.users(resource).filter_map(waiter);
-        let (_, found) = waiters.min_by_key(|waiter| waiter.0)?;
-        Some(found)
-    }
-
-    /// Checks I5 to I7.
-    pub(super) fn check_resources(&self) -> Result<(), &'static str> {
-        self.resources.check()?;
+    /// Checks I5 to I8.
+    pub(super) fn check_locks(&self) -> Result<(), &'static str> {
+        self.locks.check()?;
         for (index, t) in self.threads.iter().enumerate() {
-            let mut held = 0;
-            let mut waits = None;
-            for of in self.resources.uses_of(index) {
-                held += u32::from(self.resources.get(of).is_held());
-                if self.resources.get(of).waits() {
-                    waits = Some(of);
-                }
+            let is_held = |&of: &u32| self.locks.get(of).hold.is_some();
+            if self.locks.uses_of(index).filter(is_held).count() != t.held as usize {
+                return Err("I5: a thread and its uses agree on what it holds");
             }
-            if held != t.held || waits != t.waits {
-                return Err("I5: a thread and its uses agree on what it holds and waits for");
+            if self.locks.waits_for(index).is_some() && t.state != State::Blocked {
+                return Err("I6: whoever waits for a lock is blocked");
             }
-            if waits.is_some() && t.state != State::Blocked {
-                return Err("I6: whoever waits for a resource is blocked");
+            if t.inherited != self.inherited(index) {
+                return Err("I7: a thread inherits what its locks say");
             }
-            if t.boost != self.lent_to(index) {
-                return Err("I7: what is lent to a thread is what its resources lend");
-            }
-            if t.queued && t.place != t.standing().band {
-                return Err("I7: a thread is queued where its urgency counts");
+            if t.queued && t.place != t.effective().band {
+                return Err("I7: a thread is queued where its effective priority counts");
             }
         }
         Ok(())

@@ -213,9 +213,9 @@ impl<H: Hierarchy> Shard<H> {
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
         self.leave_resources(now, thread, sink);
-        self.resources.forget(thread);
-        self.stop_lending(thread);
-        self.release_lenders(thread);
+        self.threads[thread].ceiling = None;
+        self.locks.forget(thread);
+        self.inherit(thread);
         let t = &mut self.threads[thread];
         for mut list in [t.backlog, t.early] {
             while self.pool.pop(&mut list).is_some() {}

@@ -1,18 +1,22 @@
-//! Threads lock resources, wait for them, and give them back.
+//! Threads lock, wait, and give back.
 //!
-//! A lock is tried when its thread has the processor: at the event, or when a thread whose lock had
-//! to wait for budget is chosen. Whoever comes too late waits; what is given back goes at once to
-//! the most urgent waiter. A job whose own budget is smaller than the section that it begins is
-//! treated as if the budget were used up: so no holder runs out of its own budget within the length
-//! that it declared.
+//! A resource of the file is tried when its thread has the processor: at the event, or when a thread
+//! whose lock had to wait for budget is chosen. Whoever comes too late waits; what is given back
+//! goes at once to the most urgent waiter. A job whose own budget is smaller than the section that
+//! it begins is treated as if the budget were used up: so no holder runs out of its own budget
+//! within the length that it declared.
+//!
+//! A lock of a runtime is granted by the runtime, which tells the shard only who waits for whom: so
+//! taking it and giving it back costs no entry when nobody waits. In a tree of schedulers, where
+//! priorities of threads do not compare, the shard does not know of these locks.
 
 use punctual_model::{AtBudgetEnd, Instant, Mode, ThreadId, Work};
 
 use super::Shard;
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
-use crate::lock::{MAX_NESTING, UseState};
+use crate::lock::MAX_NESTING;
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
@@ -22,9 +26,9 @@ impl<H: Hierarchy> Shard<H> {
     pub fn holds(&self, thread: ThreadId, resource: u32) -> bool {
         self.thread(thread).is_ok()
             && self
-                .resources
+                .locks
                 .find(thread.index(), resource)
-                .is_some_and(|at| self.resources.get(at).is_held())
+                .is_some_and(|of| self.locks.get(of).hold.is_some())
     }
 
     /// The running thread asks for a resource.
@@ -35,29 +39,21 @@ impl<H: Hierarchy> Shard<H> {
         (resource, mode, until): (u32, Mode, Option<Instant>),
         sink: &mut S,
     ) -> Result<(), Refusal> {
-        let of = self.resources.find(thread, resource);
+        let of = self.locks.find(thread, resource);
         let of = of.ok_or(Refusal::NotDeclared(resource))?;
-        let user = self.resources.get(of);
+        let user = self.locks.get(of);
         if mode == Mode::Exclusive && user.plan.mode == Mode::Shared {
             return Err(Refusal::NotDeclared(resource));
         }
-        if user.is_held() {
+        if user.hold.is_some() {
             return Err(Refusal::AlreadyHeld(resource));
         }
         if self.threads[thread].held >= MAX_NESTING {
             return Err(Refusal::NestedTooDeep(resource));
         }
         if !self.is_grantable(of, mode) {
-            let Shard {
-                resources, threads, ..
-            } = self;
-            // Whom somebody waits for, or will when it has budget again.
-            let asked = |holder: usize| {
-                let t = &threads[holder];
-                t.waits.or(t.request.map(|request| request.of))
-            };
-            let lends = |holder: usize| threads[holder].loans.holder();
-            if resources.leads_on(Some(resource), thread, asked, lends) {
+            self.locks.look_at_holders(resource);
+            if self.leads_to(thread) {
                 return Err(Refusal::Deadlock(resource));
             }
         }
@@ -76,7 +72,7 @@ impl<H: Hierarchy> Shard<H> {
     pub(super) fn try_lock<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(request) = t.request else { return };
-        let length = self.resources.get(request.of).plan.length;
+        let length = self.locks.get(request.of).plan.length;
         let whole = t.constraint.class.budget().unwrap_or_default();
         if t.is_budgeted() && t.budget < length && length <= whole {
             self.exhaust(now, thread, sink);
@@ -84,40 +80,59 @@ impl<H: Hierarchy> Shard<H> {
         }
         let may_wait = request.until.is_none_or(|until| until > now);
         if !self.is_grantable(request.of, request.mode) {
-            self.threads[thread].request = None;
             if may_wait {
                 self.wait_for(now, thread, request, sink);
+            } else {
+                self.threads[thread].request = None;
             }
         } else if self.lacks_supply(request.of) {
             if may_wait {
                 self.dequeue(thread);
-                self.postpone(now, request, sink);
+                self.postpone(now, thread, request, sink);
             } else {
                 self.threads[thread].request = None;
             }
         } else {
-            self.threads[thread].request = None;
-            self.take(now, request.of, request.mode, sink);
+            self.take(now, thread, request, sink);
         }
+    }
+
+    /// Whether a lock is granted at once: nobody holds the resource in a mode that excludes it, and
+    /// no more urgent writer waits.
+    fn is_grantable(&self, of: u32, mode: Mode) -> bool {
+        let resource = self.locks.get(of).plan.resource;
+        if !self.locks.has_room(resource, mode) {
+            return false;
+        }
+        let rank = self.rank(of);
+        let is_ahead = |waiter: usize| {
+            let request = self.threads[waiter].request;
+            request.is_some_and(|r| r.mode == Mode::Exclusive && self.rank(r.of) < rank)
+        };
+        mode == Mode::Exclusive || !self.locks.waiters(resource).any(is_ahead)
     }
 
     /// Whether a section has to wait for the supply of its thread.
     fn lacks_supply(&self, of: u32) -> bool {
-        let user = self.resources.get(of);
-        let plan = self.resources.plan(user.plan.resource);
+        let user = self.locks.get(of);
+        let plan = self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
         plan.at_budget_end == AtBudgetEnd::CheckFirst && !self.hierarchy.fits(id, user.plan.length)
     }
 
     /// A thread that is not ready any more waits until its section fits.
-    fn postpone<S: Sink>(&mut self, now: Instant, request: LockRequest, sink: &mut S) {
-        let user = self.resources.get(request.of);
-        let (thread, length) = (user.thread as usize, user.plan.length);
-        let resource = user.plan.resource;
+    fn postpone<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        request: LockRequest,
+        sink: &mut S,
+    ) {
+        let plan = self.locks.get(request.of).plan;
+        let (length, resource) = (plan.length, plan.resource);
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
-        t.request = Some(request);
         let (id, order) = (t.id(thread), t.constraint.order);
         sink.trace(
             now,
@@ -140,15 +155,12 @@ impl<H: Hierarchy> Shard<H> {
         }
     }
 
-    fn take<S: Sink>(&mut self, now: Instant, of: u32, mode: Mode, sink: &mut S) {
-        let user = self.resources.get_mut(of);
-        user.state = UseState::Holds {
-            mode,
-            since: now,
-            used: Work::ZERO,
-            lapsed: false,
-        };
-        let (thread, resource) = (user.thread as usize, user.plan.resource);
+    /// A thread has what it asked for.
+    fn take<S: Sink>(&mut self, now: Instant, thread: usize, request: LockRequest, sink: &mut S) {
+        let LockRequest { of, mode, .. } = request;
+        self.locks.hold(of, mode, now);
+        let resource = self.locks.get(of).plan.resource;
+        self.threads[thread].request = None;
         let t = &mut self.threads[thread];
         t.held += 1;
         let id = t.id(thread);
@@ -170,7 +182,7 @@ impl<H: Hierarchy> Shard<H> {
         }
         self.threads[thread].reach += u32::from(self.reaches_out(of));
         self.tell_hierarchy(now, of);
-        self.lend_again(thread);
+        self.inherit(thread);
     }
 
     fn wait_for<S: Sink>(
@@ -182,14 +194,10 @@ impl<H: Hierarchy> Shard<H> {
     ) {
         self.dequeue(thread);
         let mode = request.mode;
-        let turn = self.resources.take_turn();
-        let user = self.resources.get_mut(request.of);
-        let until = request.until;
-        user.state = UseState::Waits { mode, until, turn };
-        let resource = user.plan.resource;
+        let resource = self.locks.get(request.of).plan.resource;
+        self.locks.wait(thread, resource);
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
-        t.waits = Some(request.of);
         let (id, order) = (t.id(thread), t.constraint.order);
         sink.trace(
             now,
@@ -202,7 +210,7 @@ impl<H: Hierarchy> Shard<H> {
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
         }
-        self.pass_on(thread);
+        self.inherit(thread);
     }
 
     /// The running thread gives a resource back.
@@ -213,8 +221,8 @@ impl<H: Hierarchy> Shard<H> {
         resource: u32,
         sink: &mut S,
     ) -> Result<(), Refusal> {
-        let of = self.resources.find(thread, resource);
-        let of = of.filter(|&of| self.resources.get(of).is_held());
+        let of = self.locks.find(thread, resource);
+        let of = of.filter(|&of| self.locks.get(of).hold.is_some());
         self.give_back(now, of.ok_or(Refusal::NotHeld(resource))?, sink);
         let t = &self.threads[thread];
         if t.change.is_some() && t.queued && t.can_change_at_once() {
@@ -224,8 +232,8 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     fn give_back<S: Sink>(&mut self, now: Instant, of: u32, sink: &mut S) {
-        let user = self.resources.get_mut(of);
-        let state = core::mem::replace(&mut user.state, UseState::Free);
+        let hold = self.locks.release(of);
+        let user = self.locks.get(of);
         let (thread, resource) = (user.thread as usize, user.plan.resource);
         let t = &mut self.threads[thread];
         t.held -= 1;
@@ -237,16 +245,16 @@ impl<H: Hierarchy> Shard<H> {
                 resource,
             },
         );
-        if matches!(state, UseState::Holds { lapsed: false, .. }) {
+        if hold.is_some_and(|hold| !hold.lapsed) {
             self.disarm(now, of);
         }
-        self.lend_again(thread);
+        self.inherit(thread);
         self.hand_over(now, resource, sink);
     }
 
     /// A section that ends or lapses keeps nobody away any more.
     fn disarm(&mut self, now: Instant, of: u32) {
-        let thread = self.resources.get(of).thread as usize;
+        let thread = self.locks.get(of).thread as usize;
         if self.shields(of) {
             let t = &mut self.threads[thread];
             t.shields -= 1;
@@ -267,86 +275,118 @@ impl<H: Hierarchy> Shard<H> {
     /// Only where threads take turns, the first waiter has it at once, or it might never be its
     /// turn.
     fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
-        if self.resources.plan(resource).urgency == Urgency::Turn {
+        if self.locks.plan(resource).wait_order == WaitOrder::Fifo {
             return self.hand_to_the_first(now, resource, sink);
         }
-        for mode in [Mode::Exclusive, Mode::Shared] {
-            let mut next = self.resources.first_user(resource);
-            while let Some(of) = next {
-                next = self.resources.next_user(of);
-                let user = self.resources.get(of);
-                let waits = match user.state {
-                    UseState::Waits { mode, until, .. } => Some((mode, until)),
-                    _ => None,
-                };
-                let Some((_, until)) = waits.filter(|waits| waits.0 == mode) else {
-                    continue;
-                };
-                if self.is_grantable(of, mode) {
-                    let thread = self.stop_use(of);
-                    self.threads[thread].request = Some(LockRequest { of, mode, until });
-                    self.resume(now, thread, WakeCause::Lock, sink);
-                }
+        let is_free = self.locks.has_room(resource, Mode::Exclusive);
+        let mut next = self.locks.first_waiter(resource);
+        while let Some(thread) = next {
+            next = self.locks.next_waiter(thread);
+            let request = self.threads[thread].request;
+            if request.is_some_and(|r| is_free || self.is_grantable(r.of, r.mode)) {
+                self.resume(now, thread, WakeCause::Lock, sink);
             }
         }
-        self.lend_to_holders(resource);
-    }
-
-    /// A use is not waited for any more; whose it is.
-    fn stop_use(&mut self, of: u32) -> usize {
-        let user = self.resources.get_mut(of);
-        user.state = UseState::Free;
-        let thread = user.thread as usize;
-        self.threads[thread].waits = None;
-        thread
     }
 
     fn hand_to_the_first<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
-        while let Some((of, mode, until)) = self.most_urgent_waiter(resource) {
-            if !self.resources.has_room(resource, mode) {
+        while let Some((thread, request)) = self.most_urgent_waiter(resource) {
+            if !self.locks.has_room(resource, request.mode) {
                 return;
             }
-            let thread = self.stop_use(of);
-            if self.lacks_supply(of) {
-                self.postpone(now, LockRequest { of, mode, until }, sink);
-                self.lend_to_holders(resource);
+            self.leave(thread);
+            if self.lacks_supply(request.of) {
+                self.postpone(now, thread, request, sink);
                 continue;
             }
-            self.take(now, of, mode, sink);
-            self.lend_to_holders(resource);
+            self.take(now, thread, request, sink);
             self.resume(now, thread, WakeCause::Lock, sink);
         }
     }
 
-    /// A thread that waits for a resource waits no longer: it has ended, or its time is over.
-    pub(super) fn stop_waiting<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        let Some(of) = self.threads[thread].waits else {
-            return;
-        };
-        self.timeline.cancel(thread, Timer::Timeout);
-        let resource = self.resources.get(of).plan.resource;
-        let _ = self.stop_use(of);
-        self.lend_to_holders(resource);
-        // A writer that leaves may have kept readers out.
-        self.hand_over(now, resource, sink);
+    /// Who gets a resource next; equals in the order of their asking.
+    fn most_urgent_waiter(&self, resource: u32) -> Option<(usize, LockRequest)> {
+        let waiters = self.locks.waiters(resource);
+        let waiters = waiters.filter_map(|thread| Some((thread, self.threads[thread].request?)));
+        waiters.min_by_key(|(_, request)| self.rank(request.of))
     }
 
-    /// A thread goes on without what it asked for.
-    pub(super) fn stop_asking(&mut self, now: Instant, thread: usize) {
+    /// The running thread waits, as in `block`, for what `holder` holds.
+    pub(super) fn block_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        thread: usize,
+        (holder, key, until): (ThreadId, u32, Option<Instant>),
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        self.thread(holder)?;
+        self.locks.look_at(holder.index());
+        if self.leads_to(thread) {
+            return Err(Refusal::Deadlock(key));
+        }
+        self.block(now, thread, until, sink);
+        if self.threads[thread].state == State::Blocked && self.hierarchy.nodes() == 1 {
+            let lock = self.locks.contend(holder.index(), key, self.wait_order);
+            self.locks.wait(thread, lock);
+            self.inherit(thread);
+        }
+        Ok(())
+    }
+
+    /// What `from` held under `key` is `to`'s from now on, which goes on.
+    pub(super) fn hand_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        (from, to, key): (ThreadId, ThreadId, u32),
+        sink: &mut S,
+    ) -> Result<(), Refusal> {
+        self.thread(from)?;
+        self.thread(to)?;
+        let (from, to) = (from.index(), to.index());
+        self.wake(now, to, sink);
+        // Unless nobody waits for it any more.
+        if let Some(lock) = self.locks.contended(from, key) {
+            if self.threads[to].request.is_none() {
+                self.locks.hand(lock, to);
+            } else {
+                // Who waits for a resource was not waiting for this lock: the runtime is mistaken.
+                self.locks.abandon(lock);
+            }
+            self.inherit(from);
+            self.inherit(to);
+        }
+        Ok(())
+    }
+
+    /// A thread waits for a lock no more; for which it did.
+    pub(super) fn leave(&mut self, thread: usize) -> Option<u32> {
+        let lock = self.locks.leave(thread)?;
+        self.propagate();
+        Some(lock)
+    }
+
+    /// A thread goes on without what it asked for: it has ended, or its time is over.
+    pub(super) fn stop_asking<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let left = self.leave(thread);
         let t = &mut self.threads[thread];
-        if t.request.take().is_some() {
-            let id = t.id(thread);
-            self.hierarchy.unpark(now, id);
+        let id = t.id(thread);
+        if t.request.take().is_none() {
+            return;
+        }
+        self.timeline.cancel(thread, Timer::Timeout);
+        match left {
+            // A writer that leaves may have kept readers out.
+            Some(resource) => self.hand_over(now, resource, sink),
+            None => self.hierarchy.unpark(now, id),
         }
     }
 
     /// The job of a thread, or the thread itself, is over: whatever it holds comes free.
     pub(super) fn leave_resources<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.stop_asking(now, thread);
-        self.stop_waiting(now, thread, sink);
+        self.stop_asking(now, thread, sink);
         while self.threads[thread].held > 0 {
-            let is_held = |&of: &u32| self.resources.get(of).is_held();
-            let held = self.resources.uses_of(thread).find(is_held);
+            let is_held = |&of: &u32| self.locks.get(of).hold.is_some();
+            let held = self.locks.uses_of(thread).find(is_held);
             let Some(of) = held else { return };
             self.give_back(now, of, sink);
         }
@@ -384,18 +424,16 @@ impl<H: Hierarchy> Shard<H> {
         sink: &mut S,
         is_over: impl Fn(&mut Work, Work) -> bool,
     ) {
-        let mut next = self.resources.first_use(thread);
+        let mut next = self.locks.first_use(thread);
         while let Some(of) = next {
-            next = self.resources.next_use(of);
-            let user = self.resources.get_mut(of);
+            next = self.locks.next_use(of);
+            let user = self.locks.get_mut(of);
             let (length, resource) = (user.plan.length, user.plan.resource);
-            let UseState::Holds { used, lapsed, .. } = &mut user.state else {
-                continue;
-            };
-            if !is_over(used, length) || *lapsed {
+            let Some(hold) = &mut user.hold else { continue };
+            if !is_over(&mut hold.used, length) || hold.lapsed {
                 continue;
             }
-            *lapsed = true;
+            hold.lapsed = true;
             let thread_id = self.threads[thread].id(thread);
             sink.trace(
                 now,
@@ -405,23 +443,17 @@ impl<H: Hierarchy> Shard<H> {
                 },
             );
             self.disarm(now, of);
-            self.lend_again(thread);
+            self.inherit(thread);
         }
     }
 
     /// What a thread may still execute before one of its sections is as long as declared.
     pub(super) fn section_left(&self, thread: usize) -> Option<Work> {
         let left = |of: u32| {
-            let user = self.resources.get(of);
-            match user.state {
-                UseState::Holds {
-                    used,
-                    lapsed: false,
-                    ..
-                } => Some(user.plan.length.saturating_sub(used)),
-                _ => None,
-            }
+            let user = self.locks.get(of);
+            let hold = user.hold.filter(|hold| !hold.lapsed)?;
+            Some(user.plan.length.saturating_sub(hold.used))
         };
-        self.resources.uses_of(thread).filter_map(left).min()
+        self.locks.uses_of(thread).filter_map(left).min()
     }
 }

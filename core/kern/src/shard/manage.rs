@@ -59,7 +59,7 @@ impl<H: Hierarchy> Shard<H> {
 
     /// Who shares resources within its scheduler stays there. O(1), for a demotion O(threads).
     fn permit_moves(&self, request: &Request) -> Result<(), Refusal> {
-        let stays = |thread: usize| self.resources.first_use(thread).is_some();
+        let stays = |thread: usize| self.locks.first_use(thread).is_some();
         let found = match *request {
             Request::Grant { thread, .. } | Request::Revoke { thread } => {
                 stays(thread.index()).then_some(thread)
@@ -174,13 +174,13 @@ impl<H: Hierarchy> Shard<H> {
         threads.filter_map(move |(index, t)| {
             let id = t.id(index);
             let ready = t.queued && self.hierarchy.is_ready_in(id, child);
-            ready.then(|| (id, t.standing().attributes))
+            ready.then(|| (id, t.effective().attributes))
         })
     }
 
     /// Whether a thread stands above the background level of its scheduler now.
     pub(crate) fn is_above_background(&self, thread: ThreadId) -> bool {
         let place = self.threads.get(thread.index());
-        place.is_some_and(|t| t.standing().band == Band::RealTime)
+        place.is_some_and(|t| t.effective().band == Band::RealTime)
     }
 }

@@ -3,8 +3,7 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `lock` (threads lock), `inherit` (and are more urgent for it), `loan`
-//! (for locks of a runtime), `manage` (schedulers of a tree), `setup`; `calm` is the short way
+//! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage` (schedulers of a tree), `setup`; `calm` is the short way
 //! through an entry at which nothing is due. Which ready thread runs is the hierarchy's business.
 
 mod block;
@@ -12,7 +11,6 @@ mod budget;
 mod calm;
 mod inherit;
 mod job;
-mod loan;
 mod lock;
 mod manage;
 mod release;
@@ -24,10 +22,10 @@ use alloc::vec::Vec;
 
 use punctual_model::{Instant, Span, ThreadId, Work};
 
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
 use crate::hierarchy::{Choice, Hierarchy};
-use crate::lock::Resources;
+use crate::lock::Locks;
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
@@ -49,10 +47,10 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 ///   `Running` or `Woken`.
 /// * I2: at most one thread is `Running`, the one of the last decision.
 /// * I4: no thread takes a budget that was not granted.
-/// * I5: a resource has one exclusive holder, or readers only.
-/// * I6: a thread that waits for a resource waits for something that is held.
+/// * I5: a lock has one exclusive holder, or readers only.
+/// * I6: a thread that waits for a lock waits for something that is held.
 /// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
-/// * I8: who waits for a lock of its runtime lends to its holder, and nobody else does.
+/// * I8: a lock of a runtime is known while somebody waits for it, and no longer.
 #[derive(Debug)]
 pub struct Shard<H> {
     threads: Box<[Thread]>,
@@ -60,10 +58,10 @@ pub struct Shard<H> {
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
-    resources: Resources,
+    locks: Locks,
     hierarchy: H,
-    /// By what threads are ordered that lend to each other beside resources.
-    urgency: Urgency,
+    /// By what threads are ordered that wait for a lock of their runtime.
+    wait_order: WaitOrder,
 
     running: Option<ThreadId>,
     now: Instant,
@@ -120,7 +118,7 @@ impl<H: Hierarchy> Shard<H> {
         self.hierarchy.begin(now);
         self.charge(now, sink);
         if let Event::Raise(ceiling) = *event {
-            self.raise_to(ceiling);
+            self.set_ceiling(ceiling);
             self.calm_until = Instant::ZERO;
             return undecided(now);
         }
@@ -447,12 +445,12 @@ impl<H: Hierarchy> Shard<H> {
         t.state = State::Ready;
         t.queued = true;
         t.gave_way = false;
-        let standing = t.standing();
-        t.place = standing.band;
+        let effective = t.effective();
+        t.place = effective.band;
         let (id, now, since) = (t.id(thread), self.now, self.since);
-        let band = standing.band;
+        let band = effective.band;
         self.hierarchy
-            .wake(now, since, id, &standing.attributes, band);
+            .wake(now, since, id, &effective.attributes, band);
         self.raise(thread, true);
     }
 
@@ -503,8 +501,7 @@ impl<H: Hierarchy> Shard<H> {
         if running > 1 {
             return Err("I2: at most one thread runs");
         }
-        self.check_resources()?;
-        self.check_loans()?;
+        self.check_locks()?;
         self.hierarchy.check()
     }
 }

@@ -57,10 +57,7 @@ impl<H: Hierarchy> Shard<H> {
         } else {
             self.timeline.cancel(thread, Timer::Release);
         }
-        if self.threads[thread].ceiling.is_some() {
-            self.lend_again(thread);
-        }
-        self.pass_on(thread);
+        self.inherit(thread);
     }
 
     /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.

@@ -7,10 +7,10 @@ use punctual_model::{CpuId, Instant, Span, ThreadId};
 
 use super::Shard;
 use crate::constraint::Constraint;
-use crate::effective::Urgency;
+use crate::effective::WaitOrder;
 use crate::event::Refusal;
 use crate::hierarchy::Hierarchy;
-use crate::lock::{ResourcePlan, Resources, UsePlan};
+use crate::lock::{Locks, ResourcePlan, UsePlan};
 use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
@@ -95,10 +95,10 @@ impl<H: Hierarchy> Shard<H> {
             pool: Pool::new(capacity.pending),
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
-            resources: Resources::new(n),
+            locks: Locks::new(n),
             is_one_level: hierarchy.is_one_level(),
             hierarchy,
-            urgency: Urgency::Priority,
+            wait_order: WaitOrder::Priority,
             running: None,
             now: Instant::ZERO,
             uncharged: Span::ZERO,
@@ -160,7 +160,7 @@ impl<H: Hierarchy> Shard<H> {
 
     /// Adds a resource. They get the numbers 0, 1, 2, ... in the order of addition.
     pub fn add_resource(&mut self, plan: ResourcePlan) -> u32 {
-        self.resources.add(plan)
+        self.locks.add(plan)
     }
 
     /// Declares that `thread` locks a resource. Only declared locks are granted.
@@ -169,7 +169,7 @@ impl<H: Hierarchy> Shard<H> {
     /// When either is not on this shard.
     pub fn declare_use(&mut self, thread: ThreadId, plan: UsePlan) -> Result<(), ConfigError> {
         self.thread(thread).map_err(ConfigError::Refused)?;
-        if self.resources.declare(thread.index(), plan) {
+        if self.locks.declare(thread.index(), plan) {
             Ok(())
         } else {
             Err(ConfigError::UnknownResource)

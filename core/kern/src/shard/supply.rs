@@ -8,7 +8,7 @@ use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
 
 use super::Shard;
 use crate::hierarchy::Hierarchy;
-use crate::lock::{Use, UseState};
+use crate::lock::{Hold, Use};
 use crate::node::NodeId;
 
 /// Before everything else.
@@ -17,8 +17,11 @@ const FIRST: Priority = Priority::new(u32::MAX);
 impl<H: Hierarchy> Shard<H> {
     /// Whether who holds this delays threads of schedulers other than its own.
     pub(super) fn reaches_out(&self, of: u32) -> bool {
-        let user = self.resources.get(of);
-        let plan = self.resources.plan(user.plan.resource);
+        self.spans(self.locks.get(of))
+    }
+
+    pub(super) fn spans(&self, user: &Use) -> bool {
+        let plan = self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
         plan.spans_schedulers && self.hierarchy.child_towards(plan.common, id).is_some()
@@ -26,14 +29,14 @@ impl<H: Hierarchy> Shard<H> {
 
     /// Whether who holds this keeps its siblings away.
     pub(super) fn shields(&self, of: u32) -> bool {
-        let plan = self.resources.plan(self.resources.get(of).plan.resource);
+        let plan = self.locks.plan(self.locks.get(of).plan.resource);
         matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin)
     }
 
     /// A section has begun, ended or lapsed.
     pub(super) fn tell_hierarchy(&mut self, now: Instant, of: u32) {
-        let user = self.resources.get(of);
-        let plan = *self.resources.plan(user.plan.resource);
+        let user = self.locks.get(of);
+        let plan = *self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         if plan.at_budget_end == AtBudgetEnd::Overrun {
             let id = self.threads[thread].id(thread);
@@ -48,20 +51,13 @@ impl<H: Hierarchy> Shard<H> {
     /// What the sections of a thread may still take that go on without budget.
     fn may_overrun(&self, thread: usize) -> Option<Work> {
         let left = |of: u32| {
-            let user = self.resources.get(of);
-            let plan = self.resources.plan(user.plan.resource);
-            match user.state {
-                UseState::Holds {
-                    used,
-                    lapsed: false,
-                    ..
-                } if plan.at_budget_end == AtBudgetEnd::Overrun => {
-                    Some(user.plan.length.saturating_sub(used))
-                }
-                _ => None,
-            }
+            let user = self.locks.get(of);
+            let plan = self.locks.plan(user.plan.resource);
+            let hold = user.hold.filter(|hold| !hold.lapsed)?;
+            let overruns = plan.at_budget_end == AtBudgetEnd::Overrun;
+            overruns.then(|| user.plan.length.saturating_sub(hold.used))
         };
-        self.resources.uses_of(thread).filter_map(left).max()
+        self.locks.uses_of(thread).filter_map(left).max()
     }
 
     /// A thread becomes ready (`up`), or is about not to be: so do the claims of its branch.
@@ -71,10 +67,10 @@ impl<H: Hierarchy> Shard<H> {
         if self.threads[thread].reach == 0 {
             return;
         }
-        let mut next = self.resources.first_use(thread);
+        let mut next = self.locks.first_use(thread);
         while let Some(of) = next {
-            next = self.resources.next_use(of);
-            if self.resources.get(of).is_held() && self.reaches_out(of) {
+            next = self.locks.next_use(of);
+            if self.locks.get(of).hold.is_some() && self.reaches_out(of) {
                 self.raise_branch(of, up);
             }
         }
@@ -84,10 +80,10 @@ impl<H: Hierarchy> Shard<H> {
     /// holder, by all that ready threads below them have locked. O(uses · depth³): it asks for each
     /// level, of all uses of the shard, on which way from their common scheduler it lies.
     fn raise_branch(&mut self, of: u32, up: bool) {
-        let user = self.resources.get(of);
+        let user = self.locks.get(of);
         let (thread, common) = (
             user.thread as usize,
-            self.resources.plan(user.plan.resource).common,
+            self.locks.plan(user.plan.resource).common,
         );
         let id = self.threads[thread].id(thread);
         let mut above = common;
@@ -96,22 +92,23 @@ impl<H: Hierarchy> Shard<H> {
                 true => up,
                 false => self.threads[holder].queued,
             };
-            let held = self
-                .resources
-                .uses()
-                .filter(|user| ready(user.thread as usize));
-            let lent = held.filter_map(|user| self.lent_to_branch(user, (above, child)));
-            let priority = lent.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
+            let held = self.locks.held();
+            let held = held.filter(|(user, _)| ready(user.thread as usize));
+            let claims = held.filter_map(|held| self.claim_of(held, (above, child)));
+            let priority = claims.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
             self.hierarchy.raise(child, priority);
             above = child;
         }
     }
 
-    /// How urgent a use makes a scheduler below `above`.
-    fn lent_to_branch(&self, user: &Use, (above, child): (NodeId, NodeId)) -> Option<Priority> {
-        let plan = self.resources.plan(user.plan.resource);
-        let counts = matches!(user.state, UseState::Holds { lapsed: false, .. });
-        if !counts || !plan.spans_schedulers {
+    /// How urgent what a thread holds makes a scheduler below `above`.
+    fn claim_of(
+        &self,
+        (user, hold): (&Use, Hold),
+        (above, child): (NodeId, NodeId),
+    ) -> Option<Priority> {
+        let plan = self.locks.plan(user.plan.resource);
+        if hold.lapsed || !plan.spans_schedulers {
             return None;
         }
         let thread = user.thread as usize;

@@ -1,12 +1,12 @@
 //! Chains across locks of a file and locks of a runtime: priority is inherited along them alike.
 
 use punctual_generate::Dice;
-use punctual_kern::{Ceiling, Event, Next, Refusal, State, TraceEvent, UsePlan};
+use punctual_kern::{Ceiling, Event, Next, Refusal, State, TraceEvent, UsePlan, WaitOrder};
 use punctual_model::{Class, Instant, Mode, OnOverrun, Priority, Protocol, Span, ThreadId, Work};
 
+use crate::contended::random_wait;
 use crate::driver::{Driver, constraint, id, periodic};
 use crate::histories::{random_constraint, random_event};
-use crate::loans::random_loan;
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::{a_use, lock, resource, unlock};
 
@@ -226,6 +226,31 @@ fn a_demoted_holder_is_real_time_again_while_a_real_time_thread_waits_for_it_by_
     assert_eq!(d.runs(22, hand(0, 3)), Some(3));
     assert_eq!(d.runs(23, unlock(0)), Some(2));
     assert_eq!(d.runs(24, Event::Complete), Some(1));
+}
+
+#[test]
+fn where_threads_take_turns_a_background_holder_is_real_time_while_a_real_time_thread_waits() {
+    let mut high = periodic(100, 1_000, 3);
+    high.phase = Span::from_ticks(10);
+    let free = |priority| constraint(Class::Aperiodic, priority);
+    let mut d = Driver::new(&[free(1), free(9), high]);
+    d.shard.set_wait_order(WaitOrder::Fifo);
+    assert_eq!(d.runs(0, Event::Tick), Some(1));
+    assert_eq!(d.runs(1, BLOCK), Some(0));
+    assert_eq!(d.runs(10, Event::Tick), Some(2));
+    assert_eq!(d.runs(11, block_on(0, None)), Some(0));
+    assert_eq!(d.runs(12, Event::Wake(id(1))), Some(0), "which 2 waits for");
+    assert_eq!(d.runs(13, hand(0, 2)), Some(2));
+    assert_eq!(d.runs(14, Event::Complete), Some(1));
+}
+
+#[test]
+fn a_lock_that_is_handed_to_a_thread_that_waits_for_a_resource_closes_no_circle() {
+    let mut d = file_below_runtime();
+    // 3 waits for 1, which waits for the resource of 0: what 1 held cannot be 0's waiter's.
+    assert_eq!(d.runs(32, hand(1, 1)), Some(2));
+    assert!(d.shard.goes_before(id(2), id(0)), "nobody inherits from 3");
+    assert_eq!(d.runs(45, Event::Tick), Some(3));
 }
 
 const THREADS: usize = 6;
@@ -474,7 +499,7 @@ fn no_history_of_mixed_locks_breaks_an_invariant() {
         for _ in 0..300 {
             let event = match dice.below(4) {
                 0 => random_event(&mut dice, d.shard.running(), now),
-                1 => random_loan(&mut dice, now),
+                1 => random_wait(&mut dice, now),
                 _ => random_lock(&mut dice, now),
             };
             let decision = d.at(now, event);

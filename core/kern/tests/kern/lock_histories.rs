@@ -161,7 +161,7 @@ fn invariants_hold_in_random_trees_with_locks() {
 /// What each thread holds and waits for, from the trace alone.
 #[derive(Default)]
 struct Shadow {
-    /// Resource, by thread; with whether it still lends.
+    /// Resource, by thread; with whether anything is inherited by it still.
     holds: Vec<Vec<(u32, bool)>>,
     waits: Vec<Option<u32>>,
     seen: usize,
@@ -190,8 +190,8 @@ impl Shadow {
                 }
                 TraceEvent::SectionOverran { thread, resource } => {
                     let holds = &mut self.holds[thread.index()];
-                    for (_, lends) in holds.iter_mut().filter(|(held, _)| *held == resource) {
-                        *lends = false;
+                    for (_, counts) in holds.iter_mut().filter(|(held, _)| *held == resource) {
+                        *counts = false;
                     }
                 }
                 TraceEvent::Waits {
@@ -210,13 +210,13 @@ impl Shadow {
         let mut urgency = own.to_vec();
         for _ in 0..THREADS {
             for thread in 0..urgency.len() {
-                for &(resource, lends) in &self.holds[thread] {
+                for &(resource, counts) in &self.holds[thread] {
                     let ceiling = protocols[resource as usize] == Protocol::ImmediateCeiling;
-                    if lends && ceiling {
+                    if counts && ceiling {
                         urgency[thread] = urgency[thread].max(9);
                     }
                     for (waiter, waits) in self.waits.iter().enumerate() {
-                        if lends && *waits == Some(resource) {
+                        if counts && *waits == Some(resource) {
                             urgency[thread] = urgency[thread].max(urgency[waiter]);
                         }
                     }

@@ -1,8 +1,8 @@
 //! Locks, event by event: who holds, who waits, and who is how urgent meanwhile.
 
 use punctual_kern::{
-    Constraint, Event, MAX_NESTING, NodeId, Refusal, ResourcePlan, State, TraceEvent, Urgency,
-    UsePlan, WakeCause,
+    Constraint, Event, MAX_NESTING, NodeId, Refusal, ResourcePlan, State, TraceEvent, UsePlan,
+    WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, Class, Instant, Mode, OnOverrun, Priority, Protocol, ResourceId, Span, Work,
@@ -16,7 +16,7 @@ pub(crate) fn resource(protocol: Protocol, ceiling: u32) -> ResourcePlan {
         resource: ResourceId(0),
         protocol,
         at_budget_end: AtBudgetEnd::Overrun,
-        urgency: Urgency::Priority,
+        wait_order: WaitOrder::Priority,
         ceiling: Priority::new(ceiling),
         floor: Span::from_ticks(1_000),
         real_time: true,
@@ -289,7 +289,7 @@ fn a_job_that_completes_gives_back_what_it_holds() {
 }
 
 #[test]
-fn a_section_that_outlives_its_declaration_lends_nothing_any_more() {
+fn a_section_that_outlives_its_declaration_inherits_nothing_any_more() {
     for protocol in [
         Protocol::Inheritance,
         Protocol::ImmediateCeiling,
@@ -369,7 +369,7 @@ fn a_job_with_less_budget_than_its_section_begins_it_with_the_next() {
 }
 
 #[test]
-fn a_demoted_job_locks_in_the_background_and_is_lent_the_urgency_of_who_waits() {
+fn a_demoted_job_locks_in_the_background_and_inherits_from_its_waiters() {
     let mut greedy = periodic(5, 1_000, 5);
     greedy.on_overrun = OnOverrun::Demote;
     let middle = at(8, periodic(100, 1_000, 3));
@@ -384,7 +384,7 @@ fn a_demoted_job_locks_in_the_background_and_is_lent_the_urgency_of_who_waits() 
     assert_eq!(d.runs(6, lock(0)), Some(0));
     assert_eq!(d.runs(8, Event::Tick), Some(1), "real-time work first");
     assert_eq!(d.runs(9, Event::Tick), Some(2));
-    assert_eq!(d.runs(9, lock(0)), Some(0), "the holder is lent urgency");
+    assert_eq!(d.runs(9, lock(0)), Some(0), "the holder inherits");
     assert_eq!(d.runs(11, unlock(0)), Some(2));
     assert_eq!(d.runs(12, Event::Complete), Some(1));
     assert_eq!(d.runs(13, Event::Complete), Some(0));

@@ -4,12 +4,12 @@
 mod capability;
 mod chains;
 mod child;
+mod contended;
 mod corners;
 mod driver;
 mod events;
 mod histories;
 mod lend;
-mod loans;
 mod lock_histories;
 mod lock_trees;
 mod locks;

@@ -7,9 +7,9 @@ use punctual_kern::{
 use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId, Work};
 use punctual_policy::AnyPolicy;
 
+use crate::contended::random_wait;
 use crate::driver::{id, periodic};
 use crate::histories::{random_constraint, random_event};
-use crate::loans::random_loan;
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::resource;
 use punctual_generate::Dice;
@@ -231,7 +231,7 @@ fn entangled_history(seed: u64) -> u32 {
     for _ in 0..300 {
         let event = match dice.below(8) {
             0 => random_lock(&mut dice, both.now),
-            1 => random_loan(&mut dice, both.now),
+            1 => random_wait(&mut dice, both.now),
             2 => {
                 frontier += dice.below(3);
                 let (to, slot) = (CpuId(0), 0);
@@ -252,7 +252,7 @@ fn entangled_history(seed: u64) -> u32 {
 }
 
 #[test]
-fn locks_loans_precedence_and_late_entries_find_the_same_on_both_ways() {
+fn locks_of_both_kinds_precedence_and_late_entries_find_the_same_on_both_ways() {
     let taken: u32 = (0..3_000).map(entangled_history).sum();
     assert!(taken > 20_000, "only {taken} of 900,000 entries were calm");
 }
@@ -281,7 +281,7 @@ fn history_of_equals(seed: u64) -> u32 {
     for _ in 0..300 {
         let event = match dice.below(40) {
             0 => random_lock(&mut dice, both.now),
-            1 => random_loan(&mut dice, both.now),
+            1 => random_wait(&mut dice, both.now),
             2 | 3 => random_event(&mut dice, both.short.running(), both.now),
             _ => Event::Yield,
         };

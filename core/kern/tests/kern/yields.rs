@@ -1,4 +1,4 @@
-//! Who holds or is lent something stays ahead of its equals when it yields.
+//! A thread that holds a resource or inherits stays ahead of its equals when it yields.
 
 use punctual_kern::{Ceiling, Constraint, Event};
 use punctual_model::{Instant, Priority, Protocol, Span};

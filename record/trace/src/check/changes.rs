@@ -124,6 +124,7 @@ impl CpuCheck<'_> {
                     {
                         self.threads[thread].timeout = until;
                     }
+                    self.waits_for_holder(thread);
                 }
             }
             T::Locked { resource, mode, .. } => self.locked(thread, resource, mode),

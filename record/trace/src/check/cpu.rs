@@ -248,7 +248,6 @@ impl<'a> CpuCheck<'a> {
             // Nothing is served and nobody chosen: the next entry is at once.
             return;
         }
-        self.waits_for_holder(event, decision.refused);
         if let (Event::Lock { .. }, Some(_)) = (event, decision.refused)
             && let Some(thread) = self.before.and_then(|id| self.find(id))
         {
@@ -336,11 +335,6 @@ impl<'a> CpuCheck<'a> {
     pub(super) fn no_such_scheduler(&mut self) {
         let what = "a change of a scheduler that does not exist".into();
         self.violation(Rule::EntriesAreWhole, what);
-    }
-
-    /// Who ran when this entry began.
-    pub(super) fn before(&self) -> Option<usize> {
-        self.before.and_then(|id| self.find(id))
     }
 
     /// How late this entry is.

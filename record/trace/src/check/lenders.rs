@@ -5,7 +5,7 @@
 //! running thread is at least (`raise`). Between schedulers the urgencies of threads do not
 //! compare: in a tree, who waits lends nothing.
 
-use punctual_kern::{Ceiling, CpuPlan, Event, Refusal, Urgency};
+use punctual_kern::{Ceiling, CpuPlan, Event, WaitOrder};
 use punctual_model::Instant;
 
 use super::cpu::CpuCheck;
@@ -24,7 +24,7 @@ struct Lender {
 #[derive(Debug)]
 pub(super) struct Lenders {
     /// By what the threads of the CPU compare.
-    by: Urgency,
+    by: WaitOrder,
     waiting: Vec<Lender>,
     ceilings: Vec<(usize, Ceiling)>,
     /// Something was lent at the last look.
@@ -34,7 +34,7 @@ pub(super) struct Lenders {
 impl Lenders {
     pub(super) fn new(plan: &CpuPlan) -> Lenders {
         Lenders {
-            by: Urgency::of(plan.policy),
+            by: WaitOrder::of(plan.policy),
             waiting: Vec::new(),
             ceilings: Vec::new(),
             lent: false,
@@ -58,11 +58,10 @@ impl Lenders {
         self.ceilings.retain(|(holder, _)| *holder != thread);
     }
 
-    /// Who lends to a thread, and by what it compares; nobody where all take turns.
-    pub(super) fn of(&self, thread: usize) -> (Urgency, impl Iterator<Item = usize>) {
-        let any = self.by != Urgency::Turn;
+    /// Who lends to a thread, and by what it compares.
+    pub(super) fn of(&self, thread: usize) -> (WaitOrder, impl Iterator<Item = usize>) {
         let lenders = self.waiting.iter();
-        let lenders = lenders.filter(move |lender| any && lender.holder == thread);
+        let lenders = lenders.filter(move |lender| lender.holder == thread);
         (self.by, lenders.map(|lender| lender.thread))
     }
 
@@ -78,7 +77,7 @@ impl Lenders {
             rank,
         };
         let low = deadline == Instant::MAX;
-        (self.by != Urgency::Turn).then_some((low, attributes))
+        Some((low, attributes))
     }
 }
 
@@ -113,22 +112,23 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// The thread that ran waits for a holder, if it was not refused and does wait.
-    pub(super) fn waits_for_holder(&mut self, event: Event, refused: Option<Refusal>) {
-        let Event::BlockOn { holder, key, .. } = event else {
+    /// The thread that ran waits from now on, for a holder if its event says so.
+    pub(super) fn waits_for_holder(&mut self, thread: usize) {
+        let Some(Event::BlockOn { holder, key, .. }) = self.event else {
             return;
         };
         let one_level = self.nodes.iter().filter(|node| node.alive).count() == 1;
-        let thread = self.before().filter(|&thread| self.threads[thread].blocked);
-        let (Some(thread), Some(holder)) = (thread, self.find(holder)) else {
+        let Some(holder) = self.find(holder) else {
             return;
         };
-        if refused.is_none() && one_level && !self.threads[holder].dead {
+        if one_level && !self.threads[holder].dead {
             self.lenders.waiting.push(Lender {
                 thread,
                 holder,
                 key,
             });
+            // The holder joins those that it now belongs to before anything that is due is served.
+            self.refresh_urgency();
         }
     }
 }

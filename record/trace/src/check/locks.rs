@@ -3,7 +3,7 @@
 //! Urgency that is lent is derived here from who waits and holds alone: a holder that runs although
 //! nobody whom it keeps waiting is as urgent breaks the order of its scheduler.
 
-use punctual_kern::{CpuPlan, ResourcePlan, Urgency, UsePlan};
+use punctual_kern::{CpuPlan, ResourcePlan, UsePlan, WaitOrder};
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Work};
 
 use super::Rule;
@@ -50,13 +50,12 @@ pub(super) type Standing = (bool, Attributes);
 
 type Rank = (bool, u64, Instant, u32);
 
-fn rank((low, a): &Standing, by: Urgency) -> Rank {
+fn rank((low, a): &Standing, by: WaitOrder) -> Rank {
     let by_priority = u64::from(u32::MAX - a.priority.number());
     match by {
-        Urgency::Deadline if !low => (*low, a.deadline.0.ticks(), a.release.0, a.rank),
-        Urgency::Turn if !low => (*low, 0, Instant::ZERO, 0),
-        Urgency::Turn => (*low, 0, Instant::ZERO, 0),
-        Urgency::Priority | Urgency::Deadline => (*low, by_priority, a.release.0, a.rank),
+        WaitOrder::Deadline if !low => (*low, a.deadline.0.ticks(), a.release.0, a.rank),
+        WaitOrder::Fifo if !low => (*low, 0, Instant::ZERO, 0),
+        _ => (*low, by_priority, a.release.0, a.rank),
     }
 }
 
@@ -450,11 +449,11 @@ impl CpuCheck<'_> {
     }
 
     /// What the locks of a thread lend it: the urgency of whom it keeps waiting, and ceilings.
-    fn lent_to(&self, thread: usize, most: usize) -> Option<(Standing, Urgency)> {
-        let mut best: Option<(Standing, Urgency)> = None;
-        let mut take = |standing: Standing, by: Urgency| {
+    fn lent_to(&self, thread: usize, most: usize) -> Option<(Standing, WaitOrder)> {
+        let mut best: Option<(Standing, WaitOrder)> = None;
+        let mut take = |standing: Standing, by: WaitOrder| {
             let better =
-                |(old, old_by): &(Standing, Urgency)| rank(old, *old_by) > rank(&standing, by);
+                |(old, old_by): &(Standing, WaitOrder)| rank(old, *old_by) > rank(&standing, by);
             if best.as_ref().is_none_or(better) {
                 best = Some((standing, by));
             }
@@ -465,11 +464,11 @@ impl CpuCheck<'_> {
                 continue;
             };
             if self.reaches_out(thread, plan) {
-                take(before_all(order), Urgency::Priority);
+                take(before_all(order), WaitOrder::Priority);
                 continue;
             }
             if let Some(ceiling) = ceiling(plan, since, order) {
-                take(ceiling, plan.urgency);
+                take(ceiling, plan.wait_order);
             }
             if plan.spans_schedulers {
                 continue;
@@ -482,7 +481,7 @@ impl CpuCheck<'_> {
                         // Several readers that one writer waits for must not tie.
                         attributes.rank = order;
                     }
-                    take((low, attributes), plan.urgency);
+                    take((low, attributes), plan.wait_order);
                 }
             }
         }

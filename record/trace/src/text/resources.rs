@@ -1,6 +1,6 @@
 //! The resources of a shard's plan: `resource` and `use` lines.
 
-use punctual_kern::{CpuPlan, NodeId, ResourcePlan, Urgency, UsePlan};
+use punctual_kern::{CpuPlan, NodeId, ResourcePlan, UsePlan, WaitOrder};
 use punctual_model::{AtBudgetEnd, Priority, Protocol, ResourceId};
 
 use crate::decode::Fields;
@@ -16,10 +16,10 @@ pub(super) fn write(plan: &CpuPlan, mut put: impl FnMut(&[u64])) {
             u64::from(resource.resource.0),
             protocol.unwrap_or(0) as u64,
             u64::from(resource.at_budget_end == AtBudgetEnd::CheckFirst),
-            match resource.urgency {
-                Urgency::Priority => 0,
-                Urgency::Deadline => 1,
-                Urgency::Turn => 2,
+            match resource.wait_order {
+                WaitOrder::Priority => 0,
+                WaitOrder::Deadline => 1,
+                WaitOrder::Fifo => 2,
             },
             u64::from(resource.ceiling.number()),
             resource.floor.ticks(),
@@ -70,10 +70,10 @@ impl ResourceReader {
             } else {
                 AtBudgetEnd::Overrun
             },
-            urgency: match f.maybe()? {
-                0 => Urgency::Priority,
-                1 => Urgency::Deadline,
-                2 => Urgency::Turn,
+            wait_order: match f.maybe()? {
+                0 => WaitOrder::Priority,
+                1 => WaitOrder::Deadline,
+                2 => WaitOrder::Fifo,
                 _ => return None,
             },
             ceiling: Priority::new(f.small()?),

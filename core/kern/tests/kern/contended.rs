@@ -1,4 +1,4 @@
-//! Locks of a runtime: who waits for one lends its holder its urgency, and nobody else's.
+//! Locks of a runtime: their holders inherit from who waits, and from nobody else.
 
 use punctual_kern::{Ceiling, Event, Refusal, State};
 use punctual_model::{Class, Instant, Priority, Span, ThreadId};
@@ -46,13 +46,13 @@ fn a_holder_goes_before_whoever_is_less_urgent_than_its_waiter() {
     assert_eq!(d.runs(30, hand(0, 2)), Some(2));
     assert!(
         d.shard.goes_before(id(1), id(0)),
-        "nothing is lent any more"
+        "nothing is inherited any more"
     );
     assert_eq!(d.runs(40, Event::Complete), Some(1));
 }
 
 #[test]
-fn who_still_waits_lends_to_the_next_holder() {
+fn the_next_holder_inherits_from_those_that_still_wait() {
     let mut d = three();
     assert_eq!(d.runs(10, Event::Tick), Some(2));
     let _ = d.at(11, Event::Block { until: None });
@@ -68,7 +68,7 @@ fn who_still_waits_lends_to_the_next_holder() {
 }
 
 #[test]
-fn a_chain_lends_through_who_waits_itself_and_a_circle_is_refused() {
+fn a_chain_is_inherited_through_a_waiter_and_a_circle_is_refused() {
     let mut d = three();
     assert_eq!(d.runs(10, Event::Tick), Some(2));
     let _ = d.at(11, Event::Block { until: None });
@@ -78,12 +78,12 @@ fn a_chain_lends_through_who_waits_itself_and_a_circle_is_refused() {
     assert_eq!(refused, Some(Refusal::Deadlock(KEY)));
     assert_eq!(d.at(22, wait_for(0)).refused, Some(Refusal::Deadlock(KEY)));
     assert_eq!(d.runs(23, Event::Wake(id(2))), Some(2));
-    assert_eq!(d.runs(24, wait_for(1)), Some(0), "lent through the middle");
+    assert_eq!(d.runs(24, wait_for(1)), Some(0), "through the middle");
     assert!(!d.shard.goes_before(id(2), id(0)));
 }
 
 #[test]
-fn a_wait_that_times_out_or_ends_lends_no_more() {
+fn nothing_is_inherited_from_a_wait_that_timed_out_or_ended() {
     let mut d = three();
     assert_eq!(d.runs(10, Event::Tick), Some(2));
     let wait = Event::BlockOn {
@@ -134,7 +134,7 @@ fn a_thread(dice: &mut Dice) -> ThreadId {
     ThreadId::new(index, u32::try_from(dice.below(2)).unwrap())
 }
 
-pub(crate) fn random_loan(dice: &mut Dice, now: u64) -> Event {
+pub(crate) fn random_wait(dice: &mut Dice, now: u64) -> Event {
     let (from, to) = (a_thread(dice), a_thread(dice));
     let key = u32::try_from(dice.below(3)).unwrap();
     match dice.below(4) {
@@ -152,7 +152,7 @@ pub(crate) fn random_loan(dice: &mut Dice, now: u64) -> Event {
 }
 
 #[test]
-fn no_history_of_loans_breaks_an_invariant() {
+fn no_history_of_contended_locks_breaks_an_invariant() {
     let mut waited = 0;
     for seed in 0..400 {
         let mut dice = Dice::new(seed);
@@ -166,7 +166,7 @@ fn no_history_of_loans_breaks_an_invariant() {
         for _ in 0..300 {
             let event = match dice.below(2) {
                 0 => random_event(&mut dice, d.shard.running(), now),
-                _ => random_loan(&mut dice, now),
+                _ => random_wait(&mut dice, now),
             };
             let decision = d.at(now, event);
             let is_wait = matches!(event, Event::BlockOn { .. });
@@ -180,7 +180,7 @@ fn no_history_of_loans_breaks_an_invariant() {
 }
 
 #[test]
-fn background_work_lends_by_priority() {
+fn background_work_inherits_by_priority() {
     let free = |priority| constraint(Class::Aperiodic, priority);
     let mut d = Driver::new(&[free(1), free(2), free(3)]);
     assert_eq!(d.runs(0, Event::Tick), Some(2));
