@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod count;
 mod examples;
 mod flights;
 mod install;
@@ -63,6 +64,13 @@ enum Chore {
     /// The portable code under Miri, which notices undefined behaviour (needs a nightly with it)
     #[command(after_help = "Examples:\n  cargo xtask miri\n  cargo xtask miri punctual-capi")]
     Miri(miri::MiriOptions),
+    /// Count the instructions of every operation and hold them against `bench/ceilings.toml`
+    #[command(
+        after_help = "Examples:\n  cargo xtask count              all rows, in under a minute\n  \
+        cargo xtask count live.queue   rows whose names contain this\n  \
+        cargo xtask count --set        what is counted now becomes the ceiling"
+    )]
+    Count(count::CountOptions),
     /// Measure every primitive and its rival in one run (`punctual bench`, built as for users)
     #[command(after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench switch --json")]
     Bench(BenchOptions),
@@ -132,6 +140,7 @@ fn main() -> ExitCode {
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Loom => interleave::run(&workspace),
         Chore::Miri(options) => miri::run(&workspace, &options),
+        Chore::Count(options) => count::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
         Chore::ReplayAll(options) => replays::run(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),

@@ -126,6 +126,11 @@ const RULES: &[Rule] = &[
         reason: "what we are measured against must not be made of our own parts",
     },
     Rule {
+        package: "punctual-count",
+        may_use: &[ANY],
+        reason: "a counter may use all that is public",
+    },
+    Rule {
         package: "write-a-policy",
         may_use: &["punctual-model", "punctual-kern"],
         reason: "an example of a policy sees what a policy sees",

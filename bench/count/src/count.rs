@@ -1,0 +1,167 @@
+//! From windows to figures.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::CHILD;
+use crate::scenario::{self, Reading, Scenario};
+use crate::stepper::Told;
+
+/// The instructions of a window.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Window {
+    /// Those of the program itself.
+    own: u64,
+    /// Those of libraries, which differ from machine to machine.
+    foreign: u64,
+}
+
+/// A figure.
+pub(crate) struct Count {
+    pub(crate) row: String,
+    /// Instructions per operation.
+    pub(crate) own: u64,
+    /// Those of libraries beside them.
+    pub(crate) foreign: u64,
+}
+
+/// No scenario takes longer, on however busy a machine.
+const MOST: Duration = Duration::from_secs(120);
+
+/// Counts the rows whose names contain the filter; `each` hears of every figure at once.
+pub(crate) fn count(filter: &str, mut each: impl FnMut(Count)) -> Result<(), String> {
+    let nothing = read(&scenario::nothing())?
+        .first()
+        .map_or(0, |count| count.own);
+    let mut found = false;
+    for scenario in scenario::all() {
+        if !scenario.rows.iter().any(|row| row.contains(filter)) {
+            continue;
+        }
+        let mut counts = read(&scenario)?;
+        if !matches!(scenario.reading, Reading::Growth(_)) {
+            let less = |count: &mut Count| count.own = count.own.saturating_sub(nothing);
+            counts.iter_mut().for_each(less);
+        }
+        counts.retain(|count| count.row.contains(filter));
+        found = true;
+        counts.into_iter().for_each(&mut each);
+    }
+    match found {
+        true => Ok(()),
+        false => Err(format!("no row contains `{filter}`")),
+    }
+}
+
+/// The figures of a scenario, as the windows of its process have them.
+fn read(scenario: &Scenario) -> Result<Vec<Count>, String> {
+    let words = told(scenario).map_err(|error| format!("{}: {error}", scenario.name()))?;
+    let mut counts = Vec::new();
+    for (operation, row) in (0..).zip(&scenario.rows) {
+        let of_row = words.iter().filter(|[of, ..]| *of == operation);
+        let windows: Vec<Window> = of_row
+            .map(|&[_, own, foreign]| Window { own, foreign })
+            .collect();
+        let Window { own, foreign } = scenario.reading.figure(&windows);
+        let row = row.clone();
+        counts.push(Count { row, own, foreign });
+    }
+    Ok(counts)
+}
+
+/// Has a process execute the scenario, and hears what it tells.
+fn told(scenario: &Scenario) -> Result<Vec<Told>, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command
+        .args([CHILD, scenario.name()])
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if started.elapsed() < MOST => thread::sleep(Duration::from_millis(5)),
+            None => {
+                // It may have ended meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("no end after {} s", MOST.as_secs()));
+            }
+        }
+    };
+    // What it tells is less than a pipe holds.
+    let mut bytes = Vec::new();
+    if let Some(mut output) = child.stdout.take() {
+        output
+            .read_to_end(&mut bytes)
+            .map_err(|error| error.to_string())?;
+    }
+    let (words, _) = bytes.as_chunks();
+    let words: Vec<u64> = words
+        .iter()
+        .map(|bytes| u64::from_ne_bytes(*bytes))
+        .collect();
+    let (told, _) = words.as_chunks();
+    match status.success() && told.len() == scenario.windows {
+        true => Ok(told.to_vec()),
+        false => Err(format!("{} windows, and {status}", told.len())),
+    }
+}
+
+impl Reading {
+    fn figure(self, windows: &[Window]) -> Window {
+        match (self, windows) {
+            (Reading::Growth(operations), [few, many]) => Window {
+                own: many.own.saturating_sub(few.own).div_ceil(operations),
+                foreign: many
+                    .foreign
+                    .saturating_sub(few.foreign)
+                    .div_ceil(operations),
+            },
+            (Reading::Mode, windows) => most_frequent(windows),
+            (Reading::Mean | Reading::Growth(_), windows) => {
+                let count = (windows.len() as u64).max(1);
+                let sum = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
+                Window {
+                    own: sum(|window| window.own).div_ceil(count),
+                    foreign: sum(|window| window.foreign).div_ceil(count),
+                }
+            }
+        }
+    }
+}
+
+/// The length that most windows have; the shortest of several.
+fn most_frequent(windows: &[Window]) -> Window {
+    let mut times = BTreeMap::new();
+    for window in windows {
+        *times.entry(*window).or_insert(0) += 1;
+    }
+    let most = times.values().copied().max();
+    let found = times.into_iter().find(|(_, count)| Some(*count) == most);
+    found.map_or(Window::default(), |(window, _)| window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(lengths: &[u64]) -> Vec<Window> {
+        let window = |&own: &u64| Window { own, foreign: 0 };
+        lengths.iter().map(window).collect()
+    }
+
+    #[test]
+    fn a_figure_is_the_mean_the_mode_or_the_growth() {
+        let figure = |reading: Reading, lengths: &[u64]| reading.figure(&windows(lengths)).own;
+        assert_eq!(figure(Reading::Mean, &[1, 2, 2]), 2);
+        assert_eq!(figure(Reading::Mode, &[900, 7, 9, 7, 8]), 7);
+        assert_eq!(figure(Reading::Mode, &[9, 8, 9, 8]), 8);
+        assert_eq!(figure(Reading::Growth(10), &[100, 401]), 31);
+    }
+}

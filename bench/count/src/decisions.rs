@@ -1,0 +1,219 @@
+//! Decisions of the core alone: events into a shard, with an instant each, and nothing around it.
+
+use punctual_kern::{Decision, Event, Next, NoSink, Plan, Shard, Sink};
+use punctual_model::{
+    Class, Cpu, CpuId, Frequency, Instant, PolicyKind, Priority, Span, System, Task, ThreadId,
+};
+use punctual_policy::AnyHierarchy;
+use punctual_trace::Recorder;
+
+use crate::scenario::{Reading, Scenario};
+use crate::stepper::{NONE, begin, mark};
+
+/// The policies that are counted.
+pub(crate) const POLICIES: [(&str, PolicyKind); 2] = [
+    (
+        "fixed_priority",
+        PolicyKind::FixedPriority { preemptive: true },
+    ),
+    ("edf", PolicyKind::EarliestDeadlineFirst),
+];
+
+/// Beyond any count.
+pub(crate) const LONG: Span = Span::from_ms(3_600_000);
+
+/// Between two releases of the thread whose releases are counted.
+const PERIOD: Span = Span::from_us(100);
+
+/// Repetitions before the first window: queues and caches are as they stay.
+const WARM_UP: u64 = 64;
+const WINDOWS: usize = 6;
+
+/// What is recorded fits into this.
+pub(crate) const RECORD_BYTES: usize = 4 << 20;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for (name, policy) in POLICIES {
+        for threads in [2, 32, 1_000] {
+            let of = |operations: &[&str], program: Program| {
+                let row = |operation: &&str| format!("core.{operation}.{name}.{threads}");
+                Scenario {
+                    rows: operations.iter().map(row).collect(),
+                    reading: Reading::Mean,
+                    windows: operations.len() * WINDOWS,
+                    program: Box::new(move || program(policy, threads)),
+                }
+            };
+            all.push(of(&["yield"], |policy, threads| {
+                yields(shard(policy, equals(threads))?, NoSink)
+            }));
+            all.push(of(&["yield_recorded"], |policy, threads| {
+                yields(shard(policy, equals(threads))?, recorder()?)
+            }));
+            all.push(of(&["wake", "block"], wakes));
+            all.push(of(&["release", "complete", "timer"], releases));
+        }
+    }
+    all
+}
+
+/// Repeats operations of so many threads under a policy.
+type Program = fn(PolicyKind, u32) -> Result<(), String>;
+
+pub(crate) fn recorder() -> Result<Recorder, String> {
+    Recorder::with_capacity(RECORD_BYTES).map_err(|error| error.to_string())
+}
+
+/// A task with one job, which has come and whose budget nothing exhausts. A larger number is more
+/// urgent, by priority and by deadline.
+pub(crate) fn endless(urgency: u32) -> Task {
+    let deadline = LONG.ticks() / 2 - u64::from(urgency) * 1_000_000;
+    task(urgency, LONG, Span::from_ticks(deadline))
+}
+
+fn task(urgency: u32, period: Span, relative_deadline: Span) -> Task {
+    let class = Class::Periodic {
+        period,
+        wcet: relative_deadline.as_work(),
+        relative_deadline,
+    };
+    let mut task = Task::new("", CpuId(0), class);
+    task.priority = Priority::new(urgency);
+    task
+}
+
+/// Tasks that are less urgent than those which are counted, in no particular order, so that queues
+/// have work to do.
+fn less_urgent(count: u32) -> impl Iterator<Item = Task> {
+    (0..count).map(move |index| endless(index.wrapping_mul(2_654_435_761) % count))
+}
+
+/// Tasks of one urgency.
+pub(crate) fn equals(count: u32) -> Vec<Task> {
+    (0..count).map(|_| endless(1)).collect()
+}
+
+/// The shard of one CPU with these tasks.
+pub(crate) fn shard(policy: PolicyKind, tasks: Vec<Task>) -> Result<Shard<AnyHierarchy>, String> {
+    let cpu = Cpu {
+        name: "0".to_owned(),
+        host: None,
+        policy,
+    };
+    let system = System {
+        cpus: vec![cpu],
+        tasks,
+        ..System::default()
+    };
+    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    plan.set_duration(&system, LONG);
+    let cpu = plan.cpus.pop().ok_or("no CPU")?;
+    let shard = cpu.build(AnyHierarchy::new(&cpu));
+    shard.map_err(|error| error.to_string())
+}
+
+/// A shard with its sink and a clock.
+struct Core<S> {
+    shard: Shard<AnyHierarchy>,
+    sink: S,
+    now: Instant,
+}
+
+impl<S: Sink> Core<S> {
+    /// All that is due at the start has been released.
+    fn new(shard: Shard<AnyHierarchy>, sink: S) -> Core<S> {
+        let now = Instant::ZERO;
+        let mut core = Core { shard, sink, now };
+        for _ in 0..=core.shard.places() {
+            let _ = core.enter(1, Event::Tick);
+        }
+        core
+    }
+
+    /// The event comes so many ticks after the one before.
+    #[inline(always)]
+    fn enter(&mut self, ticks: u64, event: Event) -> Decision {
+        self.now = self.now.saturating_add(Span::from_ticks(ticks));
+        self.shard.handle(self.now, event, &mut self.sink)
+    }
+
+    /// The decision must be that this thread runs; else the operation is not what its row says.
+    fn expect(&self, thread: ThreadId, decision: &Decision) -> Result<(), String> {
+        match decision.next == Next::Thread(thread) && decision.refused.is_none() {
+            true => Ok(()),
+            false => Err(format!("{decision:?}, not {thread:?}")),
+        }
+    }
+}
+
+/// A yield among equals.
+fn yields<S: Sink>(shard: Shard<AnyHierarchy>, sink: S) -> Result<(), String> {
+    let mut core = Core::new(shard, sink);
+    let threads = core.shard.places() as u64;
+    for count in 0.. {
+        let before = core.shard.running();
+        if count == WARM_UP + threads {
+            begin();
+        }
+        mark(0);
+        let decision = core.enter(50, Event::Yield);
+        mark(NONE);
+        if before == core.shard.running() {
+            return Err(format!("{before:?} goes on after its yield: {decision:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A thread wakes a more urgent one, which blocks again; all others are ready and less urgent.
+fn wakes(policy: PolicyKind, threads: u32) -> Result<(), String> {
+    let pair = [endless(threads + 1), endless(threads)];
+    let tasks = pair.into_iter().chain(less_urgent(threads - 2));
+    let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
+    let (urgent, waking) = (ThreadId::new(0, 0), ThreadId::new(1, 0));
+    let blocked = core.enter(1, Event::Block { until: None });
+    core.expect(waking, &blocked)?;
+    for count in 0.. {
+        if count == WARM_UP {
+            begin();
+        }
+        mark(0);
+        let woken = core.enter(50, Event::Wake(urgent));
+        mark(1);
+        let blocked = core.enter(50, Event::Block { until: None });
+        mark(NONE);
+        core.expect(urgent, &woken)?;
+        core.expect(waking, &blocked)?;
+    }
+    Ok(())
+}
+
+/// A periodic thread preempts one of many that are ready, and completes; then an entry of the timer
+/// finds nothing due.
+fn releases(policy: PolicyKind, threads: u32) -> Result<(), String> {
+    let pair = [task(threads + 1, PERIOD, PERIOD), endless(threads)];
+    let tasks = pair.into_iter().chain(less_urgent(threads - 2));
+    let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
+    let (periodic, other) = (ThreadId::new(0, 0), ThreadId::new(1, 0));
+    let first = core.enter(1, Event::Complete);
+    core.expect(other, &first)?;
+    for count in 1.. {
+        if count == WARM_UP {
+            begin();
+        }
+        let release = Instant::from_ticks(count * PERIOD.ticks());
+        let wait = release.since(core.now).ticks();
+        mark(0);
+        let released = core.enter(wait, Event::Tick);
+        mark(1);
+        let completed = core.enter(50, Event::Complete);
+        mark(2);
+        let ticked = core.enter(50, Event::Tick);
+        mark(NONE);
+        core.expect(periodic, &released)?;
+        core.expect(other, &completed)?;
+        core.expect(other, &ticked)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Scenarios: programs that repeat operations, with a mark before each.
+
+use crate::stepper::{begin, mark};
+use crate::{decisions, live, switching, virtual_time};
+
+/// How windows become a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// The mean of all windows, all of which are counted: a program without clock or threads.
+    Mean,
+    /// The most frequent length: a program that the machine may disturb now and then.
+    Mode,
+    /// One window that repeats the operation, and one with so many repetitions more.
+    Growth(u64),
+}
+
+/// A program that repeats operations.
+pub(crate) struct Scenario {
+    /// The rows, by operation.
+    pub(crate) rows: Vec<String>,
+    pub(crate) reading: Reading,
+    /// How many windows of its operations are stepped.
+    pub(crate) windows: usize,
+    /// Makes marks, more than are stepped.
+    pub(crate) program: Box<dyn FnOnce() -> Result<(), String>>,
+}
+
+impl Scenario {
+    /// What its child process is started with: unique among scenarios.
+    pub(crate) fn name(&self) -> &str {
+        self.rows.first().map_or("", String::as_str)
+    }
+}
+
+/// Windows of nothing: what every other window contains besides its operation.
+pub(crate) fn nothing() -> Scenario {
+    let program = || {
+        begin();
+        loop {
+            mark(0);
+        }
+    };
+    Scenario {
+        rows: vec!["nothing".to_owned()],
+        reading: Reading::Mode,
+        windows: 8,
+        program: Box::new(program),
+    }
+}
+
+/// All that is counted.
+pub(crate) fn all() -> Vec<Scenario> {
+    let groups = [
+        decisions::scenarios(),
+        switching::scenarios(),
+        live::scenarios(),
+        virtual_time::scenarios(),
+    ];
+    groups.into_iter().flatten().collect()
+}

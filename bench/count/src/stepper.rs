@@ -1,0 +1,196 @@
+//! Steps through this process, one instruction at a time, and counts from mark to mark.
+//!
+//! From [`begin`] on the processor stops after every instruction of the calling kernel thread (trap
+//! flag), and a signal handler counts. What is stepped sees a world that stands still:
+//!
+//! * the time stamp counter goes on by one per instruction,
+//! * signals (of timers, of the machine) stay pending,
+//! * counters of the kernel are refused, so that the thread cannot see that it was away.
+//!
+//! So neither load nor neighbours change what it executes. Needs neither privileges nor counters of
+//! the processor. The calls of the C library are those of a tool that steps through whatever it is
+//! given: they are no part of any platform.
+
+use core::ffi::{c_int, c_void};
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::fs;
+use std::io;
+use std::ops::Range;
+
+use punctual_switch::instructions::{read_time_stamp, step_instructions};
+
+/// An operation of a scenario: the place of its row, from 0.
+pub(crate) type Operation = u64;
+
+/// The window that begins here belongs to no operation.
+pub(crate) const NONE: Operation = Operation::MAX;
+
+/// A window as it is told: its operation, instructions of the program, and those of libraries.
+pub(crate) type Told = [u64; 3];
+
+const MOST_WINDOWS: usize = 256;
+/// No window has begun.
+const NOT_YET: u64 = u64::MAX;
+
+/// How many windows are told, before the process ends.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+/// How many there are.
+static WINDOWS: AtomicU64 = AtomicU64::new(0);
+static TOLD: [[AtomicU64; 3]; MOST_WINDOWS] =
+    [const { [const { AtomicU64::new(0) }; 3] }; MOST_WINDOWS];
+/// The operation of the window that has begun.
+static OPERATION: AtomicU64 = AtomicU64::new(NONE);
+static OWN: AtomicU64 = AtomicU64::new(NOT_YET);
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
+/// Where the instructions of the program are.
+static TEXT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static TIME: AtomicU64 = AtomicU64::new(0);
+/// Whether the last instruction was one that reads the time stamp counter: its result is replaced.
+static READS_CLOCK: AtomicU64 = AtomicU64::new(0);
+
+/// Begins a window, and ends the one before: what is executed from a mark to the next belongs to the
+/// operation that the first of the two names.
+#[inline(never)]
+pub(crate) extern "C" fn mark(operation: Operation) {
+    black_box(operation);
+}
+
+/// To be called before anything else by a process that is to tell so many windows.
+pub(crate) fn prepare(windows: usize) -> io::Result<()> {
+    WANTED.store(windows.min(MOST_WINDOWS) as u64, Relaxed);
+    let text = own_text()?;
+    TEXT[0].store(text.start, Relaxed);
+    TEXT[1].store(text.end, Relaxed);
+    refuse_counters();
+    // SAFETY: all zeros is an action without flags and with an empty mask.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_flags = libc::SA_SIGINFO;
+    action.sa_sigaction = on_step as extern "C" fn(_, _, _) as usize;
+    // SAFETY: the handler touches words of its own, and of the context that it is given.
+    match unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, core::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Where the instructions of this program are in memory.
+fn own_text() -> io::Result<Range<u64>> {
+    let here = mark as extern "C" fn(Operation) as usize as u64;
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let mut places = maps.lines().filter_map(|line| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(number(start)?..number(end)?)
+    });
+    let text = places.find(|place| place.contains(&here));
+    text.ok_or_else(|| io::Error::other("the program is not in its own memory"))
+}
+
+/// By a counter of the kernel the platform would notice that it is away at each step; where there
+/// are no filters, those counters are refused as a rule.
+fn refuse_counters() {
+    let instruction = |code: u32, jump_false: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).unwrap_or(0),
+        jt: 0,
+        jf: jump_false,
+        k,
+    };
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+    let counters = u32::try_from(libc::SYS_perf_event_open).unwrap_or(0);
+    let mut filter = [
+        // The number of the system call is the first word of what the filter sees.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, counters),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, refusal),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: 4,
+        filter: filter.as_mut_ptr(),
+    };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the kernel reads the program, whose instructions outlive the call.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program);
+    }
+}
+
+/// From here on the calling kernel thread is stepped.
+pub(crate) fn begin() {
+    TIME.store(read_time_stamp(), Relaxed);
+    // SAFETY: `prepare` has installed a handler.
+    unsafe { step_instructions(true) };
+}
+
+/// From here on it is not, until it begins again.
+pub(crate) fn pause() {
+    // SAFETY: as above.
+    unsafe { step_instructions(false) };
+}
+
+/// Called between any two instructions, with the state that the second one finds.
+extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a context that is ours until the handler returns.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let registers = &mut context.uc_mcontext.gregs;
+    let register = |index: c_int| registers[index as usize].cast_unsigned();
+    let (at, argument) = (register(libc::REG_RIP), register(libc::REG_RDI));
+    if at == mark as extern "C" fn(Operation) as usize as u64 {
+        end_window();
+        OPERATION.store(argument, Relaxed);
+        OWN.store(0, Relaxed);
+        FOREIGN.store(0, Relaxed);
+    }
+    let is_own = (TEXT[0].load(Relaxed)..TEXT[1].load(Relaxed)).contains(&at);
+    let count = if is_own { &OWN } else { &FOREIGN };
+    if OWN.load(Relaxed) != NOT_YET {
+        count.store(count.load(Relaxed) + 1, Relaxed);
+    }
+    let time = TIME.load(Relaxed) + 1;
+    TIME.store(time, Relaxed);
+    if READS_CLOCK.load(Relaxed) != 0 {
+        registers[libc::REG_RAX as usize] = (time & u64::from(u32::MAX)).cast_signed();
+        registers[libc::REG_RDX as usize] = (time >> 32).cast_signed();
+    }
+    READS_CLOCK.store(u64::from(reads_clock(at)), Relaxed);
+    // Nothing else comes until the process ends; the kernel's mask is the first word.
+    let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    // SAFETY: a word of the context.
+    unsafe { *mask = !(1 << (libc::SIGTRAP - 1)) };
+}
+
+/// Whether the instruction at this address, which is executed next, is `rdtsc` or `rdtscp`.
+fn reads_clock(at: u64) -> bool {
+    let code = core::ptr::with_exposed_provenance::<u8>(usize::try_from(at).unwrap_or(0));
+    // SAFETY: an instruction that is executed next can be read; one that begins so has three bytes.
+    unsafe {
+        *code == 0x0f && (*code.add(1) == 0x31 || *code.add(1) == 0x01 && *code.add(2) == 0xf9)
+    }
+}
+
+/// Keeps the window that a mark has ended; with the last one that is wanted the process tells all
+/// of them on its standard output, and ends.
+fn end_window() {
+    let operation = OPERATION.load(Relaxed);
+    if OWN.load(Relaxed) == NOT_YET || operation == NONE {
+        return;
+    }
+    let count = WINDOWS.load(Relaxed);
+    if let Some(told) = TOLD.get(usize::try_from(count).unwrap_or(usize::MAX)) {
+        told[0].store(operation, Relaxed);
+        told[1].store(OWN.load(Relaxed), Relaxed);
+        told[2].store(FOREIGN.load(Relaxed), Relaxed);
+    }
+    WINDOWS.store(count + 1, Relaxed);
+    if count + 1 < WANTED.load(Relaxed) {
+        return;
+    }
+    let bytes = (usize::try_from(count).unwrap_or(0) + 1) * size_of::<Told>();
+    // SAFETY: the words were written above; both calls may be made in a handler.
+    unsafe {
+        libc::write(1, TOLD.as_ptr().cast(), bytes);
+        libc::_exit(0);
+    }
+}
