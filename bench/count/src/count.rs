@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::CHILD;
 use crate::scenario::{self, Reading, Scenario};
 use crate::stepper::Told;
+use crate::{CHILD, decisions, live, switching, virtual_time};
 
 /// The instructions of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -38,7 +38,7 @@ pub(crate) fn count(filter: &str, mut each: impl FnMut(Count)) -> Result<(), Str
         .first()
         .map_or(0, |count| count.own);
     let mut found = false;
-    for scenario in scenario::all() {
+    for scenario in all() {
         if !scenario.rows.iter().any(|row| row.contains(filter)) {
             continue;
         }
@@ -55,6 +55,17 @@ pub(crate) fn count(filter: &str, mut each: impl FnMut(Count)) -> Result<(), Str
         true => Ok(()),
         false => Err(format!("no row contains `{filter}`")),
     }
+}
+
+/// All that is counted.
+pub(crate) fn all() -> Vec<Scenario> {
+    let groups = [
+        decisions::scenarios(),
+        switching::scenarios(),
+        live::scenarios(),
+        virtual_time::scenarios(),
+    ];
+    groups.into_iter().flatten().collect()
 }
 
 /// The figures of a scenario, as the windows of its process have them.

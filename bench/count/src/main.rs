@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 /// Repeats the operations of a scenario until the parent has seen enough.
 fn be_child(arguments: &[String]) -> Result<bool, String> {
     let name = arguments.first().map_or("", String::as_str);
-    let mut all = [scenario::nothing()].into_iter().chain(scenario::all());
+    let mut all = [scenario::nothing()].into_iter().chain(count::all());
     let scenario = all.find(|scenario| scenario.name() == name);
     let scenario = scenario.ok_or_else(|| format!("there is no scenario `{name}`"))?;
     stepper::prepare(scenario.windows)

@@ -1,7 +1,6 @@
 //! Scenarios: programs that repeat operations, with a mark before each.
 
 use crate::stepper::{begin, mark};
-use crate::{decisions, live, switching, virtual_time};
 
 /// How windows become a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,15 +45,4 @@ pub(crate) fn nothing() -> Scenario {
         windows: 8,
         program: Box::new(program),
     }
-}
-
-/// All that is counted.
-pub(crate) fn all() -> Vec<Scenario> {
-    let groups = [
-        decisions::scenarios(),
-        switching::scenarios(),
-        live::scenarios(),
-        virtual_time::scenarios(),
-    ];
-    groups.into_iter().flatten().collect()
 }

@@ -49,8 +49,8 @@ static TIME: AtomicU64 = AtomicU64::new(0);
 /// Whether the last instruction was one that reads the time stamp counter: its result is replaced.
 static READS_CLOCK: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a window, and ends the one before: what is executed from a mark to the next belongs to the
-/// operation that the first of the two names.
+/// Begins a window, and ends the one before: what is executed from a mark to the next belongs to
+/// the operation that the first of the two names.
 #[inline(never)]
 pub(crate) extern "C" fn mark(operation: Operation) {
     black_box(operation);
