@@ -2,7 +2,7 @@
 
 use punctual_kern::{Decision, Event, Next, NoSink, Plan, Shard, Sink};
 use punctual_model::{
-    Class, Cpu, CpuId, Frequency, Instant, PolicyKind, Priority, Span, System, Task, ThreadId,
+    Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_trace::Recorder;
@@ -11,7 +11,7 @@ use crate::scenario::{Reading, Scenario};
 use crate::stepper::{NONE, begin, mark};
 
 /// The policies that are counted.
-pub(crate) const POLICIES: [(&str, PolicyKind); 2] = [
+pub(crate) const POLICIES: [(&str, PolicyKind<Ns>); 2] = [
     (
         "fixed_priority",
         PolicyKind::FixedPriority { preemptive: true },
@@ -20,10 +20,10 @@ pub(crate) const POLICIES: [(&str, PolicyKind); 2] = [
 ];
 
 /// Beyond any count.
-pub(crate) const LONG: Span = Span::from_ms(3_600_000);
+pub(crate) const LONG: Span<Ns> = Span::from_ms(3_600_000);
 
 /// Between two releases of the thread whose releases are counted.
-const PERIOD: Span = Span::from_us(100);
+const PERIOD: Span<Ns> = Span::from_us(100);
 
 /// Repetitions before the first window: queues and caches are as they stay.
 const WARM_UP: u64 = 64;
@@ -59,7 +59,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Repeats operations of so many threads under a policy.
-type Program = fn(PolicyKind, u32) -> Result<(), String>;
+type Program = fn(PolicyKind<Ns>, u32) -> Result<(), String>;
 
 pub(crate) fn recorder() -> Result<Recorder, String> {
     Recorder::with_capacity(RECORD_BYTES).map_err(|error| error.to_string())
@@ -68,11 +68,11 @@ pub(crate) fn recorder() -> Result<Recorder, String> {
 /// A task with one job, which has come and whose budget nothing exhausts. A larger number is more
 /// urgent, by priority and by deadline.
 pub(crate) fn endless(urgency: u32) -> Task {
-    let deadline = LONG.ticks() / 2 - u64::from(urgency) * 1_000_000;
-    task(urgency, LONG, Span::from_ticks(deadline))
+    let deadline = LONG.as_ns() / 2 - u64::from(urgency) * 1_000_000;
+    task(urgency, LONG, Span::from_ns(deadline))
 }
 
-fn task(urgency: u32, period: Span, relative_deadline: Span) -> Task {
+fn task(urgency: u32, period: Span<Ns>, relative_deadline: Span<Ns>) -> Task {
     let class = Class::Periodic {
         period,
         wcet: relative_deadline.as_work(),
@@ -95,7 +95,10 @@ pub(crate) fn equals(count: u32) -> Vec<Task> {
 }
 
 /// The shard of one CPU with these tasks.
-pub(crate) fn shard(policy: PolicyKind, tasks: Vec<Task>) -> Result<Shard<AnyHierarchy>, String> {
+pub(crate) fn shard(
+    policy: PolicyKind<Ns>,
+    tasks: Vec<Task>,
+) -> Result<Shard<AnyHierarchy>, String> {
     let cpu = Cpu {
         name: "0".to_owned(),
         host: None,
@@ -167,7 +170,7 @@ fn yields<S: Sink>(shard: Shard<AnyHierarchy>, sink: S) -> Result<(), String> {
 }
 
 /// A thread wakes a more urgent one, which blocks again; all others are ready and less urgent.
-fn wakes(policy: PolicyKind, threads: u32) -> Result<(), String> {
+fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<(), String> {
     let pair = [endless(threads + 1), endless(threads)];
     let tasks = pair.into_iter().chain(less_urgent(threads - 2));
     let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
@@ -191,7 +194,7 @@ fn wakes(policy: PolicyKind, threads: u32) -> Result<(), String> {
 
 /// A periodic thread preempts one of many that are ready, and completes; then an entry of the timer
 /// finds nothing due.
-fn releases(policy: PolicyKind, threads: u32) -> Result<(), String> {
+fn releases(policy: PolicyKind<Ns>, threads: u32) -> Result<(), String> {
     let pair = [task(threads + 1, PERIOD, PERIOD), endless(threads)];
     let tasks = pair.into_iter().chain(less_urgent(threads - 2));
     let mut core = Core::new(shard(policy, tasks.collect())?, NoSink);
@@ -202,7 +205,7 @@ fn releases(policy: PolicyKind, threads: u32) -> Result<(), String> {
         if count == WARM_UP {
             begin();
         }
-        let release = Instant::from_ticks(count * PERIOD.ticks());
+        let release = Instant::from_ticks(count * PERIOD.as_ns());
         let wait = release.since(core.now).ticks();
         mark(0);
         let released = core.enter(wait, Event::Tick);

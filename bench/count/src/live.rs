@@ -70,7 +70,7 @@ fn fly(
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let cpu = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu));
     let cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
-    let main = Constraint::periodic(LONG, Work::from_ticks(LONG.ticks() / 2)).priority(FIRST);
+    let main = Constraint::periodic(LONG, Work::from_ns(LONG.as_ns() / 2)).priority(FIRST);
     let recorder = |_: &_| {
         let bytes = RECORD_BYTES;
         Recorder::with_capacity(bytes).map_err(|_| StartError::NoRecorder { bytes })

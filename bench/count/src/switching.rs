@@ -1,7 +1,7 @@
 //! Switches outside of a run: the dispatch alone, and a yield by core and dispatch.
 
 use punctual_linux::bench::{Sharing, direct, through_core};
-use punctual_model::PolicyKind;
+use punctual_model::{Ns, PolicyKind};
 
 use crate::decisions::{POLICIES, equals, recorder, shard};
 use crate::scenario::{Reading, Scenario};
@@ -33,7 +33,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Yields of two threads through the core, recorded.
-fn yields(policy: PolicyKind) -> Result<(), String> {
+fn yields(policy: PolicyKind<Ns>) -> Result<(), String> {
     let world = || Ok::<_, String>((shard(policy, equals(2))?, recorder()?));
     let mut worlds = vec![world()?, world()?];
     twice(|batches| {

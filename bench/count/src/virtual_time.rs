@@ -2,7 +2,7 @@
 
 use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
-    Class, Cpu, CpuId, Frequency, PolicyKind, Priority, Span, System, Task, Work,
+    Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyHierarchy;
 use punctual_sim::{CpuInput, Options};
@@ -13,10 +13,10 @@ use crate::stepper::{NONE, begin, mark, pause};
 
 const TASKS: u32 = 10;
 /// Each task is released once in this.
-const PERIOD: Span = Span::from_ms(1);
-const WCET: Work = Work::from_us(50);
+const PERIOD: Span<Ns> = Span::from_ms(1);
+const WCET: Work<Ns> = Work::from_us(50);
 /// From the first release of one task to that of the next.
-const STEP: Span = Span::from_us(70);
+const STEP: Span<Ns> = Span::from_us(70);
 /// Periods of the two windows.
 const FEW: u64 = 1;
 const MANY: u64 = 2;
@@ -38,7 +38,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 fn jobs<S: Sink>(sink: impl Fn() -> Result<S, String>) -> Result<(), String> {
     let system = system();
     for periods in [FEW, MANY] {
-        let duration = Span::from_ticks(PERIOD.ticks() * periods);
+        let duration = Span::from_ns(PERIOD.as_ns() * periods);
         let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
         plan.set_duration(&system, duration);
         let options = Options {
