@@ -33,7 +33,7 @@ fn supply_entries(cpu: &CpuPlan, ticks: u64) -> u64 {
     slots.chain(budgets).fold(0, u64::saturating_add)
 }
 
-/// Room for the records of a run: what its jobs and its supply make, half as much again, and a
+/// Room for the records of a run: those of its jobs and its supply, half as much again, and a
 /// floor.
 fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span<Ns>) -> usize {
     let ticks = duration.ticks_up(frequency).ticks();
@@ -65,7 +65,7 @@ pub(crate) fn recorder(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// What stands in a log as its maker.
+/// The maker that a log names.
 pub(crate) fn tool() -> String {
     concat!("punctual ", env!("CARGO_PKG_VERSION")).to_string()
 }

@@ -1,4 +1,4 @@
-//! Everything that can stop a run, by who can mend it.
+//! Everything that can stop a run, by the party that can mend it.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub enum Error {
     Run(punctual_linux::RunError),
     /// Not enough memory to record a run of this length (shorten it).
     OutOfMemory {
-        /// What one CPU's recorder needs.
+        /// The need of one CPU's recorder.
         bytes: usize,
     },
     /// Virtual time refused.

@@ -1,10 +1,32 @@
 //! User-level hard-real-time scheduling: admitted before it runs, proved afterwards.
 //!
-//! This crate is where the parts meet: a [`System`] (written by hand or read from a file) is
-//! admitted ([`admit`]), run in virtual time ([`simulate`]) or for real, and what happened comes
-//! back as a [`Log`], from which a report with the promised bound beside every observation is made.
-//! A program that writes its tasks in Rust starts at [`Program`]; one that creates threads while it
-//! runs, at [`Runtime`].
+//! This crate is where the parts meet. A program admits a [`System`] ([`admit`]), and runs it in
+//! virtual time ([`simulate`]) or for real ([`run`]). The run comes back as a [`Log`], and the log
+//! gives a report with the promised bound beside every observation.
+//!
+//! # Where to start
+//!
+//! | a program that | starts at |
+//! |---|---|
+//! | describes all of its tasks before they run | [`Program`] |
+//! | creates threads while it runs | [`Runtime`], then [`thread`] and [`sync`] |
+//! | wants a verdict only | [`admit`] |
+//! | reads, replays or compares recorded runs | [`trace`], [`replay()`], [`what_if()`] |
+//! | runs blocking code in place of a light thread | [`Backed`] |
+//!
+//! # The crates behind it
+//!
+//! | crate | for |
+//! |---|---|
+//! | [`punctual_model`] | the words: times, tasks, systems, and which combinations mean something |
+//! | [`punctual_analysis`] | verdicts: bounds, witnesses, fixes |
+//! | [`punctual_kern`] | authors of policies and platforms: the scheduler of one CPU |
+//! | [`punctual_policy`] | the policies and servers that files can name |
+//! | [`punctual_thread`] | threads, their locks and queues, workloads |
+//! | [`punctual_trace`] | logs, their checker, summaries, exports |
+//!
+//! `punctual_conform` judges policies, `punctual_certificate` checks certificates, and `punctual.h`
+//! is the interface for C. CONTRIBUTING.md says what of all this is stable.
 
 #![forbid(unsafe_code)]
 

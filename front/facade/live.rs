@@ -40,7 +40,7 @@ pub struct LiveOptions {
     pub base: PathBuf,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
-    /// What this machine takes for scheduling; `None`: it is measured just before the run.
+    /// The costs of scheduling on this machine; `None`: they are measured just before the run.
     pub terms: Option<GivenTerms>,
     /// How often a thread that runs on is interrupted to look for time that the machine took in its
     /// midst; `None`: every 20 ms.
@@ -49,7 +49,7 @@ pub struct LiveOptions {
     pub fingerprint: Vec<(String, String)>,
 }
 
-/// What a machine takes for scheduling, as `punctual doctor --measure` proposes it.
+/// The costs of scheduling on a machine, as `punctual doctor --measure` proposes them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenTerms {
     /// The terms, which are added to those of the system.
@@ -65,7 +65,7 @@ pub struct Admitted {
     pub file: Verdict,
     /// With this machine's measured overheads and reserves added.
     pub machine: Verdict,
-    /// What was measured just now; `None`: the terms were given.
+    /// The measurement of just now; `None`: the terms were given.
     pub overheads: Option<Overheads>,
     terms: Machine,
 }
@@ -133,8 +133,8 @@ fn admit_sampled(
 /// the run ends early, cleanly.
 ///
 /// # Errors
-/// As [`admit_here`]; [`Error::Refused`]; unknown functions and shared objects; what the platform
-/// cannot do without.
+/// As [`admit_here`]; [`Error::Refused`]; unknown functions and shared objects; a missing need of
+/// the platform.
 pub fn run(
     system: &System,
     options: &LiveOptions,
@@ -222,7 +222,7 @@ fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
     }
 }
 
-/// What one stretch of execution costs beyond its work.
+/// The cost of one stretch of execution beyond its work.
 fn episode(terms: &Machine) -> Work<Ns> {
     let parts = [
         terms.switch,
@@ -400,7 +400,7 @@ pub(crate) fn describe(outcome: &punctual_linux::Outcome<Recorder>, header: &mut
     header.faults = panics.collect();
 }
 
-/// What the platform counted on one CPU.
+/// The counters of the platform on one CPU.
 pub(crate) fn counters(
     c: &punctual_linux::CpuCounters,
     missing: punctual_linux::MissingMethod,

@@ -123,9 +123,9 @@ impl Program {
     }
 
     /// Adds a reservation, `slice` in every `period`, whose work is a closure on a kernel thread of
-    /// its own: it may wait in the kernel, start threads ([`Crewman::enlist`]) and hold locks as it
-    /// likes, and gets no more of the processor than its slice while others want it. It is told
-    /// when the run is over ([`Crewman::is_over`]).
+    /// its own. It may wait in the kernel, start threads ([`Crewman::enlist`]) and hold locks as it
+    /// likes. It gets no more of the processor than its slice while others want it. It is told when
+    /// the run is over ([`Crewman::is_over`]).
     ///
     /// # Errors
     /// When the kernel makes no thread for it.

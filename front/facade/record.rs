@@ -11,10 +11,10 @@ use crate::assemble::tool;
 use crate::live::{counters, describe};
 use crate::program::program_name;
 
-/// What came out of a run of threads, and its log.
+/// The results of a run of threads, and its log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded<T> {
-    /// What the first thread returned; `None`: it did not come to its end, and the faults in the
+    /// The result of the first thread; `None`: it did not come to its end, and the faults in the
     /// log's header say why.
     pub result: Option<T>,
     /// All that happened. Every name of a thread is a task there; its bound is the largest that
@@ -22,7 +22,7 @@ pub struct Recorded<T> {
     pub log: Log,
 }
 
-/// As [`Runtime::start`], recorded: what each CPU does takes up to `bytes` bytes (about 128 per
+/// As [`Runtime::start`], recorded: the record of each CPU takes up to `bytes` bytes (about 128 per
 /// entry of the scheduler), and one eighth of that more for names. A log that is full stops, and
 /// says from when on; `punctual replay`, `report` and `diff` read it once it is written
 /// ([`crate::trace::text::write`]).

@@ -20,7 +20,7 @@ pub struct SimOptions {
     pub duration: Option<Span<Ns>>,
     /// Seed of arrivals and faults; `None`: as the system says, else 0.
     pub seed: Option<u64>,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: Faults,
     /// Name of the file or program, for the log.
     pub source: String,
@@ -46,8 +46,8 @@ pub fn simulate(
     run_virtually(system, Some(&verdict), options, workloads, progress)
 }
 
-/// The same without asking the analysis: the log holds no bounds. For those who have the verdict,
-/// or who simulate one system many times.
+/// The same without asking the analysis: the log holds no bounds. For callers that have the
+/// verdict, or that simulate one system many times.
 ///
 /// # Errors
 /// As [`simulate`].

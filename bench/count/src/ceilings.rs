@@ -20,7 +20,7 @@ const HEAD: &str = "\
 #[derive(Default, PartialEq, Debug)]
 pub(crate) struct Ceilings(BTreeMap<String, u64>);
 
-/// What a count is beside its ceiling.
+/// A count beside its ceiling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judgement {
     /// As it should be.

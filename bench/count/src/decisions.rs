@@ -29,7 +29,7 @@ const PERIOD: Span<Ns> = Span::from_us(100);
 const WARM_UP: u64 = 64;
 const WINDOWS: usize = 6;
 
-/// What is recorded fits into this.
+/// Room for the record.
 pub(crate) const RECORD_BYTES: usize = 4 << 20;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {

@@ -46,7 +46,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     yielding.into_iter().chain(waking).chain(others).collect()
 }
 
-/// What the first thread of a run does.
+/// The work of the first thread of a run.
 type First = fn() -> Result<(), String>;
 
 fn scenario(

@@ -1,8 +1,8 @@
 //! Instructions per operation, counted by single steps and held against ceilings.
 //!
 //! Started by `cargo xtask count`. Each scenario is a child process that repeats operations between
-//! marks and steps through itself. What is counted does not depend on the speed of the
-//! machine nor on what else runs there, so a test can hold it (`doc/counting.md`).
+//! marks and steps through itself. A count does not depend on the speed of the machine nor on other
+//! programs there, so a test can hold it (`doc/counting.md`).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod ceilings;

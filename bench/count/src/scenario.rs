@@ -25,13 +25,13 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// What its child process is started with: unique among scenarios.
+    /// The argument of its child process: unique among scenarios.
     pub(crate) fn name(&self) -> &str {
         self.rows.first().map_or("", String::as_str)
     }
 }
 
-/// Windows of nothing: what every other window contains besides its operation.
+/// Windows of nothing: the part of every other window besides its operation.
 pub(crate) fn nothing() -> Scenario {
     let program = || {
         begin();

@@ -1,7 +1,7 @@
 //! Steps through this process, one instruction at a time, and counts from mark to mark.
 //!
 //! From [`begin`] on the processor stops after every instruction of the calling kernel thread (trap
-//! flag), and a signal handler counts. What is stepped sees a world that stands still:
+//! flag), and a signal handler counts. The stepped program sees a world that stands still:
 //!
 //! * the time stamp counter goes on by one per instruction,
 //! * signals (of timers, of the machine) stay pending,
@@ -49,8 +49,8 @@ static TIME: AtomicU64 = AtomicU64::new(0);
 /// Whether the last instruction was one that reads the time stamp counter: its result is replaced.
 static READS_CLOCK: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a window, and ends the one before: what is executed from a mark to the next belongs to
-/// the operation that the first of the two names.
+/// Begins a window, and ends the one before: instructions from a mark to the next belong to the
+/// operation that the first of the two names.
 #[inline(never)]
 pub(crate) extern "C" fn mark(operation: Operation) {
     black_box(operation);

@@ -7,7 +7,7 @@ use crate::decisions::{POLICIES, equals, recorder, shard};
 use crate::scenario::{Reading, Scenario};
 use crate::stepper::{NONE, begin, mark};
 
-/// Batches of the two windows. What else their calls do is the same in both.
+/// Batches of the two windows. The rest of their calls is the same in both.
 const FEW: usize = 1;
 const MANY: usize = 3;
 /// Dispatches of a batch of [`direct`].

@@ -3,8 +3,9 @@
 
 use std::process::Command;
 
-/// What a count of these rows prints. Ceilings are for builds with optimisation, so none are looked
-/// for: the file is named from the top of the workspace, and tests run in the folder of the crate.
+/// The output of a count of these rows. Ceilings are for builds with optimisation, so none are
+/// looked for: the file is named from the top of the workspace, and tests run in the folder of the
+/// crate.
 fn count(filter: &str) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_punctual-count"))
         .arg(filter)

@@ -11,9 +11,9 @@
 //!      |<-------------- relative deadline --------------------------->| absolute deadline
 //! ```
 //!
-//! What this crate decides: what each quantity is called, its unit, and which combinations are
-//! meaningless ([`System::validate`]). What it does not know: how long anything takes on a real
-//! machine, which policy runs next, whether a system is feasible.
+//! This crate decides the name and the unit of each quantity, and which combinations are
+//! meaningless ([`System::validate`]). It does not know how long anything takes on a real machine,
+//! which policy runs next, or whether a system is feasible.
 //!
 //! Three physical quantities have three types: [`Instant`] (a point of a timeline), [`Span`] (the
 //! length of an interval) and [`Work`] (processor service). Each has its unit in its type: [`Ns`]

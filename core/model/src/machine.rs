@@ -1,4 +1,4 @@
-//! What the machine takes for itself: overheads, missing time, limits and reserves.
+//! Time that the machine takes for itself: overheads, missing time, limits and reserves.
 
 use alloc::string::String;
 
@@ -27,7 +27,7 @@ impl Share {
     }
 }
 
-/// Overhead terms, limits and reserves. What a file leaves out is zero, or 100 %.
+/// Overhead terms, limits and reserves. A key that a file leaves out is zero, or 100 %.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Machine {
     /// One switch from thread to thread; each job pays two (in and out).

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Priority(u32);
 
-/// What to keep in overload: independent of urgency. A larger number is kept longer.
+/// The value of work in overload: independent of urgency. A larger number is kept longer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Importance(pub u32);
 

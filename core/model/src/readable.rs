@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// Prints a count of nanoseconds in the largest unit that it reaches, exactly, without trailing
-/// zeros: `12437000` as `12.437ms`. What it prints is valid in a system file.
+/// zeros: `12437000` as `12.437ms`. Its text is valid in a system file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Readable(u64);
 

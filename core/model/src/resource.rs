@@ -10,7 +10,7 @@ use crate::time::{Ns, Work};
 pub struct Resource {
     /// Unique among the resources of a system.
     pub name: String,
-    /// What keeps the wait for it short.
+    /// The protocol that keeps the wait for it short.
     pub protocol: Protocol,
     /// What becomes of a holder whose server runs out of budget.
     pub at_budget_end: AtBudgetEnd,
@@ -79,7 +79,7 @@ impl AtBudgetEnd {
 /// One critical section of every job of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Use {
-    /// What is locked.
+    /// The resource that is locked.
     pub resource: ResourceId,
     /// Longest execution while it is locked, inner sections included.
     pub length: Work<Ns>,

@@ -24,15 +24,15 @@ pub struct Scheduler {
     pub policy: PolicyKind<Ns>,
     /// Urgency among what its parent orders.
     pub priority: Priority,
-    /// What its parent grants it.
+    /// The supply that its parent gives it.
     pub supply: Supply,
-    /// Who executes its decisions, on whose time.
+    /// The place and the time of its decisions.
     pub trust: Trust,
     /// Most threads that its subtree may have at any one time; `None`: no limit of its own.
     pub quota: Option<u32>,
 }
 
-/// What a parent grants a child.
+/// The supply that a parent gives a child.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Supply {
     /// The processor, whenever the child is the most urgent: no budget of its own.
@@ -57,11 +57,11 @@ pub struct Server<U = Ticks> {
 /// The kinds of servers, by the rule for their budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerKind {
-    /// Full at each period start if something is pending then; what finds nothing to do is lost.
+    /// Full at each period start if something is pending then; budget without work is lost.
     Polling,
     /// Full at each period start, and kept to the end of the period (Strosnider 1995).
     Deferrable,
-    /// What is used comes back one period after its use began (Sprunt 1989).
+    /// Used budget comes back one period after its use began (Sprunt 1989).
     Sporadic,
     /// A deadline that moves with the use of the budget; throttled until it when exhausted (Abeni
     /// and Buttazzo 1998, the hard variant).
@@ -150,7 +150,8 @@ pub enum PolicyKind<U = Ticks> {
     },
     /// The earliest absolute deadline first (eager: work runs as soon as it can).
     EarliestDeadlineFirst,
-    /// Each owner in its own slots of a frame that repeats; what an owner leaves idle stays idle.
+    /// Each owner in its own slots of a frame that repeats; time that an owner leaves idle stays
+    /// idle.
     Tdm {
         /// Length of the frame.
         frame: Span<U>,
@@ -173,8 +174,8 @@ impl<U> PolicyKind<U> {
 }
 
 impl PolicyKind<Ns> {
-    /// The same policy in ticks of a platform: what repeats is rounded to the nearest, so that it
-    /// keeps its rate.
+    /// The same policy in ticks of a platform: a repeating span is rounded to the nearest, so that
+    /// it keeps its rate.
     pub fn in_ticks(self, frequency: Frequency) -> PolicyKind {
         match self {
             PolicyKind::Fifo => PolicyKind::Fifo,

@@ -24,7 +24,7 @@ pub struct System {
     pub tasks: Vec<Task>,
     /// Overheads, limits, reserves.
     pub machine: Machine,
-    /// What must hold beyond the deadlines.
+    /// Requirements beyond the deadlines.
     pub requirements: Vec<Requirement>,
     /// How to run it, unless the command line says otherwise.
     pub run: RunOptions,
@@ -77,12 +77,12 @@ pub struct RunOptions {
     pub seed: Option<u64>,
 }
 
-/// What makes a system meaningless, and where.
+/// A mistake that makes a system meaningless, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelError {
     /// Where.
     pub fault: Fault,
-    /// What is wrong, in words, with the values.
+    /// The mistake in words, with the values.
     pub message: String,
     /// How to mend it.
     pub help: String,

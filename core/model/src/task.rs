@@ -25,7 +25,7 @@ pub struct Task {
     pub class: Class<Ns>,
     /// Urgency under fixed priority; urgency among background work for `Once` and `Aperiodic`.
     pub priority: Priority,
-    /// What to shed last in overload.
+    /// The value of its work in overload: the least important is shed first.
     pub importance: Importance,
     /// First arrival, after the start of the run.
     pub phase: Span<Ns>,
@@ -33,7 +33,7 @@ pub struct Task {
     pub jitter: Span<Ns>,
     /// What becomes of a release that finds the job before unfinished.
     pub late: Late,
-    /// What happens to a job that exhausts its budget.
+    /// The rule for a job that exhausts its budget.
     pub on_overrun: OnOverrun,
     /// The longest a job suspends itself in total; zero: never.
     pub max_suspension: Span<Ns>,
@@ -50,7 +50,7 @@ pub struct Task {
     pub follows: Vec<TaskId>,
     /// Where the arrivals of a sporadic task come from (ignored for the other classes).
     pub arrivals: Arrivals,
-    /// What a job executes; `None`: it burns its wcet.
+    /// The work of a job; `None`: it burns its wcet.
     pub work: Option<WorkSource>,
 }
 
@@ -111,7 +111,7 @@ impl Default for Late {
     }
 }
 
-/// The overrun rule: what happens to a job that has used its budget and is not done.
+/// The overrun rule for a job that has used its budget and is not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnOverrun {
     /// The rest of the job continues at its next replenishment.
@@ -126,7 +126,7 @@ pub enum OnOverrun {
     Signal,
 }
 
-/// What a job executes.
+/// The work of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkSource {
     /// Burns this much executed processor time.

@@ -14,7 +14,7 @@ use core::marker::PhantomData;
 
 use crate::readable::{Readable, readable};
 
-/// What a quantity of time counts: [`Ns`] or [`Ticks`].
+/// The unit of a quantity of time: [`Ns`] or [`Ticks`].
 pub trait Unit: Copy + Ord + Hash + Default + fmt::Debug + sealed::Sealed {}
 
 /// Nanoseconds: the unit of files, systems, analyses and reports.
@@ -206,7 +206,7 @@ macro_rules! amount {
         impl<U: Unit> core::ops::Rem for $name<U> {
             type Output = Self;
 
-            /// What is left of the amount after as many of `part`, above zero, as it holds.
+            /// The rest of the amount after as many of `part`, above zero, as it holds.
             #[inline]
             fn rem(self, part: Self) -> Self {
                 $name::of(self.0 % part.0)
@@ -268,7 +268,7 @@ impl<U: Unit> Instant<U> {
         Span::of(self.0.saturating_sub(earlier.0))
     }
 
-    /// What [`Instant::since`] tells, signed, from `other` to here (lateness when `other` is a
+    /// The result of [`Instant::since`], signed, from `other` to here (lateness when `other` is a
     /// deadline); saturates.
     #[inline]
     pub fn signed_since(self, other: Instant<U>) -> i64 {

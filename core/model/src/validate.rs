@@ -40,9 +40,9 @@ impl System {
     /// Most resources of one system.
     pub const MAX_RESOURCES: usize = 10_000;
 
-    /// Checks that the system means something: names are unique and printable, references point at
-    /// something, no period is zero, no budget exceeds its deadline, every scheduler leads to its
-    /// CPU, slots lie apart, critical sections nest in one order, and no precedence waits for
+    /// Checks that the system means something. Names are unique and printable, references point at
+    /// something, no period is zero, and no budget exceeds its deadline. Every scheduler leads to
+    /// its CPU, slots lie apart, critical sections nest in one order, and no precedence waits for
     /// itself.
     ///
     /// O(n log n) in the size of the system.

@@ -2,7 +2,8 @@
 
 use punctual_model::{Instant, Span, Work};
 
-/// What a server that counts in periods has in the current one. Periods start at k·period.
+/// The budget of the current period, for a server that counts in periods. Periods start at
+/// k·period.
 ///
 /// INV-ALLOTMENT: `left` + `used` + `forfeited` + `repaid` is the capacity.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +86,8 @@ impl Allotment {
         self.debt = self.debt.saturating_add(work.saturating_sub(covered));
     }
 
-    /// Work executed up to `now`, while awake. What a late timer let run past the end of a period
-    /// is booked as late as it can have been: that is never to the server's advantage.
+    /// Work executed up to `now`, while awake. Execution past the end of a period, after a late
+    /// timer, is booked as late as it can have been: that is never to the server's advantage.
     pub(crate) fn charge(&mut self, now: Instant, work: Work) {
         let end = self.end();
         if now <= end {

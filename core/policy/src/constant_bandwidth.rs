@@ -22,7 +22,7 @@ pub struct ConstantBandwidth {
 }
 
 impl ConstantBandwidth {
-    /// A full budget for `deadline`. What was overdrawn is paid back: whole budgets by so many
+    /// A full budget for `deadline`. Overdrawn budget is paid back: whole budgets by so many
     /// periods, the rest from this one.
     fn renew(&mut self, deadline: Instant) {
         let whole = self.debt.ticks() / self.capacity.ticks().max(1);

@@ -1,9 +1,9 @@
 //! Earliest deadline first, eager: work runs as soon as it can.
 //!
 //! Source: Liu and Layland 1973; Dertouzos 1974 (optimal on one processor). Eager rather than at
-//! the latest possible moment, as Nautilus does, so that missing time finds the work done
-//! (Nautilus paper §3.6). Gives up: who suffers in overload is not chosen, but falls out of the
-//! deadlines; budgets in `kern` keep an overrun with its owner.
+//! the latest possible moment, as Nautilus does, so that missing time finds the work done (Nautilus
+//! paper §3.6). Trade-off: in overload the deadlines decide which thread suffers, and nobody
+//! chooses it; budgets in `kern` keep an overrun with its owner.
 
 use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId};

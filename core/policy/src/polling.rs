@@ -25,7 +25,7 @@ impl Server for Polling {
         }
     }
 
-    /// What is pending at exactly the period start counts, also when it is told later.
+    /// Work that is pending at exactly the period start counts, also when it is reported later.
     fn wake(&mut self, now: Instant, since: Instant) {
         if self.allotment.begin(now) {
             self.allotment.forfeit(self.allotment.left());

@@ -13,7 +13,7 @@ pub struct RoundRobin {
     timeslice: Span,
     /// Number of the next turn to be given out.
     next_turn: u64,
-    /// What the thread at the head has left of its turn.
+    /// The rest of the timeslice of the thread at the head.
     left: Span,
 }
 

@@ -1,10 +1,10 @@
-//! Sporadic server: what is used comes back one period after its use began.
+//! Sporadic server: used budget comes back one period after its use began.
 //!
 //! Source: Sprunt, Sha and Lehoczky 1989, with the corrections of Stanovich, Baker, Wang and
-//! Gonzalez Harbour 2010: each replenishment carries the instant from which it may be used, and
-//! what is used of it comes back one period after that. To the work below it, it is a periodic
-//! task. At most [`MOST`] replenishments are kept; beyond that the two latest are merged at the
-//! later instant, which may lose time and never gains any. Gives up: nothing but that.
+//! Gonzalez Harbour 2010. Each replenishment carries the instant from which it may be used. The
+//! used part comes back one period after that. To the work below it, it is a periodic task. At most
+//! [`MOST`] replenishments are kept; beyond that the two latest are merged at the later instant,
+//! which may lose time and never gains any. Gives up: nothing but that.
 
 use punctual_kern::Server;
 use punctual_model::{Instant, Span, Work};
@@ -77,8 +77,8 @@ impl Sporadic {
         self.len += 1;
     }
 
-    /// Takes `work` from the pieces in order; what a late timer let run beyond them is taken from
-    /// what comes next, so it comes back so much later.
+    /// Takes `work` from the pieces in order. Execution beyond them, after a late timer, is taken
+    /// from the next ones, so it comes back so much later.
     fn take(&mut self, mut work: Work) {
         while !work.is_zero() {
             let first = self.pieces[0];
@@ -114,7 +114,7 @@ impl Server for Sporadic {
         }
     }
 
-    /// Activation: what may be used is used from now on.
+    /// Activation: usable budget is used from now on.
     fn wake(&mut self, now: Instant, _since: Instant) {
         self.awake = true;
         self.ripen(now);

@@ -60,8 +60,8 @@ impl Tdm {
         Instant::from_ticks(frame.saturating_add(start))
     }
 
-    /// Who may run, and until when that stands. Out of the way of the policies beside it in
-    /// [`crate::AnyPolicy`].
+    /// The owner that may run, and the end of that choice. Out of the way of the policies beside it
+    /// in [`crate::AnyPolicy`].
     #[inline(never)]
     fn owner_at(&self, now: Instant) -> (Option<ThreadId>, Option<Instant>) {
         if self.count == 0 || self.parts.is_empty() {

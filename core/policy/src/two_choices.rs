@@ -1,9 +1,9 @@
 //! Spreading work that has not started: an idle CPU looks at two others, drawn at random.
 //!
-//! Source: Nautilus paper §3.4: idle CPUs steal aperiodic threads by the power of two
-//! random choices (Mitzenmacher 2001): the longer of two random queues is nearly as good as the
-//! longest of all, and two looks are a constant cost. Gives up: work conservation, since both looks
-//! may find nothing while a third queue is long.
+//! Source: Nautilus paper §3.4: idle CPUs steal aperiodic threads by the power of two random
+//! choices (Mitzenmacher 2001). The longer of two random queues is nearly as good as the longest of
+//! all, and two looks are a constant cost. Gives up: work conservation, since both looks may find
+//! nothing while a third queue is long.
 
 /// From which CPU the idle CPU `me` takes a job: the longer of two different others that hold at
 /// least one that has not started. O(1).

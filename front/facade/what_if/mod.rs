@@ -1,8 +1,8 @@
-//! What if another policy had decided: arrivals and work of a recorded run, in virtual time.
+//! Another policy over the arrivals and the work of a recorded run, in virtual time.
 //!
 //! Kept from the record: when jobs arrived, the work that each received, what it asked of the
 //! scheduler meanwhile, how long it waited by its own request, and the time that the machine took.
-//! Decided again: who runs. Not in it: what switching would have cost more or less.
+//! The order of execution is decided again. Other costs of switching are not in it.
 
 mod policies;
 mod recording;
@@ -23,7 +23,7 @@ pub use policies::PolicyChange;
 /// A recorded run under another policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WhatIf {
-    /// What would have happened, in virtual time and in the ticks of the recorded run. It has
+    /// The run under another policy, in virtual time and in the ticks of the recorded run. It has
     /// bounds only if no policy was changed: they are proven for the policy of the run.
     pub log: Log,
     /// Jobs whose work is not in the record, because they were not over at its end or did not come
@@ -37,7 +37,7 @@ pub struct WhatIf {
 pub enum WhatIfError {
     /// The log names no such CPU or scheduler.
     Unknown {
-        /// What was asked for.
+        /// The scheduler that was asked for.
         name: String,
         /// What there is.
         known: Vec<String>,
@@ -218,7 +218,7 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
     }
 }
 
-/// By CPU, thread and job: whose work is in the record.
+/// By CPU, thread and job: whether its work is in the record.
 type Jobs = BTreeSet<(usize, usize, u64)>;
 
 fn known_jobs(plan: &Plan, recordings: &[Recording]) -> Jobs {

@@ -1,4 +1,4 @@
-//! From the records of one CPU to what its threads did, whoever ran when.
+//! From the records of one CPU to the work of its threads, in whatever order they ran.
 //!
 //! ```text
 //!   entry        entry   entry            entry
@@ -6,8 +6,8 @@
 //!                 lock 0                   complete
 //! ```
 //!
-//! Time that was charged to nobody stays where the record says that it was, as far as it says: an
-//! entry that came late was delayed by the end of the gap, else the gap is taken from the beginning
+//! Time that was charged to nobody stays where the record says that it was, as far as it says. An
+//! entry that came late was delayed by the end of the gap. Else the gap is taken from the beginning
 //! of its interval.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use punctual_trace::{CpuLog, Record};
 
 use super::WhatIfError;
 
-/// What was recorded, and how many jobs of it are open at its end: of these the rest is assumed.
+/// The recorded work, and how many jobs of it are open at its end: of these the rest is assumed.
 pub(super) fn read(plan: &CpuPlan, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
     let mut reader = Reader::new(plan);
     for (now, record) in &log.records {
@@ -217,7 +217,7 @@ impl Reader {
         }
     }
 
-    /// The entry is over; what was refused has not happened.
+    /// The entry is over; a refused event has not happened.
     fn decided(&mut self, accepted: bool) {
         if let Some((thread, now, arrival)) = self.arrival.take()
             && let Some(state) = self.threads.get_mut(thread.index())

@@ -15,7 +15,7 @@ use crate::syntax;
 /// A valid system file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
-    /// What it describes.
+    /// The system that it describes.
     pub system: System,
     /// The folder of the file, from which relative paths in it start.
     pub base: PathBuf,

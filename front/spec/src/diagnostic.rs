@@ -18,7 +18,7 @@ pub struct Diagnostic {
     pub column: usize,
     /// The offending text, up to the end of its line, shortened when it is very long.
     pub text: String,
-    /// What is wrong, with names and values.
+    /// The mistake, with names and values.
     pub message: String,
     /// How to mend it.
     pub help: String,

@@ -86,7 +86,7 @@ const PIECES: &[&str] = &[
     "reserve = []\n",
 ];
 
-/// What a number of rounds saw.
+/// The findings of a number of rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Files read.
@@ -110,8 +110,9 @@ impl Tally {
 ///
 /// # Panics
 ///
-/// When the reader does, when it reports nothing or too much, when a mistake points outside of the
-/// file, or when a system that is written and read again is another one: that is its purpose.
+/// It does when the reader does, when it reports nothing or too much, or when a mistake points
+/// outside of the file. It also does when a system that is written and read again is another one.
+/// That is its purpose.
 pub fn round(seed: u64, corpus: &[&str]) -> Tally {
     let mut random = Random(seed);
     let text = generate(&mut random, corpus);
@@ -160,7 +161,7 @@ pub fn round(seed: u64, corpus: &[&str]) -> Tally {
     tally
 }
 
-/// The file of a seed: what [`round`] reads, to look at a failure.
+/// The file of a seed, as [`round`] reads it, to look at a failure.
 pub fn file_of(seed: u64, corpus: &[&str]) -> String {
     generate(&mut Random(seed), corpus)
 }

@@ -19,14 +19,14 @@
 //! assert_eq!(mistakes[0].help, "did you mean `wcet`?");
 //! ```
 //!
-//! The way through: `syntax` makes a TOML tree of the text, `file` and `read` check it against the
-//! one table of keys in `sections`, `lower` turns names into numbers and fills in defaults, and
-//! [`System::validate`](punctual_model::System::validate) asks whether the result means something;
+//! The way through: `syntax` makes a TOML tree of the text, and `file` and `read` check it against
+//! the one table of keys in `sections`. `lower` turns names into numbers and fills in defaults, and
+//! [`System::validate`](punctual_model::System::validate) says whether the result means something.
 //! `places` leads from there back to a line. [`schema`] is made from the same table of keys, and
 //! [`write()`] goes the way back.
 //!
-//! What this crate decides: the notation. What it does not know: whether deadlines hold, and what a
-//! library or function named in a file is.
+//! This crate decides the notation. It does not know whether deadlines hold, and what a library or
+//! function named in a file is.
 #![forbid(unsafe_code)]
 
 mod description;

@@ -20,7 +20,7 @@ pub enum LoadError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system answered.
+        /// The answer of the operating system.
         error: io::Error,
         /// The same as a diagnostic without a line.
         diagnostic: Box<Diagnostic>,

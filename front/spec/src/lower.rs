@@ -27,7 +27,7 @@ use resource::lower_resources;
 use scheduler::lower_schedulers;
 use task::lower_tasks;
 
-/// What the names of a file stand for.
+/// The meanings of the names of a file.
 struct Names {
     cpus: BTreeMap<String, CpuId>,
     schedulers: BTreeMap<String, SchedulerId>,

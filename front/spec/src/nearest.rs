@@ -1,6 +1,6 @@
 //! The name that was probably meant: nearest by edit distance.
 
-/// Longest word that is compared; what is longer is no slip of a key.
+/// Longest word that is compared; a longer one is no slip of a key.
 const LONGEST: usize = 64;
 
 /// Most candidates that are compared, so that a file full of dangling names stays linear.

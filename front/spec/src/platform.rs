@@ -1,4 +1,4 @@
-//! Platform files: what a machine takes for scheduling, apart from the systems that run on it.
+//! Platform files: the costs of scheduling on a machine, apart from the systems that run on it.
 //!
 //! Two sections: `[machine]`, as in a system file, and `[measured]`, free texts that say where,
 //! when and how its terms were found. `punctual doctor --measure --platform FILE` writes one, and
@@ -19,7 +19,7 @@ use crate::report::{Report, quote};
 use crate::source::Source;
 use crate::syntax;
 
-/// What a platform file says.
+/// The content of a platform file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Platform {
     /// The terms.

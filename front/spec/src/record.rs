@@ -1,4 +1,4 @@
-//! Values of the right form, with their places: what reading makes of a table.
+//! Values of the right form, with their places: the result of reading a table.
 
 use std::ops::Range;
 

@@ -6,13 +6,13 @@ use crate::sections::{SECTIONS, Section};
 use crate::shape::{ALL, Key, Keys, Shape, Words};
 use crate::units::{DURATION_PATTERN, PERCENTAGE_PATTERN};
 
-/// What can name a section: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written
+/// The pattern of a section's name: no blanks and no ASCII punctuation but `_` `-` `.` `:`. Written
 /// by exclusion, since readers of schemas differ in how they name letters.
 const NAME_PATTERN: &str = r"^[^\s\x00-\x1f!-,/;-@\[-^`{-~\x7f]{1,128}$";
 
 /// The JSON Schema (draft 2020-12) of a system file, for the file seen as JSON: editors complete
-/// and check keys with it. What it cannot say (names that must exist, budgets that must fit), the
-/// reader checks.
+/// and check keys with it. The reader checks the rest (names that must exist, budgets that must
+/// fit).
 pub fn schema() -> Value {
     let mut properties = Map::new();
     for section in SECTIONS {

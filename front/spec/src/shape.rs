@@ -1,4 +1,4 @@
-//! What a key of a file may hold: the vocabulary in which the tables of keys are written.
+//! The possible values of a key of a file: the vocabulary in which the tables of keys are written.
 
 /// A group of keys: a section, or a table inside one.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Key {
 }
 
 impl Shape {
-    /// What the value should have been, for messages.
+    /// The form that the value should have, for messages.
     pub(crate) fn expectation(&self) -> String {
         match self {
             Shape::Duration => "a duration such as \"10ms\"".into(),

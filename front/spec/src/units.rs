@@ -2,7 +2,7 @@
 
 use punctual_model::{Ns, Share, Span};
 
-/// Why a text is not the quantity it should be: what is wrong, and what to write instead.
+/// The reason why a text is not the quantity it should be, and the text to write instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unusable {
     pub(crate) message: String,
@@ -26,7 +26,7 @@ const UNITS: [(&str, usize); 6] = [
     ("s", 9),
 ];
 
-/// The pattern of a duration, for the schema: what [`duration`] accepts, up to overflow.
+/// The pattern of a duration, for the schema: [`duration`] accepts it, up to overflow.
 pub(crate) const DURATION_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(ns|us|µs|μs|ms|s)$";
 
 /// The pattern of a percentage, for the schema.
@@ -71,7 +71,7 @@ pub(crate) fn duration(text: &str) -> Result<u64, Unusable> {
 ///
 /// # Errors
 ///
-/// What is wrong and how to mend it, in one line, when the text is none.
+/// The mistake and how to mend it, in one line, when the text is none.
 pub fn parse_duration(text: &str) -> Result<Span<Ns>, String> {
     match duration(text) {
         Ok(ns) => Ok(Span::from_ns(ns)),

@@ -1,4 +1,4 @@
-//! From a system to its file: what reading makes of it is the same system.
+//! From a system to its file: reading it gives the same system.
 //!
 //! For systems that no file described: drawn at random, mended by a suggestion, or built by a
 //! program. Keys at their defaults are left out. The `toml` crate can write, too, but it gives a
@@ -18,9 +18,9 @@ use task::write_task;
 
 /// The text of a system file for `system`, which must be valid. O(size of the system).
 ///
-/// A file cannot say everything that a program can: what has no meaning in a class (the `jitter` of
-/// a reservation), that a CPU whose name is a number is not that host CPU, and in which order
-/// requirements of different kinds stand, is lost.
+/// A file cannot say everything that a program can. Values without a meaning in a class are lost
+/// (the `jitter` of a reservation). So is that a CPU whose name is a number is not that host CPU,
+/// and the order of requirements of different kinds.
 pub fn write(system: &System) -> String {
     let mut out = Out(String::new());
     out.line("[system]");

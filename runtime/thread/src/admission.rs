@@ -1,8 +1,8 @@
 //! Admission of a running system, asked by the thread that wants something.
 //!
-//! The guaranteed threads of one CPU are a [`System`] of the model. Whoever wants to add one or to
-//! change one asks the same function as `punctual check` does, about the system as it would be, on
-//! its own time: the question costs what an analysis costs, and others preempt it. Bandwidth of a
+//! The guaranteed threads of one CPU are a [`System`] of the model. A thread that adds or changes
+//! one asks the same function as `punctual check` does, about the system as it would be. It asks on
+//! its own time: the question costs as much as an analysis, and others preempt it. Bandwidth of a
 //! thread that has ended stays taken until the zero-lag instant of its last job has passed.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub enum NotAdmitted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grant(u64);
 
-/// What was promised to the threads of one name on one CPU.
+/// The promise to the threads of one name on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Promise {
     /// The CPU, by its place in the run.
@@ -50,7 +50,7 @@ pub struct Promise {
 /// The promises of one CPU, in the order of the first of each name.
 pub(crate) type Promises = Mutex<Vec<Promise>>;
 
-/// Whose a task of the system is.
+/// The owner of a task of the system.
 #[derive(Debug)]
 struct Owner {
     grant: Grant,
@@ -147,7 +147,7 @@ impl Admission {
         }
     }
 
-    /// The thread has ended: what was granted is free from `at` on.
+    /// The thread has ended: its bandwidth is free from `at` on.
     pub(crate) fn remove(&mut self, grant: Grant, at: Instant<Ns>) {
         if let Some(place) = self.place(grant) {
             self.owners[place].until = Some(at);

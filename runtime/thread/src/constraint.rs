@@ -1,9 +1,9 @@
-//! What a thread asks for: one of the five kinds of work, with its parameters in nanoseconds.
+//! The constraint of a thread: one of the five kinds of work, with its parameters in nanoseconds.
 
 use punctual_model::{Class, CpuId, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Work};
 
-/// What a thread asks for, by the kind of its work. Only what is admitted is granted; enforced is
-/// all of it.
+/// The constraint of a thread, by the kind of its work. Only what is admitted is granted; enforced
+/// is all of it.
 ///
 /// ```
 /// use punctual_model::{Span, Work};
@@ -103,13 +103,13 @@ impl Constraint {
         Constraint { phase, ..self }
     }
 
-    /// What becomes of a release that finds the job before unfinished.
+    /// The rule for a release that finds the job before unfinished.
     #[must_use]
     pub fn late(self, late: Late) -> Constraint {
         Constraint { late, ..self }
     }
 
-    /// What happens to a job that needs more than its budget.
+    /// The rule for a job that needs more than its budget.
     #[must_use]
     pub fn on_overrun(self, on_overrun: OnOverrun) -> Constraint {
         Constraint { on_overrun, ..self }

@@ -21,7 +21,7 @@ pub struct Workloads {
 pub struct UnknownFunction {
     /// The name in the file.
     pub name: String,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub reason: String,
     /// Registered names, for a suggestion.
     pub known: Vec<String>,

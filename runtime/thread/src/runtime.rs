@@ -62,7 +62,7 @@ pub enum StartError {
     NotAdmitted(NotAdmitted),
     /// The first thread did not come to its end: it panicked, or the run was ended.
     NoResult {
-        /// What panics said, with the names of their threads.
+        /// The messages of panics, with the names of their threads.
         panics: Vec<punctual_linux::Panic>,
     },
 }
@@ -91,18 +91,18 @@ impl std::error::Error for StartError {}
 /// A run that is over.
 #[derive(Debug)]
 pub struct Finished<T, S = NoSink> {
-    /// What the first thread returned.
+    /// The result of the first thread.
     pub result: T,
-    /// What the run left behind: its mode, what it did not get, counters, panics.
+    /// The outcome of the run: its mode, refused rights, counters, panics.
     pub outcome: Outcome<S>,
-    /// What its shards were built from: the first thread of each CPU is thread 0 there.
+    /// The tables of its shards: the first thread of each CPU is thread 0 there.
     pub plan: Plan,
     /// The host CPU of each.
     pub hosts: Vec<u32>,
-    /// What was promised to threads with a guarantee, one per name and CPU, in the order of their
-    /// first admission.
+    /// The promises to threads with a guarantee, one per name and CPU, in the order of their first
+    /// admission.
     pub promises: Vec<Promise>,
-    /// What became of work that was offered, by CPU; empty if the run spread none.
+    /// The fate of offered work, by CPU; empty if the run spread none.
     pub spreads: Vec<Spreads>,
 }
 
@@ -162,8 +162,8 @@ impl Runtime {
     }
 
     /// Another CPU beside it, with a first thread of its own that does this. A thread stays on the
-    /// CPU of its creator; what CPUs share is in [`crate::sync`], and work that any of them may
-    /// begin is offered ([`Runtime::spread`]).
+    /// CPU of its creator. [`crate::sync`] has the objects that CPUs share, and work that any of
+    /// them may begin is offered ([`Runtime::spread`]).
     #[must_use]
     pub fn and(
         mut self,
@@ -214,8 +214,7 @@ impl Runtime {
         }
     }
 
-    /// Whether to try for real-time priority and locked memory; what is refused is listed in the
-    /// outcome.
+    /// Whether to try for real-time priority and locked memory; the outcome lists refused rights.
     #[must_use]
     pub fn real_time(self, real_time: bool) -> Runtime {
         Runtime { real_time, ..self }
@@ -336,7 +335,7 @@ impl Runtime {
         }
     }
 
-    /// What the shards are built from: the first thread of each CPU, and room for more.
+    /// The tables of the shards: the first thread of each CPU, and room for more.
     fn plan(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Plan {
         let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
@@ -413,13 +412,13 @@ where
     })
 }
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// By CPU: tasks of different CPUs do not meet.
     admission: Vec<Mutex<Admission>>,
-    /// What each of them has promised. Only who asks for admission writes here, one at a time, so
-    /// no thread ever waits for this lock; it is read when the run is over.
+    /// The promise of each of them. Only who asks for admission writes here, one at a time, so no
+    /// thread ever waits for this lock; it is read when the run is over.
     promises: Vec<Arc<Promises>>,
     terms: Machine,
     /// Where work is offered.
@@ -458,7 +457,7 @@ impl Shared {
         board.map_or_else(Vec::new, |board| board.counts())
     }
 
-    /// What was promised, by CPU.
+    /// The promises, by CPU.
     fn promises(&self) -> Vec<Promise> {
         let of_cpu = |(cpu, promises): (usize, &Arc<Promises>)| {
             let promises = promises.lock().unwrap_or_else(PoisonError::into_inner);
@@ -470,7 +469,7 @@ impl Shared {
         self.promises.iter().enumerate().flat_map(of_cpu).collect()
     }
 
-    /// What the scheduler costs on behalf of a job, as the analysis counts it.
+    /// The cost of the scheduler on behalf of a job, as the analysis counts it.
     fn overhead(&self) -> Work<Ns> {
         let t = &self.terms;
         let parts = [t.switch, t.switch, t.preemption, t.cache_delay, t.timer];

@@ -47,7 +47,7 @@ pub struct Spread {
     pub room: usize,
 }
 
-/// What became of work, by CPU.
+/// The fate of work, by CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spreads {
     /// Offered there.

@@ -25,7 +25,7 @@ pub enum SpawnError {
     NotAdmitted(NotAdmitted),
     /// The core refused.
     Refused(punctual_kern::Refusal),
-    /// Whoever asks at the same time is in the way.
+    /// Another thread that asks at the same time is in the way.
     Busy(WaitError),
 }
 
@@ -83,7 +83,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What happens when it panics.
+    /// The rule for its panic.
     #[must_use]
     pub fn on_fault(self, on_fault: OnFault) -> Builder<'a> {
         Builder { on_fault, ..self }
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What a thread was granted, until it ends, however it ends.
+/// The bandwidth of a thread, until it ends, however it ends.
 struct Granted {
     place: Place,
     grant: Grant,
@@ -149,7 +149,7 @@ impl Drop for Granted {
     }
 }
 
-/// What was granted is free when its lag is zero.
+/// Its bandwidth is free when its lag is zero.
 fn give_back(place: &Place, grant: Grant, lag: Span<Ns>) {
     // It fails only when the run is over.
     let _ = place.ask(|admission, now| {
@@ -237,7 +237,7 @@ impl<T> Thread<T> {
     }
 
     /// Takes the processor from it for good, as [`Thread::kill_within`] does when the time is over;
-    /// whether that was possible. Who waits for its end is told ([`JoinError::Abandoned`]).
+    /// whether that was possible. A thread that joins it is told ([`JoinError::Abandoned`]).
     pub fn abandon(&self) -> bool {
         if !self.child.abandon() {
             return false;
@@ -270,8 +270,8 @@ impl<T> Thread<T> {
         self.child.stack_used()
     }
 
-    /// Has it end at its next scheduling point, by unwinding: what it holds is unlocked, what it
-    /// has is dropped. `false` when it has ended.
+    /// Has it end at its next scheduling point, by unwinding: it unlocks its locks and drops its
+    /// values. `false` when it has ended.
     pub fn cancel(&self) -> bool {
         self.child.cancel()
     }
@@ -332,7 +332,7 @@ impl Waker {
     }
 }
 
-/// What wakes the calling thread; `None` on no thread of a run.
+/// A handle that wakes the calling thread; `None` on no thread of a run.
 pub fn waker() -> Option<Waker> {
     Who::this().map(Waker)
 }
@@ -346,7 +346,7 @@ pub fn wait_next_period() -> Result<JobInfo, NoNextJob> {
     punctual_linux::next_job()
 }
 
-/// What is promised to the threads that have a guarantee now, and why: the verdict of the analysis.
+/// The promises to the threads that have a guarantee now, and why: the verdict of the analysis.
 ///
 /// # Errors
 /// [`SpawnError::NoRun`] outside of a runtime; as for [`spawn`] when the analysis cannot finish.

@@ -7,8 +7,8 @@ use crate::thread::{now, sleep_until};
 /// Instants at a fixed distance, counted from its making: late or not, the next one is where it
 /// belongs.
 ///
-/// A thread that has a guarantee for its work uses a periodic constraint instead; this is for
-/// whoever only wants to be woken.
+/// A thread that has a guarantee for its work uses a periodic constraint instead; this is for a
+/// thread that only wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timer {
     next: Instant<Ns>,
@@ -37,7 +37,7 @@ impl Timer {
         Timer { next, period }
     }
 
-    /// The next instant, in nanoseconds of the run: what the `_until` calls want.
+    /// The next instant, in nanoseconds of the run, for the `_until` calls.
     pub fn next(&self) -> Instant<Ns> {
         self.next
     }

@@ -1,6 +1,6 @@
-//! Workloads: what tasks execute when a file names a function.
+//! Workloads: the work of tasks when a file names a function.
 
-/// What a step may know about the job that it executes.
+/// The knowledge of a step about the job that it executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobContext {
     /// Which job of its task this is, from 0.
@@ -12,7 +12,7 @@ pub struct JobContext {
 /// The body of a task: called once per job (or once, for the classes whose body is endless).
 pub type Step = Box<dyn FnMut(JobContext) + Send>;
 
-/// What a comparison with a reference found.
+/// The result of a comparison with a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Oracle {
     /// Results that were compared.

@@ -43,7 +43,7 @@ struct Order<'a> {
     inner: Vec<BTreeMap<ResourceId, &'a Nesting>>,
 }
 
-/// What the search knows of a resource (names as in Tarjan's paper).
+/// State of a resource in the search (names as in Tarjan's paper).
 #[derive(Clone, Copy)]
 struct Visit {
     number: usize,

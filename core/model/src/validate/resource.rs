@@ -70,10 +70,10 @@ struct User<'a> {
     node: Node,
 }
 
-/// What to do when users that spin are ordered apart from others on their CPU.
+/// The remedy when users that spin are ordered apart from others on their CPU.
 const SPINNERS_APART: &str = "place those of one CPU in one scheduler";
 
-/// What is wrong, and how to mend it.
+/// The mistake, and how to mend it.
 type Mistake = (String, &'static str);
 
 /// A section that is not begun unless it fits must fit at least into a full budget.
@@ -122,7 +122,7 @@ fn check_policies(tree: &Tree<'_>, resource: &Resource, users: &[User<'_>]) -> O
     })
 }
 
-/// What to use instead, when a protocol has no meaning under a policy.
+/// The protocol to use instead, when one has no meaning under a policy.
 fn unsuitable(protocol: Protocol, policy: PolicyKind<Ns>) -> Option<&'static str> {
     match (protocol, policy) {
         (Protocol::ImmediateCeiling, PolicyKind::FixedPriority { .. }) => None,
@@ -217,7 +217,8 @@ fn check_spinners(tree: &Tree<'_>, resource: &Resource, users: &[User<'_>]) -> O
     None
 }
 
-/// A holder is raised at the closest common scheduler; what is below must know priorities, too.
+/// A holder is raised at the closest common scheduler; the policies below must know priorities,
+/// too.
 fn check_ceiling(
     tree: &Tree<'_>,
     first: &User<'_>,

@@ -1,4 +1,4 @@
-//! Schedulers: what a parent can grant, and whom a child can have.
+//! Schedulers: the supply that a parent can give, and the children that it can have.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -83,8 +83,8 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// What a scheduler spends on deciding, it spends of something: without supply of its own that
-    /// would be its siblings' time.
+    /// A scheduler spends time on deciding: without supply of its own that would be its siblings'
+    /// time.
     fn check_own_time(&mut self, parent: Node) {
         let shares = self.scheduler.supply == Supply::Shared;
         // Those two want a supply of everybody.

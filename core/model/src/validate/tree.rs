@@ -31,7 +31,7 @@ pub(super) struct Tree<'a> {
     levels: Vec<Option<usize>>,
 }
 
-/// What is known of a scheduler while its way up is followed.
+/// State of a scheduler while its way up is followed.
 #[derive(Clone, Copy)]
 enum Mark {
     Unseen,
@@ -57,7 +57,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What grants supply to a scheduler; `None` unless both lead to the CPU.
+    /// The parent that supplies a scheduler; `None` unless both lead to the CPU.
     pub(super) fn parent_of(&self, id: SchedulerId) -> Option<Node> {
         self.levels.get(id.index()).copied().flatten()?;
         let scheduler = self.system.schedulers.get(id.index())?;
@@ -67,7 +67,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// What orders a task; `None` unless it leads to the task's CPU.
+    /// The policy that orders a task; `None` unless it leads to the task's CPU.
     pub(super) fn node_of(&self, task: &Task) -> Option<Node> {
         match task.scheduler {
             None => self

@@ -1,4 +1,4 @@
-//! What the `on` of tasks and schedulers names: a CPU, or a scheduler that leads to one.
+//! The target of the `on` of tasks and schedulers: a CPU, or a scheduler that leads to one.
 
 use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId};
 
@@ -9,14 +9,14 @@ use crate::nearest::nearest;
 use crate::record::{Node, Record, Value};
 use crate::report::{Report, quote};
 
-/// What orders a task or a scheduler.
+/// The parent that orders a task or a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Parent {
     Cpu(CpuId),
     Scheduler(SchedulerId),
 }
 
-/// What is known of something that orders others.
+/// A parent, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 struct Orderer {
     cpu: CpuId,
@@ -25,7 +25,7 @@ struct Orderer {
     sound: bool,
 }
 
-/// Whose child every scheduler is, and to which CPU that leads.
+/// The parent of every scheduler, and the CPU to which that leads.
 pub(super) struct Parents {
     cpus: Vec<Orderer>,
     schedulers: Vec<Orderer>,
@@ -176,7 +176,7 @@ fn follow(sections: &[Named], parents: &[Option<Parent>], cpus: &[Orderer]) -> V
     orderers.collect()
 }
 
-/// What the `on` of a section names, or its mistake.
+/// The target of the `on` of a section, or its mistake.
 pub(super) fn find_parent(
     record: &Record,
     names: &Names,

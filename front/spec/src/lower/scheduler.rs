@@ -11,7 +11,7 @@ use crate::places::SchedulerPlaces;
 use crate::record::{Record, Value};
 use crate::report::Report;
 
-/// The schedulers in the order of the file. What is broken in one is left out of it, and its place
+/// The schedulers in the order of the file. A broken value is left out of it, and its place
 /// remembers that.
 pub(super) fn lower_schedulers(
     sections: Vec<Named>,
@@ -52,7 +52,7 @@ pub(super) fn lower_schedulers(
     lowered.collect()
 }
 
-/// What the parent grants; `None` when a mistake in it has been reported.
+/// The supply from the parent; `None` when a mistake in it has been reported.
 fn lower_supply(record: &Record, report: &mut Report<'_>) -> Option<Supply> {
     match (record.get("server"), record.get("slots")) {
         (Some(_), Some(slots)) => {

@@ -91,7 +91,7 @@ fn write_arrivals(arrivals: &Arrivals, min_separation: Span<Ns>, out: &mut Out) 
     out.key("arrivals", format_args!("{{ {form} }}"));
 }
 
-/// What belongs to jobs that come again.
+/// The keys of jobs that come again.
 fn write_recurring(system: &System, task: &Task, out: &mut Out) {
     out.unless(Span::ZERO, "jitter", task.jitter, span(task.jitter));
     match task.late {
@@ -132,7 +132,7 @@ fn write_recurring(system: &System, task: &Task, out: &mut Out) {
     out.key("uses", list(uses));
 }
 
-/// What belongs to jobs that complete.
+/// The keys of jobs that complete.
 fn write_job(system: &System, task: &Task, out: &mut Out) {
     let most = task.max_suspension;
     out.unless(Span::ZERO, "max-suspension", most, span(most));
