@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual::{
     Class, LiveOptions, Log, RunReport, SimOptions, Span, Workloads, admit, run, simulate,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_spec::Description;
 use punctual_trace::{check, replay};
@@ -50,7 +50,7 @@ fn in_virtual_time(description: &Description, ms: u64) -> Log {
 }
 
 fn is_replayed(name: &str, log: &Log) {
-    let stats = replay(log, AnyHierarchy::new);
+    let stats = replay(log, AnyPolicy::new);
     let stats = stats.unwrap_or_else(|divergence| panic!("{name}: {divergence}"));
     assert!(
         stats.decisions > 100,

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual::{LiveOptions, Log, Progress, RunReport, SimOptions, Span, Workloads, run, simulate};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_spec::Description;
 use punctual_trace::{Record, check, replay};
@@ -51,7 +51,7 @@ fn fly_watched(description: &Description, ms: u64, mut watch: impl FnMut(Progres
 }
 
 fn replays(log: &Log) {
-    let stats = replay(log, AnyHierarchy::new);
+    let stats = replay(log, AnyPolicy::new);
     let stats = stats.unwrap_or_else(|divergence| panic!("{divergence}"));
     assert!(stats.decisions > 100, "only {} decisions", stats.decisions);
 }

@@ -7,7 +7,7 @@ use punctual::{
 };
 use punctual_kern::{Attributes, Pick, Policy};
 use punctual_model::{Instant, ThreadId, Work};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{check, replay};
 
 const FILE: &str = r#"
@@ -161,7 +161,7 @@ fn the_same_policy_decides_for_real() {
     let log = run(&system(), &options, &mut Workloads::new(), &mut |_| true).unwrap();
     let report = RunReport::new(&log);
     assert!(report.tasks.iter().all(|task| task.jobs == 20), "{report}");
-    let _ = replay(&log, AnyHierarchy::new).unwrap_or_else(|difference| panic!("{difference}"));
+    let _ = replay(&log, AnyPolicy::new).unwrap_or_else(|difference| panic!("{difference}"));
     let violations = check(&log);
     assert!(violations.is_empty(), "{}", violations[0]);
 }

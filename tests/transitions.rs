@@ -9,7 +9,7 @@ use punctual::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, Task
 use punctual_analysis::{Change, When, admit_transition};
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Constraint, Decision, Event, Next, OneLevel, Policy, Shard, Sink, TraceEvent,
+    Capacity, Constraint, Decision, Event, Next, Policy, Shard, Sink, TraceEvent, Tree,
 };
 use punctual_model::{Frequency, Instant, Ns, ThreadId};
 use punctual_policy::{EarliestDeadlineFirst, FixedPriority};
@@ -46,7 +46,7 @@ impl Sink for Watch {
 }
 
 struct Run<P: Policy> {
-    shard: Shard<OneLevel<P>>,
+    shard: Shard<P>,
     watch: Watch,
     threads: Vec<ThreadId>,
     now: u64,
@@ -56,7 +56,7 @@ struct Run<P: Policy> {
 impl<P: Policy> Run<P> {
     fn new(policy: impl Fn(usize) -> P, system: &System) -> Run<P> {
         let capacity = Capacity::for_threads(8);
-        let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy(capacity.threads)));
+        let mut shard = Shard::new(Tree::new(capacity, policy(capacity.threads)));
         let mut threads = Vec::new();
         for (task, order) in system.tasks.iter().zip(0..) {
             threads.push(

@@ -79,9 +79,8 @@ pub(crate) fn code(
     let policy = match own {
         Some(make) => make(threads),
         None => {
-            let slots = plan.slots.iter().filter(|slot| slot.node == place);
             let entities = plan.capacity.entities();
-            Box::new(AnyPolicy::new(node.policy, entities, slots.copied()))
+            Box::new(AnyPolicy::new(node.policy, entities, &plan.slots_of(place)))
         }
     };
     ChildScheduler::new(NodeId::new(place, 0), threads, policy)

@@ -13,7 +13,7 @@ use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
     Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Header, Log, Mode, Recorder};
@@ -234,7 +234,7 @@ fn episode(terms: &Machine) -> Work<Ns> {
     parts.into_iter().fold(Work::ZERO, Work::saturating_add)
 }
 
-type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
+type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
 
 fn platform_plans(
     system: &System,
@@ -262,7 +262,7 @@ fn platform_plans(
         cpus.push(LinuxPlan {
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
-            shard: cpu.build(AnyHierarchy::new(cpu)).map_err(Error::Config)?,
+            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             sink: recorder(cpu, frequency, duration, 0)?,
             threads,
             children: children(system, cpu, &options.policies),

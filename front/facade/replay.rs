@@ -1,6 +1,6 @@
 //! A recorded run again.
 
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Divergence, Log, ReplayStats};
 
 /// Runs the events of a log through the scheduler again, with the policies of its plan, and
@@ -10,5 +10,5 @@ use punctual_trace::{Divergence, Log, ReplayStats};
 /// # Errors
 /// The first difference: the log was changed, or the run was made by another version.
 pub fn replay(log: &Log) -> Result<ReplayStats, Box<Divergence>> {
-    punctual_trace::replay(log, AnyHierarchy::new)
+    punctual_trace::replay(log, AnyPolicy::new)
 }

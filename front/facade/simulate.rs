@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Counters, Log, Mode, Recorder};
@@ -86,7 +86,7 @@ fn run_virtually(
     let mut inputs = Vec::with_capacity(plan.cpus.len());
     for cpu in &plan.cpus {
         inputs.push(CpuInput {
-            hierarchy: AnyHierarchy::new(cpu),
+            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             sink: recorder(cpu, plan.frequency, duration, 0)?,
         });
     }

@@ -4,7 +4,7 @@ use punctual_kern::{Decision, Event, Next, NoSink, Plan, Shard, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::Recorder;
 
 use crate::scenario::{Reading, Scenario};
@@ -95,10 +95,7 @@ pub(crate) fn equals(count: u32) -> Vec<Task> {
 }
 
 /// The shard of one CPU with these tasks.
-pub(crate) fn shard(
-    policy: PolicyKind<Ns>,
-    tasks: Vec<Task>,
-) -> Result<Shard<AnyHierarchy>, String> {
+pub(crate) fn shard(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> Result<Shard<AnyPolicy>, String> {
     let cpu = Cpu {
         name: "0".to_owned(),
         host: None,
@@ -112,20 +109,20 @@ pub(crate) fn shard(
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
     plan.set_duration(&system, LONG);
     let cpu = plan.cpus.pop().ok_or("no CPU")?;
-    let shard = cpu.build(AnyHierarchy::new(&cpu));
+    let shard = cpu.build(AnyPolicy::new);
     shard.map_err(|error| error.to_string())
 }
 
 /// A shard with its sink and a clock.
 struct Core<S> {
-    shard: Shard<AnyHierarchy>,
+    shard: Shard<AnyPolicy>,
     sink: S,
     now: Instant,
 }
 
 impl<S: Sink> Core<S> {
     /// All that is due at the start has been released.
-    fn new(shard: Shard<AnyHierarchy>, sink: S) -> Core<S> {
+    fn new(shard: Shard<AnyPolicy>, sink: S) -> Core<S> {
         let now = Instant::ZERO;
         let mut core = Core { shard, sink, now };
         for _ in 0..=core.shard.places() {
@@ -151,7 +148,7 @@ impl<S: Sink> Core<S> {
 }
 
 /// A yield among equals.
-fn yields<S: Sink>(shard: Shard<AnyHierarchy>, sink: S) -> Result<(), String> {
+fn yields<S: Sink>(shard: Shard<AnyPolicy>, sink: S) -> Result<(), String> {
     let mut core = Core::new(shard, sink);
     let threads = core.shard.places() as u64;
     for count in 0.. {

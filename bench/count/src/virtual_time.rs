@@ -4,7 +4,7 @@ use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Options};
 
 use crate::decisions::recorder;
@@ -48,8 +48,9 @@ fn jobs<S: Sink>(sink: impl Fn() -> Result<S, String>) -> Result<(), String> {
         };
         let mut inputs = Vec::new();
         for cpu in &plan.cpus {
-            let (hierarchy, sink) = (AnyHierarchy::new(cpu), sink()?);
-            inputs.push(CpuInput { hierarchy, sink });
+            let shard = cpu.build(AnyPolicy::new).map_err(|e| e.to_string())?;
+            let sink = sink()?;
+            inputs.push(CpuInput { shard, sink });
         }
         begin();
         mark(0);

@@ -1,13 +1,13 @@
 //! What one event of the scheduler core costs, against the number of threads.
 
 use punctual_kern::{
-    Capacity, Constraint, Event, Grant, Hierarchy, NoSink, NodeId, NodeTerms, OneLevel, Shard, Tree,
+    Capacity, Constraint, Event, Grant, NoSink, NodeId, NodeTerms, Policy, Shard, Tree,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, PolicyKind, Priority, Server, ServerKind, Span, Task, Trust,
     Work,
 };
-use punctual_policy::{AnyHierarchy, AnyPolicy};
+use punctual_policy::AnyPolicy;
 
 use super::figure::{Bench, time};
 
@@ -52,17 +52,13 @@ pub(super) fn benches() -> Vec<Bench> {
         .collect()
 }
 
-/// One policy, or that many schedulers below it, each on a server, with all threads in the last.
-fn hierarchy(
+/// One policy, or that many schedulers below it, each on a server, and the last of them.
+fn tree(
     kind: PolicyKind,
     capacity: Capacity,
     period: u64,
-) -> Result<(AnyHierarchy, NodeId), String> {
-    let policy = || AnyPolicy::new(kind, capacity.entities(), []);
-    if capacity.nodes == 0 {
-        let one_level = OneLevel::new(capacity, policy());
-        return Ok((AnyHierarchy::OneLevel(one_level), NodeId::ROOT));
-    }
+) -> Result<(Tree<AnyPolicy>, NodeId), String> {
+    let policy = || AnyPolicy::new(kind, capacity.entities(), &[]);
     let mut tree = Tree::new(capacity, policy());
     let mut home = NodeId::ROOT;
     for _ in 0..capacity.nodes {
@@ -80,15 +76,15 @@ fn hierarchy(
         let added = tree.add(home, policy(), terms);
         home = added.map_err(|refusal| format!("{refusal:?}"))?;
     }
-    Ok((AnyHierarchy::Tree(Box::new(tree)), home))
+    Ok((tree, home))
 }
 
 fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, String> {
     let mut capacity = Capacity::for_threads(threads as usize);
     capacity.nodes = levels;
     let period = u64::from(threads) * 4 + 1_000;
-    let (hierarchy, home) = hierarchy(kind, capacity, period)?;
-    let mut shard = Shard::new(capacity, hierarchy);
+    let (tree, home) = tree(kind, capacity, period)?;
+    let mut shard = Shard::new(tree);
     for index in 0..threads {
         shard
             .attach_to(home, constraint(index, threads, period))
@@ -123,7 +119,7 @@ fn measure(kind: PolicyKind, threads: u32, levels: u16) -> Result<Vec<f64>, Stri
 }
 
 /// Everybody is released at `start`, then one after the other completes. Returns how many did.
-fn round<H: Hierarchy>(shard: &mut Shard<H>, threads: u32, start: Instant) -> u32 {
+fn round<P: Policy>(shard: &mut Shard<P>, threads: u32, start: Instant) -> u32 {
     let mut decision = shard.handle(start, Event::Tick, &mut NoSink);
     while decision.arm == Some(start) {
         decision = shard.handle(start, Event::Tick, &mut NoSink);

@@ -11,7 +11,7 @@ use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_rivals::Place;
 use punctual_trace::Recorder;
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -179,7 +179,7 @@ impl Live {
                 name: name.name.clone(),
                 threads: threads.collect(),
                 shard: cpu
-                    .build(AnyHierarchy::new(cpu))
+                    .build(AnyPolicy::new)
                     .map_err(|error| error.to_string())?,
                 sink: Recorder::with_capacity(self.record_bytes).map_err(|e| e.to_string())?,
                 children: Vec::new(),

@@ -6,7 +6,7 @@ use punctual_kern::{NoSink, Plan, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Options};
 use punctual_trace::Recorder;
 
@@ -56,9 +56,9 @@ fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>
     for _ in 0..SAMPLES {
         let mut inputs = Vec::new();
         for cpu in &plan.cpus {
-            let hierarchy = AnyHierarchy::new(cpu);
+            let shard = cpu.build(AnyPolicy::new).map_err(|e| e.to_string())?;
             let sink = recorder()?;
-            inputs.push(CpuInput { hierarchy, sink });
+            inputs.push(CpuInput { shard, sink });
         }
         let mut outcome = None;
         samples.push(time(JOBS, || {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_linux::bench::through_core;
 use punctual_linux::{Body, job};
 use punctual_model::{Ns, PolicyKind};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_rivals::on;
 use punctual_trace::Recorder;
 
@@ -89,8 +89,9 @@ pub(super) fn core_yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measur
     let samples = (ALL_YIELDS as usize).div_ceil(per_sample).max(10);
     let bytes = (samples + 1) * per_sample * BYTES_PER_ENTRY + (1 << 20);
     let samples = on(place()?, move || {
-        let hierarchy = AnyHierarchy::new(&cpu);
-        let shard = cpu.build(hierarchy).map_err(|error| error.to_string())?;
+        let shard = cpu
+            .build(AnyPolicy::new)
+            .map_err(|error| error.to_string())?;
         let sink = Recorder::with_capacity(bytes).map_err(|error| error.to_string())?;
         Ok(through_core(samples, per_sample, shard, sink))
     })?;

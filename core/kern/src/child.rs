@@ -15,11 +15,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use punctual_model::{Instant, ThreadId, Work};
+use punctual_order::{Attributes, ChildPick, NodeId, Policy};
 
-use crate::hierarchy::Hierarchy;
-use crate::manage::ChildPick;
-use crate::node::NodeId;
-use crate::policy::{Attributes, Policy};
 use crate::shard::Shard;
 
 /// A ready thread as the child saw it.
@@ -62,7 +59,7 @@ impl ChildScheduler {
 
     /// Sees which of its threads are ready. Nothing may come between two parts of it. O(threads of
     /// the shard).
-    pub fn look<H: Hierarchy>(&mut self, shard: &Shard<H>) {
+    pub fn look<P: Policy>(&mut self, shard: &Shard<P>) {
         self.epoch = shard.epoch(self.node).unwrap_or(self.epoch);
         self.seen.clear();
         let room = self.known.len();

@@ -4,9 +4,7 @@
 //! of their closest common scheduler keeps.
 
 use punctual_model::{Instant, PolicyKind, Unit};
-
-use crate::hierarchy::Band;
-use crate::policy::Attributes;
+use punctual_order::{Attributes, Band};
 
 /// The order in which a lock goes to its waiters, and by which its holder inherits from them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!            now, Event                     Decision { next, arm }
-//!  platform ------------>  Shard<Hierarchy>  ------------------->  platform
+//!  platform ------------>  Shard<Policy>     ------------------->  platform
 //!  (clock, timer, switch)      |     ^                             (switches, arms its timer)
 //!                    attach,   v     |  pick
-//!                    wake ...  Hierarchy: OneLevel<Policy> | Tree<Policy, Server>
+//!                    wake ...  Tree<Policy>
 //! ```
 //!
 //! Principles:
@@ -29,46 +29,34 @@
 
 extern crate alloc;
 
-mod background;
 mod capability;
 mod child;
 mod constraint;
 mod effective;
 mod event;
-mod heap;
-mod hierarchy;
 mod lock;
 mod manage;
-mod node;
-mod one_level;
 mod pending;
 mod plan;
-mod policy;
 mod precedence;
-mod ready;
-mod server;
 mod shard;
 mod thread;
 mod timeline;
 mod trace;
-mod tree;
 
 pub use capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, Transfer};
 pub use child::ChildScheduler;
 pub use constraint::Constraint;
 pub use effective::WaitOrder;
-pub use event::{Decision, Event, Message, MissingCause, Next, Refusal};
-pub use hierarchy::{Band, Choice, Hierarchy};
+pub use event::{Decision, Event, Message, MissingCause};
 pub use lock::{Ceiling, MAX_NESTING, ResourcePlan, UsePlan};
-pub use manage::{ChildPick, Request};
-pub use node::NodeId;
-pub use one_level::OneLevel;
-pub use plan::{CpuPlan, NodePlan, Plan, SlotPlan};
-pub use policy::{Attributes, Pick, Policy};
+pub use manage::Request;
+pub use plan::{CpuPlan, NodePlan, Plan};
 pub use precedence::{Edge, Source};
-pub use ready::ReadyQueue;
-pub use server::Server;
-pub use shard::{Capacity, ConfigError, MAX_RELEASES_PER_ENTRY, Passed, Shard};
+pub use punctual_order::{
+    Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,
+    Refusal, Server, SlotTerms, Tree,
+};
+pub use shard::{ConfigError, MAX_RELEASES_PER_ENTRY, Passed, Shard};
 pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};
-pub use tree::{Grant, NodeTerms, Tree};

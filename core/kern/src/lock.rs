@@ -19,9 +19,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, ResourceId, Span, Work};
+use punctual_order::NodeId;
 
 use crate::effective::WaitOrder;
-use crate::node::NodeId;
 
 const END: u32 = u32::MAX;
 

@@ -4,10 +4,9 @@
 //! Source: Composite paper §2, Table 1. Each request is refused whole or done whole.
 
 use punctual_model::{Instant, ThreadId, Work};
+use punctual_order::{NodeId, NodeTerms};
 
 use crate::constraint::Constraint;
-use crate::node::NodeId;
-use crate::tree::NodeTerms;
 
 /// A request of one scheduler. The platform says whose it is ([`crate::Event::Manage`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,17 +56,4 @@ pub enum Request {
     },
     /// A thread of the subtree goes on.
     Wake(ThreadId),
-}
-
-/// The choice of a scheduler that decides on its own supply.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChildPick {
-    /// Whose choice.
-    pub child: NodeId,
-    /// The state of its ready threads that it decided on ([`crate::Shard::epoch`]).
-    pub epoch: u32,
-    /// Who runs; `None`: nobody, until its ready threads change or until `until`.
-    pub thread: Option<ThreadId>,
-    /// It wants to decide again at this instant at the latest.
-    pub until: Option<Instant>,
 }

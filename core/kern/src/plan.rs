@@ -18,17 +18,16 @@ use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
     Work,
 };
+use punctual_order::{Capacity, NodeId, Policy, Refusal, SlotTerms, Tree};
 
 use crate::constraint::Constraint;
 use crate::effective::WaitOrder;
-use crate::hierarchy::Hierarchy;
 use crate::lock::{ResourcePlan, UsePlan};
-use crate::node::NodeId;
 use crate::precedence::{Edge, Source};
-use crate::shard::{Capacity, ConfigError, Shard};
+use crate::shard::{ConfigError, Shard};
 use nodes::Trees;
 
-pub use nodes::{NodePlan, SlotPlan};
+pub use nodes::NodePlan;
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
@@ -64,7 +63,7 @@ pub struct CpuPlan {
     /// their children.
     pub nodes: Vec<NodePlan>,
     /// Slots in the frames of nodes that divide time.
-    pub slots: Vec<SlotPlan>,
+    pub slots: Vec<SlotTerms>,
     /// Precedences: the successor's thread, and the edge.
     pub edges: Vec<(u32, Edge)>,
     /// Predecessors on other CPUs, by slot: first arrival and period.
@@ -194,15 +193,17 @@ impl CpuPlan {
         self.capacity.pending = backlogs.fold(0, usize::saturating_add).min(MAX_PENDING);
     }
 
-    /// Builds the shard. Thread i has index i and generation 0.
+    /// Builds the shard. Thread i has index i and generation 0. `policy` makes the policy of a node,
+    /// for entities with an index below that number, and with these slots.
     ///
     /// # Errors
     /// When the plan was changed by hand into something meaningless.
-    pub fn build<H: Hierarchy>(&self, hierarchy: H) -> Result<Shard<H>, ConfigError> {
-        if hierarchy.nodes() != self.nodes.len() + 1 {
-            return Err(ConfigError::OtherTree);
-        }
-        let mut shard = Shard::new(self.capacity, hierarchy);
+    pub fn build<P: Policy>(
+        &self,
+        policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
+    ) -> Result<Shard<P>, ConfigError> {
+        let tree = self.tree(policy).map_err(ConfigError::Refused)?;
+        let mut shard = Shard::new(tree);
         shard.set_wait_order(WaitOrder::of(self.policy));
         for (index, (_, constraint)) in self.threads.iter().enumerate() {
             let home = self.homes.get(index).copied().unwrap_or(0);
@@ -224,6 +225,33 @@ impl CpuPlan {
             shard.declare_use(ThreadId::new(thread, 0), declared)?;
         }
         Ok(shard)
+    }
+}
+
+impl CpuPlan {
+    /// The slots in the frame of the node at this place.
+    pub fn slots_of(&self, place: u16) -> Vec<SlotTerms> {
+        let slots = self.slots.iter().filter(|slot| slot.node == place);
+        slots.copied().collect()
+    }
+
+    /// What orders the CPU. O(threads · schedulers).
+    fn tree<P: Policy>(
+        &self,
+        policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
+    ) -> Result<Tree<P>, Refusal> {
+        let policy = |place: u16, kind: PolicyKind| {
+            policy(kind, self.capacity.entities(), &self.slots_of(place))
+        };
+        let mut tree = Tree::new(self.capacity, policy(0, self.policy));
+        for (place, node) in (1..).zip(&self.nodes) {
+            let parent = NodeId::new(node.parent, 0);
+            let _ = tree.add(parent, policy(place, node.policy), node.terms)?;
+        }
+        // What is left of the capacity is for schedulers that are promoted later.
+        let spare = PolicyKind::FixedPriority { preemptive: true };
+        while tree.add_spare(policy(u16::MAX, spare)).is_ok() {}
+        Ok(tree)
     }
 }
 

@@ -1,13 +1,12 @@
 //! A thread as the core sees it: state, job, budget.
 
 use punctual_model::{Class, Instant, Mode, OnOverrun, Span, ThreadId, Work};
+use punctual_order::{Attributes, Band};
 
 use crate::constraint::Constraint;
 use crate::effective::{Effective, Inherited};
-use crate::hierarchy::Band;
 use crate::lock::Ceiling;
 use crate::pending::List;
-use crate::policy::Attributes;
 
 /// A thread is in exactly one state (invariant I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,7 @@
 //! Pending releases, replenishments and timeouts: the next instant that matters.
 
 use punctual_model::Instant;
-
-use crate::heap::IndexedHeap;
+use punctual_order::IndexedHeap;
 
 /// What a timer is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

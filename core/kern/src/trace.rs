@@ -4,9 +4,9 @@
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
 use punctual_model::{Instant, Mode, Span, ThreadId, Work};
+use punctual_order::{Next, NodeId};
 
-use crate::event::{Decision, Event, MissingCause, Next};
-use crate::node::NodeId;
+use crate::event::{Decision, Event, MissingCause};
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
 pub trait Sink {
@@ -274,6 +274,17 @@ pub enum TraceEvent {
         /// Why.
         cause: MissingCause,
     },
+}
+
+impl TraceEvent {
+    /// The budget of a scheduler's server is used up, or more than it was.
+    #[cold]
+    pub(crate) fn budget(node: NodeId, budget: Work) -> TraceEvent {
+        match budget.is_zero() {
+            true => TraceEvent::ServerExhausted { node },
+            false => TraceEvent::ServerReplenished { node, budget },
+        }
+    }
 }
 
 /// How a job ended.

@@ -4,8 +4,8 @@
 //! Programs that know their policy use it directly and do not pay even that. All arms of `pick` are
 //! inlined: one that were not would have every answer go through memory.
 
-use punctual_kern::{Attributes, Pick, Policy, SlotPlan};
 use punctual_model::{Instant, PolicyKind, ThreadId, Work};
+use punctual_order::{Attributes, Pick, Policy, SlotTerms};
 
 use crate::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
@@ -28,11 +28,7 @@ impl AnyPolicy {
     /// The policy of a CPU or scheduler in a file, for entities with an index below `capacity`.
     /// The spans of `kind` count ticks of the platform; `slots` are those of a policy that divides
     /// time.
-    pub fn new(
-        kind: PolicyKind,
-        capacity: usize,
-        slots: impl IntoIterator<Item = SlotPlan>,
-    ) -> Self {
+    pub fn new(kind: PolicyKind, capacity: usize, slots: &[SlotTerms]) -> Self {
         match kind {
             PolicyKind::Fifo => AnyPolicy::Fifo(Fifo::new(capacity)),
             PolicyKind::Tdm { frame, .. } => AnyPolicy::Tdm(Tdm::new(capacity, frame, slots)),

@@ -5,8 +5,8 @@
 //! paper §3.6). Trade-off: in overload the deadlines decide which thread suffers, and nobody
 //! chooses it; budgets in `kern` keep an overrun with its owner.
 
-use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId};
+use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 use crate::latest::Latest;
 

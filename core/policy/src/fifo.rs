@@ -3,8 +3,8 @@
 //! Gives up: urgency altogether; a short deadline waits behind every job released before. In
 //! exchange the longest wait is the same for all and easily bounded.
 
-use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId, Work};
+use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 /// Ready threads by release, then order in the file; the first runs until it blocks or completes.
 #[derive(Debug)]

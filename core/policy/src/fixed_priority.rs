@@ -6,8 +6,8 @@
 
 use core::cmp::Reverse;
 
-use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, ThreadId, Work};
+use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 use crate::latest::Latest;
 

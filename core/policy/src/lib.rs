@@ -1,7 +1,7 @@
 //! Scheduling policies: which ready thread runs next, one safe file each.
 //!
 //! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s,
-//! admission is `analysis`'. A server says when a budget comes and goes. Each is at most 150 code
+//! admission is `analysis`'. Each is at most 150 code
 //! lines (held by `cargo xtask tidy`), names its source and says what it gives up. All break ties
 //! by the earlier release, then by the order in the file, so that equal runs give equal decisions;
 //! under fixed priority and EDF a thread that gives way goes behind its equals that are ready.
@@ -10,38 +10,23 @@
 
 extern crate alloc;
 
-mod allotment;
 mod any;
-mod any_hierarchy;
-mod any_server;
 mod assign;
-mod constant_bandwidth;
-mod deferrable;
 mod edf;
 mod every_queue;
 mod fifo;
 mod fixed_priority;
 mod latest;
-mod periodic_resource;
-mod polling;
 mod round_robin;
-mod sporadic;
 mod tdm;
 mod two_choices;
 
 pub use any::AnyPolicy;
-pub use any_hierarchy::AnyHierarchy;
-pub use any_server::AnyServer;
 pub use assign::{deadline_monotonic, rate_monotonic};
-pub use constant_bandwidth::ConstantBandwidth;
-pub use deferrable::Deferrable;
 pub use edf::EarliestDeadlineFirst;
 pub use every_queue::every_queue_once;
 pub use fifo::Fifo;
 pub use fixed_priority::FixedPriority;
-pub use periodic_resource::PeriodicResource;
-pub use polling::Polling;
 pub use round_robin::RoundRobin;
-pub use sporadic::Sporadic;
 pub use tdm::Tdm;
 pub use two_choices::two_random_choices;

@@ -3,8 +3,8 @@
 //! Gives up: urgency; a job with n others ready receives one timeslice in n+1. In exchange nobody
 //! waits longer than n timeslices for its next turn.
 
-use punctual_kern::{Attributes, Pick, Policy, ReadyQueue};
 use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 /// Ready threads by the number of their turn.
 #[derive(Debug)]

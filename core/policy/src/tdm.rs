@@ -8,8 +8,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use punctual_kern::{Attributes, Pick, Policy, SlotPlan};
 use punctual_model::{Instant, Span, ThreadId};
+use punctual_order::{Attributes, Pick, Policy, SlotTerms};
 
 /// A part of the frame.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +33,14 @@ pub struct Tdm {
 impl Tdm {
     /// For entities with an index below `capacity`, and these slots of them, in ticks. A slot of
     /// somebody else, or beyond the frame, is nobody's.
-    pub fn new(capacity: usize, frame: Span, slots: impl IntoIterator<Item = SlotPlan>) -> Self {
+    pub fn new(capacity: usize, frame: Span, slots: &[SlotTerms]) -> Self {
         let frame = frame.ticks().max(1);
-        let part = |slot: SlotPlan| Part {
+        let part = |slot: &SlotTerms| Part {
             start: slot.at.ticks().min(frame),
             end: slot.at.saturating_add(slot.length).ticks().min(frame),
             owner: slot.entity,
         };
-        let mut parts: Box<[Part]> = slots.into_iter().map(part).collect();
+        let mut parts: Box<[Part]> = slots.iter().map(part).collect();
         parts.sort_unstable_by_key(|part| part.start);
         Tdm {
             frame,

@@ -1,7 +1,7 @@
 //! Slots in a frame: boundaries, idle slots, and the end of the frame.
 
-use punctual_kern::{Attributes, Pick, Policy, SlotPlan};
 use punctual_model::{Instant, Priority, Span, ThreadId};
+use punctual_order::{Attributes, Pick, Policy, SlotTerms};
 use punctual_policy::Tdm;
 
 fn entity(index: u32) -> ThreadId {
@@ -14,14 +14,14 @@ fn t(ticks: u64) -> Instant {
 
 /// Entity 0 has [1, 3) and [6, 10), entity 1 has [4, 6), of every 10.
 fn tdm() -> Tdm {
-    let slot = |entity, at, end| SlotPlan {
+    let slot = |entity, at, end| SlotTerms {
         node: 0,
         entity,
         at: Span::from_ticks(at),
         length: Span::from_ticks(end - at),
     };
     let slots = [slot(0, 6, 10), slot(1, 4, 6), slot(0, 1, 3)];
-    Tdm::new(2, Span::from_ticks(10), slots)
+    Tdm::new(2, Span::from_ticks(10), &slots)
 }
 
 fn wake(tdm: &mut Tdm, index: u32) {
@@ -77,7 +77,7 @@ fn work_without_guarantees_has_slots_too() {
 
 #[test]
 fn a_table_without_slots_lets_nobody_run() {
-    let mut empty = Tdm::new(1, Span::ZERO, []);
+    let mut empty = Tdm::new(1, Span::ZERO, &[]);
     wake(&mut empty, 0);
     assert_eq!(pick(&mut empty, 5), (None, None));
 }

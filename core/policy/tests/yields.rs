@@ -1,7 +1,7 @@
 //! Giving way: behind all equals that are ready, ahead of all who are less urgent.
 
-use punctual_kern::{Attributes, Policy};
 use punctual_model::{Instant, Priority, ThreadId, Work};
+use punctual_order::{Attributes, Policy};
 use punctual_policy::{EarliestDeadlineFirst, Fifo, FixedPriority};
 
 const A: ThreadId = ThreadId::new(0, 0);

@@ -2,7 +2,7 @@
 
 use punctual_kern::{NoSink, Plan};
 use punctual_model::{Cpu, CpuId, Frequency, Ns, PolicyKind, Span, System, TaskId, WorkSource};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
 use punctual_thread::{JobContext, Oracle, Step, Workloads};
@@ -41,7 +41,7 @@ fn fly(system: &System, duration: Span<Ns>, faults: Faults, seed: u64) -> Oracle
     let mut plan = Plan::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
-        hierarchy: AnyHierarchy::new(cpu),
+        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: NoSink,
     };
     let inputs = plan.cpus.iter().map(input).collect();

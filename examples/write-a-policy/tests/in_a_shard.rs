@@ -1,6 +1,6 @@
 //! The policy in a shard: what a platform would be told, one decision after another.
 
-use punctual_kern::{Capacity, Constraint, Event, Next, NoSink, OneLevel, Shard};
+use punctual_kern::{Capacity, Constraint, Event, Next, NoSink, Shard, Tree};
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, Work};
 use write_a_policy::Turns;
 
@@ -24,8 +24,7 @@ fn job(priority: u32, order: u32) -> Constraint {
 #[test]
 fn equals_take_turns_and_the_urgent_goes_first() {
     let capacity = Capacity::for_threads(3);
-    let hierarchy = OneLevel::new(capacity, Turns::new(capacity.threads));
-    let mut shard = Shard::new(capacity, hierarchy);
+    let mut shard = Shard::new(Tree::new(capacity, Turns::new(capacity.threads)));
     for (order, priority) in [(0, 1), (1, 1), (2, 9)] {
         shard.attach(job(priority, order)).expect("there is room");
     }

@@ -12,7 +12,7 @@ use std::fmt;
 
 use punctual_kern::{Plan, TraceEvent};
 use punctual_model::{Instant, Span, Trust};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Observer, Recording, SimError};
 use punctual_trace::{Counters, CpuLog, Log, Mode, Record, Recorder};
 
@@ -154,7 +154,7 @@ fn play(
     let mut codes = Vec::new();
     for (cpu, recorded) in plan.cpus.iter().zip(&log.cpus) {
         inputs.push(CpuInput {
-            hierarchy: AnyHierarchy::new(cpu),
+            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             // Another policy may switch more often.
             sink: recorder(
                 cpu,

@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_kern::{Hierarchy, Sink};
+use punctual_kern::{Policy, Sink};
 
 use crate::entry::missing;
 use crate::record::host::Shared;
@@ -47,9 +47,9 @@ static RUNS: AtomicU64 = AtomicU64::new(1);
 ///
 /// # Errors
 /// See [`RunError`]; a body that panics is not an error of the run.
-pub fn run<H, S>(plan: Vec<CpuPlan<H, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
+pub fn run<P, S>(plan: Vec<CpuPlan<P, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
 where
-    H: Hierarchy + Send + 'static,
+    P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let _one = match RUNNING.try_lock() {
@@ -170,7 +170,7 @@ fn compare_clocks(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>
     hosts.iter().map(offset).collect()
 }
 
-fn check_cpus<H, S>(plan: &[CpuPlan<H, S>]) -> Result<(), RunError> {
+fn check_cpus<P, S>(plan: &[CpuPlan<P, S>]) -> Result<(), RunError> {
     let allowed = crate::sys::allowed_cpus().map_err(|error| RunError::System {
         what: "ask which CPUs are allowed",
         error,
@@ -198,9 +198,9 @@ struct Member {
 type Report<S> = (usize, CpuOutcome<S>, Vec<Panic>);
 
 impl Member {
-    fn start<H, S>(plan: CarrierPlan<H, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
+    fn start<P, S>(plan: CarrierPlan<P, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
     where
-        H: Hierarchy + Send + 'static,
+        P: Policy + Send + 'static,
         S: Sink + Send + 'static,
     {
         let (ready_out, ready) = channel();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{Log, alone, test_cpu};
-use punctual_kern::{Capacity, Constraint, OneLevel, Shard};
+use punctual_kern::{Capacity, Constraint, Shard, Tree};
 use punctual_linux::{
     Child, CpuPlan, JoinError, Monitor, Outcome, RunOptions, SpawnError, Step, ThreadPlan, Visit,
     VisitError, block, clock_rate, job, run, spawn,
@@ -36,7 +36,7 @@ fn start<T: Send + 'static>(
         ..Capacity::for_threads(pool + 1)
     };
     let policy = FixedPriority::new(capacity.threads);
-    let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy));
+    let mut shard = Shard::new(Tree::new(capacity, policy));
     let id = shard
         .attach(free(5).in_ticks(rate))
         .expect("a valid constraint");

@@ -3,7 +3,7 @@
 //! Its code looks, takes its time, and answers. One that misbehaves does what such code may do: it
 //! never answers, says that nobody shall run, or lies.
 
-use punctual_kern::{ChildPick, ChildScheduler, CpuPlan, Hierarchy, NodeId, Shard};
+use punctual_kern::{ChildPick, ChildScheduler, CpuPlan, NodeId, Policy, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::RATE;
@@ -58,11 +58,7 @@ impl Child {
     }
 
     /// Begins to decide, or goes on with it; when it will have decided.
-    pub(crate) fn resume<H: Hierarchy>(
-        &mut self,
-        now: Instant,
-        shard: &Shard<H>,
-    ) -> Option<Instant> {
+    pub(crate) fn resume<P: Policy>(&mut self, now: Instant, shard: &Shard<P>) -> Option<Instant> {
         let code = self.code.as_mut()?;
         if self.misconduct == Some(Misconduct::Loops) {
             return None;

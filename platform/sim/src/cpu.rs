@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use punctual_kern::{
-    ChildScheduler, CpuPlan, Decision, Event, Hierarchy, Message, MissingCause, Next, NodeId,
-    Shard, Sink,
+    ChildScheduler, CpuPlan, Decision, Event, Message, MissingCause, Next, NodeId, Policy, Shard,
+    Sink,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 
@@ -15,7 +15,7 @@ use crate::child::{Child, children};
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::recorded::{Gap, RecordedThread, Recording};
-use crate::run::{Completion, Counters};
+use crate::run::{Completion, Counters, CpuInput};
 
 /// Arrivals that this platform feeds to one thread.
 struct Feed<'a> {
@@ -92,8 +92,8 @@ struct Standstill {
     every: Span,
 }
 
-pub(crate) struct Cpu<'a, H, S> {
-    shard: Shard<H>,
+pub(crate) struct Cpu<'a, P, S> {
+    shard: Shard<P>,
     pub(crate) sink: S,
     tasks: Vec<TaskId>,
     programs: Vec<Program>,
@@ -121,15 +121,14 @@ pub(crate) struct Cpu<'a, H, S> {
     pub(crate) counters: Counters,
 }
 
-impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
+impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn new(
         guests: Guests<'a>,
         plan: &CpuPlan,
-        (hierarchy, codes): (H, Vec<ChildScheduler>),
-        sink: S,
+        CpuInput { shard, sink }: CpuInput<P, S>,
+        codes: Vec<ChildScheduler>,
         (faults, seed): (&Faults, u64),
-    ) -> Result<Self, punctual_kern::ConfigError> {
-        let shard = plan.build(hierarchy)?;
+    ) -> Self {
         let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
         let Guests {
             programs,
@@ -165,7 +164,7 @@ impl<'a, H: Hierarchy, S: Sink> Cpu<'a, H, S> {
             cpu.feed_next(feed);
         }
         cpu.plan_standstills(plan.cpu, faults);
-        Ok(cpu)
+        cpu
     }
 
     fn plan_standstills(&mut self, cpu: CpuId, faults: &Faults) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_kern::{ChildScheduler, ConfigError, CpuPlan, Hierarchy, Plan, Sink};
+use punctual_kern::{ChildScheduler, CpuPlan, Plan, Policy, Shard, Sink};
 use punctual_model::{Class, CpuId, Instant, Ns, Span, System, TaskId};
 
 use crate::cpu::{Cpu, Guests};
@@ -22,11 +22,11 @@ pub struct Options {
     pub faults: Faults,
 }
 
-/// One CPU's part of the input: hierarchy and recorder; the plan gives the rest.
+/// One CPU's part of the input: shard and recorder; the plan gives the rest.
 #[derive(Debug)]
-pub struct CpuInput<H, S> {
-    /// What orders its threads.
-    pub hierarchy: H,
+pub struct CpuInput<P, S> {
+    /// Its scheduler, built from the plan.
+    pub shard: Shard<P>,
     /// What is told about it.
     pub sink: S,
 }
@@ -117,8 +117,6 @@ pub enum SimError {
     InputsDoNotMatch,
     /// A resource of this name whose users stand on several CPUs: nothing would keep them apart.
     AcrossCpus(String),
-    /// The core refused the plan.
-    Config(ConfigError),
 }
 
 impl fmt::Display for SimError {
@@ -128,14 +126,13 @@ impl fmt::Display for SimError {
                 write!(f, "{n} CPUs: virtual time runs at most {MAX_CPUS}")
             }
             SimError::InputsDoNotMatch => {
-                write!(f, "one hierarchy and one recorder per CPU needed")
+                write!(f, "one shard and one recorder per CPU needed")
             }
             SimError::AcrossCpus(name) => write!(
                 f,
                 "resource `{name}`: its users are on several CPUs, and waiting across CPUs is not \
                  bounded: place its users on one CPU"
             ),
-            SimError::Config(error) => write!(f, "{error}"),
         }
     }
 }
@@ -163,12 +160,11 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 /// Cost: O(events · (log threads + CPUs that exchange messages)).
 ///
 /// # Errors
-/// Too many CPUs, inputs that do not match, a resource across CPUs, or a plan that the core
-/// refuses.
-pub fn run<H: Hierarchy, S: Sink>(
+/// Too many CPUs, inputs that do not match, or a resource across CPUs.
+pub fn run<P: Policy, S: Sink>(
     system: &System,
     plan: &Plan,
-    inputs: Vec<CpuInput<H, S>>,
+    inputs: Vec<CpuInput<P, S>>,
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
@@ -180,10 +176,10 @@ pub fn run<H: Hierarchy, S: Sink>(
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_with_children<H: Hierarchy, S: Sink>(
+pub fn run_with_children<P: Policy, S: Sink>(
     system: &System,
     plan: &Plan,
-    inputs: Vec<CpuInput<H, S>>,
+    inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     options: &Options,
     observer: &mut impl Observer,
@@ -205,10 +201,10 @@ pub fn run_with_children<H: Hierarchy, S: Sink>(
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_recorded<H: Hierarchy, S: Sink>(
+pub fn run_recorded<P: Policy, S: Sink>(
     plan: &Plan,
     recordings: Vec<Recording>,
-    inputs: Vec<CpuInput<H, S>>,
+    inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     horizon: Instant,
     observer: &mut impl Observer,
@@ -224,13 +220,13 @@ pub fn run_recorded<H: Hierarchy, S: Sink>(
     Ok(play(plan, cpus, (horizon, limit), observer))
 }
 
-fn build<'a, H: Hierarchy, S: Sink>(
+fn build<'a, P: Policy, S: Sink>(
     plan: &Plan,
-    inputs: Vec<CpuInput<H, S>>,
+    inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     given: (&Faults, u64),
     mut guests: impl FnMut(&CpuPlan) -> Guests<'a>,
-) -> Result<Vec<Option<Cpu<'a, H, S>>>, SimError> {
+) -> Result<Vec<Option<Cpu<'a, P, S>>>, SimError> {
     if plan.cpus.len() > MAX_CPUS {
         return Err(SimError::TooManyCpus(plan.cpus.len()));
     }
@@ -241,18 +237,16 @@ fn build<'a, H: Hierarchy, S: Sink>(
         .into_iter()
         .chain(core::iter::repeat_with(Vec::new));
     let all = inputs.into_iter().zip(&plan.cpus).zip(children);
-    let cpu = |((input, plan), codes): ((CpuInput<H, S>, &CpuPlan), Vec<ChildScheduler>)| {
-        let CpuInput { hierarchy, sink } = input;
-        let cpu = Cpu::new(guests(plan), plan, (hierarchy, codes), sink, given);
-        cpu.map(Some).map_err(SimError::Config)
+    let cpu = |((input, plan), codes): ((CpuInput<P, S>, &CpuPlan), Vec<ChildScheduler>)| {
+        Some(Cpu::new(guests(plan), plan, input, codes, given))
     };
-    all.map(cpu).collect()
+    Ok(all.map(cpu).collect())
 }
 
 /// Runs the CPUs, together those that exchange messages.
-fn play<H: Hierarchy, S: Sink>(
+fn play<P: Policy, S: Sink>(
     plan: &Plan,
-    mut cpus: Vec<Option<Cpu<'_, H, S>>>,
+    mut cpus: Vec<Option<Cpu<'_, P, S>>>,
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
@@ -265,7 +259,7 @@ fn play<H: Hierarchy, S: Sink>(
         groups(&plans)
     };
     for group in together {
-        let mut members: Vec<(usize, Cpu<'_, H, S>)> = group
+        let mut members: Vec<(usize, Cpu<'_, P, S>)> = group
             .iter()
             .filter_map(|&i| cpus[i].take().map(|cpu| (i, cpu)))
             .collect();
@@ -325,14 +319,14 @@ fn longest_deadline(system: &System) -> Span {
 }
 
 /// CPUs that are simulated together.
-struct Group<'g, 'a, H, S> {
-    members: &'g mut [(usize, Cpu<'a, H, S>)],
+struct Group<'g, 'a, P, S> {
+    members: &'g mut [(usize, Cpu<'a, P, S>)],
     horizon: Instant,
     limit: Instant,
     now: Instant,
 }
 
-impl<H: Hierarchy, S: Sink> Group<'_, '_, H, S> {
+impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
     /// Returns `false` when the observer ended it.
     fn run(&mut self, observer: &mut impl Observer) -> bool {
         let mut steps = 0_u32;

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, CpuPlan, Decision, Event, Hierarchy, Sink, TraceEvent};
-use punctual_model::Instant;
+use punctual_kern::{ConfigError, Decision, Event, Policy, Sink, SlotTerms, TraceEvent};
+use punctual_model::{Instant, PolicyKind};
 
 use crate::log::Log;
 use crate::record::{Iter, Record};
@@ -121,15 +121,15 @@ impl fmt::Display for Divergence {
 
 impl std::error::Error for Divergence {}
 
-/// Feeds the events of every CPU to a shard built from the plan, with the hierarchy that
-/// `make_hierarchy` gives, and compares. A log that was cut is compared as far as it goes.
+/// Feeds the events of every CPU to a shard built from the plan, with the policies that
+/// `policy` makes, and compares. A log that was cut is compared as far as it goes.
 /// O(records · log threads).
 ///
 /// # Errors
 /// The first difference.
-pub fn replay<H: Hierarchy>(
+pub fn replay<P: Policy>(
     log: &Log,
-    mut make_hierarchy: impl FnMut(&CpuPlan) -> H,
+    policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
 ) -> Result<ReplayStats, Box<Divergence>> {
     let mut stats = ReplayStats::default();
     if log.cpus.len() != log.plan.cpus.len() {
@@ -138,7 +138,7 @@ pub fn replay<H: Hierarchy>(
     for (cpu, plan) in log.plan.cpus.iter().enumerate() {
         let start = (0, Instant::ZERO);
         let mut shard = plan
-            .build(make_hierarchy(plan))
+            .build(&policy)
             .map_err(|error| differs(log, cpu, start, Difference::Plan(error), stats))?;
         let mut comparison = Comparison {
             rest: log.cpus[cpu].records.iter(),

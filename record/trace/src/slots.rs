@@ -1,6 +1,6 @@
 //! When the slots of a thread or a scheduler lie, in a stretch of a run.
 
-use punctual_kern::{CpuPlan, SlotPlan};
+use punctual_kern::{CpuPlan, SlotTerms};
 use punctual_model::{Instant, PolicyKind, Span};
 
 /// The slots of node `at` (0 has none) that overlap a stretch, in order of time, about `most`.
@@ -71,8 +71,8 @@ fn owned(
     let Some(frame) = frame(plan, node) else {
         return Vec::new();
     };
-    let own = |slot: &&SlotPlan| (slot.node, slot.entity) == (node, entity);
-    let mut own: Vec<&SlotPlan> = plan.slots.iter().filter(own).collect();
+    let own = |slot: &&SlotTerms| (slot.node, slot.entity) == (node, entity);
+    let mut own: Vec<&SlotTerms> = plan.slots.iter().filter(own).collect();
     own.sort_by_key(|slot| slot.at);
     let mut all = Vec::new();
     let length = frame.ticks().max(1);

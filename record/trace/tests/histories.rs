@@ -12,7 +12,7 @@ use punctual_model::{
     PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Log, Record, Recorder, Records, Rule, check, replay, text};
 
 /// Steele, Lea and Flood's SplitMix64.
@@ -273,7 +273,7 @@ fn ceiling(dice: &mut Dice, now: Instant) -> Ceiling {
     }
 }
 
-type Machine = Shard<AnyHierarchy>;
+type Machine = Shard<AnyPolicy>;
 
 fn event(dice: &mut Dice, shard: &Machine, last: &Decision, loans: bool) -> Event {
     let now = shard.now();
@@ -383,7 +383,7 @@ fn history(seed: u64, late: u64) -> Log {
     }
     let cpu_plan = &plan.cpus[0];
     let mut shard = cpu_plan
-        .build(AnyHierarchy::new(cpu_plan))
+        .build(AnyPolicy::new)
         .expect("a plan that hangs together");
     let mut recorder = Recorder::with_capacity(1 << 20).expect("memory");
     let mut now = Instant::ZERO;
@@ -457,8 +457,7 @@ fn every_history_is_written_read_and_run_again() {
         let again =
             text::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         assert_eq!(again, log, "seed {seed}");
-        let stats =
-            replay(&again, AnyHierarchy::new).unwrap_or_else(|d| panic!("seed {seed}: {d}"));
+        let stats = replay(&again, AnyPolicy::new).unwrap_or_else(|d| panic!("seed {seed}: {d}"));
         assert!(stats.decisions > 300, "seed {seed}: {stats:?}");
     }
 }

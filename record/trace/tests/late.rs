@@ -8,7 +8,7 @@ use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler,
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Log, Record, Recorder, check};
 
 fn at(ticks: u64) -> Instant {
@@ -46,8 +46,8 @@ fn told(system: System, events: &[(u64, Event)]) -> Log {
 
 fn told_by(system: System, plan: Plan, events: &[(u64, Event)]) -> Log {
     let cpu = &plan.cpus[0];
-    let mut shard: Shard<AnyHierarchy> = cpu
-        .build(AnyHierarchy::new(cpu))
+    let mut shard: Shard<AnyPolicy> = cpu
+        .build(AnyPolicy::new)
         .expect("a plan that hangs together");
     let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
     for &(now, event) in events {

@@ -9,7 +9,7 @@ use punctual_model::{
     Scheduler, SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Use,
     Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Cause, Log, Record, Records, Rule, RunReport, check, replay, text};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
@@ -378,7 +378,7 @@ fn a_run_with_locks_is_written_read_and_run_again() {
         text::write(&log, &mut bytes).expect("memory takes it");
         let again = text::read(&mut bytes.as_slice()).expect("what was written");
         assert_eq!(again, log);
-        let stats = replay(&again, AnyHierarchy::new).expect("the same again");
+        let stats = replay(&again, AnyPolicy::new).expect("the same again");
         assert!(stats.decisions > 300, "{stats:?}");
     }
 }

@@ -3,14 +3,9 @@
 mod common;
 
 use common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
-use punctual_kern::CpuPlan;
 use punctual_model::{Instant, OnOverrun, PolicyKind, Span};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Difference, Log, Record, Records, replay, text};
-
-fn hierarchy(plan: &CpuPlan) -> AnyHierarchy {
-    AnyHierarchy::new(plan)
-}
 
 fn records(log: &Log) -> Vec<Record> {
     log.cpus[0].records.iter().map(|(_, r)| r).collect()
@@ -34,7 +29,7 @@ fn every_policy_decides_again_what_it_decided() {
             let mut bytes = Vec::new();
             text::write(&log, &mut bytes).expect("memory takes it");
             let log = text::read(&mut bytes.as_slice()).expect("what was written");
-            let stats = replay(&log, hierarchy).unwrap_or_else(|d| panic!("{kind:?}: {d}"));
+            let stats = replay(&log, AnyPolicy::new).unwrap_or_else(|d| panic!("{kind:?}: {d}"));
             assert!(stats.decisions > 300, "{stats:?}");
             assert_eq!(stats.events, stats.decisions);
         }
@@ -46,11 +41,8 @@ fn another_policy_diverges_and_says_where() {
     let mut system = two_tasks();
     system.tasks[1] = periodic("slow", 0, 20, 9_000, 1);
     let log = simulate(&system, 100, 0, missing(100, 7));
-    let divergence = replay(&log, |plan| {
-        AnyHierarchy::new(&CpuPlan {
-            policy: PolicyKind::Fifo,
-            ..plan.clone()
-        })
+    let divergence = replay(&log, |_, capacity, slots| {
+        AnyPolicy::new(PolicyKind::Fifo, capacity, slots)
     })
     .expect_err("FIFO does not preempt");
     assert!(divergence.now >= Instant::ZERO && divergence.record > 0);
@@ -76,12 +68,12 @@ fn a_record_that_was_changed_removed_or_added_is_found_at_its_place() {
     let cut = good[..at].to_vec();
     for bad in [changed, removed, added, cut] {
         log.cpus[0].records = Records::from_iter(bad);
-        let divergence = replay(&log, hierarchy).expect_err("it differs");
+        let divergence = replay(&log, AnyPolicy::new).expect_err("it differs");
         assert!(divergence.record.abs_diff(at as u64) <= 1, "{divergence}");
     }
     log.cpus[0].records = Records::from_iter(good);
-    assert!(replay(&log, hierarchy).is_ok());
+    assert!(replay(&log, AnyPolicy::new).is_ok());
     let _ = log.cpus.pop();
-    let divergence = replay(&log, hierarchy).expect_err("a CPU is missing");
+    let divergence = replay(&log, AnyPolicy::new).expect_err("a CPU is missing");
     assert_eq!(divergence.difference, Difference::Cpus);
 }

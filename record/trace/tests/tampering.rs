@@ -7,7 +7,7 @@ use punctual_kern::{Event, Next, Plan, Shard};
 use punctual_model::{
     Class, Frequency, Instant, Late, Ns, PolicyKind, Priority, Span, System, ThreadId,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_trace::{Log, Recorder, check, replay, text};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
@@ -26,8 +26,8 @@ fn told(kind: PolicyKind<Ns>) -> Log {
     system.tasks[1].priority = Priority::new(2);
     let plan = Plan::new(&system, Frequency::NANOSECONDS);
     let cpu = &plan.cpus[0];
-    let mut shard: Shard<AnyHierarchy> = cpu
-        .build(AnyHierarchy::new(cpu))
+    let mut shard: Shard<AnyPolicy> = cpu
+        .build(AnyPolicy::new)
         .expect("a plan that hangs together");
     let mut recorder = Recorder::with_capacity(1 << 18).expect("memory");
     let mut now = Instant::ZERO;
@@ -112,7 +112,7 @@ fn tamper(log: &Log, wanted: impl Fn(&str) -> bool, noticed: &mut Noticed) {
             }
             if !check(&bad).is_empty() {
                 noticed.check += 1;
-            } else if replay(&bad, AnyHierarchy::new).is_err() {
+            } else if replay(&bad, AnyPolicy::new).is_err() {
                 noticed.replay_alone += 1;
             } else {
                 noticed.nobody += 1;

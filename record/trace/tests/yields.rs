@@ -3,7 +3,7 @@
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
-use punctual_kern::{Attributes, Event, Next, OneLevel, Pick, Plan, Policy, Shard};
+use punctual_kern::{Attributes, Event, Next, Pick, Plan, Policy, Shard};
 use punctual_model::{Frequency, Instant, Ns, PolicyKind, Priority, Span, System, ThreadId, Work};
 use punctual_trace::{Log, Recorder, Rule, check};
 
@@ -141,8 +141,8 @@ fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
     let system = system(kind);
     let plan = Plan::new(&system, Frequency::NANOSECONDS);
     let cpu = &plan.cpus[0];
-    let hierarchy = OneLevel::new(cpu.capacity, Listed::new(way, kind));
-    let mut shard = cpu.build(hierarchy).expect("a plan that hangs together");
+    let shard = cpu.build(|_, _, _| Listed::new(way, kind));
+    let mut shard = shard.expect("a plan that hangs together");
     let mut recorder = Recorder::with_capacity(1 << 18).expect("memory");
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut dice = |n: u64| {
@@ -166,7 +166,7 @@ fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
     log_of(system, plan, recorder, now)
 }
 
-fn told(shard: &Shard<OneLevel<Listed>>, next: Next, what: u64) -> Event {
+fn told(shard: &Shard<Listed>, next: Next, what: u64) -> Event {
     let other = ThreadId::new(u32::try_from(what % 5).expect("small"), 0);
     match (what, next) {
         (0..=6, Next::Thread(_)) => Event::Yield,

@@ -9,7 +9,7 @@ use punctual_linux::{
     held_alive, measure_overheads, run, this_cpu, undisturbed,
 };
 use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, System, TaskId, ThreadId, Work};
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 
 use crate::admission::{Admission, NotAdmitted, Promise, Promises};
 use crate::constraint::Constraint;
@@ -367,13 +367,11 @@ fn cpu_plan<S: Sink>(
     host: u32,
     sink: S,
     body: Body,
-) -> Result<CpuPlan<AnyHierarchy, S>, StartError> {
+) -> Result<CpuPlan<AnyPolicy, S>, StartError> {
     Ok(CpuPlan {
         host,
         name: host.to_string(),
-        shard: plan
-            .build(AnyHierarchy::new(plan))
-            .map_err(StartError::Config)?,
+        shard: plan.build(AnyPolicy::new).map_err(StartError::Config)?,
         sink,
         threads: vec![ThreadPlan {
             id: ThreadId::new(0, 0),

@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as HostMutex};
 
 use common::{FIXED, alone, test_cpu};
-use punctual_kern::{Attributes, Hierarchy, NoSink, OneLevel, Pick, Plan, Policy, ReadyQueue};
+use punctual_kern::{Attributes, NoSink, Pick, Plan, Policy, ReadyQueue, SlotTerms};
 use punctual_linux::{Body, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate, job, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Span, System, Task, ThreadId, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_switch::stepping;
 use scenes::{SCENES, Scene, TORN, Things};
 use stepped::{Covered, everywhere_else};
@@ -134,10 +134,10 @@ fn bodies(
 }
 
 /// Flies a scene; what it covered, and what was found wrong. `turns`: see [`Things::hold`].
-fn flown<H: Hierarchy + Send + 'static>(
+fn flown<P: Policy + Send + 'static>(
     scene: &'static Scene,
     policy: PolicyKind<Ns>,
-    hierarchy: impl FnOnce(&punctual_kern::CpuPlan) -> H,
+    make: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
     turns: u32,
 ) -> (Covered, Option<String>) {
     let _alone = alone();
@@ -175,9 +175,7 @@ fn flown<H: Hierarchy + Send + 'static>(
     let cpu = CpuPlan {
         host: test_cpu(),
         name: "0".to_owned(),
-        shard: plan.cpus[0]
-            .build(hierarchy(&plan.cpus[0]))
-            .expect("a valid system"),
+        shard: plan.cpus[0].build(make).expect("a valid system"),
         sink: NoSink,
         threads: (0..)
             .zip(names.into_iter().zip(bodies))
@@ -195,12 +193,11 @@ fn flown<H: Hierarchy + Send + 'static>(
     (covered, found)
 }
 
-fn contrary(plan: &punctual_kern::CpuPlan) -> OneLevel<Contrary> {
-    let policy = Contrary {
-        ready: ReadyQueue::new(plan.capacity.threads),
+fn contrary(_: PolicyKind, capacity: usize, _: &[SlotTerms]) -> Contrary {
+    Contrary {
+        ready: ReadyQueue::new(capacity),
         turns: 0,
-    };
-    OneLevel::new(plan.capacity, policy)
+    }
 }
 
 /// Flies all scenes and says what they covered.
@@ -235,7 +232,7 @@ fn what_threads_share_survives_a_preemption_at_every_instruction_under_every_pol
     ];
     for policy in policies {
         fly_all(&format!("{policy:?}"), |scene| {
-            flown(scene, policy, AnyHierarchy::new, 0)
+            flown(scene, policy, AnyPolicy::new, 0)
         });
     }
 }

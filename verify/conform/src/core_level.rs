@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Event, MissingCause, OneLevel, Policy, Shard, Sink, State,
-    TraceEvent,
+    Capacity, Constraint, Decision, Event, MissingCause, Policy, Shard, Sink, State, TraceEvent,
+    Tree,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 
@@ -85,7 +85,7 @@ impl Steps for CoreLevel {
         let capacity = Capacity::for_threads(setup.threads);
         let policy = Watched::new(|| make(setup.threads), setup.ask_again, reference);
         let mut driver = Driver {
-            shard: Shard::new(capacity, OneLevel::new(capacity, policy)),
+            shard: Shard::new(Tree::new(capacity, policy)),
             sink: Ear(Rc::clone(reference)),
             reference: Rc::clone(reference),
             has_budget: setup.claims.budget.is_some(),
@@ -217,7 +217,7 @@ impl Sink for Ear {
 
 /// Plays the platform.
 struct Driver<P> {
-    shard: Shard<OneLevel<Watched<P>>>,
+    shard: Shard<Watched<P>>,
     sink: Ear,
     reference: Rc<RefCell<Reference>>,
     has_budget: bool,

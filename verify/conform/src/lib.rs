@@ -57,7 +57,6 @@ mod level;
 mod naming;
 mod property;
 mod quiet;
-mod ration;
 mod reference;
 mod report;
 mod run;

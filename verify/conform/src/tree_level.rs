@@ -17,7 +17,6 @@ use punctual_model::{
 
 use crate::dice::Dice;
 use crate::level::{Level, Options, Setup, Steps};
-use crate::ration::Ration;
 use crate::reference::{Reference, name};
 use crate::shrink::smaller;
 use crate::symptom::{Symptom, Violation};
@@ -209,7 +208,7 @@ fn difference(expected: &Lane, seen: &Lane) -> Option<String> {
 
 /// Plays the platform, and the child.
 struct Driver<P> {
-    shard: Shard<Tree<Watched<P>, Ration>>,
+    shard: Shard<Watched<P>>,
     reference: Rc<RefCell<Reference>>,
     child: NodeId,
     /// The child among the entities of the root.
@@ -241,7 +240,7 @@ impl<P: Policy> Driver<P> {
         let mut tree = Tree::new(capacity, policy);
         let terms = steps.iter().find_map(child_terms)?;
         let child = tree.add(NodeId::ROOT, unused, terms).ok()?;
-        let mut shard = Shard::new(capacity, tree);
+        let mut shard = Shard::new(tree);
         let mut jobs = Vec::new();
         for (order, constraint) in (0..).zip(steps.iter().filter_map(constraint)) {
             let thread = shard.attach(Constraint {

@@ -1,10 +1,9 @@
 //! The shipped servers keep to their terms, and servers that are deliberately wrong are caught.
 
 use punctual_conform::{Level, Options, Property, check_server};
-use punctual_kern::Server;
 use punctual_model::{Instant, ServerKind, Work};
-use punctual_policy::{
-    AnyServer, ConstantBandwidth, Deferrable, PeriodicResource, Polling, Sporadic,
+use punctual_order::{
+    AnyServer, ConstantBandwidth, Deferrable, PeriodicResource, Polling, Server, Sporadic,
 };
 
 fn passes<V: Server>(kind: ServerKind) {

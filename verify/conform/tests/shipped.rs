@@ -1,7 +1,7 @@
 //! Every shipped policy passes its own kit under its own claims.
 
 use punctual_conform::{Budget, Claims, Options, Order, Property, Report, Ties, check};
-use punctual_kern::{Policy, SlotPlan};
+use punctual_kern::{Policy, SlotTerms};
 use punctual_model::{PolicyKind, Span, Work};
 use punctual_policy::{AnyPolicy, EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
@@ -52,7 +52,7 @@ fn round_robin_conforms_with_short_turns_and_with_long_ones() {
 
 /// A slot of 20 in 20n ticks for each of n threads.
 fn slots(capacity: usize) -> Tdm {
-    let slot = |entity: u32| SlotPlan {
+    let slot = |entity: u32| SlotTerms {
         node: 0,
         entity,
         at: Span::from_ticks(20 * u64::from(entity)),
@@ -60,7 +60,8 @@ fn slots(capacity: usize) -> Tdm {
     };
     let entities = u32::try_from(capacity).expect("few");
     let frame = Span::from_ticks(20 * u64::from(entities));
-    Tdm::new(capacity, frame, (0..entities).map(slot))
+    let slots: Vec<SlotTerms> = (0..entities).map(slot).collect();
+    Tdm::new(capacity, frame, &slots)
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn a_policy_that_a_file_chooses_conforms_as_the_one_that_it_is() {
         ),
     ];
     for (kind, claims) in kinds {
-        let _ = passes(&claims, |capacity| AnyPolicy::new(kind, capacity, []));
+        let _ = passes(&claims, |capacity| AnyPolicy::new(kind, capacity, &[]));
     }
 }
 

@@ -12,7 +12,7 @@ use punctual_linux::{
 use punctual_model::{
     ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, Task, ThreadId, Trust,
 };
-use punctual_policy::{AnyHierarchy, AnyPolicy};
+use punctual_policy::AnyPolicy;
 use punctual_thread::sync::Bell;
 use punctual_thread::thread;
 use punctual_trace::{Counters, CpuLog, Header, Log, Recorder, TaskInfo};
@@ -80,7 +80,7 @@ fn judge(log: &Log, report: &mut Report) {
     report
         .violations
         .extend(found.iter().take(5).map(ToString::to_string));
-    match punctual_trace::replay(log, AnyHierarchy::new) {
+    match punctual_trace::replay(log, AnyPolicy::new) {
         Ok(stats) => report.replayed = stats.events + stats.changes + stats.decisions,
         Err(difference) => report.violations.push(format!("replay: {difference}")),
     }
@@ -226,7 +226,7 @@ fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {
     }
 }
 
-type LinuxPlan = punctual_linux::CpuPlan<AnyHierarchy, Recorder>;
+type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
 
 fn cpu_plan(
     scenario: &Scenario,
@@ -259,7 +259,7 @@ fn cpu_plan(
         host: system.cpus[cpu].host.unwrap_or(0),
         name: system.cpus[cpu].name.clone(),
         shard: of_cpu
-            .build(AnyHierarchy::new(of_cpu))
+            .build(AnyPolicy::new)
             .map_err(|error| format!("not a plan: {error:?}"))?,
         sink: Recorder::with_capacity(RECORDER_BYTES).map_err(|error| error.to_string())?,
         threads,
@@ -274,7 +274,7 @@ fn children(cpu: &CpuPlan) -> Vec<ChildPlan> {
     let nodes = (1_u16..).zip(&cpu.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let code = |(place, node): (u16, &punctual_kern::NodePlan)| {
-        let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), []);
+        let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]);
         let id = NodeId::new(place, 0);
         ChildPlan {
             name: format!("child {place}"),

@@ -24,8 +24,13 @@ const RULES: &[Rule] = &[
         reason: "the words depend on nothing",
     },
     Rule {
-        package: "punctual-kern",
+        package: "punctual-order",
         may_use: &["punctual-model"],
+        reason: "the order of one CPU knows no jobs, no locks and no platform",
+    },
+    Rule {
+        package: "punctual-kern",
+        may_use: &["punctual-model", "punctual-order"],
         reason: "the core knows no policy, no platform and no proof",
     },
     Rule {
@@ -40,7 +45,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "punctual-policy",
-        may_use: &["punctual-model", "punctual-kern"],
+        may_use: &["punctual-model", "punctual-order"],
         reason: "a policy sees neither platform nor admission",
     },
     Rule {

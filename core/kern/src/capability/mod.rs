@@ -21,8 +21,7 @@ mod table;
 use core::fmt;
 
 use punctual_model::Work;
-
-use crate::node::NodeId;
+use punctual_order::NodeId;
 
 pub use table::Capabilities;
 

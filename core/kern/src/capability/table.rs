@@ -5,9 +5,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use punctual_model::Work;
+use punctual_order::NodeId;
 
 use super::{CapabilityError, CapabilityId, Opinions, Transfer};
-use crate::node::NodeId;
 
 #[derive(Clone, Copy, Debug)]
 struct Capability {

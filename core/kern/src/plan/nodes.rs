@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System};
+use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Supply, System};
+use punctual_order::{Grant, NodeTerms, SlotTerms};
 
 use super::{CpuPlan, small};
-use crate::tree::{Grant, NodeTerms};
 
 /// What a node of a tree is built from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,19 +18,6 @@ pub struct NodePlan {
     pub policy: PolicyKind,
     /// Its terms with its parent.
     pub terms: NodeTerms,
-}
-
-/// A slot of an entity in the frame of its node, in ticks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SlotPlan {
-    /// The place of the node whose policy divides time.
-    pub node: u16,
-    /// Whose slot: the index of a thread, or [`super::Capacity::entity_of`] a child.
-    pub entity: u32,
-    /// Its start, from the start of the frame.
-    pub at: Span,
-    /// Its length.
-    pub length: Span,
 }
 
 /// Where each scheduler stands in the tree of its CPU.
@@ -114,7 +101,7 @@ impl Trees {
             let end = slot.at.saturating_add(slot.length);
             let at = slot.at.ticks_nearest(self.frequency);
             let length = end.ticks_nearest(self.frequency).saturating_sub(at);
-            cpu.slots.push(SlotPlan {
+            cpu.slots.push(SlotTerms {
                 node,
                 entity,
                 at,

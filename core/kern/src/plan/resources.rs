@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 use punctual_model::{
     CpuId, Frequency, Mode, Ns, PolicyKind, Priority, ResourceId, SchedulerId, Span, System, Task,
 };
+use punctual_order::NodeId;
 
 use super::nodes::Trees;
 use super::{CpuPlan, small};
 use crate::effective::WaitOrder;
 use crate::lock::{ResourcePlan, UsePlan};
-use crate::node::NodeId;
 
 /// Adds every resource to the plans of the CPUs whose tasks use it. `places` gives the thread of
 /// each task on its CPU. O(uses · depth of the trees).

@@ -1,14 +1,14 @@
 //! Threads wait, and are woken, also when the wake-up comes first.
 
 use punctual_model::{Class, Instant};
+use punctual_order::{Band, Policy};
 
 use super::Shard;
-use crate::hierarchy::{Band, Hierarchy};
 use crate::thread::State;
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     pub(super) fn block<S: Sink>(
         &mut self,
         now: Instant,
@@ -124,7 +124,7 @@ impl<H: Hierarchy> Shard<H> {
         } else {
             let (place, keeps) = (t.place, t.keeps_its_place());
             t.gave_way = true;
-            self.hierarchy.yield_now(id, place);
+            self.tree.yield_now(id, place);
             if keeps && place == Band::RealTime {
                 self.reposition(thread);
             }

@@ -11,14 +11,14 @@
 //! much as one allotment: else a body that never ends would keep its stream there for good.
 
 use punctual_model::{Class, Instant, OnOverrun};
+use punctual_order::{Band, Policy};
 
 use super::Shard;
-use crate::hierarchy::{Band, Hierarchy};
 use crate::thread::{Job, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// The budget of `thread` is used up and its job is not done; or it has none, and its job has
     /// received as much as one.
     pub(super) fn exhaust<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
@@ -133,7 +133,7 @@ impl<H: Hierarchy> Shard<H> {
             let effective = t.effective();
             if t.place == effective.band {
                 t.gave_way = false;
-                self.hierarchy.renew(id, &effective.attributes, t.place);
+                self.tree.renew(id, &effective.attributes, t.place);
             } else {
                 self.reposition(thread);
             }
@@ -190,12 +190,12 @@ impl<H: Hierarchy> Shard<H> {
         let in_section = t.in_section && t.queued && !t.budget.is_zero();
         let shielded = t.shields > 0 && t.queued;
         let (id, band) = (t.id(thread), t.place);
-        let held = self.hierarchy.holds(id);
+        let held = self.tree.holds(id);
         self.dequeue(thread);
         // The policy hears of a new deadline; the section lasts as long as there is budget.
         self.threads[thread].in_section = in_section;
         if held && (in_section || shielded) {
-            self.hierarchy.hold(id, band);
+            self.tree.hold(id, band);
         }
         let t = &mut self.threads[thread];
         let index = t.next_index;

@@ -10,10 +10,10 @@
 //! whoever calls it would be as large as all of it together (20 KiB), on every thread's stack.
 
 use punctual_model::{Class, Instant, ThreadId, Work};
+use punctual_order::{Choice, Next, Policy};
 
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
-use crate::event::{Decision, Event, Next};
-use crate::hierarchy::{Choice, Hierarchy};
+use crate::event::{Decision, Event};
 use crate::thread::{JobStamp, State};
 use crate::trace::Sink;
 
@@ -42,7 +42,7 @@ pub struct Passed {
 /// Who runs, and when to enter again at the latest.
 type Outcome = (Next, Option<Instant>);
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// Handles an event as [`Shard::handle`] does, if the short way is open; `None`: it is not, and
     /// nothing has happened. What goes the short way is never refused. For the one place of a
     /// platform through which most entries go: inlined there, without a copy of the event, and
@@ -80,7 +80,7 @@ impl<H: Hierarchy> Shard<H> {
             return None;
         }
         let band = t.place;
-        let next = self.hierarchy.heir(id, band)?;
+        let next = self.tree.heir(id, band)?;
         let both = [id.index(), next.index()];
         let [t, heir] = self.threads.get_disjoint_mut(both).ok()?;
         // What a policy names that is not ready is left to the long way.
@@ -90,9 +90,9 @@ impl<H: Hierarchy> Shard<H> {
         }
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
         // Nothing is written before this: what has been looked at need not be loaded again.
-        self.hierarchy.pass_on(id, band);
+        self.tree.pass_on(id);
         debug_assert_eq!(
-            self.hierarchy.pick(now).next,
+            self.tree.pick(now).next,
             Next::Thread(next),
             "whom a thread passes on to is picked"
         );
@@ -148,9 +148,13 @@ impl<H: Hierarchy> Shard<H> {
         t.book(executed);
         t.gave_way |= gives_way;
         let band = t.place;
-        let choice = self
-            .hierarchy
-            .go_on(now, (id, band), executed, gives_way, sink);
+        if !executed.is_zero() {
+            self.tree.charge(now, id, band, executed, &mut |_, _| {});
+        }
+        if gives_way {
+            self.tree.yield_now(id, band);
+        }
+        let choice = self.tree.pick(now);
         let Some((next, budget)) = self.may_run(choice) else {
             let arm = self.go_on_carefully(now, event, sink);
             return (self.next(), arm);
@@ -198,7 +202,7 @@ impl<H: Hierarchy> Shard<H> {
         t.book(executed);
         let band = t.place;
         if !executed.is_zero() {
-            self.hierarchy.charge(now, id, band, executed, sink);
+            self.tree.charge(now, id, band, executed, &mut |_, _| {});
         }
         match *event {
             Event::Block { until } => self.block(now, id.index(), until, sink),
@@ -211,7 +215,7 @@ impl<H: Hierarchy> Shard<H> {
             (self.next(), arm)
         } else {
             self.enforce_budget(now, sink);
-            let choice = self.hierarchy.pick(now);
+            let choice = self.tree.pick(now);
             self.conclude(now, choice, sink)
         };
         let refused = None;
@@ -278,7 +282,7 @@ impl<H: Hierarchy> Shard<H> {
     #[inline]
     pub(super) fn set_calm(&mut self, arm: Option<Instant>) {
         let running = self.running.map(|id| &self.threads[id.index()]);
-        let is_calm = self.is_one_level && running.is_some_and(|t| t.held == 0 && !t.in_section);
+        let is_calm = self.tree.is_flat() && running.is_some_and(|t| t.held == 0 && !t.in_section);
         self.calm_until = if is_calm {
             arm.unwrap_or(Instant::MAX)
         } else {

@@ -6,12 +6,11 @@
 //! those that it waits for, whatever kinds of locks are between them. O(waiters) for each of them.
 
 use punctual_model::{Instant, Mode, Priority, Protocol, Span, ThreadId};
+use punctual_order::{Attributes, Band, Policy};
 
 use super::Shard;
 use crate::effective::{Effective, Inherited, Rank, WaitOrder};
-use crate::hierarchy::{Band, Hierarchy};
 use crate::lock::{Ceiling, ResourcePlan};
-use crate::policy::Attributes;
 use crate::thread::{State, Thread};
 
 /// At least this urgent; ties go to whom it is for, which has this place in the order of the file.
@@ -55,7 +54,7 @@ const FIRST: Ceiling = Ceiling {
     absolute_deadline: Instant::ZERO,
 };
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// By what the threads of this CPU are ordered that wait for a lock of their runtime. Until told
     /// otherwise, by priority.
     pub fn set_wait_order(&mut self, wait_order: WaitOrder) {
@@ -171,7 +170,7 @@ impl<H: Hierarchy> Shard<H> {
         locks.leads_to(thread, uses)
     }
 
-    /// Tells the hierarchy how urgent a ready thread is now.
+    /// Tells the tree how urgent a ready thread is now.
     pub(super) fn reposition(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         if !t.queued {
@@ -183,16 +182,16 @@ impl<H: Hierarchy> Shard<H> {
         t.gave_way = false;
         let id = t.id(thread);
         if from == to {
-            self.hierarchy.update(id, &effective.attributes, to);
+            self.tree.update(id, &effective.attributes, to);
             return;
         }
-        let alone = self.hierarchy.holds(id);
-        self.hierarchy.release(id);
-        self.hierarchy.block(self.now, id, from);
-        self.hierarchy
+        let alone = self.tree.holds(id);
+        self.tree.release(id);
+        self.tree.block(self.now, id, from);
+        self.tree
             .wake(self.now, self.since, id, &effective.attributes, to);
         if alone {
-            self.hierarchy.hold(id, to);
+            self.tree.hold(id, to);
         }
     }
 

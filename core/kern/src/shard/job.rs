@@ -1,16 +1,16 @@
 //! Jobs start and end.
 
 use punctual_model::{Class, Instant};
+use punctual_order::{Band, Policy};
 
 use super::{Shard, frontier};
-use crate::hierarchy::{Band, Hierarchy};
 use crate::pending::{List, PendingJob, Pool};
 use crate::precedence::Source;
 use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// The thread turns to this job: it takes the job's budget and waits for its predecessors.
     pub(super) fn start<S: Sink>(
         &mut self,
@@ -231,7 +231,7 @@ impl<H: Hierarchy> Shard<H> {
         let id = t.id(thread);
         sink.trace(now, TraceEvent::Ended { thread: id });
         self.announce(now, thread, sink);
-        self.hierarchy.detach(id);
+        self.tree.detach(id);
         self.threads[thread].generation += 1;
         self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));
     }

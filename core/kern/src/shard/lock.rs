@@ -11,17 +11,16 @@
 //! priorities of threads do not compare, the shard does not know of these locks.
 
 use punctual_model::{AtBudgetEnd, Instant, Mode, ThreadId, Work};
+use punctual_order::{Policy, Refusal};
 
 use super::Shard;
 use crate::effective::WaitOrder;
-use crate::event::Refusal;
-use crate::hierarchy::Hierarchy;
 use crate::lock::MAX_NESTING;
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// Whether a thread holds a resource.
     pub fn holds(&self, thread: ThreadId, resource: u32) -> bool {
         self.thread(thread).is_ok()
@@ -118,7 +117,7 @@ impl<H: Hierarchy> Shard<H> {
         let plan = self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
-        plan.at_budget_end == AtBudgetEnd::CheckFirst && !self.hierarchy.fits(id, user.plan.length)
+        plan.at_budget_end == AtBudgetEnd::CheckFirst && !self.tree.fits(id, user.plan.length)
     }
 
     /// A thread that is not ready any more waits until its section fits.
@@ -141,7 +140,7 @@ impl<H: Hierarchy> Shard<H> {
                 resource,
             },
         );
-        self.hierarchy.park(now, id, length);
+        self.tree.park(now, id, length);
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
         }
@@ -150,7 +149,7 @@ impl<H: Hierarchy> Shard<H> {
     /// Sections that waited for supply fit by now. O(parked · depth).
     #[inline]
     pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
-        while let Some(id) = self.hierarchy.take_fitting(now) {
+        while let Some(id) = self.tree.take_fitting(now) {
             self.resume(now, id.index(), WakeCause::Supply, sink);
         }
     }
@@ -177,11 +176,11 @@ impl<H: Hierarchy> Shard<H> {
             t.shields += 1;
             // Whoever is not ready yet keeps others away from its first executed tick on.
             if t.queued {
-                self.hierarchy.hold(id, t.place);
+                self.tree.hold(id, t.place);
             }
         }
         self.threads[thread].reach += u32::from(self.reaches_out(of));
-        self.tell_hierarchy(now, of);
+        self.tell_tree(now, of);
         self.inherit(thread);
     }
 
@@ -260,11 +259,11 @@ impl<H: Hierarchy> Shard<H> {
             t.shields -= 1;
             if t.shields == 0 && !t.in_section {
                 let id = t.id(thread);
-                self.hierarchy.release(id);
+                self.tree.release(id);
             }
         }
         self.threads[thread].reach -= u32::from(self.reaches_out(of));
-        self.tell_hierarchy(now, of);
+        self.tell_tree(now, of);
     }
 
     /// A resource has come free, or who kept others out waits no more.
@@ -325,7 +324,7 @@ impl<H: Hierarchy> Shard<H> {
             return Err(Refusal::Deadlock(key));
         }
         self.block(now, thread, until, sink);
-        if self.threads[thread].state == State::Blocked && self.hierarchy.nodes() == 1 {
+        if self.threads[thread].state == State::Blocked && self.tree.nodes() == 1 {
             let lock = self.locks.contend(holder.index(), key, self.wait_order);
             self.locks.wait(thread, lock);
             self.inherit(thread);
@@ -377,7 +376,7 @@ impl<H: Hierarchy> Shard<H> {
         match left {
             // A writer that leaves may have kept readers out.
             Some(resource) => self.hand_over(now, resource, sink),
-            None => self.hierarchy.unpark(now, id),
+            None => self.tree.unpark(now, id),
         }
     }
 

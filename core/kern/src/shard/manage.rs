@@ -1,18 +1,15 @@
 //! Schedulers manage their subtrees: threads move, schedulers come and go.
 
 use punctual_model::{Instant, ThreadId};
+use punctual_order::{Attributes, Band, ChildPick, NodeId, Policy, Refusal};
 
 use super::Shard;
-use crate::event::Refusal;
-use crate::hierarchy::{Band, Hierarchy};
-use crate::manage::{ChildPick, Request};
-use crate::node::NodeId;
-use crate::policy::Attributes;
+use crate::manage::Request;
 use crate::thread::State;
 use crate::timeline::Timer;
 use crate::trace::{Sink, TraceEvent};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// Does what `by` asks for, or refuses it and changes nothing.
     pub(super) fn manage<S: Sink>(
         &mut self,
@@ -28,7 +25,7 @@ impl<H: Hierarchy> Shard<H> {
         {
             self.thread(*thread)?;
         }
-        self.hierarchy.permit(by, request)?;
+        self.permit(by, request)?;
         self.permit_moves(request)?;
         match *request {
             Request::Create { home, constraint } => {
@@ -37,13 +34,13 @@ impl<H: Hierarchy> Shard<H> {
             Request::Grant { thread, to } => self.move_thread(now, thread, to, sink),
             Request::Revoke { thread } => self.move_thread(now, thread, by, sink),
             Request::Promote(terms) => {
-                if let Some(node) = self.hierarchy.promote(by, &terms) {
+                if let Some(node) = self.tree.promote(by, &terms) {
                     self.last_promoted = Some(node);
                     sink.trace(now, TraceEvent::Promoted { node, parent: by });
                 }
             }
             Request::Lend { to, work } => {
-                self.hierarchy.lend(now, by, to, work)?;
+                self.tree.lend(now, by, to, work)?;
                 sink.trace(now, TraceEvent::Lent { from: by, to, work });
             }
             Request::Demote(node) => self.demote_node(now, node, sink),
@@ -55,6 +52,21 @@ impl<H: Hierarchy> Shard<H> {
             Request::Wake(thread) => self.wake(now, thread.index(), sink),
         }
         Ok(())
+    }
+
+    /// Whether `by` may ask for this.
+    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
+        match *request {
+            Request::Create { home, .. } => self.tree.permit_create(by, home),
+            Request::Grant { thread, to } => self.tree.permit_grant(by, thread, to),
+            Request::Revoke { thread } => self.tree.permit_revoke(by, thread),
+            Request::Promote(terms) => self.tree.permit_promote(by, &terms),
+            // Refused by itself, whole: it depends on what the time is.
+            Request::Lend { .. } => Ok(()),
+            Request::Demote(node) => self.tree.permit_demote(by, node),
+            Request::Block { thread, .. } => self.tree.permit_block(by, thread),
+            Request::Wake(thread) => self.tree.permit_wake_by(by, thread),
+        }
     }
 
     /// Who shares resources within its scheduler stays there. O(1), for a demotion O(threads).
@@ -69,7 +81,7 @@ impl<H: Hierarchy> Shard<H> {
                 let mut ids = ids.filter(|(_, t)| t.state != State::Dead);
                 ids.find_map(|(index, t)| {
                     let id = t.id(index);
-                    (stays(index) && self.hierarchy.is_in_subtree(id, node)).then_some(id)
+                    (stays(index) && self.tree.is_in_subtree(id, node)).then_some(id)
                 })
             }
             _ => None,
@@ -82,7 +94,7 @@ impl<H: Hierarchy> Shard<H> {
         let thread = id.index();
         let queued = self.threads[thread].queued;
         self.dequeue(thread);
-        self.hierarchy.rehome(id, home);
+        self.tree.rehome(id, home);
         if queued {
             self.enqueue(thread);
         }
@@ -91,17 +103,17 @@ impl<H: Hierarchy> Shard<H> {
 
     /// O(threads + schedulers).
     fn demote_node<S: Sink>(&mut self, now: Instant, node: NodeId, sink: &mut S) {
-        let Some(parent) = self.hierarchy.parent(node) else {
+        let Some(parent) = self.tree.parent(node) else {
             return;
         };
         for thread in 0..self.threads.len() {
             let id = self.threads[thread].id(thread);
             let alive = self.threads[thread].state != State::Dead;
-            if alive && self.hierarchy.is_in_subtree(id, node) {
+            if alive && self.tree.is_in_subtree(id, node) {
                 self.move_thread(now, id, parent, sink);
             }
         }
-        self.hierarchy.demote(now, node);
+        self.tree.demote(now, node);
         sink.trace(now, TraceEvent::SchedulerEnded { node });
     }
 
@@ -124,7 +136,7 @@ impl<H: Hierarchy> Shard<H> {
             self.suspend(now, thread, sink);
         }
         if exclusive {
-            self.hierarchy.block_for(id, by);
+            self.tree.block_for(id, by);
         }
         if let Some(until) = until {
             let order = self.threads[thread].constraint.order;
@@ -142,7 +154,7 @@ impl<H: Hierarchy> Shard<H> {
         if let Some(thread) = pick.thread {
             self.thread(thread)?;
         }
-        self.hierarchy.child_picked(now, pick)
+        self.tree.child_picked(now, pick)
     }
 
     /// The scheduler that the last [`Request::Promote`] made.
@@ -158,13 +170,13 @@ impl<H: Hierarchy> Shard<H> {
     pub fn closest_common(&self, a: ThreadId, b: ThreadId) -> Result<NodeId, Refusal> {
         self.thread(a)?;
         self.thread(b)?;
-        Ok(self.hierarchy.closest_common(a, b))
+        Ok(self.tree.closest_common(a, b))
     }
 
     /// The state of the ready threads of a child that decides on its own supply: it changes
     /// whenever they do. `None`: no such child.
     pub fn epoch(&self, child: NodeId) -> Option<u32> {
-        self.hierarchy.epoch(child)
+        self.tree.epoch(child)
     }
 
     /// The ready threads of a child that decides on its own supply, with what it may know of them.
@@ -173,7 +185,7 @@ impl<H: Hierarchy> Shard<H> {
         let threads = self.threads.iter().enumerate();
         threads.filter_map(move |(index, t)| {
             let id = t.id(index);
-            let ready = t.queued && self.hierarchy.is_ready_in(id, child);
+            let ready = t.queued && self.tree.is_ready_in(id, child);
             ready.then(|| (id, t.effective().attributes))
         })
     }

@@ -3,8 +3,9 @@
 //! An entry does, in this order: charge the interval to the thread that ran, take what became due
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
-//! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage` (schedulers of a tree), `setup`; `calm` is the short way
-//! through an entry at which nothing is due. Which ready thread runs is the hierarchy's business.
+//! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage`
+//! (schedulers of a tree), `setup`; `calm` is the short way through an entry at which nothing is
+//! due. Which ready thread runs is the tree's business.
 
 mod block;
 mod budget;
@@ -21,12 +22,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::effective::WaitOrder;
-use crate::event::{Decision, Event, Message, MissingCause, Next, Refusal};
-use crate::hierarchy::{Choice, Hierarchy};
+use crate::event::{Decision, Event, Message, MissingCause};
 use crate::lock::Locks;
-use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
 use crate::thread::{JobStamp, JobView, State, Thread};
@@ -34,13 +34,13 @@ use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
 
 pub use calm::Passed;
-pub use setup::{Capacity, ConfigError};
+pub use setup::ConfigError;
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
 /// Bounds the length of an entry (the analysis counts one timer entry per release).
 pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 
-/// The scheduler of one CPU, specialised for the hierarchy that orders it.
+/// The scheduler of one CPU, specialised for the policy that orders it.
 ///
 /// Invariants, checked in debug builds at every exit:
 /// * I1: a thread is in exactly one state, and in a ready set exactly when it is `Ready`,
@@ -52,14 +52,14 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 /// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
 /// * I8: a lock of a runtime is known while somebody waits for it, and no longer.
 #[derive(Debug)]
-pub struct Shard<H> {
+pub struct Shard<P> {
     threads: Box<[Thread]>,
     free: Vec<u32>,
     pool: Pool,
     timeline: Timeline,
     precedences: Precedences,
     locks: Locks,
-    hierarchy: H,
+    tree: Tree<P>,
     /// By what threads are ordered that wait for a lock of their runtime.
     wait_order: WaitOrder,
 
@@ -74,8 +74,6 @@ pub struct Shard<H> {
     unsettled: u64,
     /// Before this instant an entry finds nothing special (`calm`); [`Instant::ZERO`]: it may.
     calm_until: Instant,
-    /// One policy orders this CPU: nothing in its hierarchy is due by itself.
-    is_one_level: bool,
     /// More timers were due than one entry serves.
     more: bool,
     last_created: Option<ThreadId>,
@@ -84,7 +82,7 @@ pub struct Shard<H> {
     deciding: Option<NodeId>,
 }
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// Handles one event. `now` is clamped so that time never runs backwards. O(log n) for n
     /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
     #[inline]
@@ -115,7 +113,7 @@ impl<H: Hierarchy> Shard<H> {
         if let Event::Missing { span, cause } = *event {
             return self.miss(now, span, cause, sink);
         }
-        self.hierarchy.begin(now);
+        self.tree.begin(now);
         self.charge(now, sink);
         if let Event::Raise(ceiling) = *event {
             self.set_ceiling(ceiling);
@@ -215,8 +213,8 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// What orders this CPU, for inspection.
-    pub fn hierarchy(&self) -> &H {
-        &self.hierarchy
+    pub fn tree(&self) -> &Tree<P> {
+        &self.tree
     }
 
     #[inline]
@@ -249,7 +247,7 @@ impl<H: Hierarchy> Shard<H> {
             Event::Exit => self.end(now, running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
-                self.hierarchy.permit_wake(id)?;
+                self.tree.permit_wake(id)?;
                 self.wake(now, id.index(), sink);
             }
             Event::Arrive { thread, arrival } => {
@@ -296,9 +294,12 @@ impl<H: Hierarchy> Shard<H> {
         t.book(executed);
         let (band, held) = (t.place, t.held);
         if t.in_section || t.shields > 0 {
-            self.hierarchy.hold(id, band);
+            self.tree.hold(id, band);
         }
-        self.hierarchy.charge(now, id, band, executed, sink);
+        self.tree
+            .charge(now, id, band, executed, &mut |node, budget| {
+                sink.trace(now, TraceEvent::budget(node, budget));
+            });
         if held > 0 {
             self.charge_sections(now, id.index(), executed, sink);
         }
@@ -307,8 +308,18 @@ impl<H: Hierarchy> Shard<H> {
     /// No thread ran: a scheduler may have, to decide on its own supply.
     #[cold]
     fn charge_nobody<S: Sink>(&mut self, now: Instant, executed: Work, sink: &mut S) {
-        if let Some(child) = self.deciding {
-            self.hierarchy.charge_child(now, child, executed, sink);
+        if let Some(child) = self.deciding
+            && self.tree.epoch(child).is_some()
+        {
+            let charged = TraceEvent::ChildCharged {
+                node: child,
+                work: executed,
+            };
+            sink.trace(now, charged);
+            self.tree
+                .charge_child(now, child, executed, &mut |node, budget| {
+                    sink.trace(now, TraceEvent::budget(node, budget));
+                });
         }
     }
 
@@ -365,12 +376,12 @@ impl<H: Hierarchy> Shard<H> {
         arm
     }
 
-    /// The hierarchy's choice. A chosen thread with a lock to be tried runs only if it gets it;
+    /// The tree's choice. A chosen thread with a lock to be tried runs only if it gets it;
     /// each round settles one such lock, or takes one budget for it.
     #[inline]
     fn choose<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Choice {
         loop {
-            let choice = self.hierarchy.pick(now);
+            let choice = self.tree.pick(now);
             match choice.next {
                 Next::Thread(id) if self.threads[id.index()].request.is_some() => {
                     self.try_lock(now, id.index(), sink);
@@ -435,7 +446,7 @@ impl<H: Hierarchy> Shard<H> {
             left.map(|left| now.saturating_add(left.as_span()))
         });
         let own = Choice::earlier(self.timeline.next(), budget_end);
-        let theirs = Choice::earlier(self.hierarchy.next_timer(), until);
+        let theirs = Choice::earlier(self.tree.next_timer(), until);
         Choice::earlier(own, theirs)
     }
 
@@ -449,8 +460,7 @@ impl<H: Hierarchy> Shard<H> {
         t.place = effective.band;
         let (id, now, since) = (t.id(thread), self.now, self.since);
         let band = effective.band;
-        self.hierarchy
-            .wake(now, since, id, &effective.attributes, band);
+        self.tree.wake(now, since, id, &effective.attributes, band);
         self.raise(thread, true);
     }
 
@@ -459,7 +469,7 @@ impl<H: Hierarchy> Shard<H> {
         t.in_section = false;
         if t.shields == 0 {
             let id = t.id(thread);
-            self.hierarchy.release(id);
+            self.tree.release(id);
         }
     }
 
@@ -474,9 +484,9 @@ impl<H: Hierarchy> Shard<H> {
         self.raise(thread, false);
         if alone {
             // A section with a lock goes on when the thread executes again.
-            self.hierarchy.release(id);
+            self.tree.release(id);
         }
-        self.hierarchy.block(self.now, id, band);
+        self.tree.block(self.now, id, band);
     }
 
     /// Checks the invariants that are cheap enough for every exit of a debug build, O(n).
@@ -502,7 +512,7 @@ impl<H: Hierarchy> Shard<H> {
             return Err("I2: at most one thread runs");
         }
         self.check_locks()?;
-        self.hierarchy.check()
+        self.tree.check()
     }
 }
 

@@ -1,19 +1,18 @@
 //! Jobs come: by the clock, or as arrivals that are policed.
 
 use punctual_model::{Class, Instant, Late, ThreadId};
+use punctual_order::{Band, NodeId, Policy, Refusal};
 
 use super::Shard;
 use crate::constraint::Constraint;
-use crate::event::{Message, Refusal};
-use crate::hierarchy::{Band, Hierarchy};
-use crate::node::NodeId;
+use crate::event::Message;
 use crate::pending::PendingJob;
 use crate::precedence::{Precedences, Source};
 use crate::thread::{State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     pub(super) fn create<S: Sink>(
         &mut self,
         now: Instant,
@@ -26,7 +25,7 @@ impl<H: Hierarchy> Shard<H> {
         }
         let index = *self.free.last().ok_or(Refusal::NoThreadLeft)? as usize;
         let generation = self.threads[index].generation;
-        self.hierarchy.attach(self.threads[index].id(index), home)?;
+        self.tree.attach(self.threads[index].id(index), home)?;
         let _ = self.free.pop();
         self.threads[index] = Thread {
             generation,
@@ -149,7 +148,9 @@ impl<H: Hierarchy> Shard<H> {
         if self.timeline.next().is_some_and(is_due) {
             quota = self.serve_own_timers(now, strictly, quota, sink);
         }
-        self.hierarchy.serve_timers(now, strictly, sink);
+        self.tree.serve_timers(now, strictly, &mut |node, budget| {
+            sink.trace(now, TraceEvent::budget(node, budget));
+        });
         quota
     }
 
@@ -169,7 +170,7 @@ impl<H: Hierarchy> Shard<H> {
                 break;
             }
             quota -= 1;
-            self.hierarchy.catch_up(now, at);
+            self.tree.catch_up(now, at);
             self.since = at;
             match timer {
                 Timer::Release => self.serve_release(now, thread, at, sink),

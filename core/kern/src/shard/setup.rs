@@ -4,58 +4,17 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use punctual_model::{CpuId, Instant, Span, ThreadId};
+use punctual_order::{NodeId, Policy, Refusal, Tree};
 
 use super::Shard;
 use crate::constraint::Constraint;
 use crate::effective::WaitOrder;
-use crate::event::Refusal;
-use crate::hierarchy::Hierarchy;
 use crate::lock::{Locks, ResourcePlan, UsePlan};
-use crate::node::NodeId;
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::trace::NoSink;
-
-/// What a shard reserves at construction; nothing grows later.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capacity {
-    /// Threads at any one time, at most 2^31.
-    pub threads: usize,
-    /// Jobs that wait behind unfinished ones, over all threads; releases beyond it are lost (and
-    /// counted).
-    pub pending: usize,
-    /// Longest turn of a background thread among equals, in ticks.
-    pub background_turn: Span,
-    /// Schedulers below the CPU's own policy at any one time.
-    pub nodes: u16,
-}
-
-impl Capacity {
-    /// Room for `threads` threads with a few waiting jobs each, and turns of ten million ticks.
-    pub const fn for_threads(threads: usize) -> Capacity {
-        Capacity {
-            threads,
-            pending: threads * 4 + 64,
-            background_turn: Span::from_ticks(10_000_000),
-            nodes: 0,
-        }
-    }
-
-    /// Entities that a policy of this CPU may have to order: its threads, then the nodes of its
-    /// tree, the root (which no policy orders) included.
-    pub const fn entities(&self) -> usize {
-        self.threads + self.nodes as usize + 1
-    }
-
-    /// The index, among the entities, of the node at place `node` of the tree.
-    pub fn entity_of(&self, node: u16) -> u32 {
-        u32::try_from(self.threads)
-            .unwrap_or(u32::MAX)
-            .saturating_add(u32::from(node))
-    }
-}
 
 /// Why a setup step was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,15 +25,12 @@ pub enum ConfigError {
     UnknownPredecessor,
     /// A resource that this shard does not have.
     UnknownResource,
-    /// The hierarchy does not have the schedulers of the plan.
-    OtherTree,
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::Refused(refusal) => write!(f, "the scheduler refused: {refusal:?}"),
-            ConfigError::OtherTree => write!(f, "the schedulers are not those of the plan"),
             ConfigError::UnknownPredecessor => write!(f, "the predecessor is not on this shard"),
             ConfigError::UnknownResource => write!(f, "the resource is not on this shard"),
         }
@@ -83,9 +39,10 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-impl<H: Hierarchy> Shard<H> {
-    /// A shard without threads, at instant 0.
-    pub fn new(capacity: Capacity, hierarchy: H) -> Self {
+impl<P: Policy> Shard<P> {
+    /// A shard without threads, at instant 0, in the order of this tree.
+    pub fn new(tree: Tree<P>) -> Self {
+        let capacity = tree.capacity();
         let n = capacity.threads.min(1 << 31);
         Shard {
             threads: (0..n).map(|_| Thread::vacant()).collect(),
@@ -96,8 +53,7 @@ impl<H: Hierarchy> Shard<H> {
             timeline: Timeline::new(n),
             precedences: Precedences::new(n),
             locks: Locks::new(n),
-            is_one_level: hierarchy.is_one_level(),
-            hierarchy,
+            tree,
             wait_order: WaitOrder::Priority,
             running: None,
             now: Instant::ZERO,

@@ -5,16 +5,15 @@
 //! a holder may go on when the budgets above it are used up, for as long as its sections may take.
 
 use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
+use punctual_order::{NodeId, Policy};
 
 use super::Shard;
-use crate::hierarchy::Hierarchy;
 use crate::lock::{Hold, Use};
-use crate::node::NodeId;
 
 /// Before everything else.
 const FIRST: Priority = Priority::new(u32::MAX);
 
-impl<H: Hierarchy> Shard<H> {
+impl<P: Policy> Shard<P> {
     /// Whether who holds this delays threads of schedulers other than its own.
     pub(super) fn reaches_out(&self, of: u32) -> bool {
         self.spans(self.locks.get(of))
@@ -24,7 +23,7 @@ impl<H: Hierarchy> Shard<H> {
         let plan = self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
-        plan.spans_schedulers && self.hierarchy.child_towards(plan.common, id).is_some()
+        plan.spans_schedulers && self.tree.child_towards(plan.common, id).is_some()
     }
 
     /// Whether who holds this keeps its siblings away.
@@ -34,14 +33,14 @@ impl<H: Hierarchy> Shard<H> {
     }
 
     /// A section has begun, ended or lapsed.
-    pub(super) fn tell_hierarchy(&mut self, now: Instant, of: u32) {
+    pub(super) fn tell_tree(&mut self, now: Instant, of: u32) {
         let user = self.locks.get(of);
         let plan = *self.locks.plan(user.plan.resource);
         let thread = user.thread as usize;
         if plan.at_budget_end == AtBudgetEnd::Overrun {
             let id = self.threads[thread].id(thread);
             let most = self.may_overrun(thread);
-            self.hierarchy.overrun(now, id, most);
+            self.tree.overrun(now, id, most);
         }
         if self.reaches_out(of) && self.threads[thread].queued {
             self.raise_branch(of, true);
@@ -87,7 +86,7 @@ impl<H: Hierarchy> Shard<H> {
         );
         let id = self.threads[thread].id(thread);
         let mut above = common;
-        while let Some(child) = self.hierarchy.child_towards(above, id) {
+        while let Some(child) = self.tree.child_towards(above, id) {
             let ready = |holder: usize| match holder == thread {
                 true => up,
                 false => self.threads[holder].queued,
@@ -96,7 +95,7 @@ impl<H: Hierarchy> Shard<H> {
             let held = held.filter(|(user, _)| ready(user.thread as usize));
             let claims = held.filter_map(|held| self.claim_of(held, (above, child)));
             let priority = claims.reduce(|a, b| if b.is_higher_than(a) { b } else { a });
-            self.hierarchy.raise(child, priority);
+            self.tree.raise(child, priority);
             above = child;
         }
     }
@@ -115,9 +114,9 @@ impl<H: Hierarchy> Shard<H> {
         let id = self.threads[thread].id(thread);
         let mut at = plan.common;
         while at != above {
-            at = self.hierarchy.child_towards(at, id)?;
+            at = self.tree.child_towards(at, id)?;
         }
-        let below = self.hierarchy.child_towards(above, id)? == child;
+        let below = self.tree.child_towards(above, id)? == child;
         let priority = if above == plan.common {
             plan.ceiling
         } else {

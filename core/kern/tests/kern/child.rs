@@ -24,7 +24,7 @@ fn grove() -> Grove {
 }
 
 fn child(policy: PolicyKind) -> ChildScheduler {
-    ChildScheduler::new(node(1), 4, Box::new(AnyPolicy::new(policy, 8, [])))
+    ChildScheduler::new(node(1), 4, Box::new(AnyPolicy::new(policy, 8, &[])))
 }
 
 fn round_robin(turn: u64) -> PolicyKind {

@@ -1,8 +1,6 @@
 //! A shard with a memory of what it reported.
 
-use punctual_kern::{
-    Capacity, Constraint, Decision, Event, Next, OneLevel, Shard, Sink, TraceEvent,
-};
+use punctual_kern::{Capacity, Constraint, Decision, Event, Next, Shard, Sink, TraceEvent, Tree};
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 use punctual_policy::FixedPriority;
 
@@ -17,7 +15,7 @@ impl Sink for Log {
 
 /// A fixed-priority shard; threads are named by their index.
 pub(crate) struct Driver {
-    pub(crate) shard: Shard<OneLevel<FixedPriority>>,
+    pub(crate) shard: Shard<FixedPriority>,
     pub(crate) log: Log,
 }
 
@@ -46,10 +44,7 @@ pub(crate) fn periodic(wcet: u64, period: u64, priority: u32) -> Constraint {
 impl Driver {
     pub(crate) fn new(constraints: &[Constraint]) -> Driver {
         let capacity = Capacity::for_threads(8);
-        let mut shard = Shard::new(
-            capacity,
-            OneLevel::new(capacity, FixedPriority::new(capacity.threads)),
-        );
+        let mut shard = Shard::new(Tree::new(capacity, FixedPriority::new(capacity.threads)));
         for constraint in constraints {
             let _ = shard.attach(*constraint).unwrap();
         }

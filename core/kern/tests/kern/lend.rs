@@ -1,6 +1,6 @@
 //! Siblings lend each other budget: time moves, and none is made.
 
-use punctual_kern::{Event, Grant, Hierarchy, Next, NodeId, Refusal, Request, TraceEvent};
+use punctual_kern::{Event, Grant, Next, NodeId, Refusal, Request, TraceEvent};
 use punctual_model::{ServerKind, Work};
 
 use crate::driver::{id, periodic};
@@ -50,7 +50,7 @@ fn the_borrower_runs_on_what_the_lender_gave_until_the_lenders_period_ends() {
     };
     assert!(grove.log.0.contains(&(4, lent)), "for everybody to see");
     assert_eq!(
-        grove.shard.hierarchy().lent_below(NodeId::ROOT),
+        grove.shard.tree().lent_below(NodeId::ROOT),
         Some(Work::from_ticks(3))
     );
     assert_eq!(grove.shard.running(), Some(id(0)));
@@ -106,7 +106,7 @@ fn loans_without_budget_or_between_strangers_are_refused() {
     for (by, to, work, refusal) in cases {
         assert_eq!(lend(&mut grove, 1, by, to, work), Some(refusal));
     }
-    assert_eq!(grove.shard.hierarchy().check(), Ok(()));
+    assert_eq!(grove.shard.tree().check(), Ok(()));
 }
 
 /// However siblings lend, together they execute no more than their servers give.

@@ -15,7 +15,7 @@ mod lock_trees;
 mod locks;
 mod manage;
 mod own_time;
-mod same_as_one_level;
+mod same_as_one_policy;
 mod short_way;
 mod tree_histories;
 mod tree_sections;

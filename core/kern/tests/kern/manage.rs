@@ -32,7 +32,7 @@ fn ask(grove: &mut Grove, by: NodeId, request: Request) -> Result<(), Refusal> {
 }
 
 fn home(grove: &Grove, thread: ThreadId) -> Option<NodeId> {
-    grove.shard.hierarchy().supplier(thread)
+    grove.shard.tree().supplier(thread)
 }
 
 #[test]

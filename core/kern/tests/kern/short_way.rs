@@ -1,10 +1,10 @@
 //! The short way through an entry leads where the long one leads.
 
 use punctual_kern::{
-    Attributes, Band, Capacity, Choice, Constraint, Decision, Edge, Event, Hierarchy, Message,
-    Next, NodeId, OneLevel, Passed, Refusal, Shard, Sink, Source, TraceEvent,
+    Capacity, Constraint, Decision, Edge, Event, Message, Next, Passed, Shard, Sink, Source,
+    TraceEvent, Tree,
 };
-use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span, ThreadId, Work};
+use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span};
 use punctual_policy::AnyPolicy;
 
 use crate::contended::random_wait;
@@ -13,48 +13,6 @@ use crate::histories::{random_constraint, random_event};
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::resource;
 use punctual_generate::Dice;
-
-/// One level that does not say so: every entry takes the long way.
-struct LongWay(OneLevel<AnyPolicy>);
-
-impl Hierarchy for LongWay {
-    fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
-        self.0.attach(thread, home)
-    }
-    fn detach(&mut self, thread: ThreadId) {
-        self.0.detach(thread);
-    }
-    fn wake(&mut self, now: Instant, since: Instant, t: ThreadId, a: &Attributes, band: Band) {
-        self.0.wake(now, since, t, a, band);
-    }
-    fn block(&mut self, now: Instant, thread: ThreadId, band: Band) {
-        self.0.block(now, thread, band);
-    }
-    fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        self.0.update(thread, attributes, band);
-    }
-    fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
-        self.0.renew(thread, attributes, band);
-    }
-    fn yield_now(&mut self, thread: ThreadId, band: Band) {
-        self.0.yield_now(thread, band);
-    }
-    fn charge<S: Sink>(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, s: &mut S) {
-        self.0.charge(now, t, band, work, s);
-    }
-    fn hold(&mut self, thread: ThreadId, band: Band) {
-        self.0.hold(thread, band);
-    }
-    fn release(&mut self, thread: ThreadId) {
-        self.0.release(thread);
-    }
-    fn holds(&self, thread: ThreadId) -> bool {
-        self.0.holds(thread)
-    }
-    fn pick(&mut self, now: Instant) -> Choice {
-        self.0.pick(now)
-    }
-}
 
 /// Everything that a shard tells.
 #[derive(Default, PartialEq, Debug)]
@@ -86,10 +44,11 @@ const POLICIES: [PolicyKind; 5] = [
     },
 ];
 
-/// A shard that may take the short way, and one that never does.
+/// A shard that may take the short way, and one that never does: its tree has room for a second
+/// scheduler, and keeps the counts that this takes.
 struct Both {
-    short: Shard<OneLevel<AnyPolicy>>,
-    long: Shard<LongWay>,
+    short: Shard<AnyPolicy>,
+    long: Shard<AnyPolicy>,
     seed: u64,
     now: u64,
     /// How many entries took the short way, and how many of those were yields that took theirs.
@@ -102,10 +61,14 @@ impl Both {
         let kind = POLICIES[usize::try_from(seed % 5).unwrap()];
         let mut capacity = Capacity::for_threads(8);
         capacity.background_turn = Span::from_ticks(4);
-        let one_level = || OneLevel::new(capacity, AnyPolicy::new(kind, capacity.entities(), []));
+        let shard = |nodes| {
+            let capacity = Capacity { nodes, ..capacity };
+            let policy = AnyPolicy::new(kind, capacity.entities(), &[]);
+            Shard::new(Tree::new(capacity, policy))
+        };
         Both {
-            short: Shard::new(capacity, one_level()),
-            long: Shard::new(capacity, LongWay(one_level())),
+            short: shard(0),
+            long: shard(1),
             seed,
             now: 0,
             taken: 0,

@@ -1,18 +1,19 @@
 //! What locks need of a tree, at its seam: overrun and payback, waiting for budget, raising.
 
-use punctual_kern::{Attributes, Band, Capacity, Hierarchy, Next, NoSink, NodeId, Tree};
+use punctual_kern::{Attributes, Capacity, Next, NodeId, Tree};
 use punctual_model::{Instant, Priority, ServerKind, ThreadId, Work};
-use punctual_policy::{AnyPolicy, AnyServer};
+use punctual_order::Band;
+use punctual_policy::AnyPolicy;
 
 use crate::driver::id;
 use crate::trees::{FIXED, node, server, terms};
 
 /// Node 1 on (4 in 10) at priority 5 with threads 0 and 1; node 2 on (4 in 10) at priority 7 with
 /// thread 2; thread 3 on the CPU at priority 6.
-fn tree(kind: ServerKind) -> Tree<AnyPolicy, AnyServer> {
+fn tree(kind: ServerKind) -> Tree<AnyPolicy> {
     let mut capacity = Capacity::for_threads(4);
     capacity.nodes = 2;
-    let policy = || AnyPolicy::new(FIXED, capacity.entities(), []);
+    let policy = || AnyPolicy::new(FIXED, capacity.entities(), &[]);
     let mut tree = Tree::new(capacity, policy());
     for priority in [5, 7] {
         let terms = terms(server(kind, 4, 10), priority);
@@ -32,7 +33,7 @@ fn work(ticks: u64) -> Work {
     Work::from_ticks(ticks)
 }
 
-fn wake(tree: &mut Tree<AnyPolicy, AnyServer>, now: u64, thread: u32, priority: u32) {
+fn wake(tree: &mut Tree<AnyPolicy>, now: u64, thread: u32, priority: u32) {
     let attributes = Attributes {
         priority: Priority::new(priority),
         absolute_deadline: Instant::MAX,
@@ -45,16 +46,16 @@ fn wake(tree: &mut Tree<AnyPolicy, AnyServer>, now: u64, thread: u32, priority: 
 
 /// An entry at `now`, after `thread` has executed `ran`: who runs next, and until when.
 fn entry(
-    tree: &mut Tree<AnyPolicy, AnyServer>,
+    tree: &mut Tree<AnyPolicy>,
     now: u64,
     ran: Option<(u32, u64)>,
 ) -> (Option<ThreadId>, Option<u64>) {
     tree.begin(t(now));
     if let Some((thread, ran)) = ran {
         let band = Band::RealTime;
-        tree.charge(t(now), id(thread), band, work(ran), &mut NoSink);
+        tree.charge(t(now), id(thread), band, work(ran), &mut |_, _| {});
     }
-    tree.serve_timers(t(now), false, &mut NoSink);
+    tree.serve_timers(t(now), false, &mut |_, _| {});
     assert_eq!(tree.check(), Ok(()));
     let choice = tree.pick(t(now));
     assert_eq!(tree.check(), Ok(()));

@@ -6,7 +6,7 @@ use punctual_kern::{
 use punctual_model::{
     Class, Instant, PolicyKind, Priority, Server, ServerKind, Span, ThreadId, Trust, Work,
 };
-use punctual_policy::{AnyPolicy, AnyServer};
+use punctual_policy::AnyPolicy;
 
 use crate::driver::{Log, constraint, periodic};
 
@@ -14,7 +14,7 @@ pub(crate) const FIXED: PolicyKind = PolicyKind::FixedPriority { preemptive: tru
 
 /// A shard over a tree; threads and nodes are named by their indices.
 pub(crate) struct Grove {
-    pub(crate) shard: Shard<Tree<AnyPolicy, AnyServer>>,
+    pub(crate) shard: Shard<AnyPolicy>,
     pub(crate) log: Log,
     armed: Option<u64>,
     now: u64,
@@ -52,13 +52,14 @@ impl Grove {
         let mut capacity = Capacity::for_threads(threads.len() + 2);
         capacity.nodes = u16::try_from(nodes.len()).unwrap() + 1;
         let entities = capacity.entities();
-        let mut tree = Tree::new(capacity, AnyPolicy::new(root, entities, []));
+        let mut tree = Tree::new(capacity, AnyPolicy::new(root, entities, &[]));
         for (parent, policy, terms) in nodes {
-            let policy = AnyPolicy::new(*policy, entities, []);
+            let policy = AnyPolicy::new(*policy, entities, &[]);
             let _ = tree.add(node(*parent), policy, *terms).unwrap();
         }
-        tree.add_spare(AnyPolicy::new(FIXED, entities, [])).unwrap();
-        let mut shard = Shard::new(capacity, tree);
+        tree.add_spare(AnyPolicy::new(FIXED, entities, &[]))
+            .unwrap();
+        let mut shard = Shard::new(tree);
         for (home, constraint) in threads {
             let _ = shard.attach_to(node(*home), *constraint).unwrap();
         }
@@ -120,7 +121,7 @@ impl Grove {
 
     /// The node on whose supply a thread runs.
     pub(crate) fn queue_of(&self, thread: ThreadId) -> u16 {
-        let node = self.shard.hierarchy().supplier(thread);
+        let node = self.shard.tree().supplier(thread);
         node.map_or(0, |node| u16::try_from(node.index()).unwrap())
     }
 

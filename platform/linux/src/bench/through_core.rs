@@ -6,7 +6,7 @@
 
 use core::cell::{Cell, UnsafeCell};
 
-use punctual_kern::{Event, Hierarchy, Next, Shard, Sink};
+use punctual_kern::{Event, Next, Policy, Shard, Sink};
 use punctual_model::Instant;
 use punctual_switch::instructions::{read_thread_pointer, read_time_stamp};
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord, dispatch};
@@ -16,11 +16,11 @@ use crate::stack::Stack;
 const STACK: usize = 64 * 1024;
 
 /// What the threads share.
-struct World<H, S> {
+struct World<P, S> {
     scheduler: SchedulerRecord,
     records: Vec<RecordCell>,
     /// Borrowed between two dispatches only.
-    core: UnsafeCell<(Shard<H>, S)>,
+    core: UnsafeCell<(Shard<P>, S)>,
     origin: u64,
     /// Who runs, by its place in the shard.
     current: Cell<usize>,
@@ -32,10 +32,10 @@ struct World<H, S> {
 /// TSC cycles per yield, one figure per batch; empty: no memory, or a yield that did not switch.
 /// The threads of `shard` are of equal urgency and released at its start; a batch has at least
 /// `yields` yields, each thread's as many as the others'.
-pub fn through_core<H: Hierarchy, S: Sink>(
+pub fn through_core<P: Policy, S: Sink>(
     batches: usize,
     yields: usize,
-    shard: Shard<H>,
+    shard: Shard<P>,
     sink: S,
 ) -> Vec<f64> {
     let Some(world) = World::new(shard, sink) else {
@@ -62,8 +62,8 @@ pub fn through_core<H: Hierarchy, S: Sink>(
     samples
 }
 
-impl<H: Hierarchy, S: Sink> World<H, S> {
-    fn new(mut shard: Shard<H>, mut sink: S) -> Option<Box<World<H, S>>> {
+impl<P: Policy, S: Sink> World<P, S> {
+    fn new(mut shard: Shard<P>, mut sink: S) -> Option<Box<World<P, S>>> {
         let threads = shard.places();
         let mut next = Next::Idle;
         // An entry serves so many releases; the others come with the next.
@@ -97,7 +97,7 @@ impl<H: Hierarchy, S: Sink> World<H, S> {
             // knows; the storage is that of the running thread, which goes on when it does not.
             let record = unsafe {
                 let (top, default) = (stack.top(), Control::Default);
-                DispatchRecord::prepare(top, pointer, default, turns::<H, S>, argument)
+                DispatchRecord::prepare(top, pointer, default, turns::<P, S>, argument)
             };
             world.records.push(RecordCell::new(record));
             world._stacks.push(stack);
@@ -108,16 +108,16 @@ impl<H: Hierarchy, S: Sink> World<H, S> {
     }
 }
 
-unsafe extern "C" fn turns<H: Hierarchy, S: Sink>(argument: *mut u8) -> ! {
+unsafe extern "C" fn turns<P: Policy, S: Sink>(argument: *mut u8) -> ! {
     // SAFETY: the argument is the world, which outlives its threads.
-    let world = unsafe { &*argument.cast::<World<H, S>>() };
+    let world = unsafe { &*argument.cast::<World<P, S>>() };
     loop {
         pass(world);
     }
 }
 
 #[inline(always)]
-fn pass<H: Hierarchy, S: Sink>(world: &World<H, S>) {
+fn pass<P: Policy, S: Sink>(world: &World<P, S>) {
     let epoch = world.scheduler.epoch();
     if !world.scheduler.events.is_empty() {
         while world.scheduler.events.take().is_some() {}

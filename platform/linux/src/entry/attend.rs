@@ -1,12 +1,12 @@
 //! What the platform does with an entry beside deciding: threads are born, and woken in company.
 
-use punctual_kern::{Decision, Event, Hierarchy, Sink};
+use punctual_kern::{Decision, Event, Policy, Sink};
 use punctual_model::Instant;
 
 use crate::entry::cpu::Core;
 use crate::record::host::Host;
 
-impl<H: Hierarchy, S: Sink> Core<H, S> {
+impl<P: Policy, S: Sink> Core<P, S> {
     /// Before an event: what the running thread has changed about its urgency.
     pub(crate) fn hear(&mut self, host: &Host, now: Instant) {
         // SAFETY: records outlive the run (INV-L1 of `light`).

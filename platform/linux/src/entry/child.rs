@@ -9,7 +9,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{ChildPick, ChildScheduler, Event, Hierarchy, NodeId, Sink};
+use punctual_kern::{ChildPick, ChildScheduler, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
 
 use crate::entry::cpu::look;
@@ -36,10 +36,10 @@ impl Child {
     }
 }
 
-/// What the light thread of a child executes, on a CPU of this hierarchy and recorder.
-pub(crate) fn body<H, S>(mut code: ChildScheduler) -> Body
+/// What the light thread of a child executes, on a CPU of this policy and recorder.
+pub(crate) fn body<P, S>(mut code: ChildScheduler) -> Body
 where
-    H: Hierarchy + 'static,
+    P: Policy + 'static,
     S: Sink + 'static,
 {
     Box::new(move |_| {
@@ -47,7 +47,7 @@ where
         let mut failed = false;
         let mut quarrel = Quarrel::default();
         loop {
-            let yielded = see::<H, S>(light, &mut code);
+            let yielded = see::<P, S>(light, &mut code);
             let pick = if failed {
                 code.decline()
             } else {
@@ -106,12 +106,12 @@ impl Quarrel {
 }
 
 /// Looks, with the gate closed; returns who gave up its turn meanwhile.
-fn see<H: Hierarchy, S: Sink>(light: &Light, code: &mut ChildScheduler) -> Option<ThreadId> {
+fn see<P: Policy, S: Sink>(light: &Light, code: &mut ChildScheduler) -> Option<ThreadId> {
     let host = light.host();
     // SAFETY: the host outlives its threads; the gate is atomic.
     unsafe { (*host).gate.close() };
     // SAFETY: gate closed on the host's kernel thread; the child was made for a CPU of this type.
-    let yielded = unsafe { look::<H, S>(host, code) };
+    let yielded = unsafe { look::<P, S>(host, code) };
     open_gate(host);
     yielded
 }

@@ -12,7 +12,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
-    ChildScheduler, Decision, Event, Hierarchy, Message, MissingCause, Next, Shard, Sink,
+    ChildScheduler, Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
@@ -39,14 +39,14 @@ const RESEND_NS: u64 = 50_000;
 /// One CPU with its policy and its recorder. The host comes first: an address of one is an address
 /// of the other.
 #[repr(C)]
-pub(crate) struct Cpu<H, S> {
+pub(crate) struct Cpu<P, S> {
     pub(crate) host: Host,
-    core: UnsafeCell<Core<H, S>>,
+    core: UnsafeCell<Core<P, S>>,
 }
 
 /// Touched with the gate closed only.
-pub(crate) struct Core<H, S> {
-    pub(crate) shard: Shard<H>,
+pub(crate) struct Core<P, S> {
+    pub(crate) shard: Shard<P>,
     pub(crate) sink: S,
     /// Arrivals of sporadic threads, in order.
     pub(crate) arrivals: Vec<(Instant, ThreadId)>,
@@ -93,13 +93,13 @@ impl End {
     }
 }
 
-impl<H: Hierarchy, S: Sink> Core<H, S> {
+impl<P: Policy, S: Sink> Core<P, S> {
     pub(crate) fn new(
-        shard: Shard<H>,
+        shard: Shard<P>,
         sink: S,
         arrivals: Vec<(Instant, ThreadId)>,
         options: &RunOptions,
-    ) -> Core<H, S> {
+    ) -> Core<P, S> {
         let end = End::of(options);
         Core {
             shard,
@@ -205,9 +205,9 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
         let (Event::Yield, Some(thread)) = (event, self.shard.running()) else {
             return;
         };
-        let hierarchy = self.shard.hierarchy();
+        let tree = self.shard.tree();
         for child in &mut self.children {
-            if hierarchy.is_in_subtree(thread, child.node) {
+            if tree.is_in_subtree(thread, child.node) {
                 child.yielded = Some(thread);
             }
         }
@@ -400,8 +400,8 @@ impl<H: Hierarchy, S: Sink> Core<H, S> {
     }
 }
 
-impl<H: Hierarchy, S: Sink> Cpu<H, S> {
-    pub(crate) fn new(host: Host, core: Core<H, S>) -> Box<Cpu<H, S>> {
+impl<P: Policy, S: Sink> Cpu<P, S> {
+    pub(crate) fn new(host: Host, core: Core<P, S>) -> Box<Cpu<P, S>> {
         let cpu = Box::new(Cpu {
             host,
             core: UnsafeCell::new(core),
@@ -411,7 +411,7 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
     }
 
     /// The core. To be borrowed with the gate closed only, and never across a switch.
-    pub(crate) fn core(&self) -> *mut Core<H, S> {
+    pub(crate) fn core(&self) -> *mut Core<P, S> {
         self.core.get()
     }
 
@@ -436,15 +436,15 @@ impl<H: Hierarchy, S: Sink> Cpu<H, S> {
 /// Takes one entry and returns who runs then (null: the carrier). Does not switch.
 ///
 /// # Safety
-/// `host` is the host of a `Cpu<H, S>`, its gate is closed by the caller on its kernel thread, and
+/// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
 /// no reference into the core is alive.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
+pub(crate) unsafe fn decide<P: Policy, S: Sink>(
     host: *const Host,
     event: &Event,
     given_back: bool,
 ) -> *const Light {
-    let cpu = host.cast::<Cpu<H, S>>();
+    let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
     let cpu = unsafe { &*cpu };
     // SAFETY: the gate is closed, so nobody else borrows the core until this function has returned
@@ -458,17 +458,17 @@ pub(crate) unsafe fn decide<H: Hierarchy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn enter<H: Hierarchy, S: Sink>(host: *const Host, event: Event) {
+unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) {
     // SAFETY: as the caller vouches.
-    unsafe { enter_here::<H, S>(host, &event) };
+    unsafe { enter_here::<P, S>(host, &event) };
 }
 
 /// # Safety
 /// As for [`decide`].
 #[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn enter_here<H: Hierarchy, S: Sink>(host: *const Host, event: &Event) {
+unsafe fn enter_here<P: Policy, S: Sink>(host: *const Host, event: &Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<H, S>(host, event, false) };
+    let target = unsafe { decide::<P, S>(host, event, false) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.stand_down_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
@@ -476,12 +476,12 @@ unsafe fn enter_here<H: Hierarchy, S: Sink>(host: *const Host, event: &Event) {
     unsafe { switch_here(host, target) };
 }
 
-/// The entries of a CPU with this hierarchy and this recorder.
-pub(crate) const fn by_policy<H: Hierarchy, S: Sink>() -> ByPolicy {
+/// The entries of a CPU with this policy and this recorder.
+pub(crate) const fn by_policy<P: Policy, S: Sink>() -> ByPolicy {
     ByPolicy {
-        enter: enter::<H, S>,
-        give_way: give_way::<H, S>,
-        goes_before: goes_before::<H, S>,
+        enter: enter::<P, S>,
+        give_way: give_way::<P, S>,
+        goes_before: goes_before::<P, S>,
     }
 }
 
@@ -489,8 +489,8 @@ pub(crate) const fn by_policy<H: Hierarchy, S: Sink>() -> ByPolicy {
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn goes_before<H: Hierarchy, S: Sink>(host: *const Host, a: ThreadId, b: ThreadId) -> bool {
-    let cpu = host.cast::<Cpu<H, S>>();
+unsafe fn goes_before<P: Policy, S: Sink>(host: *const Host, a: ThreadId, b: ThreadId) -> bool {
+    let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let core = unsafe { &*(*cpu).core.get() };
     core.shard.goes_before(a, b)
@@ -500,11 +500,11 @@ unsafe fn goes_before<H: Hierarchy, S: Sink>(host: *const Host, a: ThreadId, b: 
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn look<H: Hierarchy, S: Sink>(
+pub(crate) unsafe fn look<P: Policy, S: Sink>(
     host: *const Host,
     code: &mut ChildScheduler,
 ) -> Option<ThreadId> {
-    let cpu = host.cast::<Cpu<H, S>>();
+    let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let core = unsafe { &mut *(*cpu).core.get() };
     code.look(&core.shard);
@@ -517,12 +517,8 @@ pub(crate) unsafe fn look<H: Hierarchy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn note_sleep<H: Hierarchy, S: Sink>(
-    host: *const Host,
-    from: Instant,
-    to: Instant,
-) {
-    let cpu = host.cast::<Cpu<H, S>>();
+pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Instant, to: Instant) {
+    let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
     core.slept(host, from, to);

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 pub use terms::{Term, Terms, measure_terms};
 
 use punctual_kern::{
-    Attributes, Capacity, Constraint, Decision, Event, NoSink, OneLevel, Pick, Policy, Shard, Sink,
+    Attributes, Capacity, Constraint, Decision, Event, NoSink, Pick, Policy, Shard, Sink, Tree,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
@@ -265,7 +265,7 @@ impl Short {
         }
     }
 
-    fn plan<S>(self, sink: S) -> CpuPlan<OneLevel<Last>, S> {
+    fn plan<S>(self, sink: S) -> CpuPlan<Last, S> {
         let rate = clock_rate().frequency;
         let capacity = Capacity {
             threads: self.bodies.len() + 1,
@@ -277,7 +277,7 @@ impl Short {
             thread: None,
             picks: self.urgent.is_some(),
         };
-        let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy));
+        let mut shard = Shard::new(Tree::new(capacity, policy));
         let mut task = Task::new("measure", CpuId(0), Class::Aperiodic);
         let mut threads = Vec::new();
         for (body, urgency) in self.bodies.into_iter().zip(0..) {

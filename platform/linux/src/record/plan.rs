@@ -31,13 +31,13 @@ pub struct ChildPlan {
 }
 
 /// One CPU of a plan. All instants count ticks of [`clock_rate`].
-pub struct CpuPlan<H, S> {
+pub struct CpuPlan<P, S> {
     /// The host CPU that it is pinned to.
     pub host: u32,
     /// Its name in the system; its kernel thread is called `punctual/NAME`.
     pub name: String,
     /// The scheduler, with its threads attached.
-    pub shard: Shard<H>,
+    pub shard: Shard<P>,
     /// The recorder. Called inside the scheduler: it must not allocate, lock or block.
     pub sink: S,
     /// One per thread of the shard.
@@ -161,7 +161,7 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl<H: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<H, S> {
+impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
         f.debug_struct("CpuPlan")

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use punctual_kern::{Event, Hierarchy, Sink};
+use punctual_kern::{Event, Policy, Sink};
 use punctual_model::{Instant, Span};
 use punctual_switch::instructions::pause;
 
@@ -44,9 +44,9 @@ pub(crate) unsafe fn start_threads(host: *const Host, threads: &[*const Light]) 
 /// Carries the CPU until the run ends.
 ///
 /// # Safety
-/// The caller is the carrier of `host`, which is the host of a `Cpu<H, S>`, with the gate closed
+/// The caller is the carrier of `host`, which is the host of a `Cpu<P, S>`, with the gate closed
 /// and no reference into the core alive.
-pub(crate) unsafe fn carry<H: Hierarchy, S: Sink>(host: *const Host) {
+pub(crate) unsafe fn carry<P: Policy, S: Sink>(host: *const Host) {
     // SAFETY: the host outlives the run; only its cells and atomics are used through this.
     let view = unsafe { &*host };
     while view.clock().now() == Instant::ZERO {
@@ -56,7 +56,7 @@ pub(crate) unsafe fn carry<H: Hierarchy, S: Sink>(host: *const Host) {
     loop {
         view.shared.post.executes(view.index);
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
-        let target = unsafe { decide::<H, S>(host, &Event::Tick, given_back) };
+        let target = unsafe { decide::<P, S>(host, &Event::Tick, given_back) };
         given_back = false;
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };
@@ -71,7 +71,7 @@ pub(crate) unsafe fn carry<H: Hierarchy, S: Sink>(host: *const Host) {
         };
         if let Some((from, to)) = from {
             // SAFETY: as above.
-            unsafe { note_sleep::<H, S>(host, from, to) };
+            unsafe { note_sleep::<P, S>(host, from, to) };
         }
     }
 }

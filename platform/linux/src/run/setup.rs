@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual_kern::{Hierarchy, NodeId, Sink};
+use punctual_kern::{NodeId, Policy, Sink};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
@@ -28,9 +28,9 @@ use crate::time::clock::{Clock, clock_rate};
 use crate::uring::Uring;
 
 /// What a carrier is given.
-pub(crate) struct CarrierPlan<H, S> {
+pub(crate) struct CarrierPlan<P, S> {
     pub(crate) index: usize,
-    pub(crate) cpu: CpuPlan<H, S>,
+    pub(crate) cpu: CpuPlan<P, S>,
     pub(crate) options: RunOptions,
     pub(crate) signal: i32,
     pub(crate) library: Library,
@@ -53,13 +53,13 @@ pub(crate) struct Start {
 }
 
 /// The life of a carrier. `None`: the run was given up before its start.
-pub(crate) fn carrier<H, S>(
-    plan: CarrierPlan<H, S>,
+pub(crate) fn carrier<P, S>(
+    plan: CarrierPlan<P, S>,
     ready: &Sender<Result<Ready, RunError>>,
     start: &Receiver<Start>,
 ) -> Option<(CpuOutcome<S>, Vec<Panic>)>
 where
-    H: Hierarchy + Send + 'static,
+    P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let (index, shared) = (plan.index, Arc::clone(&plan.shared));
@@ -91,7 +91,7 @@ where
         shared_cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
-        unsafe { carry::<H, S>(host) };
+        unsafe { carry::<P, S>(host) };
     }
     shared_cpu.host.timer.disarm();
     // SAFETY: as above; the run is over.
@@ -155,16 +155,16 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
 /// A carrier's CPU and threads. The CPU is behind a raw pointer, from a box: light threads and
 /// signals reach it by address, which a box would claim for itself.
 #[allow(clippy::vec_box)] // As for `bury`.
-struct Prepared<H, S> {
+struct Prepared<P, S> {
     said: Ready,
-    cpu: *mut Cpu<H, S>,
+    cpu: *mut Cpu<P, S>,
     lights: Vec<Box<Light>>,
 }
 
 /// Everything that can fail, before the run starts.
-fn prepare<H, S>(plan: CarrierPlan<H, S>) -> Result<Prepared<H, S>, RunError>
+fn prepare<P, S>(plan: CarrierPlan<P, S>) -> Result<Prepared<P, S>, RunError>
 where
-    H: Hierarchy + Send + 'static,
+    P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let system = |what: &'static str| move |error| RunError::System { what, error };
@@ -186,7 +186,7 @@ where
     said.watched = watch.is_on();
     let mut host = Host::new(
         index,
-        by_policy::<H, S>(),
+        by_policy::<P, S>(),
         clock,
         shared,
         LibraryText::find(),
@@ -202,7 +202,7 @@ where
     host.pool.set_up(home, options.births);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());
-    let (nodes, children) = make_children::<H, S>(plan.children);
+    let (nodes, children) = make_children::<P, S>(plan.children);
     let threads = plan.threads.into_iter().chain(children).collect();
     let cpu = Box::into_raw(Cpu::new(host, core));
     let made = make_threads(cpu.cast::<Host>(), threads, &options, library);
@@ -256,15 +256,15 @@ fn is_child(id: ThreadId) -> bool {
 }
 
 /// Children as light threads, and which scheduler each is.
-fn make_children<H, S>(children: Vec<ChildPlan>) -> (Vec<NodeId>, Vec<ThreadPlan>)
+fn make_children<P, S>(children: Vec<ChildPlan>) -> (Vec<NodeId>, Vec<ThreadPlan>)
 where
-    H: Hierarchy + 'static,
+    P: Policy + 'static,
     S: Sink + 'static,
 {
     let numbered = (FIRST_CHILD..).zip(children);
     let as_thread = |(number, ChildPlan { name, code }): (u32, ChildPlan)| {
         let (node, id) = (code.node(), ThreadId::new(number, 0));
-        let body = child::body::<H, S>(code);
+        let body = child::body::<P, S>(code);
         (node, ThreadPlan { id, name, body })
     };
     numbered.map(as_thread).unzip()
@@ -314,7 +314,7 @@ fn take_class(options: &RunOptions) -> Ready {
     }
 }
 
-impl<H: Hierarchy, S: Sink> Core<H, S> {
+impl<P: Policy, S: Sink> Core<P, S> {
     /// The run gets its origin.
     fn begin(&mut self, host: &Host, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));

@@ -5,14 +5,14 @@
 use std::sync::Mutex;
 
 use punctual_kern::{
-    Capacity, ChildScheduler, Constraint, Decision, Event, NodeId, OneLevel, Plan, Policy, Shard,
-    Sink, TraceEvent,
+    Capacity, ChildScheduler, Constraint, Decision, Event, NodeId, Plan, Policy, Shard, Sink,
+    TraceEvent, Tree,
 };
 use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId, Trust, Work,
 };
-use punctual_policy::{AnyHierarchy, FixedPriority};
+use punctual_policy::{AnyPolicy, FixedPriority};
 
 /// One run at a time: they share CPUs, and a process has one run at a time.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -113,7 +113,7 @@ pub fn test_cpu() -> u32 {
 }
 
 /// A plan of one CPU. Background threads change turns every `turn_us`.
-pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<FixedPriority>, S> {
+pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority, S> {
     let rate = clock_rate().frequency;
     let capacity = Capacity {
         threads: specs.len(),
@@ -121,10 +121,7 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<OneLevel<Fixe
         background_turn: Span::from_ticks(rate.ticks_up(turn_us * 1_000)),
         nodes: 0,
     };
-    let mut shard = Shard::new(
-        capacity,
-        OneLevel::new(capacity, FixedPriority::new(specs.len())),
-    );
+    let mut shard = Shard::new(Tree::new(capacity, FixedPriority::new(specs.len())));
     let mut threads = Vec::new();
     for (order, spec) in (0..).zip(specs) {
         let constraint = Constraint::of_task(&spec.task, order).in_ticks(rate);
@@ -168,7 +165,7 @@ pub fn plan_of<S>(
     bodies: Vec<punctual_linux::Body>,
     children: Vec<Box<dyn Policy + Send>>,
     sink: S,
-) -> CpuPlan<AnyHierarchy, S> {
+) -> CpuPlan<AnyPolicy, S> {
     let plan = Plan::new(system, clock_rate().frequency);
     let cpu = &plan.cpus[0];
     let thread = |(index, body)| ThreadPlan {
@@ -185,7 +182,7 @@ pub fn plan_of<S>(
     CpuPlan {
         host: test_cpu(),
         name: "0".to_owned(),
-        shard: cpu.build(AnyHierarchy::new(cpu)).expect("a valid system"),
+        shard: cpu.build(AnyPolicy::new).expect("a valid system"),
         sink,
         threads: (0..).zip(bodies).map(thread).collect(),
         children: own_time.zip(children).map(child).collect(),

@@ -4,7 +4,7 @@ use punctual_kern::{Decision, Event, NoSink, Outcome as JobOutcome, Plan, Sink, 
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, prepare, run};
 
 /// A system of `cpus` CPUs under `policy` without tasks.
@@ -104,7 +104,7 @@ pub(crate) fn simulate_watched(
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
     let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
-        hierarchy: AnyHierarchy::new(cpu),
+        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Tape::default(),
     };
     let inputs = plan.cpus.iter().map(input).collect();
@@ -122,7 +122,7 @@ pub(crate) fn simulate_watched(
 
 /// Feeds the taped events through a new shard: the decisions must be the taped ones.
 fn replays(tape: &Tape, plan: &punctual_kern::CpuPlan) {
-    let mut shard = plan.build(AnyHierarchy::new(plan)).expect("built before");
+    let mut shard = plan.build(AnyPolicy::new).expect("built before");
     for ((now, event), (_, decision)) in tape.events.iter().zip(&tape.decisions) {
         assert_eq!(shard.handle(*now, *event, &mut NoSink), *decision);
     }

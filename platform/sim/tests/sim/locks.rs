@@ -6,7 +6,7 @@ use punctual_model::{
     AtBudgetEnd, CpuId, Frequency, Mode, Ns, PolicyKind, Priority, Protocol, Resource, ResourceId,
     Span, System, Task, TaskId, Use, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Crash, Faults, Options, SimError, run};
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -231,8 +231,8 @@ fn a_resource_across_cpus_is_refused_by_its_name() {
     ];
     s.tasks[1].cpu = CpuId(1);
     let plan = Plan::new(&s, Frequency::NANOSECONDS);
-    let input = |cpu| CpuInput {
-        hierarchy: AnyHierarchy::new(cpu),
+    let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
+        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Tape::default(),
     };
     let inputs = plan.cpus.iter().map(input).collect();

@@ -5,7 +5,7 @@ use punctual_model::{
     Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
     Supply, System, Task, Trust, Work,
 };
-use punctual_policy::{AnyHierarchy, AnyPolicy};
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Misconduct, Options, prepare, run_with_children};
 
 use crate::common::{Tape, periodic, system};
@@ -49,10 +49,10 @@ fn simulate(system: &System, faults: Faults) -> Tape {
     prepare(system, &mut plan, &faults);
     let cpu = &plan.cpus[0];
     let entities = cpu.capacity.entities();
-    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, []);
+    let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, &[]);
     let child = ChildScheduler::new(NodeId::new(1, 0), cpu.capacity.threads, Box::new(policy));
     let input = CpuInput {
-        hierarchy: AnyHierarchy::new(cpu),
+        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Tape::default(),
     };
     let options = Options {

@@ -1,6 +1,6 @@
 //! The schedulers of a shard's plan: `node`, `home` and `slot` lines.
 
-use punctual_kern::{Capacity, CpuPlan, Grant, NodePlan, NodeTerms, SlotPlan};
+use punctual_kern::{Capacity, CpuPlan, Grant, NodePlan, NodeTerms, SlotTerms};
 use punctual_model::{PolicyKind, Priority, SchedulerId, Server, ServerKind, Span, Trust, Work};
 
 use crate::decode::Fields;
@@ -96,7 +96,7 @@ fn node_words(node: &NodePlan) -> [u64; 13] {
 #[derive(Default)]
 pub(super) struct TreeReader {
     pub(super) nodes: Vec<NodePlan>,
-    pub(super) slots: Vec<SlotPlan>,
+    pub(super) slots: Vec<SlotTerms>,
     homes: Vec<(u64, u16)>,
 }
 
@@ -110,7 +110,7 @@ impl TreeReader {
                 let thread = fields.maybe()?;
                 self.homes.push((thread, small(&mut fields)?));
             }
-            _ => self.slots.push(SlotPlan {
+            _ => self.slots.push(SlotTerms {
                 node: small(&mut fields)?,
                 entity: u32::try_from(fields.maybe()?).ok()?,
                 at: Span::from_ticks(fields.maybe()?),
@@ -140,7 +140,7 @@ impl TreeReader {
         }
         let known = |at: u16| usize::from(at) <= nodes;
         let most = room.entities();
-        let slot = |slot: &SlotPlan| known(slot.node) && (slot.entity as usize) < most;
+        let slot = |slot: &SlotTerms| known(slot.node) && (slot.entity as usize) < most;
         if !self.slots.iter().all(slot) || !self.homes.iter().all(|(_, home)| known(*home)) {
             return Err("a slot or a home in a node that is not planned".into());
         }

@@ -8,7 +8,7 @@ use punctual_model::{
     PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work,
 };
-use punctual_policy::AnyHierarchy;
+use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
 use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
 
@@ -103,7 +103,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
     let inputs = plan.cpus.iter().map(|cpu| CpuInput {
-        hierarchy: AnyHierarchy::new(cpu),
+        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Recorder::with_capacity(4 << 20).expect("4 MiB"),
     });
     let options = Options {

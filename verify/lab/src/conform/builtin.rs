@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use punctual_conform::{Answer, Claims, Options, check};
-use punctual_kern::{Policy, SlotPlan};
+use punctual_kern::{Policy, SlotTerms};
 use punctual_model::Span;
 use punctual_policy::{EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
@@ -69,7 +69,7 @@ impl Builtin {
 /// A slot as long as a turn for each of so many threads.
 fn slots(capacity: usize) -> Tdm {
     let length = TURN.ticks();
-    let slot = |entity: u32| SlotPlan {
+    let slot = |entity: u32| SlotTerms {
         node: 0,
         entity,
         at: Span::from_ticks(length * u64::from(entity)),
@@ -77,7 +77,8 @@ fn slots(capacity: usize) -> Tdm {
     };
     let entities = u32::try_from(capacity).unwrap_or(u32::MAX);
     let frame = Span::from_ticks(length * u64::from(entities));
-    Tdm::new(capacity, frame, (0..entities).map(slot))
+    let slots: Vec<SlotTerms> = (0..entities).map(slot).collect();
+    Tdm::new(capacity, frame, &slots)
 }
 
 fn answer<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P, options: &Options) -> Answer {

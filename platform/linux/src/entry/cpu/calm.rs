@@ -11,14 +11,14 @@ mod tests;
 
 use core::sync::atomic::Ordering;
 
-use punctual_kern::{Decision, Event, Hierarchy, JobStamp, Next, Sink};
+use punctual_kern::{Decision, Event, JobStamp, Next, Policy, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting, arm_for};
 use crate::record::host::Host;
 use crate::record::light::{Light, NOTHING};
 
-impl<H: Hierarchy, S: Sink> Core<H, S> {
+impl<P: Policy, S: Sink> Core<P, S> {
     /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has
     /// changed.
     #[cfg_attr(not(debug_assertions), inline(always))]

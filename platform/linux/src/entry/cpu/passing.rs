@@ -4,7 +4,7 @@
 //! has a function of its own, whose values stay in registers; whatever is different from that, the
 //! ways of all events take, as if this had not been tried.
 
-use punctual_kern::{Event, Hierarchy, Next, Passed, Sink};
+use punctual_kern::{Event, Next, Passed, Policy, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting, Cpu, arm_for, enter};
@@ -26,10 +26,10 @@ pub(super) enum Yielded {
 ///
 /// # Safety
 /// As for [`super::decide`].
-pub(super) unsafe fn give_way<H: Hierarchy, S: Sink>(host: *const Host) {
+pub(super) unsafe fn give_way<P: Policy, S: Sink>(host: *const Host) {
     // SAFETY: as in `decide`; the borrows end before the switch.
     let yielded = unsafe {
-        let cpu = &*host.cast::<Cpu<H, S>>();
+        let cpu = &*host.cast::<Cpu<P, S>>();
         (*cpu.core.get()).pass_on(&cpu.host, cpu.host.clock().now())
     };
     match yielded {
@@ -37,7 +37,7 @@ pub(super) unsafe fn give_way<H: Hierarchy, S: Sink>(host: *const Host) {
         // borrows above have ended.
         Yielded::Passed(from, to) => unsafe { switch_between(host, from, to) },
         // SAFETY: as the caller vouches.
-        _ => unsafe { give_way_otherwise::<H, S>(host, yielded) },
+        _ => unsafe { give_way_otherwise::<P, S>(host, yielded) },
     }
 }
 
@@ -45,16 +45,16 @@ pub(super) unsafe fn give_way<H: Hierarchy, S: Sink>(host: *const Host) {
 /// As for [`super::decide`].
 #[cold]
 #[inline(never)]
-unsafe fn give_way_otherwise<H: Hierarchy, S: Sink>(host: *const Host, yielded: Yielded) {
+unsafe fn give_way_otherwise<P: Policy, S: Sink>(host: *const Host, yielded: Yielded) {
     match yielded {
         // SAFETY: as in `give_way`; whoever passes on has no crew that would stand down.
         Yielded::Concluded(target) => unsafe { switch_here(host, target) },
         // SAFETY: as the caller vouches.
-        _ => unsafe { enter::<H, S>(host, Event::Yield) },
+        _ => unsafe { enter::<P, S>(host, Event::Yield) },
     }
 }
 
-impl<H: Hierarchy, S: Sink> Core<H, S> {
+impl<P: Policy, S: Sink> Core<P, S> {
     /// A yield, if it is a matter of order alone and there is nothing else to look into.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn pass_on(&mut self, host: &Host, now: Instant) -> Yielded {

@@ -11,7 +11,7 @@ use io_uring::opcode;
 use io_uring::types::Timespec;
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Ceiling, Constraint, Decision, Event, Message, OneLevel, Shard, Sink, TraceEvent,
+    Capacity, Ceiling, Constraint, Decision, Event, Message, Shard, Sink, TraceEvent, Tree,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, PolicyKind, Priority, Span, Task, ThreadId, Work,
@@ -64,13 +64,11 @@ impl Sink for Told {
     }
 }
 
-type Under = OneLevel<AnyPolicy>;
-
 const THREADS: u32 = 6;
 
 /// A CPU that nobody carries; entries are made by hand.
 struct Bench {
-    cpu: Box<Cpu<Under, Told>>,
+    cpu: Box<Cpu<AnyPolicy, Told>>,
     #[allow(clippy::vec_box)] // The CPU has their addresses.
     _lights: Vec<Box<Light>>,
     /// Yields that took their own way.
@@ -90,7 +88,7 @@ fn host() -> Host {
     let shared = Shared::new(Post::new(1, IGNORED), 1, Arc::default());
     Host::new(
         0,
-        by_policy::<Under, Told>(),
+        by_policy::<AnyPolicy, Told>(),
         clock,
         Arc::new(shared),
         LibraryText::find(),
@@ -105,8 +103,8 @@ impl Bench {
     fn new(kind: PolicyKind, constraints: &[Constraint], feeds: &Feeds) -> Bench {
         let mut capacity = Capacity::for_threads(THREADS as usize);
         capacity.background_turn = Span::from_ticks(40_000);
-        let policy = AnyPolicy::new(kind, capacity.entities(), []);
-        let mut shard = Shard::new(capacity, OneLevel::new(capacity, policy));
+        let policy = AnyPolicy::new(kind, capacity.entities(), &[]);
+        let mut shard = Shard::new(Tree::new(capacity, policy));
         let attach = |constraint: &Constraint| shard.attach(*constraint).expect("a valid one");
         let ids: Vec<ThreadId> = constraints.iter().map(attach).collect();
         let arrivals = feeds.arrivals.clone();
@@ -143,7 +141,7 @@ impl Bench {
         }
     }
 
-    fn core(&mut self) -> &mut Core<Under, Told> {
+    fn core(&mut self) -> &mut Core<AnyPolicy, Told> {
         // SAFETY: nobody else knows the core, and `self` is borrowed as long as it is.
         unsafe { &mut *self.cpu.core() }
     }

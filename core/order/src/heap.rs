@@ -15,7 +15,7 @@ pub(crate) const ABSENT: u32 = u32::MAX;
 /// A heap of ids in 0..capacity, each at most once, smallest key first. Keys must be distinct
 /// where the order of equals matters to the caller.
 #[derive(Debug)]
-pub(crate) struct IndexedHeap<K> {
+pub struct IndexedHeap<K> {
     entries: Vec<Entry<K>>,
     place: Box<[u32]>,
 }
@@ -41,15 +41,17 @@ pub(crate) fn to_u32(n: usize) -> u32 {
 }
 
 impl<K: Ord + Copy> IndexedHeap<K> {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// Room for ids below `capacity`; nothing is allocated later.
+    pub fn new(capacity: usize) -> Self {
         IndexedHeap {
             entries: Vec::with_capacity(capacity),
             place: vec![ABSENT; capacity].into_boxed_slice(),
         }
     }
 
+    /// The smallest key, and whose it is.
     #[inline]
-    pub(crate) fn first(&self) -> Option<(K, u32)> {
+    pub fn first(&self) -> Option<(K, u32)> {
         self.entries.first().map(|entry| (entry.key, entry.id))
     }
 
@@ -59,19 +61,21 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.entries.first()
     }
 
+    /// Whether there is none.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// How many there are.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Whether an id is there.
     #[inline]
-    pub(crate) fn contains(&self, id: u32) -> bool {
+    pub fn contains(&self, id: u32) -> bool {
         self.place.get(id as usize).is_some_and(|&p| p != ABSENT)
     }
 
@@ -83,7 +87,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     /// Inserts `id`, or moves it to its new key. An id beyond the capacity is ignored (debug:
     /// caught).
     #[inline]
-    pub(crate) fn set(&mut self, id: u32, key: K) {
+    pub fn set(&mut self, id: u32, key: K) {
         self.put_in(Entry { key, id, tag: 0 });
     }
 
@@ -109,8 +113,9 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         }
     }
 
+    /// Removes an id, if it is there.
     #[inline]
-    pub(crate) fn remove(&mut self, id: u32) {
+    pub fn remove(&mut self, id: u32) {
         let Some(&place) = self.place.get(id as usize) else {
             return;
         };

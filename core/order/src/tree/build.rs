@@ -3,19 +3,18 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Instant, MAX_DEPTH, Priority, ThreadId, Trust, Work};
+use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
 use super::lend::Borrowed;
 use super::node::{NONE, Node, ROOT, Supply};
 use super::{Place, Tree};
 use crate::background::Background;
-use crate::event::Refusal;
+use crate::capacity::Capacity;
+use crate::choice::Band;
 use crate::heap::IndexedHeap;
-use crate::hierarchy::Band;
 use crate::node::NodeId;
 use crate::policy::Policy;
-use crate::server::Server;
-use crate::shard::Capacity;
+use crate::refusal::Refusal;
 
 /// What a parent grants a child.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +42,19 @@ pub struct NodeTerms {
     pub quota: Option<u32>,
 }
 
+/// A slot of an entity in the frame of its node, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotTerms {
+    /// The place of the node whose policy divides time.
+    pub node: u16,
+    /// Whose slot: the index of a thread, or [`Capacity::entity_of`] a child.
+    pub entity: u32,
+    /// Its start, from the start of the frame.
+    pub at: Span,
+    /// Its length.
+    pub length: Span,
+}
+
 /// The place of a thread that is not there.
 const NOWHERE: Place = Place {
     home: ROOT,
@@ -61,13 +73,14 @@ impl NodeTerms {
     };
 }
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// A tree of one node, with room for as many threads and nodes below it as the shard has. A
     /// policy of this tree has room for [`Capacity::entities`].
     pub fn new(capacity: Capacity, root: P) -> Self {
         let nodes = usize::from(capacity.nodes) + 1;
         let mut tree = Tree {
             nodes: Vec::with_capacity(nodes),
+            is_flat: capacity.nodes == 0,
             places: vec![NOWHERE; capacity.threads].into_boxed_slice(),
             free: Vec::with_capacity(nodes),
             timers: IndexedHeap::new(nodes),
@@ -195,6 +208,9 @@ impl<P: Policy, V: Server> Tree<P, V> {
     /// In whose queue a thread stands when it is ready.
     #[inline]
     pub(super) fn queue_of(&self, thread: ThreadId, band: Band) -> u16 {
+        if self.is_flat {
+            return ROOT;
+        }
         let home = self.places[thread.index()].home;
         match band {
             Band::RealTime => home,
@@ -202,8 +218,11 @@ impl<P: Policy, V: Server> Tree<P, V> {
         }
     }
 
-    /// A new thread, not ready yet.
-    pub(super) fn take_in(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
+    /// A thread comes into the care of the scheduler `home`, not ready yet.
+    ///
+    /// # Errors
+    /// No such scheduler, or a quota is exhausted; nothing has changed then.
+    pub fn attach(&mut self, thread: ThreadId, home: NodeId) -> Result<(), Refusal> {
         let home = self.node(home)?;
         self.has_quota(home, NONE)?;
         self.places[thread.index()] = Place { home, ..NOWHERE };

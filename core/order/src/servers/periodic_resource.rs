@@ -4,10 +4,10 @@
 //! ready the budget runs down as if something were. To the work below it, it is exactly a periodic
 //! task. Gives up: budget that comes while there is nothing to do.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, Work};
 
-use crate::allotment::Allotment;
+use super::allotment::Allotment;
 
 /// A budget that passes with time while nothing is ready.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,10 @@
 //! Gives up: schedulability of the work below it, which may meet two budgets back to back, one at
 //! the end of a period and the next at its start.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, Work};
 
-use crate::allotment::Allotment;
+use super::allotment::Allotment;
 
 /// A budget that is kept while there is nothing to do.
 #[derive(Clone, Copy, Debug)]

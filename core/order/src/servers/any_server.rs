@@ -1,9 +1,9 @@
 //! The built-in servers behind one type, for servers that a file chooses.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, ServerKind, Work};
 
-use crate::{ConstantBandwidth, Deferrable, PeriodicResource, Polling, Sporadic};
+use super::{ConstantBandwidth, Deferrable, PeriodicResource, Polling, Sporadic};
 
 /// One of the built-in servers.
 #[derive(Clone, Copy, Debug)]

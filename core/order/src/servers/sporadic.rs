@@ -6,7 +6,7 @@
 //! [`MOST`] replenishments are kept; beyond that the two latest are merged at the later instant,
 //! which may lose time and never gains any. Gives up: nothing but that.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, Span, Work};
 
 /// Most replenishments kept.

@@ -5,67 +5,98 @@ use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 use super::lend::Borrowed;
 use super::node::{NONE, Node, ROOT, Supply};
 use super::{Grant, NodeTerms, Place, Tree};
-use crate::event::Refusal;
-use crate::manage::Request;
 use crate::node::NodeId;
 use crate::policy::Policy;
+use crate::refusal::Refusal;
 use crate::server::Server;
+use crate::servers::AnyServer;
 
-impl<P: Policy, V: Server> Tree<P, V> {
-    /// Whether `by` may ask for this: everything that can be refused is refused here. O(depth).
-    pub(super) fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
-        let by_at = self.node(by)?;
-        match request {
-            Request::Create { home, .. } => {
-                if by_at != ROOT {
-                    return Err(Refusal::OnlyRootCreates(by));
-                }
-                let home = self.node(*home)?;
-                self.has_quota(home, NONE)
-            }
-            Request::Grant { thread, to } => {
-                let to_at = self.node(*to)?;
-                let node = &self.nodes[usize::from(to_at)];
-                if node.parent != by_at {
-                    return Err(Refusal::NotItsChild(*to));
-                }
-                if self.place(*thread)?.home != by_at {
-                    return Err(Refusal::NotItsOwn(*thread));
-                }
-                // Only the table gives time there, and the table is constant.
-                if node.policy.orders_background() {
-                    return Err(Refusal::NotGrantable(*to));
-                }
-                self.has_quota(to_at, by_at)
-            }
-            Request::Revoke { thread } => {
-                let home = self.place(*thread)?.home;
-                if home == by_at || !self.is_below(home, by_at) {
-                    return Err(Refusal::NotItsOwn(*thread));
-                }
-                Ok(())
-            }
-            Request::Promote(terms) => self.permit_promotion(by_at, terms),
-            // Refused by itself, whole: it depends on what the time is.
-            Request::Lend { .. } => Ok(()),
-            Request::Demote(node) => {
-                let at = self.node(*node)?;
-                if at == by_at || !self.is_below(at, by_at) {
-                    return Err(Refusal::NotItsChild(*node));
-                }
-                Ok(())
-            }
-            Request::Block { thread, .. } => self.has_power(by_at, *thread),
-            Request::Wake(thread) => {
-                self.has_power(by_at, *thread)?;
-                self.permit_wake(by_at, *thread)
-            }
+impl<P: Policy> Tree<P> {
+    /// Whether `by` may have a thread created in the care of `home`: only the root creates threads,
+    /// so it can hold every subtree to its quota. O(depth).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_create(&self, by: NodeId, home: NodeId) -> Result<(), Refusal> {
+        if self.node(by)? != ROOT {
+            return Err(Refusal::OnlyRootCreates(by));
+        }
+        self.has_quota(self.node(home)?, NONE)
+    }
+
+    /// Whether `by` may give a thread of its own to its child `to`. O(1).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_grant(&self, by: NodeId, thread: ThreadId, to: NodeId) -> Result<(), Refusal> {
+        let (by, to_at) = (self.node(by)?, self.node(to)?);
+        let node = &self.nodes[usize::from(to_at)];
+        if node.parent != by {
+            return Err(Refusal::NotItsChild(to));
+        }
+        if self.place(thread)?.home != by {
+            return Err(Refusal::NotItsOwn(thread));
+        }
+        // Only the table gives time there, and the table is constant.
+        if node.policy.orders_background() {
+            return Err(Refusal::NotGrantable(to));
+        }
+        self.has_quota(to_at, by)
+    }
+
+    /// Whether `by` may take back a thread that a scheduler below it has. O(depth).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_revoke(&self, by: NodeId, thread: ThreadId) -> Result<(), Refusal> {
+        let (by, home) = (self.node(by)?, self.place(thread)?.home);
+        if home == by || !self.is_below(home, by) {
+            return Err(Refusal::NotItsOwn(thread));
+        }
+        Ok(())
+    }
+
+    /// Whether `by` may end the scheduler `node`. O(depth).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_demote(&self, by: NodeId, node: NodeId) -> Result<(), Refusal> {
+        let (by, at) = (self.node(by)?, self.node(node)?);
+        if at == by || !self.is_below(at, by) {
+            return Err(Refusal::NotItsChild(node));
+        }
+        Ok(())
+    }
+
+    /// Whether `by` may have a thread wait: it is in the subtree of `by`. O(depth).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_block(&self, by: NodeId, thread: ThreadId) -> Result<(), Refusal> {
+        let (by, home) = (self.node(by)?, self.place(thread)?.home);
+        match self.is_below(home, by) {
+            true => Ok(()),
+            false => Err(Refusal::NotItsOwn(thread)),
         }
     }
 
-    fn permit_promotion(&self, by: u16, terms: &NodeTerms) -> Result<(), Refusal> {
-        let parent = &self.nodes[usize::from(by)];
-        let id = parent.id(by);
+    /// Whether `by` may wake a thread. O(depth).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_wake_by(&self, by: NodeId, thread: ThreadId) -> Result<(), Refusal> {
+        self.permit_block(by, thread)?;
+        self.may_wake(self.node(by)?, thread)
+    }
+
+    /// Whether `by` may have a new child on these terms. O(1).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit_promote(&self, by: NodeId, terms: &NodeTerms) -> Result<(), Refusal> {
+        let at = self.node(by)?;
+        let parent = &self.nodes[usize::from(at)];
+        let id = parent.id(at);
         if usize::from(parent.depth) >= MAX_DEPTH {
             return Err(Refusal::TooDeep(id));
         }
@@ -101,17 +132,8 @@ impl<P: Policy, V: Server> Tree<P, V> {
         Ok(())
     }
 
-    /// Whether the thread is in the subtree of `by`.
-    fn has_power(&self, by: u16, thread: ThreadId) -> Result<(), Refusal> {
-        let home = self.place(thread)?.home;
-        match self.is_below(home, by) {
-            true => Ok(()),
-            false => Err(Refusal::NotItsOwn(thread)),
-        }
-    }
-
     /// Whether `by` is at least as trusted as whoever blocked the thread for itself.
-    pub(super) fn permit_wake(&self, by: u16, thread: ThreadId) -> Result<(), Refusal> {
+    pub(super) fn may_wake(&self, by: u16, thread: ThreadId) -> Result<(), Refusal> {
         let blocker = self.place(thread)?.blocker;
         match blocker == NONE || self.is_below(blocker, by) {
             true => Ok(()),
@@ -135,7 +157,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
 
     /// The closest scheduler that has both threads in its subtree: the one that decides between
     /// them (Composite §2.2). O(depth).
-    pub(super) fn common(&self, a: ThreadId, b: ThreadId) -> NodeId {
+    pub fn closest_common(&self, a: ThreadId, b: ThreadId) -> NodeId {
         let home = |thread: ThreadId| self.places.get(thread.index()).map_or(ROOT, |p| p.home);
         let (mut a, mut b) = (home(a), home(b));
         while a != b {
@@ -149,7 +171,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
     /// A thread that is not ready goes to another home.
     pub(super) fn move_thread(&mut self, thread: ThreadId, to: u16) {
         let waits_for = self.parked_length(thread);
-        self.take_back(self.now, thread);
+        self.unpark(self.now, thread);
         let place = self.places[thread.index()];
         self.nodes[usize::from(place.home)].policy.detach(thread);
         self.count_threads(place.home, -1);
@@ -157,7 +179,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
         self.nodes[usize::from(to)].policy.attach(thread);
         self.places[thread.index()].home = to;
         if let Some(length) = waits_for {
-            self.put_aside(self.now, thread, length);
+            self.park(self.now, thread, length);
         }
     }
 
@@ -225,14 +247,14 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 }
 
-impl<P, V: Server> Node<P, V> {
+impl<P> Node<P> {
     /// Starts on these terms, with nothing ready.
     pub(super) fn take_terms(&mut self, terms: &NodeTerms) {
         self.priority = terms.priority;
         self.order = terms.order;
         self.supply = match &terms.supply {
             Grant::Shared => Supply::Shared,
-            Grant::Server(terms) => Supply::Server(V::new(terms)),
+            Grant::Server(terms) => Supply::Server(AnyServer::new(terms)),
             Grant::Slots => Supply::Slots,
         };
         self.deadline = Instant::MAX;

@@ -5,7 +5,7 @@
 //! never demands more than budget/period in any interval, whatever runs in it. Gives up: idle time
 //! of others, which the soft variant would use.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, Span, Work};
 
 /// A budget with a deadline of its own.

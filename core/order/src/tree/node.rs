@@ -5,9 +5,11 @@ use punctual_model::{Instant, Priority, ThreadId, Trust, Work};
 use super::lend::Borrowed;
 use super::own_time::Answer;
 use crate::background::Background;
+use crate::choice::{Band, Choice};
 use crate::node::NodeId;
-use crate::policy::Attributes;
+use crate::policy::{Attributes, Pick, Policy};
 use crate::server::Server;
+use crate::servers::AnyServer;
 
 /// No node.
 pub(super) const NONE: u16 = u16::MAX;
@@ -16,18 +18,18 @@ pub(super) const ROOT: u16 = 0;
 
 /// What a parent grants a child, with the state of it.
 #[derive(Debug)]
-pub(super) enum Supply<V> {
+pub(super) enum Supply {
     /// The processor whenever the child is chosen.
     Shared,
     /// A budget.
-    Server(V),
+    Server(AnyServer),
     /// Slots, in the table of the parent's policy.
     Slots,
 }
 
 /// One place of the table of nodes.
 #[derive(Debug)]
-pub(super) struct Node<P, V> {
+pub(super) struct Node<P> {
     pub(super) generation: u16,
     pub(super) alive: bool,
     pub(super) parent: u16,
@@ -55,7 +57,7 @@ pub(super) struct Node<P, V> {
     /// Threads of the subtree that are not ready but wait for budgets.
     pub(super) parked: u32,
 
-    pub(super) supply: Supply<V>,
+    pub(super) supply: Supply,
     pub(super) priority: Priority,
     /// At least as urgent as this while somebody in it holds a resource of several schedulers.
     pub(super) raised: Option<Priority>,
@@ -81,7 +83,7 @@ pub(super) struct Node<P, V> {
     pub(super) reported: Work,
 }
 
-impl<P, V: Server> Node<P, V> {
+impl<P> Node<P> {
     /// What its server still gives, and what it has borrowed; `None`: its supply has no budget.
     #[inline]
     pub(super) fn budget(&self) -> Option<Work> {
@@ -121,5 +123,93 @@ impl<P, V: Server> Node<P, V> {
 
     pub(super) fn id(&self, index: u16) -> NodeId {
         NodeId::new(index, self.generation)
+    }
+}
+
+/// Work of a band is ordered by the policy, or below it.
+impl<P: Policy> Node<P> {
+    #[inline]
+    fn orders(&self, band: Band) -> bool {
+        band == Band::RealTime || self.policy.orders_background()
+    }
+
+    #[inline]
+    pub(super) fn wake(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if self.orders(band) {
+            self.policy.wake(thread, attributes);
+        } else {
+            self.background.wake(thread, attributes.priority);
+        }
+    }
+
+    #[inline]
+    pub(super) fn block(&mut self, thread: ThreadId, band: Band) {
+        if self.orders(band) {
+            self.policy.block(thread);
+        } else {
+            self.background.block(thread);
+        }
+    }
+
+    pub(super) fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if self.orders(band) {
+            self.policy.update(thread, attributes);
+        } else {
+            self.background.update(thread, attributes.priority);
+        }
+    }
+
+    pub(super) fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if self.orders(band) {
+            self.policy.renew(thread, attributes);
+        } else {
+            self.background.update(thread, attributes.priority);
+        }
+    }
+
+    #[inline]
+    pub(super) fn yield_now(&mut self, thread: ThreadId, band: Band) {
+        if self.orders(band) {
+            self.policy.yield_now(thread);
+        } else {
+            self.background.rotate(thread);
+        }
+    }
+
+    #[inline]
+    pub(super) fn charge(&mut self, thread: ThreadId, band: Band, work: Work) {
+        if self.orders(band) {
+            self.policy.charge(thread, work);
+        } else {
+            self.background.charge(thread, work);
+        }
+    }
+
+    /// A thread keeps its siblings away no longer, if it did.
+    #[inline]
+    pub(super) fn release(&mut self, thread: ThreadId) {
+        if self.held == Some(thread) {
+            self.held = None;
+        }
+    }
+
+    /// Whom this node lets run: who keeps its siblings away, else whom its policy chooses, else
+    /// work without guarantees.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn pick(&mut self, now: Instant) -> Pick {
+        if let Some(held) = self.held
+            && !self.policy.orders_background()
+        {
+            return Pick::run(held);
+        }
+        let pick = self.policy.pick(now);
+        if pick.entity.is_some() {
+            return pick;
+        }
+        let background = self.background.pick(now);
+        Pick {
+            entity: background.entity,
+            until: Choice::earlier(pick.until, background.until),
+        }
     }
 }

@@ -2,14 +2,13 @@
 
 use punctual_model::{Instant, Span, ThreadId, Work};
 
-use super::Tree;
 use super::node::{ROOT, Supply};
-use crate::hierarchy::Choice;
+use super::{Tell, Tree};
+use crate::choice::Choice;
 use crate::policy::Policy;
 use crate::server::Server;
-use crate::trace::{Sink, TraceEvent};
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// Tells the servers of nodes that had nothing ready at the end of an earlier instant.
     pub(super) fn tell_idle(&mut self, now: Instant) {
         let mut index = 0;
@@ -36,12 +35,12 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 
     /// The subtree of node `at` has executed: every server from there up pays.
-    pub(super) fn charge_path<S: Sink>(
+    pub(super) fn charge_path(
         &mut self,
         now: Instant,
         (at, thread): (u16, Option<ThreadId>),
         work: Work,
-        sink: &mut S,
+        tell: Tell<'_>,
     ) {
         let mut beyond = Work::ZERO;
         let mut on = at;
@@ -63,8 +62,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
             let node = &self.nodes[usize::from(on)];
             if let Some(budget) = node.budget() {
                 if budget.is_zero() && !node.reported.is_zero() {
-                    let node = node.id(on);
-                    sink.trace(now, TraceEvent::ServerExhausted { node });
+                    tell(node.id(on), budget);
                 }
                 self.supply_changed(on);
                 self.offer(now, now, on);
@@ -73,8 +71,9 @@ impl<P: Policy, V: Server> Tree<P, V> {
         }
     }
 
-    /// Serves what is due before `before`.
-    pub(super) fn serve_before(&mut self, now: Instant, before: Instant) {
+    /// Serves what was due by itself before `before`, which has passed: a late entry takes releases
+    /// and budgets in the order in which they were due.
+    pub fn catch_up(&mut self, now: Instant, before: Instant) {
         if before > Instant::ZERO {
             self.serve(now, before.saturating_sub(Span::from_ticks(1)));
         }
@@ -136,14 +135,13 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 
     /// Reports budgets that have come since the last report.
-    pub(super) fn report<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+    pub(super) fn report(&mut self, tell: Tell<'_>) {
         while let Some(at) = self.news.pop() {
             let node = &mut self.nodes[usize::from(at)];
             let budget = node.budget().unwrap_or_default();
             node.has_news = false;
             if budget > node.reported {
-                let node = node.id(at);
-                sink.trace(now, TraceEvent::ServerReplenished { node, budget });
+                tell(node.id(at), budget);
             }
             self.nodes[usize::from(at)].reported = budget;
         }

@@ -7,7 +7,7 @@ use super::node::{ROOT, Supply};
 use crate::policy::Policy;
 use crate::server::Server;
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// One more stands in the queues of node `at`.
     pub(super) fn joined(&mut self, now: Instant, since: Instant, at: u16) {
         self.nodes[usize::from(at)].ready += 1;

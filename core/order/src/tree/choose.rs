@@ -4,12 +4,11 @@ use punctual_model::{Instant, ThreadId};
 
 use super::Tree;
 use super::node::ROOT;
-use crate::event::Next;
-use crate::hierarchy::Choice;
+use crate::choice::Choice;
+use crate::choice::Next;
 use crate::policy::{Pick, Policy};
-use crate::server::Server;
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// [`Tree::choose`], out of the way of whoever calls it.
     #[inline(never)]
     pub(super) fn choose_apart(&mut self, now: Instant) -> (Option<Instant>, Next) {
@@ -81,23 +80,12 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 }
 
-impl<P: Policy, V> super::Node<P, V> {
-    /// Whom this node lets run: who keeps its siblings away, else whom its policy chooses, else
-    /// work without guarantees.
-    fn pick(&mut self, now: Instant) -> Pick {
-        if let Some(held) = self.held
-            && !self.policy.orders_background()
-        {
-            return Pick::run(held);
-        }
-        let pick = self.policy.pick(now);
-        if pick.entity.is_some() {
-            return pick;
-        }
-        let background = self.background.pick(now);
-        Pick {
-            entity: background.entity,
-            until: Choice::earlier(pick.until, background.until),
+impl Choice {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn of(pick: Pick) -> Choice {
+        Choice {
+            next: pick.entity.map_or(Next::Idle, Next::Thread),
+            until: pick.until,
         }
     }
 }

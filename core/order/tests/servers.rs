@@ -1,8 +1,7 @@
 //! Every server by hand, at its seam: what it gives, when, and that it conserves it.
 
-use punctual_kern::Server;
 use punctual_model::{Instant, ServerKind, Span, Work};
-use punctual_policy::AnyServer;
+use punctual_order::{AnyServer, Server};
 
 fn terms(kind: ServerKind, budget: u64, period: u64) -> punctual_model::Server {
     punctual_model::Server {

@@ -9,9 +9,9 @@ use punctual_model::{Instant, Span, Work};
 
 use super::Tree;
 use super::node::{NONE, Node, ROOT, Supply};
-use crate::event::Refusal;
 use crate::node::NodeId;
 use crate::policy::Policy;
+use crate::refusal::Refusal;
 use crate::server::Server;
 
 /// Budget that a node has from a sibling.
@@ -22,12 +22,16 @@ pub(super) struct Borrowed {
     pub(super) until: Instant,
 }
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// Moves `work` from the budget of `by` to that of its sibling `to`.
-    pub(super) fn lend_to(
+    ///
+    /// # Errors
+    /// No siblings, no budgets, or too little; nothing has changed then.
+    pub fn lend(
         &mut self,
         now: Instant,
-        (by, to): (NodeId, NodeId),
+        by: NodeId,
+        to: NodeId,
         work: Work,
     ) -> Result<(), Refusal> {
         let (by_at, to_at) = (self.node(by)?, self.node(to)?);
@@ -96,7 +100,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
     }
 }
 
-impl<P, V: Server> Node<P, V> {
+impl<P> Node<P> {
     /// Pays for work executed up to `now`: with what is borrowed first, which is gone first.
     pub(super) fn pay(&mut self, now: Instant, work: Work) {
         let mut own = work;

@@ -27,9 +27,9 @@ pub(super) struct Parked {
     length: Work,
 }
 
-impl<P: Policy, V: Server> Tree<P, V> {
+impl<P: Policy> Tree<P> {
     /// Whether each server above a thread has `length` left, or as much as it ever has. O(depth).
-    pub(super) fn has_room_for(&self, thread: ThreadId, length: Work) -> bool {
+    pub fn fits(&self, thread: ThreadId, length: Work) -> bool {
         self.path(self.home_of(thread))
             .all(|at| match &self.nodes[usize::from(at)].supply {
                 Supply::Server(server) => server.budget() >= length.min(server.capacity()),
@@ -37,9 +37,9 @@ impl<P: Policy, V: Server> Tree<P, V> {
             })
     }
 
-    /// A thread that is not ready any more waits for budgets. The servers above it know that
-    /// something is pending.
-    pub(super) fn put_aside(&mut self, now: Instant, thread: ThreadId, length: Work) {
+    /// A thread that is not ready (any more) waits until it [`Tree::fits`]. The servers above it
+    /// know that something is pending.
+    pub fn park(&mut self, now: Instant, thread: ThreadId, length: Work) {
         self.parked.push(Parked { thread, length });
         let mut at = self.home_of(thread);
         while at != ROOT {
@@ -68,17 +68,18 @@ impl<P: Policy, V: Server> Tree<P, V> {
         found.map(|parked| parked.length)
     }
 
-    /// The next parked thread whose servers have enough by now; it is parked no more.
-    /// O(parked · depth).
-    pub(super) fn next_fitting(&mut self, now: Instant) -> Option<ThreadId> {
-        let fits = |parked: &Parked| self.has_room_for(parked.thread, parked.length);
+    /// The next parked thread whose servers have enough by now; it is parked no more, and is to be
+    /// woken. To be asked after [`Tree::serve_timers`], until there is none. O(parked · depth).
+    pub fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
+        let fits = |parked: &Parked| self.fits(parked.thread, parked.length);
         let thread = self.parked.iter().find(|parked| fits(parked))?.thread;
-        self.take_back(now, thread);
+        self.unpark(now, thread);
         Some(thread)
     }
 
-    /// A thread is parked no more, if it was.
-    pub(super) fn take_back(&mut self, now: Instant, thread: ThreadId) {
+    /// A thread is parked no more, if it was: it has ended, or its time is over. Comes before it
+    /// changes its home.
+    pub fn unpark(&mut self, now: Instant, thread: ThreadId) {
         let Some(index) = self.parked.iter().position(|p| p.thread == thread) else {
             return;
         };
@@ -94,8 +95,9 @@ impl<P: Policy, V: Server> Tree<P, V> {
         }
     }
 
-    /// Grants a thread that much beyond the budgets above it; `None`: no more.
-    pub(super) fn set_overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
+    /// A thread in a section may execute this much beyond the budgets above it, which pay from
+    /// their next; `None`: no more. (At least 1 as long as the section lasts.)
+    pub fn overrun(&mut self, now: Instant, thread: ThreadId, most: Option<Work>) {
         self.overruns.retain(|overrun| overrun.thread != thread);
         if let Some(left) = most {
             self.overruns.push(Overrun { thread, left });
@@ -133,7 +135,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
 
     /// The child of `common` in whose subtree a thread is; `None`: the thread is `common`'s own, or
     /// not below it. O(depth).
-    pub(super) fn child_of(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
+    pub fn child_towards(&self, common: NodeId, thread: ThreadId) -> Option<NodeId> {
         let above = self.node(common).ok()?;
         let mut at = self.home_of(thread);
         while at != NONE {
@@ -148,7 +150,7 @@ impl<P: Policy, V: Server> Tree<P, V> {
 
     /// A scheduler is at least this urgent among its siblings, and goes before its equals; `None`:
     /// as urgent as on its own.
-    pub(super) fn set_raised(&mut self, child: NodeId, priority: Option<Priority>) {
+    pub fn raise(&mut self, child: NodeId, priority: Option<Priority>) {
         let Ok(at) = self.node(child) else { return };
         let node = &mut self.nodes[usize::from(at)];
         node.raised = priority;

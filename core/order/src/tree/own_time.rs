@@ -9,12 +9,12 @@ use punctual_model::{Instant, ThreadId};
 
 use super::Tree;
 use super::node::{NONE, ROOT};
-use crate::event::{Next, Refusal};
-use crate::hierarchy::Choice;
-use crate::manage::ChildPick;
+use crate::choice::ChildPick;
+use crate::choice::Choice;
+use crate::choice::Next;
 use crate::node::NodeId;
 use crate::policy::Policy;
-use crate::server::Server;
+use crate::refusal::Refusal;
 
 /// What a child has answered, until its ready threads change.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,12 @@ pub(super) struct Answer {
     until: Option<Instant>,
 }
 
-impl<P: Policy, V: Server> Tree<P, V> {
-    /// Takes in the choice of a child that has been let run.
-    pub(super) fn take_pick(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+impl<P: Policy> Tree<P> {
+    /// Takes in the choice of a child that was let run.
+    ///
+    /// # Errors
+    /// Why it is not believed; nothing has changed then.
+    pub fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
         let at = self.node(pick.child)?;
         let node = &self.nodes[usize::from(at)];
         if !node.is_own_time() {

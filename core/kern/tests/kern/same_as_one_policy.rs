@@ -1,11 +1,10 @@
 //! A tree whose schedulers hold nobody back decides what its one policy would.
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Event, Grant, Hierarchy, Next, NoSink, NodeId, OneLevel, Shard,
-    Tree,
+    Capacity, Constraint, Decision, Event, Grant, Next, NoSink, NodeId, Policy, Shard, Tree,
 };
 use punctual_model::{Instant, PolicyKind, ServerKind, ThreadId};
-use punctual_policy::{AnyPolicy, AnyServer};
+use punctual_policy::AnyPolicy;
 
 use crate::histories::{random_constraint, random_event};
 use crate::trees::{node, server, terms};
@@ -20,11 +19,11 @@ fn capacity() -> Capacity {
 }
 
 fn policy(kind: PolicyKind) -> AnyPolicy {
-    AnyPolicy::new(kind, capacity().entities(), [])
+    AnyPolicy::new(kind, capacity().entities(), &[])
 }
 
 /// All threads at the end of a line of schedulers on this supply, or at the root.
-fn tree(kind: PolicyKind, supply: Option<Grant>) -> (Tree<AnyPolicy, AnyServer>, NodeId) {
+fn tree(kind: PolicyKind, supply: Option<Grant>) -> (Tree<AnyPolicy>, NodeId) {
     let mut tree = Tree::new(capacity(), policy(kind));
     let mut home = NodeId::ROOT;
     if let Some(supply) = supply {
@@ -35,7 +34,7 @@ fn tree(kind: PolicyKind, supply: Option<Grant>) -> (Tree<AnyPolicy, AnyServer>,
     (tree, home)
 }
 
-fn populate<H: Hierarchy>(shard: &mut Shard<H>, home: NodeId, constraints: &[Constraint]) {
+fn populate<P: Policy>(shard: &mut Shard<P>, home: NodeId, constraints: &[Constraint]) {
     for constraint in constraints {
         let _ = shard.attach_to(home, *constraint).unwrap();
     }
@@ -51,9 +50,14 @@ fn who(decision: &Decision) -> Option<ThreadId> {
 fn history(seed: u64, kind: PolicyKind, supply: Option<Grant>) {
     let mut dice = Dice::new(seed);
     let constraints: Vec<_> = (0..6).map(|_| random_constraint(&mut dice)).collect();
-    let mut one = Shard::new(capacity(), OneLevel::new(capacity(), policy(kind)));
+    // No room for a second scheduler: it keeps no count of what is ready.
+    let flat = Capacity {
+        nodes: 0,
+        ..capacity()
+    };
+    let mut one = Shard::new(Tree::new(flat, policy(kind)));
     let (tree, home) = tree(kind, supply);
-    let mut many = Shard::new(capacity(), tree);
+    let mut many = Shard::new(tree);
     populate(&mut one, NodeId::ROOT, &constraints);
     populate(&mut many, home, &constraints);
     let mut now = 0;

@@ -3,10 +3,10 @@
 //! Source: Lehoczky, Sha and Strosnider 1987. To the work below it, it is a periodic task. Gives
 //! up: the response of what comes just after a period start, which waits for the next.
 
-use punctual_kern::Server;
+use crate::server::Server;
 use punctual_model::{Instant, Work};
 
-use crate::allotment::Allotment;
+use super::allotment::Allotment;
 
 /// A budget that is lost the moment there is nothing to do.
 #[derive(Clone, Copy, Debug)]

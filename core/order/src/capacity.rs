@@ -1,0 +1,42 @@
+//! What a shard and its tree reserve at construction.
+
+use punctual_model::Span;
+
+/// What a shard reserves at construction; nothing grows later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// Threads at any one time, at most 2^31.
+    pub threads: usize,
+    /// Jobs that wait behind unfinished ones, over all threads; releases beyond it are lost (and
+    /// counted).
+    pub pending: usize,
+    /// Longest turn of a background thread among equals, in ticks.
+    pub background_turn: Span,
+    /// Schedulers below the CPU's own policy at any one time.
+    pub nodes: u16,
+}
+
+impl Capacity {
+    /// Room for `threads` threads with a few waiting jobs each, and turns of ten million ticks.
+    pub const fn for_threads(threads: usize) -> Capacity {
+        Capacity {
+            threads,
+            pending: threads * 4 + 64,
+            background_turn: Span::from_ticks(10_000_000),
+            nodes: 0,
+        }
+    }
+
+    /// Entities that a policy of this CPU may have to order: its threads, then the nodes of its
+    /// tree, the root (which no policy orders) included.
+    pub const fn entities(&self) -> usize {
+        self.threads + self.nodes as usize + 1
+    }
+
+    /// The index, among the entities, of the node at place `node` of the tree.
+    pub fn entity_of(&self, node: u16) -> u32 {
+        u32::try_from(self.threads)
+            .unwrap_or(u32::MAX)
+            .saturating_add(u32::from(node))
+    }
+}

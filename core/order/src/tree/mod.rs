@@ -1,0 +1,387 @@
+//! A tree of schedulers: each node orders its threads and children on the supply its parent grants.
+//!
+//! ```text
+//!   root (the CPU's policy)        pick: from the root down, in each node whom its policy chooses
+//!    |-- thread                    charge: from the thread's node up, to every server on the way
+//!    |-- node  [server: 2 in 10]   ready: upwards; a node stands in its parent's queue as an
+//!    |    |-- thread                      entity of its own while something in it is ready and
+//!    |    `-- node                        its supply allows it
+//!    `-- node  [slots]
+//! ```
+//!
+//! In parts: `build` (nodes and homes), `flow` (ready, upwards), `time` (charges and timers),
+//! `choose` (downwards), `own_time` (children that decide themselves), `section`
+//! (what locks need), `lend` (budget between siblings), `manage` (operations on the
+//! tree), `check` (the invariants). The depth is bounded by
+//! [`punctual_model::MAX_DEPTH`], so an entry costs at most that many times what one level costs.
+//!
+//! Work without guarantees belongs to the nearest node above it whose supply is bounded (a server
+//! or slots, else the root), below everything else of that node and charged to its supply: it
+//! never delays real-time work of other nodes beyond what their supply allows.
+//!
+//! Sources: Composite paper §2; Regehr and Stankovic 2001 (hierarchies).
+
+mod build;
+mod check;
+mod choose;
+mod flow;
+mod lend;
+mod manage;
+mod node;
+mod own_time;
+mod section;
+mod time;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use punctual_model::{Instant, ThreadId, Work};
+
+use crate::capacity::Capacity;
+use crate::choice::{Band, Choice};
+use crate::heap::IndexedHeap;
+use crate::node::NodeId;
+use crate::policy::{Attributes, Policy};
+use crate::refusal::Refusal;
+use node::{NONE, Node};
+use section::{Overrun, Parked};
+
+pub use build::{Grant, NodeTerms, SlotTerms};
+
+/// Hears that a server has budget that it did not have, or has used its budget (zero).
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
+
+/// A tree of schedulers, each with a policy `P`, some on a server.
+///
+/// Contract, beyond that of [`Policy`]: of one entry, [`Tree::begin`] comes first, then charges,
+/// then changes, [`Tree::serve_timers`] before and after the event, and [`Tree::pick`] last.
+///
+/// A tree that has no room for a second node keeps no count of what is ready: then an entry costs
+/// what the queues of its policy cost, and one branch.
+///
+/// Invariants, checked in debug builds at every exit of the shard:
+/// * T1: a node counts exactly the threads and children that stand in its queues.
+/// * T2: a node stands in its parent's queue exactly when it is eligible.
+/// * T3: every server conserves its budget ([`crate::Server::check`]).
+/// * T4: a thread that keeps its siblings away is ready in that node.
+#[derive(Debug)]
+pub struct Tree<P> {
+    nodes: Vec<Node<P>>,
+    /// It has no room for a second node.
+    is_flat: bool,
+    /// Places of the table that no scheduler has.
+    free: Vec<u16>,
+    /// By the index of a thread.
+    places: Box<[Place]>,
+    /// What nodes wait for by themselves: replenishments and the end of a rest.
+    timers: IndexedHeap<(Instant, u32)>,
+    /// Nodes whose servers have not been told that nothing is ready (at most once each).
+    fallen: Vec<u16>,
+    /// Nodes whose budget has come and has not been reported (at most once each).
+    news: Vec<u16>,
+    /// Threads that wait for budgets; threads that go on without.
+    parked: Vec<Parked>,
+    overruns: Vec<Overrun>,
+    /// How many nodes rest.
+    resting: u32,
+    capacity: Capacity,
+    /// The instant of this entry.
+    now: Instant,
+}
+
+/// Where a thread belongs, and in whose queue it stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    home: u16,
+    /// [`NONE`] while it is not ready.
+    at: u16,
+    /// Who blocked it for itself, if anybody.
+    blocker: u16,
+}
+
+impl<P: Policy> Tree<P> {
+    /// What it was made for.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// How many schedulers it has, the root included.
+    pub fn nodes(&self) -> usize {
+        self.nodes.iter().filter(|node| node.alive).count()
+    }
+
+    /// Whether it is one policy and nothing else: no supply, no timers, no thread parked.
+    #[inline]
+    pub fn is_flat(&self) -> bool {
+        self.is_flat
+    }
+
+    /// An entry begins: everything before `now` is over.
+    #[inline]
+    pub fn begin(&mut self, now: Instant) {
+        self.now = now;
+        if !self.fallen.is_empty() {
+            self.tell_idle(now);
+        }
+    }
+
+    /// A thread leaves permanently; it is not ready.
+    pub fn detach(&mut self, thread: ThreadId) {
+        self.unpark(self.now, thread);
+        self.overrun(self.now, thread, None);
+        self.let_go(thread);
+    }
+
+    /// A thread becomes ready. It has wanted the processor since `since`, at or before `now`, which
+    /// is earlier when a timer was served late.
+    #[inline]
+    pub fn wake(&mut self, now: Instant, since: Instant, t: ThreadId, a: &Attributes, band: Band) {
+        if self.is_flat {
+            return self.nodes[0].wake(t, a, band);
+        }
+        self.wake_in(self.queue_of(t, band), (now, since), t, a, band);
+    }
+
+    fn wake_in(
+        &mut self,
+        at: u16,
+        (now, since): (Instant, Instant),
+        t: ThreadId,
+        a: &Attributes,
+        band: Band,
+    ) {
+        if self.nodes[usize::from(at)].is_own_time() {
+            self.ready_changed(at);
+        } else {
+            self.nodes[usize::from(at)].wake(t, a, band);
+        }
+        let place = &mut self.places[t.index()];
+        place.at = at;
+        place.blocker = NONE;
+        self.joined(now, since, at);
+        if !self.overruns.is_empty() {
+            self.offer_path(now, at);
+        }
+    }
+
+    /// A thread is no longer ready.
+    #[inline]
+    pub fn block(&mut self, now: Instant, thread: ThreadId, band: Band) {
+        if self.is_flat {
+            return self.nodes[0].block(thread, band);
+        }
+        self.block_in(now, thread, band);
+    }
+
+    fn block_in(&mut self, now: Instant, thread: ThreadId, band: Band) {
+        let at = self.places[thread.index()].at;
+        if at == NONE {
+            return;
+        }
+        if self.nodes[usize::from(at)].is_own_time() {
+            self.ready_changed(at);
+        } else {
+            self.nodes[usize::from(at)].block(thread, band);
+        }
+        self.nodes[usize::from(at)].release(thread);
+        self.places[thread.index()].at = NONE;
+        self.left(now, at);
+        if !self.overruns.is_empty() {
+            self.offer_path(now, at);
+        }
+    }
+
+    /// A ready thread's attributes have changed.
+    pub fn update(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if let Some(node) = self.queue_to_change(thread, band) {
+            node.update(thread, attributes, band);
+        }
+    }
+
+    /// A ready thread goes on with a new budget, whose attributes these are.
+    pub fn renew(&mut self, thread: ThreadId, attributes: &Attributes, band: Band) {
+        if let Some(node) = self.queue_to_change(thread, band) {
+            node.renew(thread, attributes, band);
+        }
+    }
+
+    /// The node in whose queue a ready thread stands, unless that node decides by itself: it may
+    /// want another thread now, also if it wanted none.
+    fn queue_to_change(&mut self, thread: ThreadId, band: Band) -> Option<&mut Node<P>> {
+        let at = self.queue_of(thread, band);
+        if self.nodes[usize::from(at)].is_own_time() {
+            self.ready_changed(at);
+            self.stir(self.now, at);
+            return None;
+        }
+        self.nodes.get_mut(usize::from(at))
+    }
+
+    /// The running thread lets others of the same urgency go first.
+    #[inline]
+    pub fn yield_now(&mut self, thread: ThreadId, band: Band) {
+        let at = self.queue_of(thread, band);
+        let node = &mut self.nodes[usize::from(at)];
+        if node.is_own_time() {
+            self.ready_changed(at);
+        } else {
+            node.yield_now(thread, band);
+        }
+    }
+
+    /// Who runs when the running thread gives way, as [`Policy::heir`] says; `None`: it takes a
+    /// charge, a yield and a pick to tell.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn heir(&self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        let root = self.nodes.first().filter(|_| self.is_flat)?;
+        if band != Band::RealTime || root.held.is_some() {
+            return None;
+        }
+        root.policy.heir(thread)
+    }
+
+    /// A thread that has an heir gives way to it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn pass_on(&mut self, thread: ThreadId) {
+        if let Some(root) = self.nodes.first_mut() {
+            root.policy.pass_on(thread);
+        }
+    }
+
+    /// The running thread has executed for this long, up to `now`.
+    #[inline]
+    pub fn charge(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, tell: Tell<'_>) {
+        if self.is_flat {
+            return self.nodes[0].charge(t, band, work);
+        }
+        self.charge_in(now, t, band, work, tell);
+    }
+
+    fn charge_in(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, tell: Tell<'_>) {
+        let at = self.places[t.index()].at;
+        if at == NONE {
+            return;
+        }
+        let node = &mut self.nodes[usize::from(at)];
+        // What the choice of a child has executed is the child's own business.
+        if !node.is_own_time() {
+            node.charge(t, band, work);
+        }
+        self.charge_path(now, (at, Some(t)), work, tell);
+    }
+
+    /// The scheduler `child` has spent this long on deciding, up to `now`.
+    pub fn charge_child(&mut self, now: Instant, child: NodeId, work: Work, tell: Tell<'_>) {
+        if let Ok(at) = self.node(child) {
+            self.charge_path(now, (at, None), work, tell);
+        }
+    }
+
+    /// The running thread has executed inside a non-preemptive section: no sibling of its node is
+    /// chosen until `release`, or until it is no longer ready.
+    pub fn hold(&mut self, thread: ThreadId, band: Band) {
+        let at = self.queue_of(thread, band);
+        self.nodes[usize::from(at)].held = Some(thread);
+    }
+
+    /// The section of a thread is over, if it had begun.
+    pub fn release(&mut self, thread: ThreadId) {
+        for band in [Band::RealTime, Band::Background] {
+            let at = self.queue_of(thread, band);
+            self.nodes[usize::from(at)].release(thread);
+        }
+    }
+
+    /// Whether a thread keeps its siblings away.
+    pub fn holds(&self, thread: ThreadId) -> bool {
+        [Band::RealTime, Band::Background]
+            .into_iter()
+            .any(|band| self.nodes[usize::from(self.queue_of(thread, band))].held == Some(thread))
+    }
+
+    /// Serves what is due by itself (supply that comes again) before `now`, or also at it.
+    #[inline]
+    pub fn serve_timers(&mut self, now: Instant, strictly: bool, tell: Tell<'_>) {
+        if self.is_flat {
+            return;
+        }
+        if strictly {
+            self.catch_up(now, now);
+        } else {
+            self.serve(now, now);
+            self.report(tell);
+        }
+    }
+
+    /// When something is due by itself next.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.timers.first().map(|((at, _), _)| at)
+    }
+
+    /// Who runs from now on. O(depth · log n).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn pick(&mut self, now: Instant) -> Choice {
+        if self.is_flat {
+            return Choice::of(self.nodes[0].pick(now));
+        }
+        let (until, next) = self.choose_apart(now);
+        Choice { next, until }
+    }
+
+    /// Whether a thread may be woken on behalf of the scheduler that has it.
+    ///
+    /// # Errors
+    /// A more trusted scheduler has blocked it for itself.
+    #[inline]
+    pub fn permit_wake(&self, thread: ThreadId) -> Result<(), Refusal> {
+        if self.is_flat {
+            return Ok(());
+        }
+        let home = self.places.get(thread.index()).map_or(NONE, |p| p.home);
+        self.may_wake(home, thread)
+    }
+
+    /// Only `by` and those above it may wake this waiting thread.
+    pub fn block_for(&mut self, thread: ThreadId, by: NodeId) {
+        if let Ok(by) = self.node(by) {
+            self.places[thread.index()].blocker = by;
+        }
+    }
+
+    /// A thread that is not ready goes into the care of `home`, as has been permitted.
+    pub fn rehome(&mut self, thread: ThreadId, home: NodeId) {
+        if let Ok(home) = self.node(home) {
+            self.move_thread(thread, home);
+        }
+    }
+
+    /// A new scheduler below `parent`, as has been permitted.
+    pub fn promote(&mut self, parent: NodeId, terms: &NodeTerms) -> Option<NodeId> {
+        let parent = self.node(parent).ok()?;
+        self.promote_below(parent, terms)
+    }
+
+    /// A scheduler and those below it, which have no threads any more, end.
+    pub fn demote(&mut self, now: Instant, node: NodeId) {
+        if let Ok(at) = self.node(node) {
+            self.remove_subtree(now, at);
+        }
+    }
+
+    /// The scheduler above; `None` for the root and for what is none.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let parent = self.nodes[usize::from(self.node(node).ok()?)].parent;
+        let above = self.nodes.get(usize::from(parent))?;
+        Some(above.id(parent))
+    }
+
+    /// Whether a thread is in the care of `node` or of a scheduler below it.
+    pub fn is_in_subtree(&self, thread: ThreadId, node: NodeId) -> bool {
+        let home = self.places.get(thread.index()).map(|place| place.home);
+        let (Some(home), Ok(at)) = (home, self.node(node)) else {
+            return false;
+        };
+        self.is_below(home, at)
+    }
+}
