@@ -193,8 +193,8 @@ impl CpuPlan {
         self.capacity.pending = backlogs.fold(0, usize::saturating_add).min(MAX_PENDING);
     }
 
-    /// Builds the shard. Thread i has index i and generation 0. `policy` makes the policy of a node,
-    /// for entities with an index below that number, and with these slots.
+    /// Builds the shard. Thread i has index i and generation 0. `policy` makes the policy of a
+    /// node, for entities with an index below that number, and with these slots.
     ///
     /// # Errors
     /// When the plan was changed by hand into something meaningless.

@@ -49,7 +49,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         }
     }
 
-    /// The smallest key, and whose it is.
+    /// The smallest key, with its id.
     #[inline]
     pub fn first(&self) -> Option<(K, u32)> {
         self.entries.first().map(|entry| (entry.key, entry.id))

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A [`Tree`] has a [`Policy`] per node, and a [`Server`] where the parent of a node grants it a
-//! budget. It knows which threads are ready and how urgent they are. It does not know jobs, releases,
-//! locks or instants at which a thread is woken: these are the core's, which owns the tree.
+//! budget. It knows which threads are ready and how urgent they are. Jobs, releases and locks are
+//! the core's, which owns the tree.
 //!
 //! A tree of the root alone is the common case and costs one branch.
 #![no_std]

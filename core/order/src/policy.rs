@@ -117,20 +117,6 @@ pub trait Policy {
     /// Who runs from now on.
     fn pick(&mut self, now: Instant) -> Pick;
 
-    /// What most entries consist of, in one call: [`Policy::charge`] unless `work` is zero,
-    /// [`Policy::yield_now`] if the thread `gives_way`, then [`Policy::pick`]. Not to be changed,
-    /// only to be passed on by what stands for one of several policies.
-    #[inline]
-    fn go_on(&mut self, now: Instant, thread: ThreadId, work: Work, gives_way: bool) -> Pick {
-        if !work.is_zero() {
-            self.charge(thread, work);
-        }
-        if gives_way {
-            self.yield_now(thread);
-        }
-        self.pick(now)
-    }
-
     /// Whether this policy orders work without guarantees too. A policy that gives every entity
     /// time of its own (TDM) does: nobody else may use what an owner leaves idle.
     fn orders_background(&self) -> bool {
@@ -172,9 +158,6 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     }
     fn pick(&mut self, now: Instant) -> Pick {
         (**self).pick(now)
-    }
-    fn go_on(&mut self, now: Instant, thread: ThreadId, work: Work, gives_way: bool) -> Pick {
-        (**self).go_on(now, thread, work, gives_way)
     }
     fn orders_background(&self) -> bool {
         (**self).orders_background()

@@ -1,4 +1,4 @@
-//! Every server by hand, at its seam: what it gives, when, and that it conserves it.
+//! Every server by hand, at its seam: the instants and the amounts of its budget, all conserved.
 
 use punctual_model::{Instant, ServerKind, Span, Work};
 use punctual_order::{AnyServer, Server};

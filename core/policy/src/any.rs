@@ -111,10 +111,6 @@ impl Policy for AnyPolicy {
     fn pick(&mut self, now: Instant) -> Pick {
         each!(self, p => p.pick(now))
     }
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn go_on(&mut self, now: Instant, thread: ThreadId, work: Work, gives_way: bool) -> Pick {
-        each!(self, p => p.go_on(now, thread, work, gives_way))
-    }
     #[inline]
     fn orders_background(&self) -> bool {
         each!(self, p => p.orders_background())

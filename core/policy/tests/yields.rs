@@ -48,7 +48,9 @@ fn turns(policy: &mut impl Policy, count: usize) -> Vec<ThreadId> {
                 assert_eq!(policy.pick(now).entity, Some(heir));
             }
             None => {
-                let _ = policy.go_on(now, thread, Work::from_ticks(1), true);
+                policy.charge(thread, Work::from_ticks(1));
+                policy.yield_now(thread);
+                let _ = policy.pick(now);
             }
         }
     }

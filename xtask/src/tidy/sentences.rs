@@ -15,12 +15,13 @@ use super::tree::Tree;
 const WORDS: usize = 35;
 
 /// Sentences in the documentation comments of a crate that still break a rule.
-const ALLOWED: [(&str, usize); 31] = [
+const ALLOWED: [(&str, usize); 32] = [
     ("bench/harness", 26),
     ("bench/rivals", 15),
     ("core/analysis", 149),
     ("core/kern", 194),
     ("core/model", 8),
+    ("core/order", 54),
     ("core/policy", 17),
     ("examples", 6),
     ("examples/composability", 8),

@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{Instant, MAX_DEPTH, Priority, Span, ThreadId, Trust, Work};
 
-use super::lend::Borrowed;
-use super::node::{NONE, Node, ROOT, Supply};
+use super::node::{Borrowed, NONE, Node, ROOT, Supply};
 use super::{Place, Tree};
 use crate::background::Background;
 use crate::capacity::Capacity;

@@ -14,14 +14,6 @@ use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::server::Server;
 
-/// Budget that a node has from a sibling.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Borrowed {
-    pub(super) left: Work,
-    /// From then on it is gone.
-    pub(super) until: Instant,
-}
-
 impl<P: Policy> Tree<P> {
     /// Moves `work` from the budget of `by` to that of its sibling `to`.
     ///

@@ -2,8 +2,7 @@
 
 use punctual_model::{Instant, MAX_DEPTH, ThreadId, Trust, Work};
 
-use super::lend::Borrowed;
-use super::node::{NONE, Node, ROOT, Supply};
+use super::node::{Borrowed, NONE, Node, ROOT, Supply};
 use super::{Grant, NodeTerms, Place, Tree};
 use crate::node::NodeId;
 use crate::policy::Policy;

@@ -100,7 +100,7 @@ struct Place {
 }
 
 impl<P: Policy> Tree<P> {
-    /// What it was made for.
+    /// The capacity that it was made for.
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }

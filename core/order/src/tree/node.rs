@@ -2,8 +2,6 @@
 
 use punctual_model::{Instant, Priority, ThreadId, Trust, Work};
 
-use super::lend::Borrowed;
-use super::own_time::Answer;
 use crate::background::Background;
 use crate::choice::{Band, Choice};
 use crate::node::NodeId;
@@ -25,6 +23,21 @@ pub(super) enum Supply {
     Server(AnyServer),
     /// Slots, in the table of the parent's policy.
     Slots,
+}
+
+/// Budget that a node has from a sibling.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Borrowed {
+    pub(super) left: Work,
+    /// From then on it is gone.
+    pub(super) until: Instant,
+}
+
+/// The answer of a child, until its ready threads change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) thread: Option<ThreadId>,
+    pub(super) until: Option<Instant>,
 }
 
 /// One place of the table of nodes.

@@ -8,20 +8,13 @@
 use punctual_model::{Instant, ThreadId};
 
 use super::Tree;
-use super::node::{NONE, ROOT};
+use super::node::{Answer, NONE, ROOT};
 use crate::choice::ChildPick;
 use crate::choice::Choice;
 use crate::choice::Next;
 use crate::node::NodeId;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
-
-/// What a child has answered, until its ready threads change.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
-    thread: Option<ThreadId>,
-    until: Option<Instant>,
-}
 
 impl<P: Policy> Tree<P> {
     /// Takes in the choice of a child that was let run.
