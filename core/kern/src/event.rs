@@ -41,8 +41,8 @@ pub enum Event {
         /// The timeout.
         until: Option<Instant>,
     },
-    /// A lock of a runtime changes hands: `to` inherits from its waiters from now on, and goes on as
-    /// by [`Event::Wake`].
+    /// A lock of a runtime changes hands: `to` inherits from its waiters from now on, and goes on
+    /// as by [`Event::Wake`].
     HandOver {
         /// Which lock.
         key: u32,

@@ -281,8 +281,8 @@ impl<T> Thread<T> {
         self.child.wake()
     }
 
-    /// Gives way to this thread in particular: waits, and lends it the caller's urgency meanwhile,
-    /// until somebody wakes the caller ([`Waker::wake`]), for `most` at most; whether the caller
+    /// Gives way to this thread in particular, which inherits the caller's priority: waits until
+    /// somebody wakes the caller ([`Waker::wake`]), for `most` at most; whether the caller
     /// was woken. `false` at once when that thread has ended or waits for the caller.
     pub fn yield_to(&self, most: Span<Ns>) -> bool {
         self.child.yield_to(after(most))

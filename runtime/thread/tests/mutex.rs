@@ -1,4 +1,4 @@
-//! Mutexes: one at a time, urgency is lent, nobody waits for ever.
+//! Mutexes: one at a time, priority is inherited, nobody waits for ever.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Reader-writer locks: whoever waits lends its urgency to those in its way, one after the other.
+//! Reader-writer locks: those in the way of a waiter inherit its priority, one after the other.
 
 mod common;
 
@@ -185,7 +185,7 @@ fn what_was_lent_to_a_writer_that_gives_up_does_not_stay_on_a_reader_it_kept_out
         });
         let kept_out = reads("third reads", 55, false, on);
         let writer = writes(54, on);
-        // Who gives up is woken, and waits for the second; the others lend to it.
+        // Who gives up is woken, and waits for the second; it inherits from the others.
         assert!(first.wake());
         let gave_up = gives_up.expect("a thread").join().expect("no panic");
         assert_eq!(gave_up, Some(WaitError::TimedOut));

@@ -66,9 +66,9 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A yield, as [`Shard::handle`] handles it, where it is a matter of order alone: the running
-    /// thread is of an ordinary class, holds nothing and inherits nothing, and whoever is next among
-    /// its equals may run at once on a budget of its own. `None`: it is another yield, and nothing
-    /// has happened. For the one place of a platform through which most switches go.
+    /// thread is of an ordinary class, holds nothing and inherits nothing, and whoever is next
+    /// among its equals may run at once on a budget of its own. `None`: it is another yield, and
+    /// nothing has happened. For the one place of a platform through which most switches go.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn pass_on_calmly<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Passed> {
         let now = now.max(self.now);

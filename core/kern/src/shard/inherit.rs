@@ -1,9 +1,10 @@
 //! Priority inheritance: a holder is as urgent as the most urgent thread that waits for it.
 //!
-//! Under a ceiling protocol it is as urgent as the most urgent thread that might wait. What a thread
-//! inherits is computed in one place, [`Shard::inherited`], and renewed whenever a lock, an unlock, a
-//! wait or its end may have changed it: from the thread at which that happened along the chain of
-//! those that it waits for, whatever kinds of locks are between them. O(waiters) for each of them.
+//! Under a ceiling protocol it is as urgent as the most urgent thread that might wait. One function
+//! computes what a thread inherits, [`Shard::inherited`]. That is renewed whenever a lock, an
+//! unlock, a wait or its end may have changed it: from the thread at which that happened, along the
+//! chain of those that it waits for, whatever kinds of locks are between them. O(waiters) for each
+//! of them.
 
 use punctual_model::{Instant, Mode, Priority, Protocol, Span, ThreadId};
 use punctual_order::{Attributes, Band, Policy};
@@ -55,8 +56,8 @@ const FIRST: Ceiling = Ceiling {
 };
 
 impl<P: Policy> Shard<P> {
-    /// By what the threads of this CPU are ordered that wait for a lock of their runtime. Until told
-    /// otherwise, by priority.
+    /// By what the threads of this CPU are ordered that wait for a lock of their runtime. Until
+    /// told otherwise, by priority.
     pub fn set_wait_order(&mut self, wait_order: WaitOrder) {
         self.wait_order = wait_order;
     }

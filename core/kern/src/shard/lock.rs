@@ -1,10 +1,10 @@
 //! Threads lock, wait, and give back.
 //!
-//! A resource of the file is tried when its thread has the processor: at the event, or when a thread
-//! whose lock had to wait for budget is chosen. Whoever comes too late waits; what is given back
-//! goes at once to the most urgent waiter. A job whose own budget is smaller than the section that
-//! it begins is treated as if the budget were used up: so no holder runs out of its own budget
-//! within the length that it declared.
+//! A resource of the file is tried when its thread has the processor: at the event, or when a
+//! thread whose lock had to wait for budget is chosen. A thread that comes too late waits; what
+//! is given back goes at once to the most urgent waiter. A job whose own budget is smaller than
+//! the section that it begins is treated as if the budget were used up: so no holder runs out of
+//! its own budget within the length that it declared.
 //!
 //! A lock of a runtime is granted by the runtime, which tells the shard only who waits for whom: so
 //! taking it and giving it back costs no entry when nobody waits. In a tree of schedulers, where
@@ -133,13 +133,11 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
         let (id, order) = (t.id(thread), t.constraint.order);
-        sink.trace(
-            now,
-            TraceEvent::Postponed {
-                thread: id,
-                resource,
-            },
-        );
+        let postponed = TraceEvent::Postponed {
+            thread: id,
+            resource,
+        };
+        sink.trace(now, postponed);
         self.tree.park(now, id, length);
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
@@ -163,14 +161,12 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.held += 1;
         let id = t.id(thread);
-        sink.trace(
-            now,
-            TraceEvent::Locked {
-                thread: id,
-                resource,
-                mode,
-            },
-        );
+        let locked = TraceEvent::Locked {
+            thread: id,
+            resource,
+            mode,
+        };
+        sink.trace(now, locked);
         if self.shields(of) {
             let t = &mut self.threads[thread];
             t.shields += 1;
@@ -198,14 +194,12 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
         let (id, order) = (t.id(thread), t.constraint.order);
-        sink.trace(
-            now,
-            TraceEvent::Waits {
-                thread: id,
-                resource,
-                mode,
-            },
-        );
+        let waits = TraceEvent::Waits {
+            thread: id,
+            resource,
+            mode,
+        };
+        sink.trace(now, waits);
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
         }
@@ -237,13 +231,11 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.held -= 1;
         let id = t.id(thread);
-        sink.trace(
-            now,
-            TraceEvent::Unlocked {
-                thread: id,
-                resource,
-            },
-        );
+        let unlocked = TraceEvent::Unlocked {
+            thread: id,
+            resource,
+        };
+        sink.trace(now, unlocked);
         if hold.is_some_and(|hold| !hold.lapsed) {
             self.disarm(now, of);
         }
@@ -434,25 +426,26 @@ impl<P: Policy> Shard<P> {
             }
             hold.lapsed = true;
             let thread_id = self.threads[thread].id(thread);
-            sink.trace(
-                now,
-                TraceEvent::SectionOverran {
-                    thread: thread_id,
-                    resource,
-                },
-            );
+            let overran = TraceEvent::SectionOverran {
+                thread: thread_id,
+                resource,
+            };
+            sink.trace(now, overran);
             self.disarm(now, of);
             self.inherit(thread);
         }
     }
 
+    /// What is left of a section before it is as long as declared; `None`: it has lapsed.
+    pub(super) fn left_of(&self, of: u32) -> Option<Work> {
+        let user = self.locks.get(of);
+        let hold = user.hold.filter(|hold| !hold.lapsed)?;
+        Some(user.plan.length.saturating_sub(hold.used))
+    }
+
     /// What a thread may still execute before one of its sections is as long as declared.
     pub(super) fn section_left(&self, thread: usize) -> Option<Work> {
-        let left = |of: u32| {
-            let user = self.locks.get(of);
-            let hold = user.hold.filter(|hold| !hold.lapsed)?;
-            Some(user.plan.length.saturating_sub(hold.used))
-        };
-        self.locks.uses_of(thread).filter_map(left).min()
+        let sections = self.locks.uses_of(thread);
+        sections.filter_map(|of| self.left_of(of)).min()
     }
 }

@@ -49,14 +49,12 @@ impl<P: Policy> Shard<P> {
 
     /// What the sections of a thread may still take that go on without budget.
     fn may_overrun(&self, thread: usize) -> Option<Work> {
-        let left = |of: u32| {
-            let user = self.locks.get(of);
-            let plan = self.locks.plan(user.plan.resource);
-            let hold = user.hold.filter(|hold| !hold.lapsed)?;
-            let overruns = plan.at_budget_end == AtBudgetEnd::Overrun;
-            overruns.then(|| user.plan.length.saturating_sub(hold.used))
+        let overruns = |of: &u32| {
+            let plan = self.locks.plan(self.locks.get(*of).plan.resource);
+            plan.at_budget_end == AtBudgetEnd::Overrun
         };
-        self.locks.uses_of(thread).filter_map(left).max()
+        let sections = self.locks.uses_of(thread).filter(overruns);
+        sections.filter_map(|of| self.left_of(of)).max()
     }
 
     /// A thread becomes ready (`up`), or is about not to be: so do the claims of its branch.

@@ -1,4 +1,4 @@
-//! One at a time: a lock that lends its holder the urgency of whoever waits.
+//! One at a time: a lock whose holder inherits the priority of its waiters.
 
 use core::cell::UnsafeCell;
 use core::fmt;

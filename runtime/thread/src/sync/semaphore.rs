@@ -8,7 +8,7 @@ use super::{WaitError, after, instant};
 /// A number of permits that threads take and give.
 ///
 /// A permit that is given goes straight to the most urgent waiter. Anybody may give one, so nobody
-/// is lent urgency; where a holder matters, use a [`super::Mutex`].
+/// inherits priority; where a holder matters, use a [`super::Mutex`].
 #[derive(Debug)]
 pub struct Semaphore {
     permits: Monitor<u64, 1>,
