@@ -10,9 +10,9 @@ use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 use crate::latest::Latest;
 
-/// Ready threads by absolute deadline, then release, then order in the file. Who gives way counts
-/// as released after all others, until it becomes ready again, has another
-/// urgency or a new budget.
+/// Ready threads by absolute deadline, then release, then order in the file. A thread that yields
+/// counts as released after all others, until it becomes ready again, has another urgency or a new
+/// budget.
 #[derive(Debug)]
 pub struct EarliestDeadlineFirst {
     ready: ReadyQueue<(Instant, Instant, u32)>,

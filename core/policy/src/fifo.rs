@@ -10,7 +10,7 @@ use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 #[derive(Debug)]
 pub struct Fifo {
     ready: ReadyQueue<(Instant, u32)>,
-    /// Who has begun to execute.
+    /// The thread that has begun to execute.
     holder: Option<ThreadId>,
 }
 
@@ -38,7 +38,7 @@ impl Policy for Fifo {
         }
     }
 
-    /// Who has begun goes on, whatever it is lent.
+    /// A thread that has begun goes on, whatever it inherits.
     fn update(&mut self, thread: ThreadId, a: &Attributes) {
         self.wake(thread, a);
     }

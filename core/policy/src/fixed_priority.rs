@@ -11,15 +11,15 @@ use punctual_order::{Attributes, Pick, Policy, ReadyQueue};
 
 use crate::latest::Latest;
 
-/// Ready threads by priority, then release, then order in the file. Who gives way counts
-/// as released after all others, until it becomes ready again, has another
-/// urgency or a new budget.
+/// Ready threads by priority, then release, then order in the file. A thread that yields counts as
+/// released after all others, until it becomes ready again, has another urgency or a new budget.
 #[derive(Debug)]
 pub struct FixedPriority {
     ready: ReadyQueue<(Reverse<u32>, Instant, u32)>,
     latest: Latest,
     preemptive: bool,
-    /// Without preemption: who has begun to execute, and runs until it blocks or completes.
+    /// Without preemption: the thread that has begun to execute, and runs until it blocks or
+    /// completes.
     holder: Option<ThreadId>,
 }
 
@@ -59,7 +59,7 @@ impl Policy for FixedPriority {
         }
     }
 
-    /// Who has begun goes on, however urgent it or others are now.
+    /// A thread that has begun goes on, however urgent it or others are now.
     fn update(&mut self, thread: ThreadId, a: &Attributes) {
         self.wake(thread, a);
     }

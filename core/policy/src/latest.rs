@@ -1,4 +1,4 @@
-//! The latest release that a policy has seen: who gives way to its equals goes behind it.
+//! The latest release that a policy has seen: a thread that yields to its equals goes behind it.
 
 use punctual_model::{Instant, Span};
 
@@ -13,7 +13,7 @@ impl Latest {
         self.0 = self.0.max(release);
     }
 
-    /// What [`Latest::next`] would say.
+    /// The answer that [`Latest::next`] would give.
     #[inline]
     pub(crate) fn following(&self) -> Instant {
         self.0.saturating_add(Span::from_ticks(1))

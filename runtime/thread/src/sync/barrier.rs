@@ -9,7 +9,7 @@ use super::{WaitError, after, instant};
 #[derive(Debug)]
 pub struct Barrier {
     size: usize,
-    /// Who has come stands in its line: a thread that leaves early does not count.
+    /// Threads that have come stand in its queue: a thread that leaves early does not count.
     meeting: Monitor<(), 1>,
 }
 

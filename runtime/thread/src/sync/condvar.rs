@@ -5,13 +5,13 @@ use punctual_model::{Instant, Ns, Span};
 
 use super::{Guard, WaitError, after, instant};
 
-/// Threads that wait, outside of a mutex, until who changes what it guards tells them.
+/// Threads that wait, outside of a mutex, until a thread that changes its value notifies them.
 ///
 /// The most urgent waiter is told first. A thread may be told without reason (another was in
 /// between): look again under the mutex.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// How often somebody was told: what happens between unlocking and waiting is not missed.
+    /// The number of notifications: one between unlocking and waiting is not missed.
     told: Monitor<u64, 1>,
 }
 
@@ -56,7 +56,7 @@ impl Condvar {
         self.wait_by(guard, after(span))
     }
 
-    /// What a wait would be refused for before it began, so that the guard can be kept then.
+    /// The refusal of a wait before it began, so that the guard can be kept then.
     ///
     /// # Errors
     /// [`WaitError::OtherCpu`], [`WaitError::NoRun`].

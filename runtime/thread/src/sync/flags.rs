@@ -15,7 +15,7 @@ pub struct Flags {
     raised: Monitor<u64, 1>,
 }
 
-/// What a thread waits for.
+/// The flags that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Want(u64);
 
@@ -47,7 +47,7 @@ impl Want {
         enough.then_some(found)
     }
 
-    /// What is raised after somebody with this wish was served.
+    /// The raised flags after a thread with this wish was served.
     fn after(self, raised: u64) -> u64 {
         match self.0 & TAKE {
             0 => raised,
@@ -74,8 +74,8 @@ impl Flags {
         }
     }
 
-    /// Raises flags. Whoever has enough then goes on, the most urgent first, until what is taken
-    /// leaves too little. O(waiters · those that go on).
+    /// Raises flags. Each thread that has enough then goes on, the most urgent first, until the
+    /// rest is too little. O(waiters · those that go on).
     ///
     /// # Errors
     /// [`WaitError::NoRun`], [`WaitError::OtherCpu`].

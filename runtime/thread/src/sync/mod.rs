@@ -1,12 +1,12 @@
-//! What threads wait for: locks, conditions, queues, of one CPU and between CPUs.
+//! Objects that threads wait for: locks, conditions, queues, of one CPU and between CPUs.
 //!
 //! Each belongs to the CPU of its first use (a [`Bell`] to that of its making); threads of other
-//! CPUs get [`WaitError::OtherCpu`]. What is made with `between_cpus`, and a [`SpinMutex`], is for
-//! those of every CPU of a run. With nobody waiting no call enters the scheduler or the system: one
-//! kernel thread carries the CPU, so a few plain instructions with preemption put off are enough.
-//! Who waits is served by urgency, the first come among equals, and between CPUs in the order of
-//! coming. Every wait has a form that ends at an instant (`_until`) or after a while (`_within`),
-//! and ends when its thread is cancelled.
+//! CPUs get [`WaitError::OtherCpu`]. An object that is made with `between_cpus`, and a
+//! [`SpinMutex`], is for those of every CPU of a run. With nobody waiting no call enters the
+//! scheduler or the system: one kernel thread carries the CPU, so a few plain instructions with
+//! preemption put off are enough. Waiters are served by urgency, the first come among equals, and
+//! between CPUs in the order of arrival. Every wait has a form that ends at an instant (`_until`)
+//! or after a while (`_within`), and ends when its thread is cancelled.
 
 mod barrier;
 mod bell;
@@ -46,7 +46,7 @@ pub enum WaitError {
     OtherCpu,
     /// It did not happen in time.
     TimedOut,
-    /// Whoever holds it waits for the caller, along a chain of holders.
+    /// Its holder waits for the caller, along a chain of holders.
     Deadlock,
     /// The caller holds it already.
     AlreadyHeld,
@@ -94,8 +94,8 @@ pub(crate) fn instant(at: Instant<Ns>) -> Option<Instant> {
     Some(at_ns(at.as_ns()).unwrap_or(Instant::ZERO))
 }
 
-/// The instant `span` from now. None of it is an instant that has passed: who only tries does not
-/// wait, not even for the grain of the clock.
+/// The instant `span` from now. None of it is an instant that has passed: a call that only tries
+/// does not wait, not even for the grain of the clock.
 pub(crate) fn after(span: Span<Ns>) -> Option<Instant> {
     if span.is_zero() {
         return Some(Instant::ZERO);

@@ -1,4 +1,4 @@
-//! One at a time: a lock whose holder inherits the priority of its waiters.
+//! One at a time: a lock whose holder inherits the priority of its most urgent waiter.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -37,7 +37,7 @@ impl Ceiling {
     }
 }
 
-/// Who holds a mutex, and what it was before.
+/// The holder of a mutex, and its state before.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     holder: Option<Who>,
@@ -70,7 +70,7 @@ impl Hold {
 /// A value that one thread of a CPU uses at a time.
 ///
 /// The holder is at least as urgent as the most urgent thread that waits (priority inheritance,
-/// along chains; Sha, Rajkumar and Lehoczky 1990). What is unlocked goes to the most urgent waiter
+/// along chains; Sha, Rajkumar and Lehoczky 1990). An unlocked mutex goes to the most urgent waiter
 /// at once, so nobody starves; a lower thread holds up a higher one for one section at most.
 ///
 /// A holder that panics or is cancelled unlocks while it unwinds.

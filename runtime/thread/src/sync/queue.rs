@@ -14,9 +14,9 @@ const PRODUCERS: usize = 1;
 
 /// A bounded queue of messages between threads, in the order of their sending.
 ///
-/// A message that somebody waits for does not go through the line: it is put where the most urgent
-/// waiter wants it, and if that one is more urgent than the sender, the processor goes with it in
-/// the same entry. A queue of no length is a meeting: who sends waits for who receives.
+/// A message that a thread waits for does not go through the queue: it goes straight to the most
+/// urgent waiter. If that one is more urgent than the sender, the processor goes with it in the
+/// same entry. A queue of no length is a meeting: a sender waits for a receiver.
 pub struct Queue<T> {
     line: Monitor<Line<T>, 2>,
 }
@@ -36,7 +36,7 @@ impl<T> Line<T> {
     }
 }
 
-/// What was not sent, and why.
+/// The message that was not sent, and the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T> {
     /// The message.
@@ -62,7 +62,7 @@ impl<T> std::error::Error for SendError<T> {}
 /// Where a waiting thread has its message, or wants it: a cell of its own, alive while it waits.
 type Place<T> = Cell<Option<T>>;
 
-/// What stands for a place in a line of the monitor.
+/// A key of a wait queue of the monitor.
 fn ask_of<T>(place: &Place<T>) -> u64 {
     core::ptr::from_ref(place).expose_provenance() as u64
 }
@@ -88,8 +88,8 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    /// As [`Queue::new`], for threads of every CPU of a run; who waits is served in the order of
-    /// coming.
+    /// As [`Queue::new`], for threads of every CPU of a run; waiters are served in the order of
+    /// arrival.
     pub fn between_cpus(most: usize) -> Queue<T> {
         Queue {
             line: Monitor::between_cpus(Line::of(most)),

@@ -8,15 +8,15 @@ use super::WaitError;
 
 /// A value that threads of every CPU of a run use one at a time, each for a moment.
 ///
-/// Who uses it is not preempted, and who finds it in use spins, unpreempted too, in the order of
-/// coming (MSRP: Gai, Lipari and Di Natale 2001). So nobody waits for longer than one use on each
-/// other CPU, and everybody of a CPU can be held up for that and a use of its own by it: uses are
-/// to be short. They are functions so that they end: nothing in one can wait, and whatever would
-/// is refused with [`WaitError::NoRun`], another use included. They should not print, either, since
+/// A user is not preempted, and a thread that finds it in use spins, unpreempted too, in the order
+/// of arrival (MSRP: Gai, Lipari and Di Natale 2001). So nobody waits for longer than one use on
+/// each other CPU. It can hold up every thread of a CPU for that and a use of its own: uses are to
+/// be short. They are functions so that they end: nothing in one can wait, and whatever would is
+/// refused with [`WaitError::NoRun`], another use included. They should not print, either, since
 /// who holds the lock of the output may be preempted.
 ///
-/// Spinning is charged to who spins. Without real-time priority a use takes as long as the kernel
-/// likes to keep its CPU away.
+/// Spinning is charged to the spinning thread. Without real-time priority a use takes as long as
+/// the kernel likes to keep its CPU away.
 pub struct SpinMutex<T> {
     inside: Monitor<T, 0>,
 }

@@ -1,27 +1,27 @@
-//! The users of what a reader-writer lock guards, and which of them inherits from the waiters.
+//! The users of a reader-writer lock, and the one of them that inherits from the waiters.
 //!
 //! ```text
-//!   from the first in line ──inherits──> one user, the first that came
-//!   from all others        ──inherits──> that user, or the first in line: it follows chains
+//!   waits:  the first in line ──lends──> one user, the first that came
+//!           all others        ──lend──-> that user, or the first in line: urgency follows chains
 //! ```
 //!
-//! On one CPU one user executes at a time, so it takes no longer when one after the other inherits
-//! than when all do at once: when the one that inherits leaves and others still read, the first in
-//! line is woken, and blocks on the next.
+//! On one CPU one user executes at a time, so inheritance by one after the other takes no longer
+//! than by all at once. When the inheriting user leaves and others still read, the first in line is
+//! woken, and blocks on the next.
 
 use punctual_linux::{Desk, Monitor, Step, Who};
 
-/// What a waiter asks for.
+/// The wish of a waiter.
 pub(super) const READ: u64 = 0;
 pub(super) const WRITE: u64 = 1;
-/// What it is answered: it has what it asked for, or shall look again.
+/// The answer to it: it has its wish, or shall look again.
 const IN: u64 = 0;
 const AGAIN: u64 = 1;
 
 /// So many threads read what a [`super::RwLock`] guards at a time, at most; more wait.
 pub const MOST_READERS: usize = 16;
 
-/// Who uses the value.
+/// The users of the value.
 #[derive(Debug)]
 pub(super) struct Users {
     writer: Option<Who>,
@@ -37,7 +37,7 @@ impl Users {
         }
     }
 
-    /// The one that inherits from those that wait.
+    /// The user that inherits from the waiters.
     pub(super) fn first(&self) -> Option<Who> {
         self.writer.or(self.readers[0])
     }
@@ -90,9 +90,9 @@ pub(super) fn leave(users: &Monitor<Users, 1>) {
     // It can fail only when the run is over, and then nobody waits.
     let _ = users.visit(None, |users, desk| {
         let me = desk.me();
-        let inherits = users.first() == Some(me);
+        let is_lent = users.first() == Some(me);
         users.remove(me);
-        let_in(users, desk, inherits);
+        let_in(users, desk, is_lent);
         Step::Done(())
     });
 }
@@ -115,26 +115,26 @@ pub(super) fn arrive(users: &Monitor<Users, 1>) {
     });
 }
 
-/// The caller was first in line, and is in now: the first user inherits what it inherited.
+/// The caller was first in line, and is in now: the first user inherits from the others.
 pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
     if users.first() != Some(desk.me()) {
         let_in(users, desk, true);
     }
 }
 
-/// Lets in whoever may: the most urgent, and as many readers as come before the first writer. What
-/// the caller inherits passes on to the first user then; or, if that one came before, to the first
-/// in line now, which blocks on it.
-fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut inherits: bool) {
+/// Lets in all that may enter: the most urgent, and as many readers as come before the first
+/// writer. The caller's inherited priority passes on to the first user then. If that one came
+/// before, it passes on to the first in line now, which blocks on it.
+fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut is_lent: bool) {
     while let Some((who, ask)) = desk.most_urgent(0) {
         if !users.let_in(who, ask) {
-            if inherits {
+            if is_lent {
                 desk.hand_over(who, AGAIN);
             }
             return;
         }
-        if inherits && users.first() == Some(who) {
-            inherits = false;
+        if is_lent && users.first() == Some(who) {
+            is_lent = false;
             desk.hand_over(who, IN);
         } else {
             desk.answer(who, IN);
@@ -142,7 +142,7 @@ fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut inherits: bool) {
     }
 }
 
-/// What an answer says.
+/// The content of an answer.
 pub(super) const fn is_in(answer: u64) -> bool {
     answer == IN
 }
