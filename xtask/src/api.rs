@@ -11,8 +11,9 @@ use crate::step::{self, Outcome};
 use crate::workspace::Workspace;
 
 /// The crates whose public items are for users outside the workspace (CONTRIBUTING.md).
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "punctual-model",
+    "punctual-order",
     "punctual-kern",
     "punctual-analysis",
     "punctual-policy",

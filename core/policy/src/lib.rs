@@ -1,10 +1,10 @@
 //! Scheduling policies: which ready thread runs next, one safe file each.
 //!
-//! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s,
-//! admission is `analysis`'. Each is at most 150 code
-//! lines (held by `cargo xtask tidy`), names its source and says what it gives up. All break ties
-//! by the earlier release, then by the order in the file, so that equal runs give equal decisions;
-//! under fixed priority and EDF a thread that gives way goes behind its equals that are ready.
+//! A policy orders ready threads and nothing else: states, jobs and budgets are `kern`'s, admission
+//! is `analysis`'. Each is at most 150 code lines (held by `cargo xtask tidy`), names its source
+//! and its trade-off. All break ties by the earlier release, then by the order in the file, so that
+//! equal runs give equal decisions. Under fixed priority and EDF a thread that yields goes behind
+//! its equals that are ready.
 #![no_std]
 #![forbid(unsafe_code)]
 

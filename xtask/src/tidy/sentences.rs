@@ -15,13 +15,14 @@ use super::tree::Tree;
 const WORDS: usize = 35;
 
 /// Sentences in the documentation comments of a crate that still break a rule.
-const ALLOWED: [(&str, usize); 31] = [
+const ALLOWED: [(&str, usize); 32] = [
     ("bench/harness", 22),
     ("bench/rivals", 11),
     ("core/analysis", 149),
-    ("core/kern", 194),
+    ("core/kern", 137),
     ("core/model", 4),
-    ("core/policy", 4),
+    ("core/order", 61),
+    ("core/policy", 1),
     ("examples", 2),
     ("examples/composability", 4),
     ("examples/rosace", 11),
@@ -32,7 +33,7 @@ const ALLOWED: [(&str, usize); 31] = [
     ("front/terminal", 11),
     ("platform/direct", 28),
     ("platform/linux", 258),
-    ("platform/sim", 37),
+    ("platform/sim", 36),
     ("platform/switch", 33),
     ("record/trace", 187),
     ("runtime/capi", 78),
