@@ -1,4 +1,4 @@
-//! One at a time: a lock whose holder inherits the priority of its most urgent waiter.
+//! One at a time: a lock whose holder inherits the priority of its waiters.
 
 use core::cell::UnsafeCell;
 use core::fmt;

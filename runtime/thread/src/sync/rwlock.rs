@@ -15,11 +15,11 @@ use super::{WaitError, after, instant};
 /// writes.
 ///
 /// A reader waits behind a writer that waits and is as urgent as itself or more; so writers do not
-/// starve. The writer inherits the priority of its waiters (as for a [`super::Mutex`]), or one
-/// reader after the other does, in the order of their arrival: on one CPU they execute one after
-/// the other anyway. So who waits for readers waits for the rest of the section of each, and for
-/// nobody less urgent. A reader that waits for something itself in its section, and not for a lock
-/// that lends in turn, holds up that chain for as long.
+/// starve. The writer inherits the priority of the waiters (as the holder of a [`super::Mutex`]), or
+/// one reader after the other does, in the order of their coming: on one CPU they execute one after
+/// the other anyway. So a waiter waits for the rest of the section of each reader, and for nobody
+/// less urgent. A reader that waits for something itself in its section, and not for a lock whose
+/// holder inherits in turn, holds up that chain for as long.
 pub struct RwLock<T> {
     users: Monitor<Users, 1>,
     value: UnsafeCell<T>,
@@ -141,7 +141,7 @@ impl<T> RwLock<T> {
                     }
                     break;
                 }
-                // Another one is first among the users now: lend to that one.
+                // Another one is first among the users now, and inherits.
                 Visit::Answered(_) => leaves.was_first_in_line = true,
             }
         }

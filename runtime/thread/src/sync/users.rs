@@ -1,13 +1,13 @@
-//! The users of a reader-writer lock, and the one of them that inherits from the waiters.
+//! The users of what a reader-writer lock guards, and which of them inherits from the waiters.
 //!
 //! ```text
-//!   waits:  the first in line ──lends──> one user, the first that came
-//!           all others        ──lend──-> that user, or the first in line: urgency follows chains
+//!   from the first in line ──inherits──> one user, the first that came
+//!   from all others        ──inherits──> that user, or the first in line: it follows chains
 //! ```
 //!
-//! On one CPU one user executes at a time, so inheritance by one after the other takes no longer
-//! than by all at once. When the inheriting user leaves and others still read, the first in line is
-//! woken, and blocks on the next.
+//! On one CPU one user executes at a time, so it takes no longer when one after the other inherits
+//! than when all do at once: when the one that inherits leaves and others still read, the first in
+//! line is woken, and blocks on the next.
 
 use punctual_linux::{Desk, Monitor, Step, Who};
 
@@ -37,7 +37,7 @@ impl Users {
         }
     }
 
-    /// The user that inherits from the waiters.
+    /// The one that inherits from those that wait.
     pub(super) fn first(&self) -> Option<Who> {
         self.writer.or(self.readers[0])
     }
@@ -90,9 +90,9 @@ pub(super) fn leave(users: &Monitor<Users, 1>) {
     // It can fail only when the run is over, and then nobody waits.
     let _ = users.visit(None, |users, desk| {
         let me = desk.me();
-        let is_lent = users.first() == Some(me);
+        let inherits = users.first() == Some(me);
         users.remove(me);
-        let_in(users, desk, is_lent);
+        let_in(users, desk, inherits);
         Step::Done(())
     });
 }
@@ -115,7 +115,7 @@ pub(super) fn arrive(users: &Monitor<Users, 1>) {
     });
 }
 
-/// The caller was first in line, and is in now: the first user inherits from the others.
+/// The caller was first in line, and is in now: the first user inherits what it inherited.
 pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
     if users.first() != Some(desk.me()) {
         let_in(users, desk, true);
@@ -123,18 +123,18 @@ pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
 }
 
 /// Lets in all that may enter: the most urgent, and as many readers as come before the first
-/// writer. The caller's inherited priority passes on to the first user then. If that one came
-/// before, it passes on to the first in line now, which blocks on it.
-fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut is_lent: bool) {
+/// writer. What the caller inherits passes on to the first user then; or, if that one came before,
+/// to the first in line now, which blocks on it.
+fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut inherits: bool) {
     while let Some((who, ask)) = desk.most_urgent(0) {
         if !users.let_in(who, ask) {
-            if is_lent {
+            if inherits {
                 desk.hand_over(who, AGAIN);
             }
             return;
         }
-        if is_lent && users.first() == Some(who) {
-            is_lent = false;
+        if inherits && users.first() == Some(who) {
+            inherits = false;
             desk.hand_over(who, IN);
         } else {
             desk.answer(who, IN);
