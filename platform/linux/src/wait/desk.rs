@@ -73,6 +73,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The caller.
+    #[inline]
     pub fn me(&self) -> Who {
         Who::of(self.me)
     }
@@ -89,6 +90,7 @@ impl<'a> Desk<'a> {
 
     /// The most urgent of a line, the first come among equals and between CPUs, with what it asked.
     /// O(waiters).
+    #[inline]
     pub fn most_urgent(&self, line: usize) -> Option<(Who, u64)> {
         let found = self.most_urgent_of(line, Some)?;
         Some((Who::of(found.0), found.1))
@@ -126,12 +128,14 @@ impl<'a> Desk<'a> {
 
     /// How urgent the caller is at least from now on; `None`: as urgent as by itself. The core is
     /// told when it is entered next, and not at all if that comes to nothing before.
+    #[inline]
     pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
         self.me.seat.ceiling.set(ceiling);
         self.lowered |= self.me.seat.told.get().is_some();
     }
 
     /// What [`Desk::set_ceiling`] said last.
+    #[inline]
     pub fn ceiling(&self) -> Option<Ceiling> {
         self.me.seat.ceiling.get()
     }

@@ -234,13 +234,18 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     #[inline(never)]
     pub(crate) fn let_go(&self, light: &Light, also: *const Light, handed: Option<&Light>) {
         let host = light.host();
-        let event = match handed {
-            Some(to) => Event::HandOver {
-                key: self.key(),
-                from: light.id(),
-                to: to.id(),
-            },
-            None => Event::Tick,
+        // SAFETY: records outlive the run (INV-L1 of `light`).
+        let (event, also) = match (handed, unsafe { also.as_ref() }) {
+            (Some(to), _) => {
+                let (key, from, to) = (self.key(), light.id(), to.id());
+                (Event::HandOver { key, from, to }, also)
+            }
+            // Most visits let one go on, and that is the event: nothing else needs attention.
+            (None, Some(first)) => {
+                let others = first.seat.also.replace(core::ptr::null());
+                (Event::Wake(first.id()), others)
+            }
+            (None, None) => (Event::Tick, also),
         };
         // SAFETY: the host outlives its threads.
         unsafe { (*host).pool.waking.set(also) };
@@ -262,9 +267,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
         let mut result = Err(VisitError::TimedOut);
         // One that goes on after it was told to end (C) does not wait again.
         while !is_to_end(light) {
-            // SAFETY: the host outlives its threads.
-            let now = unsafe { (*light.host()).clock().now() };
-            if until.is_some_and(|until| until <= now) {
+            if until.is_some_and(|until| until <= light.now()) {
                 break;
             }
             let refused = self.block(light, holder, until);

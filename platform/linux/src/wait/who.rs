@@ -22,6 +22,7 @@ unsafe impl Send for Who {}
 unsafe impl Sync for Who {}
 
 impl Who {
+    #[inline]
     pub(crate) fn of(light: &Light) -> Who {
         // SAFETY: the host outlives its threads.
         let home = unsafe { (*light.host()).pool.home.get() };

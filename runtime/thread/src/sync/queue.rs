@@ -131,12 +131,13 @@ impl<T: Send> Queue<T> {
     fn send_by(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         let place = Cell::new(Some(message));
         let visit = self.line.visit(until, |line, desk| {
-            if let Some((who, ask)) = desk.most_urgent(CONSUMERS) {
-                // SAFETY: the place of a consumer that waits in this queue.
+            if let Some(ask) = desk.answer_if(CONSUMERS, |_| Some(0)) {
+                // SAFETY: the place of a consumer that waits in this queue until this visit ends.
                 let _ = unsafe { swap(ask, place.take()) };
-                desk.answer(who, 0);
             } else if line.messages.len() < line.most {
-                line.messages.extend(place.take());
+                if let Some(message) = place.take() {
+                    line.messages.push_back(message);
+                }
             } else {
                 return Step::wait(PRODUCERS, ask_of(&place));
             }
@@ -187,17 +188,18 @@ impl<T: Send> Queue<T> {
         let place: Place<T> = Cell::new(None);
         let visit = self.line.visit(until, |line, desk| {
             let first = line.messages.pop_front();
-            let producer = desk.most_urgent(PRODUCERS);
-            let sent = producer.and_then(|(who, ask)| {
-                desk.answer(who, 0);
+            let asked = desk.answer_if(PRODUCERS, |_| Some(0));
+            let sent = asked.and_then(|ask| {
                 // SAFETY: the place of a producer that waits in this queue until this visit ends.
                 unsafe { swap::<T>(ask, None) }
             });
             match (first, sent) {
                 (Some(first), sent) => {
                     place.set(Some(first));
-                    // There is room: the first has just left.
-                    line.messages.extend(sent);
+                    if let Some(sent) = sent {
+                        // There is room: the first has just left.
+                        line.messages.push_back(sent);
+                    }
                 }
                 (None, Some(sent)) => place.set(Some(sent)),
                 (None, None) => return Step::wait(CONSUMERS, ask_of(&place)),
