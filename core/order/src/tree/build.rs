@@ -116,7 +116,7 @@ impl<P: Policy> Tree<P> {
         Ok(self.nodes[usize::from(index)].id(index))
     }
 
-    /// Adds a place that [`crate::Request::Promote`] may use, with the policy it will have.
+    /// Adds a place that a request to promote may use, with the policy it will have.
     ///
     /// # Errors
     /// No room.
