@@ -10,10 +10,12 @@ use punctual_model::{PolicyKind, Span, System, TaskId};
 use crate::blocking::limits;
 use crate::bounds::{self, Basis, Bound};
 use crate::case::Case;
-use crate::decide::{self, Component};
+use crate::component::Component;
+use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
-use crate::precedence::{self, Ask, Edge, Solution};
+use crate::precedence::{self, Edge};
+use crate::solve::{self, Options, Solution};
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::trials::Trials;
@@ -63,7 +65,7 @@ pub const MAX_TASKS_WITH_SLACK: usize = 256;
 pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
-    let solution = precedence::solve(system, &edges, &Ask::all(&bounds::question()))?;
+    let solution = solve::solve(system, &edges, &Options::all(&bounds::query()))?;
     let mut verdict = Verdict {
         admitted: true,
         tasks: rows(system, &edges, &solution)?,
@@ -111,7 +113,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
     check(system)?;
     let edges = precedence::edges(system);
     for component in Component::all(system, &edges) {
-        if !decide::admits(system, &edges, &component, &bounds::question())? {
+        if !decide::admits(system, &edges, &component, &bounds::query())? {
             return Ok(false);
         }
     }
@@ -144,8 +146,8 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
         .collect();
     for Solved { case, bounds } in &solution.nodes {
         let doubts = Doubts::of(system, case);
-        for place in 0..case.contenders.len() {
-            let Some(task) = case.contenders[place].who.task() else {
+        for place in 0..case.entities.len() {
+            let Some(task) = case.entities[place].who.task() else {
                 continue;
             };
             let row = &mut rows[task.index()];
@@ -172,7 +174,7 @@ fn waits_unknown<'a>(system: &'a System, case: &Case, solution: &Solution) -> Op
         let waiting = solution.waiting.get(task.index());
         waiting.is_some_and(Option::is_none)
     };
-    let mut tasks = case.everybody().filter_map(|c| c.who.task());
+    let mut tasks = case.all_entities().filter_map(|c| c.who.task());
     let task = tasks.find(unknown)?;
     system.tasks.get(task.index()).map(|t| t.name.as_str())
 }
@@ -196,11 +198,11 @@ fn fill(
     bounds: &[Option<Bound>],
     doubts: &Doubts<'_>,
 ) -> Checked<()> {
-    let contender = &case.contenders[place];
-    let allowed = decide::allowed_of(system, contender);
+    let entity = &case.entities[place];
+    let allowed = decide::allowed_of(system, entity);
     let bound = bounds[place];
     row.response_bound = bound.map(|b| Span::from_ns(b.response));
-    row.test = explain::test_of(case, contender, bound.map(|b| b.basis));
+    row.test = explain::test_of(case, entity, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
     row.exactness = if reasons.is_empty() {
         Exactness::Exact
@@ -235,7 +237,7 @@ fn no_bound(case: &Case, place: usize) -> String {
     }
     let ratios = match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            fixed_priority::question(case, place, None).ratios()
+            fixed_priority::query(case, place, None).ratios()
         }
         _ => case.ratios_with_missing(),
     };

@@ -10,23 +10,24 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window::Worst;
-use crate::case::{Case, Contender, Who};
+use crate::case::Case;
+use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked, in_range};
-use crate::fixed_point::Effort;
+use crate::fixed_point::StepBudget;
 use crate::supply::Supply;
-use crate::{edf, fixed_priority, round_robin, spuri};
+use crate::{edf, fixed_priority, round_robin, spuri, upper_bound};
 
 /// Steps for one task's response, or one CPU's processor demand: some ten milliseconds. A set that
 /// needs more has a utilization within a few millionths of 1.
 pub(crate) const STEPS: u64 = 3_000_000;
 /// Steps for all EDF responses of one CPU, after which its deadlines have to do as bounds.
 const SPURI_STEPS: u64 = 10 * STEPS;
-/// Steps for one question about a whole system, with all rounds of its precedence: about a second.
-pub(crate) const QUESTION_STEPS: u64 = 100 * STEPS;
+/// Steps for one query about a whole system, with all rounds of its precedence: about a second.
+pub(crate) const QUERY_STEPS: u64 = 100 * STEPS;
 
-/// The steps of one question: all bounds of a system, all its refusals, or one yes or no.
-pub(crate) const fn question() -> Effort {
-    Effort::new(QUESTION_STEPS)
+/// The steps of one query: all bounds of a system, all its refusals, or one yes or no.
+pub(crate) const fn query() -> StepBudget {
+    StepBudget::new(QUERY_STEPS)
 }
 
 /// Where a bound comes from.
@@ -36,7 +37,7 @@ pub(crate) enum Basis {
     Job(Worst),
     /// The length of the longest busy window of the node.
     Window(u64),
-    /// All deadlines are met; the response itself would take too long to compute.
+    /// It is within this; the response itself is not computed.
     Feasible,
 }
 
@@ -55,9 +56,10 @@ impl Bound {
         }
     }
 
-    fn of_feasible(contender: &Contender) -> Bound {
+    /// What is shown without the response itself.
+    fn within(response: u64) -> Bound {
         Bound {
-            response: contender.deadline,
+            response,
             basis: Basis::Feasible,
         }
     }
@@ -72,39 +74,89 @@ impl Bound {
     }
 }
 
-/// The bounds of all contenders of a node, in their order; `None`: nothing bounds the response.
-pub(crate) fn of_node(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
+/// The bounds of all entities of a node, in their order; `None`: nothing bounds the response.
+///
+/// With `allowed` only whether each is within it: then a bound may be any value that tells, and
+/// those after the first late one are `None`.
+pub(crate) fn of_node(
+    case: &Case,
+    allowed: Option<&[u64]>,
+    step_budget: &StepBudget,
+) -> Checked<Vec<Option<Bound>>> {
     if case.supply == Supply::Nothing {
-        return Ok(vec![None; case.contenders.len()]);
+        return Ok(vec![None; case.entities.len()]);
     }
     match case.policy {
         // The turns of a child under a policy that does not preempt are nobody's to foresee.
-        PolicyKind::Fifo if has_children(case) => everybody(case, effort),
-        PolicyKind::Fifo if case.contenders.iter().any(|c| c.waiting > 0) => {
-            everybody(case, effort)
+        PolicyKind::Fifo if has_children(case) => in_any_order(case, step_budget),
+        PolicyKind::Fifo if case.entities.iter().any(|c| c.waiting > 0) => {
+            in_any_order(case, step_budget)
         }
-        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => (0..case.contenders.len())
-            .map(|place| of_ranked(case, place, effort))
-            .collect(),
-        PolicyKind::EarliestDeadlineFirst => of_deadlines(case, effort),
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => everybody(case, effort),
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => of_ranks(case, allowed, step_budget),
+        PolicyKind::EarliestDeadlineFirst => match allowed {
+            Some(allowed) if edf::decides(case) => of_demand(case, allowed, step_budget),
+            _ => of_deadlines(case, step_budget),
+        },
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => in_any_order(case, step_budget),
     }
 }
 
 fn has_children(case: &Case) -> bool {
-    let is_server = |c: &Contender| matches!(c.who, Who::Server(_));
-    !case.guests.is_empty() || case.contenders.iter().any(is_server)
+    let is_server = |c: &Entity| matches!(c.who, Who::Server(_));
+    !case.unserved.is_empty() || case.entities.iter().any(is_server)
 }
 
-/// Fixed priority and FIFO. When the whole window is too long but a miss comes early, the refusal
-/// is certain and only the bound stays unknown.
-fn of_ranked(case: &Case, place: usize, effort: &Effort) -> Checked<Option<Bound>> {
-    let found = fixed_priority::bound_response_time(case, place, None, &mut effort.meter(STEPS));
+/// Fixed priority and FIFO.
+fn of_ranks(
+    case: &Case,
+    allowed: Option<&[u64]>,
+    step_budget: &StepBudget,
+) -> Checked<Vec<Option<Bound>>> {
+    let count = case.entities.len();
+    let Some(allowed) = allowed else {
+        return (0..count)
+            .map(|p| of_ranked(case, p, step_budget))
+            .collect();
+    };
+    let shown = upper_bound::in_time(case, allowed);
+    let mut bounds = vec![None; count];
+    for (place, bound) in bounds.iter_mut().enumerate() {
+        let enough = allowed[place];
+        let found = match shown[place] {
+            true => Some(Bound::within(enough)),
+            false => {
+                let mut search_steps = step_budget.search_steps(STEPS);
+                fixed_priority::bound_response_time(case, place, Some(enough), &mut search_steps)?
+                    .map(Bound::of_job)
+            }
+        };
+        *bound = found;
+        if found.is_none_or(|b| b.response > enough) {
+            break;
+        }
+    }
+    Ok(bounds)
+}
+
+/// When the whole window is too long but a miss comes early, the refusal is certain and only the
+/// bound stays unknown.
+fn of_ranked(case: &Case, place: usize, step_budget: &StepBudget) -> Checked<Option<Bound>> {
+    let found = fixed_priority::bound_response_time(
+        case,
+        place,
+        None,
+        &mut step_budget.search_steps(STEPS),
+    );
     match found {
         Err(AnalysisError::TooLong { what }) => {
-            let deadline = case.contenders[place].deadline;
-            let mut meter = effort.meter(STEPS);
-            match fixed_priority::bound_response_time(case, place, Some(deadline), &mut meter) {
+            let deadline = case.entities[place].deadline;
+            let mut search_steps = step_budget.search_steps(STEPS);
+            match fixed_priority::bound_response_time(
+                case,
+                place,
+                Some(deadline),
+                &mut search_steps,
+            ) {
                 Ok(Some(worst)) if worst.response > deadline => Ok(None),
                 _ => Err(AnalysisError::TooLong { what }),
             }
@@ -116,22 +168,22 @@ fn of_ranked(case: &Case, place: usize, effort: &Effort) -> Checked<Option<Bound
 /// Earliest deadline first. A feasible node's deadlines are bounds themselves: they count where the
 /// window is too long for Spuri's search, and where that knows less (it counts the work of a
 /// constant-bandwidth server in coarse portions).
-fn of_deadlines(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
+fn of_deadlines(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
     if case.load() == Ordering::Greater {
-        return Ok(vec![None; case.contenders.len()]);
+        return Ok(vec![None; case.entities.len()]);
     }
-    let mut meter = effort.meter(SPURI_STEPS);
-    let window = match spuri::window(case, &mut meter) {
+    let mut search_steps = step_budget.search_steps(SPURI_STEPS);
+    let window = match spuri::window(case, &mut search_steps) {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
     };
-    let mut bounds = Vec::with_capacity(case.contenders.len());
-    for (place, contender) in case.contenders.iter().enumerate() {
+    let mut bounds = Vec::with_capacity(case.entities.len());
+    for (place, entity) in case.entities.iter().enumerate() {
         let found = match window {
             // A constant-bandwidth server is only known to keep its deadlines.
-            Some(window) if !contender.flow.is_fluid => {
-                spuri::bound_response_time(case, place, window, &mut meter)
+            Some(window) if !entity.requests.is_fluid => {
+                spuri::bound_response_time(case, place, window, &mut search_steps)
             }
             _ => Ok(None),
         };
@@ -141,46 +193,68 @@ fn of_deadlines(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
             Err(other) => return Err(other),
         });
     }
-    let late = |(c, bound): (&Contender, &Option<Bound>)| {
+    let late = |(c, bound): (&Entity, &Option<Bound>)| {
         bound.is_none_or(|bound| bound.response > c.deadline)
     };
-    let mut all = case.contenders.iter().zip(&bounds);
+    let mut all = case.entities.iter().zip(&bounds);
     if !all.any(late) {
         return Ok(bounds);
     }
-    let feasible = match is_feasible(case, effort) {
+    let feasible = match is_feasible(case, step_budget) {
         Err(AnalysisError::TooLong { .. }) if bounds.iter().all(Option::is_some) => false,
         found => found?,
     };
     if feasible {
-        for (contender, bound) in case.contenders.iter().zip(&mut bounds) {
-            if late((contender, bound)) {
-                *bound = Some(Bound::of_feasible(contender));
+        for (entity, bound) in case.entities.iter().zip(&mut bounds) {
+            if late((entity, bound)) {
+                *bound = Some(Bound::within(entity.deadline));
             }
         }
     }
     Ok(bounds)
 }
 
-/// The bounds where a yes or no will do, as for [`of_node`]: EDF alone has a faster way to it.
-pub(crate) fn in_time(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
-    let feasible = is_feasible(case, effort)?;
-    let bound = |c: &Contender| feasible.then(|| Bound::of_feasible(c));
-    Ok(case.contenders.iter().map(bound).collect())
+/// Earliest deadline first, where the demand tells whether deadlines are kept: a response is looked
+/// for only where less than the deadline is allowed.
+fn of_demand(
+    case: &Case,
+    allowed: &[u64],
+    step_budget: &StepBudget,
+) -> Checked<Vec<Option<Bound>>> {
+    let mut bounds = vec![None; case.entities.len()];
+    if !is_feasible(case, step_budget)? {
+        return Ok(bounds);
+    }
+    let mut search_steps = step_budget.search_steps(STEPS);
+    for (place, (entity, bound)) in case.entities.iter().zip(&mut bounds).enumerate() {
+        if allowed[place] >= entity.deadline {
+            *bound = Some(Bound::within(entity.deadline));
+            continue;
+        }
+        let Some(window) = spuri::window(case, &mut search_steps)? else {
+            break;
+        };
+        let worst = spuri::bound_response_time(case, place, window, &mut search_steps)?;
+        *bound = worst.map(Bound::of_job);
+        if bound.is_none_or(|b| b.response > allowed[place]) {
+            break;
+        }
+    }
+    Ok(bounds)
 }
 
-fn is_feasible(case: &Case, effort: &Effort) -> Checked<bool> {
-    Ok(edf::find_excess(case, &mut effort.meter(STEPS))?.is_none())
+fn is_feasible(case: &Case, step_budget: &StepBudget) -> Checked<bool> {
+    Ok(edf::find_excess(case, &mut step_budget.search_steps(STEPS))?.is_none())
 }
 
 /// Any order that never idles.
-pub(crate) fn everybody(case: &Case, effort: &Effort) -> Checked<Vec<Option<Bound>>> {
+pub(crate) fn in_any_order(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
     if case.supply == Supply::Nothing {
-        return Ok(vec![None; case.contenders.len()]);
+        return Ok(vec![None; case.entities.len()]);
     }
-    let window = round_robin::bound_everybody(case, &mut effort.meter(STEPS))?;
+    let window = round_robin::bound_any_order(case, &mut step_budget.search_steps(STEPS))?;
     let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
-    case.contenders
+    case.entities
         .iter()
         .map(|c| bound(c.own_jitter()))
         .collect()

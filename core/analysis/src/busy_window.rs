@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! w(A) = time for (B(A) + own jobs up to A
-//!                  + Σ rivals: min(released before w, urgent enough for A) + takings)
+//!                  + Σ rivals: min(released before w, urgent enough for A) + reserved)
 //! ```
 //!
 //! on the supply of the node (a dedicated processor takes as long as the work is), and the response
@@ -25,10 +25,11 @@
 use alloc::vec::Vec;
 
 use crate::blocking::Blocking;
-use crate::case::{Case, Contender, Taking, Who};
-use crate::demand::Flow;
+use crate::case::Case;
+use crate::demand::RequestBound;
+use crate::entity::{Entity, Reserved, Who};
 use crate::error::{Checked, in_range};
-use crate::fixed_point::{Meter, least_fixed_point};
+use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::supply::Supply;
 use crate::utilization::Ratio;
 
@@ -50,7 +51,7 @@ pub(crate) enum Urgent {
 /// A task that may delay the one under analysis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rival<'a> {
-    pub(crate) contender: &'a Contender,
+    pub(crate) entity: &'a Entity,
     pub(crate) urgent: Urgent,
 }
 
@@ -83,12 +84,12 @@ pub(crate) enum Until {
     Offset(u64),
 }
 
-/// The question: how late can a job of `own` complete?
+/// The query: how late can a job of `own` complete?
 #[derive(Clone, Debug)]
-pub(crate) struct Question<'a> {
-    pub(crate) own: &'a Contender,
+pub(crate) struct Query<'a> {
+    pub(crate) own: &'a Entity,
     pub(crate) rivals: Vec<Rival<'a>>,
-    pub(crate) takings: &'a [Taking],
+    pub(crate) reserved: &'a [Reserved],
     pub(crate) supply: &'a Supply,
     pub(crate) blockers: Vec<Blocker>,
     /// Whose locks may block, besides.
@@ -121,35 +122,35 @@ pub(crate) struct Worst {
 impl Rival<'_> {
     /// Work that goes before a job released at `offset`, among what is released in `window`.
     pub(crate) fn work(&self, window: u64, offset: u64) -> Checked<u64> {
-        let flow = &self.contender.flow;
-        if !flow.is_fluid {
-            return flow.work_of(self.jobs(window, offset)?);
+        let requests = &self.entity.requests;
+        if !requests.is_fluid {
+            return requests.work_of(self.jobs(window, offset)?);
         }
-        let released = flow.request_bound(window)?;
+        let released = requests.request_bound(window)?;
         let Urgent::Deadline { shift } = self.urgent else {
             return Ok(released);
         };
         // A server's relative deadline is its period. Offsets up to the next one asked about are
         // answered by this one.
         let ahead = i128::from(self.grid() - 1);
-        let due = i128::from(offset) + ahead + shift + i128::from(self.contender.deadline);
-        let due = u64::try_from(due.max(0)).map_or(Ok(u64::MAX), |due| flow.share_of(due))?;
+        let due = i128::from(offset) + ahead + shift + i128::from(self.entity.deadline);
+        let due = u64::try_from(due.max(0)).map_or(Ok(u64::MAX), |due| requests.share_of(due))?;
         Ok(released.min(due))
     }
 
     /// Jobs that go before a job released at `offset`, among those released in `window`.
     pub(crate) fn jobs(&self, window: u64, offset: u64) -> Checked<u64> {
-        let flow = &self.contender.flow;
-        let released = flow.releases(window)?;
+        let requests = &self.entity.requests;
+        let released = requests.releases(window)?;
         Ok(match self.urgent {
             Urgent::Always => released,
             Urgent::Earlier { ties } => {
                 let until = in_range(offset.checked_add(u64::from(ties)), WHAT)?;
-                released.min(flow.releases(until)?)
+                released.min(requests.releases(until)?)
             }
             Urgent::Deadline { shift } => {
                 let reach = i128::from(offset) + shift;
-                released.min(match (u128::try_from(reach), flow.separation) {
+                released.min(match (u128::try_from(reach), requests.separation) {
                     (Err(_), _) => 0,
                     (Ok(_), None) => 1,
                     (Ok(reach), Some(t)) => {
@@ -162,44 +163,44 @@ impl Rival<'_> {
 
     /// Distance of the offsets that are asked about, where the demand grows at each.
     fn grid(&self) -> u64 {
-        (self.contender.flow.separation.unwrap_or(1) / GRID).max(1)
+        (self.entity.requests.separation.unwrap_or(1) / GRID).max(1)
     }
 
     /// The next offset after `offset` at which one more job becomes urgent enough.
     fn next_step(&self, offset: u64) -> Option<u64> {
-        let flow = &self.contender.flow;
-        if flow.is_fluid && self.urgent != Urgent::Always {
+        let requests = &self.entity.requests;
+        if requests.is_fluid && self.urgent != Urgent::Always {
             return offset.checked_add(self.grid());
         }
         // The k-th job counts from offset k·T + origin on.
         let origin = match self.urgent {
             Urgent::Always => return None,
-            Urgent::Earlier { ties } => i128::from(!ties) - i128::from(flow.jitter),
+            Urgent::Earlier { ties } => i128::from(!ties) - i128::from(requests.jitter),
             Urgent::Deadline { shift } => -shift,
         };
         let since = i128::from(offset) - origin;
         let next = if since < 0 {
             origin
         } else {
-            let t = i128::from(flow.separation?);
+            let t = i128::from(requests.separation?);
             (since / t + 1) * t + origin
         };
         u64::try_from(next).ok()
     }
 }
 
-impl Question<'_> {
-    /// The shares of the task, of its rivals and of the takings, and what the supply lacks.
+impl Query<'_> {
+    /// The shares of the task, of its rivals and of the reserved demand, and what the supply lacks.
     pub(crate) fn ratios(&self) -> Vec<Ratio> {
-        let rivals = self.rivals.iter().map(|r| &r.contender.flow);
-        let takings = self.takings.iter().map(|t| &t.flow);
-        let flows = rivals.chain(takings).chain([&self.own.flow]);
-        let flows = flows.filter_map(Flow::ratio);
-        flows.chain(self.supply.missing()).collect()
+        let rivals = self.rivals.iter().map(|r| &r.entity.requests);
+        let reserved = self.reserved.iter().map(|t| &t.requests);
+        let requests = rivals.chain(reserved).chain([&self.own.requests]);
+        let requests = requests.filter_map(RequestBound::ratio);
+        requests.chain(self.supply.missing()).collect()
     }
 
     fn own_jobs(&self, offset: u64) -> u64 {
-        self.own.flow.separation.map_or(1, |t| offset / t + 1)
+        self.own.requests.separation.map_or(1, |t| offset / t + 1)
     }
 
     /// The section that blocks longest at this offset.
@@ -231,7 +232,7 @@ impl Question<'_> {
     }
 
     fn next_offset(&self, offset: u64) -> Option<u64> {
-        let own = self.own.flow.separation;
+        let own = self.own.requests.separation;
         let own = own.and_then(|t| (offset / t).checked_add(1)?.checked_mul(t));
         let rivals = self.rivals.iter().filter_map(|r| r.next_step(offset));
         rivals.chain(own).chain(self.next_ceiling(offset)).min()
@@ -257,13 +258,13 @@ impl Question<'_> {
             let work = rival.work(window, offset)?;
             sum = in_range(sum.checked_add(work), WHAT)?;
         }
-        add_takings(self.takings, sum, window)
+        add_reserved(self.reserved, sum, window)
     }
 
     /// The work that goes before the end of the first job, among what is released in `window`.
     pub(crate) fn first_demand(&self, window: u64) -> Checked<u64> {
         let blocking = self.blocking(0)?;
-        let fixed = in_range(self.own.flow.cost.checked_add(blocking), WHAT)?;
+        let fixed = in_range(self.own.requests.cost.checked_add(blocking), WHAT)?;
         self.delayed(fixed, window, 0)
     }
 
@@ -272,18 +273,18 @@ impl Question<'_> {
     }
 
     fn cost_of_step(&self) -> usize {
-        1 + self.rivals.len() + self.takings.len()
+        1 + self.rivals.len() + self.reserved.len()
     }
 
     /// The worst response over all phases of the supply and all offsets; `None`: beyond 64 bits of
     /// time, there is none. O(phases · offsets · iterations · rivals), limited by the meter.
-    pub(crate) fn worst(&self, meter: &mut Meter<'_>) -> Checked<Option<Worst>> {
+    pub(crate) fn worst(&self, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
         }
         let mut worst: Option<Worst> = None;
         for phase in 0..self.supply.phases() {
-            let Some(found) = self.worst_in(phase, meter)? else {
+            let Some(found) = self.worst_in(phase, search_steps)? else {
                 return Ok(None);
             };
             if worst.is_none_or(|w| found.response > w.response) {
@@ -300,23 +301,23 @@ impl Question<'_> {
     /// bound. O(phases · iterations · rivals).
     pub(crate) fn first_response(
         &self,
-        own: &Contender,
-        meter: &mut Meter<'_>,
+        own: &Entity,
+        search_steps: &mut SearchSteps<'_>,
     ) -> Checked<Option<u64>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
         }
-        let question = Question {
+        let query = Query {
             own,
             ..self.clone()
         };
-        let fixed = in_range(own.flow.cost.checked_add(self.blocking(0)?), WHAT)?;
+        let fixed = in_range(own.requests.cost.checked_add(self.blocking(0)?), WHAT)?;
         let step = self.cost_of_step();
         let mut longest = 0;
         for phase in 0..self.supply.phases() {
             let done = least_fixed_point(self.time(phase, fixed)?, own.deadline, |t| {
-                meter.spend(step, WHAT)?;
-                question.time(phase, question.delayed(fixed, t, 0)?)
+                search_steps.spend(step, WHAT)?;
+                query.time(phase, query.delayed(fixed, t, 0)?)
             })?;
             let Some(done) = done else { return Ok(None) };
             longest = longest.max(done);
@@ -324,7 +325,7 @@ impl Question<'_> {
         Ok(Some(longest))
     }
 
-    fn worst_in(&self, phase: usize, meter: &mut Meter<'_>) -> Checked<Option<Worst>> {
+    fn worst_in(&self, phase: usize, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
         let mut offset = 0;
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
@@ -333,7 +334,7 @@ impl Question<'_> {
             && !(by_deadline && self.case.has_locks());
         let mut known = 0;
         loop {
-            let Some((found, busy)) = self.at(phase, offset, known, meter)? else {
+            let Some((found, busy)) = self.at(phase, offset, known, search_steps)? else {
                 return Ok(None);
             };
             known = if steady { busy } else { 0 };
@@ -348,7 +349,7 @@ impl Question<'_> {
             };
             let over = match self.until {
                 Until::Idle { or } => {
-                    next >= or || self.idle_by(phase, next, offset, busy, meter)?
+                    next >= or || self.idle_by(phase, next, offset, busy, search_steps)?
                 }
                 Until::Offset(end) => next >= end,
             };
@@ -368,25 +369,25 @@ impl Question<'_> {
         next: u64,
         offset: u64,
         busy: u64,
-        meter: &mut Meter<'_>,
+        search_steps: &mut SearchSteps<'_>,
     ) -> Checked<bool> {
         let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
         if busy > next || !self.rivals.iter().any(ordered) {
             return Ok(busy <= next);
         }
-        let own = self.own.flow.work_of(self.own_jobs(offset))?;
+        let own = self.own.requests.work_of(self.own_jobs(offset))?;
         let blocking = self.blocking(offset)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
         let idle = least_fixed_point(busy, next, |t| {
-            meter.spend(step, WHAT)?;
+            search_steps.spend(step, WHAT)?;
             let mut sum = fixed;
             for rival in &self.rivals {
                 // Up to `t`, which is at most `next`.
-                let work = rival.contender.flow.request_bound(t)?;
+                let work = rival.entity.requests.request_bound(t)?;
                 sum = in_range(sum.checked_add(work), WHAT)?;
             }
-            self.time(phase, add_takings(self.takings, sum, t)?)
+            self.time(phase, add_reserved(self.reserved, sum, t)?)
         })?;
         Ok(idle.is_some())
     }
@@ -398,20 +399,20 @@ impl Question<'_> {
         phase: usize,
         offset: u64,
         known: u64,
-        meter: &mut Meter<'_>,
+        search_steps: &mut SearchSteps<'_>,
     ) -> Checked<Option<(Worst, u64)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocking(offset)?;
-        let own = self.own.flow.work_of(jobs)?;
+        let own = self.own.requests.work_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
         let busy = least_fixed_point(self.time(phase, fixed)?.max(known), u64::MAX, |t| {
-            meter.spend(step, WHAT)?;
+            search_steps.spend(step, WHAT)?;
             self.time(phase, self.delayed(fixed, t, offset)?)
         })?;
         let Some(busy) = busy else { return Ok(None) };
         let (reach, completion) = if self.runs_through {
-            let Some(found) = self.start_and_completion(phase, fixed, offset, meter)? else {
+            let Some(found) = self.start_and_completion(phase, fixed, offset, search_steps)? else {
                 return Ok(None);
             };
             found
@@ -440,9 +441,9 @@ impl Question<'_> {
         phase: usize,
         fixed: u64,
         offset: u64,
-        meter: &mut Meter<'_>,
+        search_steps: &mut SearchSteps<'_>,
     ) -> Checked<Option<(u64, u64)>> {
-        let before = fixed - self.own.flow.cost;
+        let before = fixed - self.own.requests.cost;
         let step = self.cost_of_step();
         // The job gets the first unit after `work`: its tick begins one before that unit is done.
         let first = |work: u64| -> Checked<u64> {
@@ -450,7 +451,7 @@ impl Question<'_> {
             Ok(self.time(phase, unit)? - 1)
         };
         let start = least_fixed_point(first(before)?, u64::MAX - 1, |t| {
-            meter.spend(step, WHAT)?;
+            search_steps.spend(step, WHAT)?;
             first(self.delayed(before, t + 1, offset)?)
         })?;
         let Some(start) = start else { return Ok(None) };
@@ -459,11 +460,11 @@ impl Question<'_> {
             served = served.max(self.supply.provided_in(phase, offset)?);
         }
         let start = start.max(offset);
-        let until_start = add_takings(self.takings, 0, start + 1)?;
-        let busy = in_range(served.checked_add(self.own.flow.cost), WHAT)?;
+        let until_start = add_reserved(self.reserved, 0, start + 1)?;
+        let busy = in_range(served.checked_add(self.own.requests.cost), WHAT)?;
         let completion = least_fixed_point(self.time(phase, busy)?, u64::MAX, |t| {
-            meter.spend(step, WHAT)?;
-            let work = add_takings(self.takings, busy, t)?.saturating_sub(until_start);
+            search_steps.spend(step, WHAT)?;
+            let work = add_reserved(self.reserved, busy, t)?.saturating_sub(until_start);
             self.time(phase, work.max(busy))
         })?;
         Ok(completion.map(|completion| (start + 1, completion)))
@@ -471,9 +472,12 @@ impl Question<'_> {
 }
 
 /// `sum` plus what is taken from the node in a window of this length.
-pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Checked<u64> {
-    for taking in takings {
-        sum = in_range(sum.checked_add(taking.flow.request_bound(window)?), WHAT)?;
+pub(crate) fn add_reserved(reserved: &[Reserved], mut sum: u64, window: u64) -> Checked<u64> {
+    for reserved in reserved {
+        sum = in_range(
+            sum.checked_add(reserved.requests.request_bound(window)?),
+            WHAT,
+        )?;
     }
     Ok(sum)
 }
@@ -481,19 +485,23 @@ pub(crate) fn add_takings(takings: &[Taking], mut sum: u64, window: u64) -> Chec
 /// The longest busy window of all real-time work of a node and one section that blocks it; `None`
 /// when it is longer than `limit`. Without a limit the utilization must be below 1.
 /// O(phases · iterations · tasks).
-pub(crate) fn longest(case: &Case, limit: u64, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
+pub(crate) fn longest(
+    case: &Case,
+    limit: u64,
+    search_steps: &mut SearchSteps<'_>,
+) -> Checked<Option<u64>> {
     let blocking = case.background.map_or(0, |(_, section)| section - 1);
     let blocking = in_range(blocking.checked_add(case.held_above), WHAT)?;
-    let step = 1 + case.contenders.len() + case.guests.len() + case.takings.len();
+    let step = 1 + case.entities.len() + case.unserved.len() + case.reserved.len();
     let mut longest = Some(0);
     for phase in 0..case.supply.phases() {
         let found = least_fixed_point(1, limit, |t| {
-            meter.spend(step, WHAT)?;
+            search_steps.spend(step, WHAT)?;
             let mut sum = blocking;
-            for contender in case.everybody() {
-                sum = in_range(sum.checked_add(contender.flow.request_bound(t)?), WHAT)?;
+            for entity in case.all_entities() {
+                sum = in_range(sum.checked_add(entity.requests.request_bound(t)?), WHAT)?;
             }
-            let work = add_takings(&case.takings, sum, t)?;
+            let work = add_reserved(&case.reserved, sum, t)?;
             Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX))
         })?;
         longest = match (longest, found) {

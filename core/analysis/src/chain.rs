@@ -33,108 +33,25 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{
-    Class, CpuId, Ns, Requirement, Span, System, TaskId, Work, WorkSource, readable,
+use punctual_model::{Class, CpuId, Requirement, Span, System, TaskId, Work, WorkSource, readable};
+
+use crate::component::Component;
+use crate::error::{Checked, in_range};
+use crate::fixed_point::StepBudget;
+use crate::handover::{self, BY_PERIODS, Latency, Step};
+use crate::precedence::Edge;
+use crate::solve::{self, Options, Solution};
+use crate::verdict::{
+    ChainVerdict, Exactness, Handover, How, JitterVerdict, Refusal, Subject, TaskVerdict,
 };
 
-use crate::decide::Component;
-use crate::error::{Checked, in_range};
-use crate::fixed_point::Effort;
-use crate::handover::{self, BY_PERIODS, Latency, Step};
-use crate::precedence::{self, Ask, Edge, Solution};
-use crate::verdict::{Exactness, Refusal, Subject, TaskVerdict, Test};
-
 const WHAT: &str = "chain";
-/// What the analysis says of one required chain.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChainVerdict {
-    /// Its place in `System::requirements`.
-    pub requirement: usize,
-    /// `a -> b -> c`.
-    pub name: String,
-    /// The longest latency allowed.
-    pub within: Span<Ns>,
-    /// The longest latency; `None`: nothing bounds it.
-    pub bound: Option<Span<Ns>>,
-    /// Whether some arrivals reach the bound.
-    pub exactness: Exactness,
-    /// The test that gave the bound.
-    pub test: Test,
-    /// The hand-overs in the worst case found, in order; empty without a bound.
-    pub handovers: Vec<Handover>,
-    /// The terms of the bound in words, or why there is none.
-    pub explanation: String,
-    /// What the bound takes for granted.
-    pub assumptions: Vec<String>,
-}
-
-/// From the arrival of one job to that of the job that takes its effect on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handover {
-    /// Who hands on.
-    pub from: TaskId,
-    /// Who takes over.
-    pub to: TaskId,
-    /// What makes sure of it.
-    pub how: How,
-    /// The distance of the two arrivals.
-    pub length: Span<Ns>,
-}
-
-/// Why a job of the next task surely sees what was handed on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
-    /// It waits for its predecessor.
-    Triggered,
-    /// It cannot overtake the other on their CPU.
-    Ordered,
-    /// It arrives after the other has completed.
-    Sampled,
-}
-
-impl How {
-    /// The word in the JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            How::Triggered => "triggered",
-            How::Ordered => "ordered",
-            How::Sampled => "sampled",
-        }
-    }
-}
-
-/// What the analysis says of one required difference of responses.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct JitterVerdict {
-    /// Its place in `System::requirements`.
-    pub requirement: usize,
-    /// The task.
-    pub task: TaskId,
-    /// Its name in the file.
-    pub name: String,
-    /// The largest difference allowed.
-    pub within: Span<Ns>,
-    /// The largest difference; `None`: nothing bounds it.
-    pub bound: Option<Span<Ns>>,
-    /// The bound in words, or why there is none.
-    pub explanation: String,
-}
-
-/// Pairs of tasks that one requirement ties together: neither is judged without the other.
-pub(crate) fn links(system: &System) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
-    let chains = system.requirements.iter().filter_map(|r| match r {
-        Requirement::Chain { tasks, .. } => Some(tasks),
-        Requirement::Response { .. } | Requirement::Jitter { .. } => None,
-    });
-    chains.flat_map(|tasks| tasks.windows(2).map(|pair| (pair[0], pair[1])))
-}
-
 /// Whether every chain and every difference of responses on the CPUs of `component` holds.
 pub(crate) fn hold(
     system: &System,
     edges: &[Edge],
     component: &Component,
-    effort: &Effort,
+    step_budget: &StepBudget,
 ) -> Checked<bool> {
     let here = |task: &TaskId| cpu_of(system, *task).is_some_and(|cpu| component.contains(cpu));
     let concerned = |r: &Requirement| match r {
@@ -146,12 +63,12 @@ pub(crate) fn hold(
         return Ok(true);
     }
     let on_its_cpus = |cpu| component.contains(cpu);
-    let solution = precedence::solve(
+    let solution = solve::solve(
         system,
         edges,
-        &Ask {
+        &Options {
             cpus: &on_its_cpus,
-            ..Ask::all(effort)
+            ..Options::all(step_budget)
         },
     )?;
     for requirement in system.requirements.iter().filter(|r| concerned(r)) {
@@ -161,7 +78,7 @@ pub(crate) fn hold(
                 found.is_ok_and(|latency| latency.1.total <= within.as_ns())
             }
             Requirement::Jitter { task, within } => {
-                let response = response(&solution, *task);
+                let response = solution.response(*task);
                 response
                     .is_some_and(|r| r.saturating_sub(shortest(system, *task)) <= within.as_ns())
             }
@@ -212,7 +129,7 @@ pub(crate) fn jitters(system: &System, solution: &Solution) -> Vec<JitterVerdict
             return None;
         };
         let shortest = shortest(system, task);
-        let longest = response(solution, task);
+        let longest = solution.response(task);
         let bound = longest.map(|r| r.saturating_sub(shortest));
         let explanation = match (longest, bound) {
             (Some(longest), Some(bound)) => format!(
@@ -357,7 +274,7 @@ fn latency(
         }
     }
     let last = tasks.last().copied().unwrap_or(TaskId(0));
-    let Some(response) = response(solution, last) else {
+    let Some(response) = solution.response(last) else {
         return Ok(Err(format!("nothing bounds {}", name_of(system, last))));
     };
     let found = match handover::walk(&steps)? {
@@ -366,11 +283,6 @@ fn latency(
     };
     let total = in_range(found.total.checked_add(response), WHAT)?;
     Ok(Ok((steps, Latency { total, ..found })))
-}
-
-pub(crate) fn response(solution: &Solution, task: TaskId) -> Option<u64> {
-    let bound = solution.bounds.get(task.index()).copied().flatten();
-    bound.map(|b| b.response)
 }
 
 /// What every job of the task surely executes.

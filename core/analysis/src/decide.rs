@@ -1,4 +1,7 @@
-//! Yes or no, as fast as the tests allow: the question that slack and fixes ask again and again
+//! Yes or no, as fast as the tests allow: the answer that slack and fixes need again and again
+//!
+//! It is the way of all bounds, left at the first one that is late. Where nothing builds on a bound
+//! it need not be known either (`bounds`): the allowed response ends the search.
 //!
 //! # Assumptions
 //! 1. Those of the tests. An analysis that does not end within its steps has not admitted.
@@ -6,73 +9,22 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{CpuId, PolicyKind, Requirement, Scheduler, System, TaskId};
+use punctual_model::{PolicyKind, Requirement, System, TaskId};
 
 use crate::blocking::limits;
-use crate::bounds::{Bound, STEPS};
-use crate::case::{Case, Contender, Who};
+use crate::bounds::{Basis, Bound, STEPS};
+use crate::case::Case;
+use crate::component::Component;
+use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked};
-use crate::fixed_point::Effort;
-use crate::precedence::{self, Ask, Edge};
+use crate::fixed_point::StepBudget;
+use crate::precedence::Edge;
+use crate::solve::{self, Options};
 use crate::supply::Supply;
-use crate::tree::{self, Solved};
+use crate::tree::Solved;
 use crate::utilization::{Ratio, compare_with_one};
 use crate::verdict::{Refusal, Subject};
-use crate::{chain, edf, fixed_priority, round_robin, spuri, upper_bound};
-
-/// CPUs whose tasks wait for each other or stand in one chain, directly or through others. What
-/// happens outside of a component cannot change what happens in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Component(Vec<bool>);
-
-impl Component {
-    /// The CPUs connected with `cpu`. O(cpus · edges).
-    pub(crate) fn of(system: &System, edges: &[Edge], cpu: CpuId) -> Component {
-        let mut member: Vec<bool> = (0..system.cpus.len()).map(|i| i == cpu.index()).collect();
-        let place = |task: TaskId| system.tasks.get(task.index()).map(|t| t.cpu.index());
-        loop {
-            let mut grown = false;
-            let waits = edges.iter().map(|e| (e.from, e.to));
-            for (from, to) in waits.chain(chain::links(system)) {
-                let (Some(a), Some(b)) = (place(from), place(to)) else {
-                    continue;
-                };
-                if a < member.len() && b < member.len() && member[a] != member[b] {
-                    (member[a], member[b]) = (true, true);
-                    grown = true;
-                }
-            }
-            if !grown {
-                return Component(member);
-            }
-        }
-    }
-
-    /// All components, in the order of their first CPU. O(components · cpus · edges).
-    pub(crate) fn all(system: &System, edges: &[Edge]) -> Vec<Component> {
-        let mut components: Vec<Component> = Vec::new();
-        for (index, _) in (0_u16..).zip(&system.cpus) {
-            let cpu = CpuId(index);
-            if !components.iter().any(|c| c.contains(cpu)) {
-                components.push(Component::of(system, edges, cpu));
-            }
-        }
-        components
-    }
-
-    /// Whether the CPU belongs to it.
-    pub(crate) fn contains(&self, cpu: CpuId) -> bool {
-        self.0.get(cpu.index()).copied().unwrap_or(false)
-    }
-
-    /// Its CPUs.
-    pub(crate) fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
-        (0_u16..)
-            .zip(&self.0)
-            .filter(|&(_, &member)| member)
-            .map(|(index, _)| CpuId(index))
-    }
-}
+use crate::{chain, edf};
 
 /// The longest response that deadline and requirements allow.
 pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
@@ -103,10 +55,10 @@ pub(crate) fn admits(
     system: &System,
     edges: &[Edge],
     component: &Component,
-    effort: &Effort,
+    step_budget: &StepBudget,
 ) -> Checked<bool> {
-    let answer = match try_admits(system, edges, component, effort) {
-        Ok(true) => chain::hold(system, edges, component, effort),
+    let answer = match try_admits(system, edges, component, step_budget) {
+        Ok(true) => chain::hold(system, edges, component, step_budget),
         answer => answer,
     };
     match answer {
@@ -117,10 +69,17 @@ pub(crate) fn admits(
 
 /// Whether a node refuses: a limit is passed, a deadline or a required response cannot be kept, or
 /// a server's budget comes late.
-fn refuses(system: &System, solved: &Solved, effort: &Effort) -> Checked<bool> {
+fn refuses(system: &System, solved: &Solved, step_budget: &StepBudget) -> Checked<bool> {
     let case = &solved.case;
-    let by_demand = || edf::find_excess(case, &mut effort.meter(STEPS));
-    Ok(is_late(system, solved) || (edf::decides(case) && by_demand()?.is_some()))
+    if is_late(system, solved) {
+        return Ok(true);
+    }
+    // Where the demand has told already, it is not asked again.
+    let known = |b: &Option<Bound>| b.is_some_and(|b| b.basis == Basis::Feasible);
+    if !edf::decides(case) || solved.bounds.iter().any(known) {
+        return Ok(false);
+    }
+    Ok(edf::find_excess(case, &mut step_budget.search_steps(STEPS))?.is_some())
 }
 
 /// The same, as far as bounds tell: of larger ones it holds as well.
@@ -128,12 +87,12 @@ fn is_late(system: &System, Solved { case, bounds }: &Solved) -> bool {
     if case.supply == Supply::Nothing {
         return true;
     }
-    let late = |(contender, bound): (&Contender, &Option<Bound>)| {
-        let allowed = allowed_of(system, contender);
+    let late = |(entity, bound): (&Entity, &Option<Bound>)| {
+        let allowed = allowed_of(system, entity);
         bound.is_none_or(|b| b.response > allowed)
     };
     exceeds_limit(system, case)
-        || case.contenders.iter().zip(bounds).any(late)
+        || case.entities.iter().zip(bounds).any(late)
         || (case.is_cpu() && overloaded(case))
 }
 
@@ -142,11 +101,11 @@ pub(crate) fn overloaded(case: &Case) -> bool {
     !matches!(case.policy, PolicyKind::Tdm { .. }) && case.load() == Ordering::Greater
 }
 
-/// The longest response that is allowed to a contender: a server's is its period.
-pub(crate) fn allowed_of(system: &System, contender: &Contender) -> u64 {
-    match contender.who {
-        Who::Task(task) => allowed(system, task, contender.deadline),
-        Who::Server(_) => contender.deadline,
+/// The longest response that is allowed to an entity: a server's is its period.
+pub(crate) fn allowed_of(system: &System, entity: &Entity) -> u64 {
+    match entity.who {
+        Who::Task(task) => allowed(system, task, entity.deadline),
+        Who::Server(_) => entity.deadline,
     }
 }
 
@@ -154,7 +113,7 @@ fn try_admits(
     system: &System,
     edges: &[Edge],
     component: &Component,
-    effort: &Effort,
+    step_budget: &StepBudget,
 ) -> Checked<bool> {
     let here = |task: TaskId| {
         system
@@ -167,108 +126,29 @@ fn try_admits(
     if unbounded.iter().any(concerns) {
         return Ok(false);
     }
-    if edges.iter().any(|e| e.can_delay() && here(e.to)) {
-        return admits_by_bounds(system, edges, component, effort);
-    }
-    let tree = |s: &Scheduler| component.contains(s.cpu);
-    let divided = |cpu: CpuId| matches!(system.cpus[cpu.index()].policy, PolicyKind::Tdm { .. });
-    if system.schedulers.iter().any(tree) || component.cpus().any(divided) {
-        return admits_by_bounds(system, edges, component, effort);
-    }
-    for cpu in component.cpus() {
-        let case = tree::single(system, cpu)?;
-        if exceeds_limit(system, &case) || !cpu_admits(system, &case, effort)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// By the bounds of all tasks, as `admit` finds them: where bounds feed into each other.
-fn admits_by_bounds(
-    system: &System,
-    edges: &[Edge],
-    component: &Component,
-    effort: &Effort,
-) -> Checked<bool> {
-    let ask = Ask {
+    let options = Options {
         cpus: &|cpu| component.contains(cpu),
         hopeless: &|solved| is_late(system, solved),
-        in_time: &|case| demand_is_enough(system, edges, case),
-        effort,
+        allowed: &|case| allowed_of_all(system, edges, case),
+        step_budget,
     };
-    let solution = precedence::solve(system, edges, &ask)?;
+    let solution = solve::solve(system, edges, &options)?;
     for solved in &solution.nodes {
-        if refuses(system, solved, effort)? {
+        if refuses(system, solved, step_budget)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Whether nobody asks for more of this node than that deadlines are kept, and the demand tells.
-fn demand_is_enough(system: &System, edges: &[Edge], case: &Case) -> bool {
-    let only_deadline = |c: &Contender| {
-        let Some(task) = c.who.task() else {
-            return false;
-        };
-        let waited_for = edges.iter().any(|e| e.from == task || e.to == task);
-        !waited_for && allowed_of(system, c) == c.deadline
+/// By place: the longest response allowed, where a yes or no will do. `None` where other bounds
+/// build on those of this node: of servers, and along precedence.
+fn allowed_of_all(system: &System, edges: &[Edge], case: &Case) -> Option<Vec<u64>> {
+    let allowed = |entity: &Entity| {
+        let task = entity.who.task()?;
+        let mut edges = edges.iter().filter(|e| e.can_delay());
+        let alone = edges.all(|e| e.from != task && e.to != task);
+        alone.then(|| allowed_of(system, entity))
     };
-    edf::decides(case) && case.contenders.iter().all(only_deadline)
-}
-
-/// By place: who needs no fixed point. Locks have blocking of their own.
-fn shown_in_time(system: &System, case: &Case) -> Vec<bool> {
-    if system.resources.is_empty() {
-        upper_bound::in_time(case, |contender| allowed_of(system, contender))
-    } else {
-        alloc::vec![false; case.contenders.len()]
-    }
-}
-
-fn cpu_admits(system: &System, case: &Case, effort: &Effort) -> Checked<bool> {
-    let allowed = |place: usize| allowed_of(system, &case.contenders[place]);
-    let mut meter = effort.meter(STEPS);
-    match case.policy {
-        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            let shown = shown_in_time(system, case);
-            for place in (0..case.contenders.len()).filter(|&place| !shown[place]) {
-                let allowed = allowed(place);
-                let enough = Some(allowed);
-                let mut meter = effort.meter(STEPS);
-                let worst = fixed_priority::bound_response_time(case, place, enough, &mut meter)?;
-                if worst.is_none_or(|w| w.response > allowed) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        PolicyKind::EarliestDeadlineFirst => {
-            if edf::find_excess(case, &mut meter)?.is_some() {
-                return Ok(false);
-            }
-            let strict = |&place: &usize| allowed(place) < case.contenders[place].deadline;
-            for place in (0..case.contenders.len()).filter(strict) {
-                let Some(window) = spuri::window(case, &mut meter)? else {
-                    return Ok(false);
-                };
-                let worst = spuri::bound_response_time(case, place, window, &mut meter)?;
-                if worst.is_none_or(|w| w.response > allowed(place)) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-            let window = round_robin::bound_everybody(case, &mut meter)?;
-            let holds = |place: usize| {
-                let jitter = case.contenders[place].flow.jitter;
-                window
-                    .and_then(|w| w.checked_add(jitter))
-                    .is_some_and(|r| r <= allowed(place))
-            };
-            Ok((0..case.contenders.len()).all(holds))
-        }
-    }
+    case.entities.iter().map(allowed).collect()
 }

@@ -19,7 +19,7 @@ const WHAT: &str = "work of many jobs";
 
 /// A stream of jobs as the tests see it. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Flow {
+pub(crate) struct RequestBound {
     /// Smallest distance of arrivals; `None`: a single job.
     pub(crate) separation: Option<u64>,
     /// Most that one job takes from the processor.
@@ -30,7 +30,7 @@ pub(crate) struct Flow {
     pub(crate) is_fluid: bool,
 }
 
-impl Flow {
+impl RequestBound {
     /// Most jobs released in a half-open interval of length `window`: ⌈(window + J)/T⌉. O(1).
     pub(crate) fn releases(&self, window: u64) -> Checked<u64> {
         if window == 0 {
@@ -106,6 +106,37 @@ impl Flow {
     }
 }
 
+/// What one job takes, in parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Cost {
+    /// Its own work.
+    pub(crate) wcet: u64,
+    /// Switches, preemption, caches.
+    pub(crate) overhead: u64,
+    /// Suspension, and what may block it when it resumes.
+    pub(crate) suspension: u64,
+}
+
+impl Cost {
+    /// All of it.
+    pub(crate) fn total(&self) -> Checked<u64> {
+        in_range(
+            self.computing()?.checked_add(self.suspension),
+            "cost of a job",
+        )
+    }
+
+    /// Whether something is counted as computation that is none: no simulation would show it.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.suspension > 0
+    }
+
+    /// The part that is spent on the processor without a break.
+    pub(crate) fn computing(&self) -> Checked<u64> {
+        in_range(self.wcet.checked_add(self.overhead), "cost of a job")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +144,7 @@ mod tests {
     #[test]
     fn bounds_match_counting_every_arrival() {
         for (t, j, d) in [(5, 0, 5), (5, 3, 4), (5, 12, 9), (7, 1, 20), (4, 9, 2)] {
-            let flow = Flow {
+            let requests = RequestBound {
                 separation: Some(t),
                 cost: 2,
                 jitter: j,
@@ -124,13 +155,13 @@ mod tests {
                 let arrivals = || (0..40_u64).map(|k| k * t);
                 let released = arrivals().filter(|a| a.saturating_sub(j) < window).count() as u64;
                 assert_eq!(
-                    flow.releases(window),
+                    requests.releases(window),
                     Ok(released),
                     "T {t} J {j} window {window}"
                 );
                 let due = arrivals().filter(|a| a + d <= window + j).count() as u64;
                 assert_eq!(
-                    flow.deadlines_until(window, d),
+                    requests.deadlines_until(window, d),
                     Ok(due),
                     "T {t} J {j} at {window}"
                 );
@@ -139,7 +170,7 @@ mod tests {
                     .filter(|&at| at < window)
                     .max();
                 assert_eq!(
-                    flow.last_deadline(window, d, false),
+                    requests.last_deadline(window, d, false),
                     last,
                     "T {t} J {j} at {window}"
                 );
@@ -149,16 +180,16 @@ mod tests {
 
     #[test]
     fn a_single_job_arrives_once() {
-        let flow = Flow {
+        let requests = RequestBound {
             separation: None,
             cost: 3,
             jitter: 0,
             is_fluid: false,
         };
-        assert_eq!(flow.request_bound(0), Ok(0));
-        assert_eq!(flow.request_bound(u64::MAX), Ok(3));
-        assert_eq!(flow.demand_bound(9, 10), Ok(0));
-        assert_eq!(flow.demand_bound(10, 10), Ok(3));
-        assert_eq!(flow.ratio(), None);
+        assert_eq!(requests.request_bound(0), Ok(0));
+        assert_eq!(requests.request_bound(u64::MAX), Ok(3));
+        assert_eq!(requests.demand_bound(9, 10), Ok(0));
+        assert_eq!(requests.demand_bound(10, 10), Ok(3));
+        assert_eq!(requests.ratio(), None);
     }
 }

@@ -18,9 +18,10 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window;
-use crate::case::{Case, Contender};
+use crate::case::Case;
+use crate::entity::Entity;
 use crate::error::{AnalysisError, Checked, in_range};
-use crate::fixed_point::{Meter, least_fixed_point};
+use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::supply::Supply;
 
 const WHAT: &str = "processor demand";
@@ -39,15 +40,18 @@ pub(crate) struct Excess {
 
 /// Work with deadlines up to `at` when everything is released at 0.
 pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
-    case.everybody().try_fold(0_u64, |sum, c| {
-        in_range(sum.checked_add(c.flow.demand_bound(at, c.deadline)?), WHAT)
+    case.all_entities().try_fold(0_u64, |sum, c| {
+        in_range(
+            sum.checked_add(c.requests.demand_bound(at, c.deadline)?),
+            WHAT,
+        )
     })
 }
 
 /// Up to which deadlines a section of this task can block. A job in its section at -1 has completed
 /// all earlier ones of its task, so none of its task is due by then: it would be demand instead.
-fn blocks_until(contender: &Contender) -> u64 {
-    contender.deadline.saturating_sub(contender.flow.jitter)
+fn blocks_until(entity: &Entity) -> u64 {
+    entity.deadline.saturating_sub(entity.requests.jitter)
 }
 
 /// The longest section whose task can have a later deadline than `at`, less one tick. Under other
@@ -57,7 +61,7 @@ pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
         return 0;
     }
     let sections = case
-        .contenders
+        .entities
         .iter()
         .filter(|c| blocks_until(c) > at)
         .map(|c| c.section);
@@ -79,17 +83,22 @@ fn locked(case: &Case, at: u64) -> Checked<u64> {
 }
 
 /// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
-fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
-    if case.takings.is_empty() && case.supply == Supply::Dedicated {
-        meter.spend(1, WHAT)?;
+fn done_by(
+    case: &Case,
+    work: u64,
+    limit: u64,
+    search_steps: &mut SearchSteps<'_>,
+) -> Checked<Option<u64>> {
+    if case.reserved.is_empty() && case.supply == Supply::Dedicated {
+        search_steps.spend(1, WHAT)?;
         return Ok((work <= limit).then_some(work));
     }
     let mut latest = Some(0);
     for phase in 0..case.supply.phases() {
         let time = |work| Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX));
         let done = least_fixed_point(time(work)?, limit, |t| {
-            meter.spend(case.takings.len() + 1, WHAT)?;
-            time(busy_window::add_takings(&case.takings, work, t)?)
+            search_steps.spend(case.reserved.len() + 1, WHAT)?;
+            time(busy_window::add_reserved(&case.reserved, work, t)?)
         })?;
         latest = match (latest, done) {
             (Some(latest), Some(done)) => Some(done.max(latest)),
@@ -100,30 +109,34 @@ fn done_by(case: &Case, work: u64, limit: u64, meter: &mut Meter<'_>) -> Checked
 }
 
 /// The excess at `at`, if there is one.
-fn excess(case: &Case, at: u64, meter: &mut Meter<'_>) -> Checked<Result<u64, Excess>> {
-    meter.spend(case.contenders.len(), WHAT)?;
+fn excess(
+    case: &Case,
+    at: u64,
+    search_steps: &mut SearchSteps<'_>,
+) -> Checked<Result<u64, Excess>> {
+    search_steps.spend(case.entities.len(), WHAT)?;
     let demand = demand(case, at)?;
     if demand == 0 {
         return Ok(Ok(0));
     }
     let blocking = in_range(blocking(case, at).checked_add(locked(case, at)?), WHAT)?;
     let demand = in_range(demand.checked_add(blocking), WHAT)?;
-    match done_by(case, demand, at, meter)? {
+    match done_by(case, demand, at, search_steps)? {
         Some(done) => Ok(Ok(done)),
         None => Ok(Err(Excess {
             at,
             demand,
-            supply: supply(case, at, meter)?,
+            supply: supply(case, at, search_steps)?,
         })),
     }
 }
 
 /// What is left of [0, `at`] when everything takes as much as it may: bisection.
-fn supply(case: &Case, at: u64, meter: &mut Meter<'_>) -> Checked<u64> {
+fn supply(case: &Case, at: u64, search_steps: &mut SearchSteps<'_>) -> Checked<u64> {
     let (mut done, mut not_done) = (0, at.saturating_add(1));
     while not_done - done > 1 {
         let middle = done + (not_done - done) / 2;
-        if done_by(case, middle, at, meter)?.is_some() {
+        if done_by(case, middle, at, search_steps)?.is_some() {
             done = middle;
         } else {
             not_done = middle;
@@ -135,13 +148,13 @@ fn supply(case: &Case, at: u64, meter: &mut Meter<'_>) -> Checked<u64> {
 /// Whether the supply has no holes: then what is demanded in any portions, which grows no faster
 /// than time, is worst at the deadlines of the others and at its own first full budget.
 fn is_whole(case: &Case) -> bool {
-    case.takings.is_empty() && case.supply == Supply::Dedicated
+    case.reserved.is_empty() && case.supply == Supply::Dedicated
 }
 
 /// Whether a constant-bandwidth server keeps every deadline here, also those of what is left of a
 /// budget when it wakes up; else only those of full budgets.
 pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
-    let sections = case.contenders.iter().any(|c| c.section > 1) || case.background.is_some();
+    let sections = case.entities.iter().any(|c| c.section > 1) || case.background.is_some();
     is_whole(case) && !sections && case.locks.is_empty() && case.held_above == 0
 }
 
@@ -150,15 +163,12 @@ pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
 /// responses tell apart and the demand does not.
 pub(crate) fn decides(case: &Case) -> bool {
     let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
-    edf && case
-        .contenders
-        .iter()
-        .all(|c| c.waiting == 0 && c.kept == 0)
+    edf && case.entities.iter().all(|c| c.waiting == 0 && c.kept == 0)
 }
 
 /// The first instant that counts: no whole job is due before it.
 fn first_deadline(case: &Case) -> u64 {
-    case.contenders.iter().map(blocks_until).min().unwrap_or(0)
+    case.entities.iter().map(blocks_until).min().unwrap_or(0)
 }
 
 /// The latest deadline before `before`. Of what is demanded in any portions, every instant is one
@@ -167,30 +177,33 @@ fn first_deadline(case: &Case) -> u64 {
 fn last_deadline(case: &Case, before: u64) -> Option<u64> {
     let whole = is_whole(case);
     let first = first_deadline(case);
-    let last = |c: &Contender| match c.flow.is_fluid {
+    let last = |c: &Entity| match c.requests.is_fluid {
         true if whole => Some(c.deadline).filter(|&at| at < before),
         true => before.checked_sub(1).filter(|&at| at >= first),
-        false => c.flow.last_deadline(before, c.deadline, false),
+        false => c.requests.last_deadline(before, c.deadline, false),
     };
-    case.contenders.iter().filter_map(last).max()
+    case.entities.iter().filter_map(last).max()
 }
 
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
 /// and sufficient for sporadic arrivals. O(steps · tasks); few steps in practice.
-pub(crate) fn find_excess(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<Excess>> {
-    if case.contenders.is_empty() {
+pub(crate) fn find_excess(
+    case: &Case,
+    search_steps: &mut SearchSteps<'_>,
+) -> Checked<Option<Excess>> {
+    if case.entities.is_empty() {
         return Ok(None);
     }
     if case.load() == Ordering::Greater {
-        return find_overload(case, meter).map(Some);
+        return find_overload(case, search_steps).map(Some);
     }
-    let Some(horizon) = horizon(case, meter)? else {
+    let Some(horizon) = horizon(case, search_steps)? else {
         return Ok(None);
     };
     // Blocking changes only where a deadline of a task with a section is passed.
     let mut steps: Vec<u64> = Vec::new();
     steps.extend(
-        case.contenders
+        case.entities
             .iter()
             .filter(|c| c.section > 1)
             .map(blocks_until),
@@ -202,7 +215,7 @@ pub(crate) fn find_excess(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<
     steps.sort_unstable();
     steps.dedup();
     let mut end = horizon;
-    while let Some(found) = search_below(case, end, steps.last().copied(), meter)? {
+    while let Some(found) = search_below(case, end, steps.last().copied(), search_steps)? {
         match found {
             Below::Excess(excess) => return Ok(Some(excess)),
             Below::Step(step) => {
@@ -226,7 +239,7 @@ fn search_below(
     case: &Case,
     end: u64,
     step: Option<u64>,
-    meter: &mut Meter<'_>,
+    search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Below>> {
     let floor = step.unwrap_or(0).max(first_deadline(case));
     let mut at = last_deadline(case, end);
@@ -234,7 +247,7 @@ fn search_below(
         if t < floor {
             break;
         }
-        let done = match excess(case, t, meter)? {
+        let done = match excess(case, t, search_steps)? {
             Err(excess) => return Ok(Some(Below::Excess(excess))),
             Ok(done) => done,
         };
@@ -253,8 +266,8 @@ fn search_below(
 /// Beyond which instant nothing new can happen: the smaller of the longest busy period and the
 /// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
 /// `None` when there is nothing to search.
-fn horizon(case: &Case, meter: &Meter<'_>) -> Checked<Option<u64>> {
-    let Some(latest) = case.contenders.iter().map(|c| c.deadline).max() else {
+fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<u64>> {
+    let Some(latest) = case.entities.iter().map(|c| c.deadline).max() else {
         return Ok(None);
     };
     let hyper = case.hyperperiod();
@@ -266,7 +279,7 @@ fn horizon(case: &Case, meter: &Meter<'_>) -> Checked<Option<u64>> {
         Ordering::Less => u64::MAX,
         _ => hyper.map_or(u64::MAX, |h| h.saturating_add(case.supply.delay())),
     };
-    let mut trial = meter.apart(BUSY_PERIOD_STEPS);
+    let mut trial = search_steps.apart(BUSY_PERIOD_STEPS);
     let busy = match busy_window::longest(case, limit, &mut trial) {
         Ok(busy) => busy.and_then(|b| b.checked_add(1)),
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
@@ -279,14 +292,14 @@ fn horizon(case: &Case, meter: &Meter<'_>) -> Checked<Option<u64>> {
 }
 
 /// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ +
-/// Jᵢ − Dᵢ) + takings + blocking) / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
+/// Jᵢ − Dᵢ) + reserved + blocking) / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
 fn linear_horizon(case: &Case) -> Option<u64> {
     const ONE: u128 = 1 << 40;
     let mut utilization = 0_u128;
     let mut constant = 0_u128;
-    let mut add = |flow: &crate::demand::Flow, lead: i128| -> Option<()> {
-        let cost = u128::from(flow.cost);
-        let Some(t) = flow.separation.map(u128::from) else {
+    let mut add = |requests: &crate::demand::RequestBound, lead: i128| -> Option<()> {
+        let cost = u128::from(requests.cost);
+        let Some(t) = requests.separation.map(u128::from) else {
             constant += cost;
             return Some(());
         };
@@ -295,14 +308,14 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         constant = constant.checked_add(cost.checked_mul(lead)?.div_ceil(t))?;
         Some(())
     };
-    for c in case.everybody() {
-        let lead = i128::from(c.flow.separation.unwrap_or(0)) + i128::from(c.flow.jitter);
-        add(&c.flow, lead - i128::from(c.deadline))?;
+    for c in case.all_entities() {
+        let lead = i128::from(c.requests.separation.unwrap_or(0)) + i128::from(c.requests.jitter);
+        add(&c.requests, lead - i128::from(c.deadline))?;
     }
-    for t in &case.takings {
+    for t in &case.reserved {
         add(
-            &t.flow,
-            i128::from(t.flow.separation.unwrap_or(0)) + i128::from(t.flow.jitter),
+            &t.requests,
+            i128::from(t.requests.separation.unwrap_or(0)) + i128::from(t.requests.jitter),
         )?;
     }
     constant += u128::from(blocking(case, 0));
@@ -320,13 +333,13 @@ fn linear_horizon(case: &Case) -> Option<u64> {
 
 /// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
 /// must have it.
-pub(crate) fn find_overload(case: &Case, meter: &mut Meter<'_>) -> Checked<Excess> {
+pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Excess> {
     let mut at = None;
     for _ in 0..SCANNED_DEADLINES {
         let Some(next) = next_deadline(case, at)? else {
             break;
         };
-        if let Err(excess) = excess(case, next, meter)? {
+        if let Err(excess) = excess(case, next, search_steps)? {
             return Ok(excess);
         }
         at = Some(next);
@@ -334,7 +347,7 @@ pub(crate) fn find_overload(case: &Case, meter: &mut Meter<'_>) -> Checked<Exces
     // Demand grows by U per tick, supply by 1: doubling the instant finds an excess.
     let mut at = at.unwrap_or(1);
     loop {
-        if let Err(excess) = excess(case, at, meter)? {
+        if let Err(excess) = excess(case, at, search_steps)? {
             return Ok(excess);
         }
         at = in_range(at.checked_mul(2), "the first excess of an overload")?;
@@ -344,19 +357,19 @@ pub(crate) fn find_overload(case: &Case, meter: &mut Meter<'_>) -> Checked<Exces
 /// The earliest deadline after `after`.
 fn next_deadline(case: &Case, after: Option<u64>) -> Checked<Option<u64>> {
     let mut next: Option<u64> = None;
-    for c in case.everybody() {
+    for c in case.all_entities() {
         let jobs = match after {
             None => 0,
-            Some(after) => c.flow.deadlines_until(after, c.deadline)?,
+            Some(after) => c.requests.deadlines_until(after, c.deadline)?,
         };
-        let arrival = match (jobs, c.flow.separation) {
+        let arrival = match (jobs, c.requests.separation) {
             (0, _) => Some(0),
             (_, None) => None,
             (jobs, Some(t)) => Some(in_range(jobs.checked_mul(t), WHAT)?),
         };
         if let Some(arrival) = arrival {
             let deadline = in_range(arrival.checked_add(c.deadline), WHAT)?;
-            let deadline = deadline.saturating_sub(c.flow.jitter);
+            let deadline = deadline.saturating_sub(c.requests.jitter);
             next = Some(next.map_or(deadline, |n| n.min(deadline)));
         }
     }

@@ -52,3 +52,8 @@ pub(crate) type Checked<T> = Result<T, AnalysisError>;
 pub(crate) fn in_range<T>(value: Option<T>, what: &'static str) -> Checked<T> {
     value.ok_or(AnalysisError::Overflow { what })
 }
+
+/// The system means nothing.
+pub(crate) fn invalid(what: &str) -> AnalysisError {
+    AnalysisError::Invalid { what: what.into() }
+}

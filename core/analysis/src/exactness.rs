@@ -17,7 +17,8 @@ use alloc::vec::Vec;
 use punctual_model::{Class, Late, PolicyKind, SchedulerId, System, Task};
 
 use crate::bounds::{Basis, Bound};
-use crate::case::{Arrival, Case, Contender, Guest, Source, Taking};
+use crate::case::Case;
+use crate::entity::{Arrival, Entity, Reserved, Source, Unserved};
 use crate::supply::Supply;
 use crate::utilization::gcd;
 use crate::{fixed_priority, spuri};
@@ -56,7 +57,7 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    /// Every reason why the bound of the contender at `place` is not exact; empty: it is exact.
+    /// Every reason why the bound of the entity at `place` is not exact; empty: it is exact.
     pub(crate) fn about(
         &self,
         place: usize,
@@ -64,7 +65,7 @@ impl<'a> Doubts<'a> {
         allowed: u64,
     ) -> Vec<String> {
         let mut doubts = Vec::new();
-        let own = &self.case.contenders[place];
+        let own = &self.case.entities[place];
         self.about_costs(&mut doubts);
         self.about_above(&mut doubts);
         let Some(bound) = bounds[place] else {
@@ -101,8 +102,8 @@ impl<'a> Doubts<'a> {
         doubts
     }
 
-    fn name(&self, contender: &Contender) -> &str {
-        contender.who.name(self.system)
+    fn name(&self, entity: &Entity) -> &str {
+        entity.who.name(self.system)
     }
 
     fn about_costs(&self, doubts: &mut Vec<String>) {
@@ -116,21 +117,21 @@ impl<'a> Doubts<'a> {
         if overheads.iter().any(|o| !o.is_zero()) {
             doubts.push("every job is charged all overheads at their most".into());
         }
-        if let Some(c) = self.case.everybody().find(|c| c.cost.suspension > 0) {
+        if let Some(c) = self.case.all_entities().find(|c| c.cost.suspension > 0) {
             doubts.push(format!(
                 "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
                 self.name(c)
             ));
         }
-        if let Some(c) = self.case.everybody().find(|c| c.waiting > 0) {
+        if let Some(c) = self.case.all_entities().find(|c| c.waiting > 0) {
             doubts.push(format!(
                 "{} waits for predecessors that are less urgent or on another CPU; the wait is \
                  counted as release jitter",
                 self.name(c)
             ));
         }
-        let sporadic = |c: &&Contender| c.arrival == Arrival::Free && c.own_jitter() > c.waiting;
-        if let Some(c) = self.case.everybody().find(sporadic) {
+        let sporadic = |c: &&Entity| c.arrival == Arrival::Free && c.own_jitter() > c.waiting;
+        if let Some(c) = self.case.all_entities().find(sporadic) {
             doubts.push(format!(
                 "the sporadic {} has jitter: deadlines count from the arrival here, from the \
                  release in a run",
@@ -139,7 +140,7 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    fn about_alignment(&self, own: &Contender, doubts: &mut Vec<String>) {
+    fn about_alignment(&self, own: &Entity, doubts: &mut Vec<String>) {
         let level = level(self.case, own);
         let Some(apart) = self.apart.as_ref().filter(|a| a.level >= level) else {
             return;
@@ -152,7 +153,7 @@ impl<'a> Doubts<'a> {
     }
 
     /// Whether the worst beginning of a window in the supply can meet the worst releases.
-    fn about_supply(&self, own: &Contender, phase: usize, doubts: &mut Vec<String>) {
+    fn about_supply(&self, own: &Entity, phase: usize, doubts: &mut Vec<String>) {
         let table = match &self.case.supply {
             Supply::Dedicated => return,
             Supply::Slots(table) => table,
@@ -181,15 +182,15 @@ impl<'a> Doubts<'a> {
     }
 
     /// What goes before it through other schedulers, and may do so with less.
-    fn about_children(&self, own: &Contender, doubts: &mut Vec<String>) {
+    fn about_children(&self, own: &Entity, doubts: &mut Vec<String>) {
         let level = level(self.case, own);
-        let servers = self.case.everybody().filter(|c| c.who != own.who);
+        let servers = self.case.all_entities().filter(|c| c.who != own.who);
         let server = servers
             .filter(|c| c.who.task().is_none() && self::level(self.case, c) >= level)
             .map(|c| c.who.name(self.system));
         let budgets = self
             .case
-            .takings
+            .reserved
             .iter()
             .filter(|t| t.source == Source::Budget);
         if let Some(name) = server.chain(budgets.map(|t| t.name.as_str())).next() {
@@ -197,11 +198,11 @@ impl<'a> Doubts<'a> {
                 "the whole budget of {name} is counted, used or not"
             ));
         }
-        let beside = |g: &&Guest| self::level(self.case, &g.contender) == level;
-        if let Some(guest) = self.case.guests.iter().find(beside) {
+        let beside = |g: &&Unserved| self::level(self.case, &g.entity) == level;
+        if let Some(unserved) = self.case.unserved.iter().find(beside) {
             doubts.push(format!(
                 "{} has the same priority as the scheduler above it, and is taken to go first",
-                self.name(&guest.contender)
+                self.name(&unserved.entity)
             ));
         }
     }
@@ -238,14 +239,14 @@ impl<'a> Doubts<'a> {
                 task.name
             ));
         }
-        let from_work = |t: &Taking| matches!(t.source, Source::Work(_));
+        let from_work = |t: &Reserved| matches!(t.source, Source::Work(_));
         let elsewhere = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
         let mut elsewhere = elsewhere.filter(|t| t.scheduler != self.case.node);
         let waits = |t: &&punctual_model::Task| {
             !t.max_suspension.is_zero() || !t.after.is_empty() || !t.follows.is_empty()
         };
         if let (true, Some(task)) = (
-            self.case.takings.iter().any(from_work),
+            self.case.reserved.iter().any(from_work),
             elsewhere.find(waits),
         ) {
             doubts.push(format!(
@@ -256,10 +257,10 @@ impl<'a> Doubts<'a> {
     }
 
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
-    fn about_offset(&self, own: &Contender, offset: u64, doubts: &mut Vec<String>) {
+    fn about_offset(&self, own: &Entity, offset: u64, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
         let together = own
-            .flow
+            .requests
             .separation
             .map_or(offset == 0, |t| offset.is_multiple_of(t));
         if !edf && !together && own.arrival != Arrival::Free {
@@ -269,27 +270,27 @@ impl<'a> Doubts<'a> {
             );
         }
         let blurred =
-            |c: &&Contender| c.flow.jitter > 0 && level(self.case, c) == level(self.case, own);
-        let equals = self.case.contenders.iter().filter(|c| c.who != own.who);
+            |c: &&Entity| c.requests.jitter > 0 && level(self.case, c) == level(self.case, own);
+        let equals = self.case.entities.iter().filter(|c| c.who != own.who);
         let rivals = equals
             .filter(|c| level(self.case, c) == level(self.case, own))
             .count();
-        if !edf && rivals > 0 && self.case.contenders.iter().any(|c| blurred(&c)) {
+        if !edf && rivals > 0 && self.case.entities.iter().any(|c| blurred(&c)) {
             doubts.push("with jitter, ties of equal priority are counted against the task".into());
         }
     }
 
     fn about_blocking(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
-        let question = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::question(self.case, place, 0),
-            _ => fixed_priority::question(self.case, place, None),
+        let query = match self.case.policy {
+            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, 0),
+            _ => fixed_priority::query(self.case, place, None),
         };
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
-        let blocks = question.blocker(offset).is_some() || (edf && !question.blockers.is_empty());
+        let blocks = query.blocker(offset).is_some() || (edf && !query.blockers.is_empty());
         let clock = self
             .case
-            .contenders
+            .entities
             .iter()
             .find(|c| c.arrival != Arrival::Free);
         if let (true, Some(clock)) = (blocks, clock) {
@@ -344,11 +345,11 @@ impl<'a> Doubts<'a> {
 
     fn about_locks(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
-        let question = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::question(self.case, place, 0),
-            _ => fixed_priority::question(self.case, place, None),
+        let query = match self.case.policy {
+            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, 0),
+            _ => fixed_priority::query(self.case, place, None),
         };
-        let held = question.locks(offset).is_ok_and(|l| !l.sections.is_empty());
+        let held = query.locks(offset).is_ok_and(|l| !l.sections.is_empty());
         if held || self.case.held_above > 0 || (edf && self.case.has_locks()) {
             doubts.push(
                 "every section that may block it is taken to be held, for its whole length, when \
@@ -359,14 +360,14 @@ impl<'a> Doubts<'a> {
     }
 
     fn about_skipping(&self, bounds: &[Option<Bound>], doubts: &mut Vec<String>) {
-        for (contender, bound) in self.case.contenders.iter().zip(bounds) {
-            let task = contender.who.task();
+        for (entity, bound) in self.case.entities.iter().zip(bounds) {
+            let task = entity.who.task();
             let task = task.and_then(|task| self.system.tasks.get(task.index()));
             let late = task.map(|t| t.late).unwrap_or_default();
-            let overtaken = match (bound, contender.flow.separation) {
+            let overtaken = match (bound, entity.requests.separation) {
                 (Some(bound), Some(t)) => bound.response.saturating_sub(1) / t,
                 // As long as it keeps its deadline.
-                (None, Some(t)) => contender.deadline.saturating_sub(1) / t,
+                (None, Some(t)) => entity.deadline.saturating_sub(1) / t,
                 _ => 0,
             };
             let lost = match late {
@@ -376,7 +377,7 @@ impl<'a> Doubts<'a> {
             if lost {
                 doubts.push(format!(
                     "late releases of {} are dropped",
-                    self.name(contender)
+                    self.name(entity)
                 ));
             }
         }
@@ -384,27 +385,27 @@ impl<'a> Doubts<'a> {
 }
 
 /// Who counts whom: the priority where it decides, one level otherwise.
-fn level(case: &Case, contender: &Contender) -> u32 {
+fn level(case: &Case, entity: &Entity) -> u32 {
     match case.policy {
-        PolicyKind::FixedPriority { .. } => contender.priority,
+        PolicyKind::FixedPriority { .. } => entity.priority,
         _ => 0,
     }
 }
 
 /// Everything that is released in a node or takes from it, but for the machine.
 fn released<'a>(system: &'a System, case: &'a Case) -> Vec<Released<'a>> {
-    let own = case.everybody().map(|c| Released {
+    let own = case.all_entities().map(|c| Released {
         level: level(case, c),
         name: c.who.name(system),
         arrival: c.arrival,
-        separation: c.flow.separation,
+        separation: c.requests.separation,
     });
-    let above = case.takings.iter().filter_map(|t| match t.source {
+    let above = case.reserved.iter().filter_map(|t| match t.source {
         Source::Work(arrival) => Some(Released {
             level: u32::MAX,
             name: &t.name,
             arrival,
-            separation: t.flow.separation,
+            separation: t.requests.separation,
         }),
         Source::Machine | Source::Budget => None,
     });

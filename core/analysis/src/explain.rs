@@ -10,15 +10,16 @@ use alloc::vec::Vec;
 use punctual_model::{PolicyKind, System, Work, readable};
 
 use crate::bounds::{Basis, Bound};
-use crate::busy_window::{Question, Worst};
-use crate::case::{Case, Contender};
+use crate::busy_window::{Query, Worst};
+use crate::case::Case;
+use crate::entity::Entity;
 use crate::error::Checked;
 use crate::supply::Supply;
 use crate::verdict::{Term, Test};
 use crate::{fixed_priority, nodes, spuri};
 
 /// The test behind a bound under this policy.
-pub(crate) fn test_of(case: &Case, contender: &Contender, basis: Option<Basis>) -> Test {
+pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Test {
     let policy = case.policy;
     let named = |name, source| Test { name, source };
     match (policy, basis) {
@@ -30,7 +31,7 @@ pub(crate) fn test_of(case: &Case, contender: &Contender, basis: Option<Basis>) 
             "first come, first served busy window",
             "George and Minet 1997; Bozhko and Brandenburg 2020",
         ),
-        (PolicyKind::FixedPriority { .. }, _) if contender.whole => named(
+        (PolicyKind::FixedPriority { .. }, _) if entity.whole => named(
             "non-preemptive response-time analysis",
             "George, Rivierre and Spuri 1996, Theorem 15; Bril, Lukkien and Verhaegh 2009",
         ),
@@ -48,18 +49,18 @@ pub(crate) fn test_of(case: &Case, contender: &Contender, basis: Option<Basis>) 
     }
 }
 
-/// The question whose answer the bound is.
-fn question<'a>(case: &'a Case, place: usize) -> Question<'a> {
+/// The query whose answer the bound is.
+fn query<'a>(case: &'a Case, place: usize) -> Query<'a> {
     match case.policy {
-        PolicyKind::EarliestDeadlineFirst => spuri::question(case, place, 0),
-        _ => fixed_priority::question(case, place, None),
+        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, 0),
+        _ => fixed_priority::query(case, place, None),
     }
 }
 
 /// The summands of the completion of the worst job, the largest own term first.
 pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Checked<Vec<Term>> {
-    let question = question(case, place);
-    let own = &case.contenders[place];
+    let query = query(case, place);
+    let own = &case.entities[place];
     let mut terms = Vec::new();
     let mut push = |what: String, count: u64, each: u64| {
         if count > 0 && each > 0 {
@@ -70,17 +71,21 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
             });
         }
     };
-    push(own.who.name(system).to_string(), w.job + 1, own.flow.cost);
-    for rival in &question.rivals {
-        let what = rival.contender.who.name(system).to_string();
-        if rival.contender.flow.is_fluid {
+    push(
+        own.who.name(system).to_string(),
+        w.job + 1,
+        own.requests.cost,
+    );
+    for rival in &query.rivals {
+        let what = rival.entity.who.name(system).to_string();
+        if rival.entity.requests.is_fluid {
             push(what, 1, rival.work(w.reach, w.offset)?);
         } else {
             let jobs = rival.jobs(w.reach, w.offset)?;
-            push(what, jobs, rival.contender.flow.cost);
+            push(what, jobs, rival.entity.requests.cost);
         }
     }
-    if let Some(blocker) = question.blocker(w.offset) {
+    if let Some(blocker) = query.blocker(w.offset) {
         let whose = blocker
             .who
             .map_or("background work", |who| who.name(system));
@@ -90,7 +95,7 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
             blocker.length,
         );
     }
-    for section in question.locks(w.offset)?.sections {
+    for section in query.locks(w.offset)?.sections {
         let holder = system.tasks.get(section.holder.index());
         let resource = system.resources.get(section.resource.index());
         let (Some(holder), Some(resource)) = (holder, resource) else {
@@ -104,19 +109,19 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
         1,
         case.held_above,
     );
-    for taking in &case.takings {
-        if taking.flow.is_fluid {
+    for reserved in &case.reserved {
+        if reserved.requests.is_fluid {
             push(
-                taking.name.clone(),
+                reserved.name.clone(),
                 1,
-                taking.flow.request_bound(w.completion)?,
+                reserved.requests.request_bound(w.completion)?,
             );
             continue;
         }
         push(
-            taking.name.clone(),
-            taking.flow.releases(w.completion)?,
-            taking.flow.cost,
+            reserved.name.clone(),
+            reserved.requests.releases(w.completion)?,
+            reserved.requests.cost,
         );
     }
     Ok(terms)
@@ -124,7 +129,7 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
 
 /// The bound in words.
 pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) -> String {
-    let own = &case.contenders[place];
+    let own = &case.entities[place];
     match bound.basis {
         Basis::Feasible => format!(
             "at most its deadline of {}: the processor demand never exceeds the supply; the worst \
@@ -148,8 +153,8 @@ pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) ->
     }
 }
 
-fn jitter_words(own: &Contender) -> String {
-    let released = own.flow.jitter - own.waiting.min(own.flow.jitter);
+fn jitter_words(own: &Entity) -> String {
+    let released = own.requests.jitter - own.waiting.min(own.requests.jitter);
     let mut words = String::new();
     if released > 0 {
         words += &format!(" + {} (release jitter)", readable(released));
@@ -160,7 +165,7 @@ fn jitter_words(own: &Contender) -> String {
     words
 }
 
-fn job_words(own: &Contender, response: u64, worst: &Worst, terms: &[Term]) -> String {
+fn job_words(own: &Entity, response: u64, worst: &Worst, terms: &[Term]) -> String {
     let mut words = format!("{} =", readable(response));
     for (index, term) in terms.iter().enumerate() {
         let each = readable(term.each.as_ns());

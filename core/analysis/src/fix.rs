@@ -19,66 +19,23 @@ mod supply;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
-use punctual_model::{Class, Ns, Requirement, SchedulerId, Span, System, TaskId, Work, readable};
+use punctual_model::{Class, Requirement, Span, System, TaskId, Work};
 
-use crate::decide::Component;
+use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
 use crate::precedence::{self, Edge};
 use crate::slack::set_budget;
 use crate::trials::Trials;
-use crate::verdict::{Refusal, Subject, Verdict};
+use crate::verdict::{Fix, FixTarget, Refusal, Subject, Verdict};
 
 /// Most tasks whose wcet or period is tried for one refusal: those that use most of the processor.
 const MAX_CANDIDATES: usize = 16;
-
-/// One parameter and its new value. Applied, the whole system is admitted; one nanosecond short of
-/// it, it is refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fix {
-    /// Which parameter.
-    pub target: FixTarget,
-    /// Its place in the file, such as `task.planner.wcet`.
-    pub parameter: String,
-    /// Its value now.
-    pub from: Span<Ns>,
-    /// Its new value.
-    pub to: Span<Ns>,
-}
-
-/// A parameter that a fix may change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FixTarget {
-    /// The wcet (slice, size) of a task.
-    Budget(TaskId),
-    /// The relative deadline of a task.
-    Deadline(TaskId),
-    /// The period or minimum separation of a task, and the deadline where it equals it.
-    Period(TaskId),
-    /// What the requirement with this index allows.
-    Within(usize),
-    /// The budget of the server of a scheduler.
-    ServerBudget(SchedulerId),
-    /// The period of the server of a scheduler.
-    ServerPeriod(SchedulerId),
-    /// The length of a slot of a scheduler, by its place in the list.
-    SlotLength(SchedulerId, usize),
-    /// The length of a slot of a task that stands directly in a frame, by its place in the list.
-    TaskSlotLength(TaskId, usize),
-}
 
 impl Fix {
     /// Changes `system` as the fix says.
     pub fn apply(&self, system: &mut System) {
         set(system, self.target, self.to.as_ns());
-    }
-}
-
-impl fmt::Display for Fix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, to) = (readable(self.from.as_ns()), readable(self.to.as_ns()));
-        write!(f, "{} = \"{to}\" instead of \"{from}\"", self.parameter)
     }
 }
 

@@ -11,24 +11,24 @@ use core::cell::Cell;
 
 use crate::error::{AnalysisError, Checked};
 
-/// Steps left for a whole question, however many searches it takes: an answer that takes longer
+/// Steps left for a whole query, however many searches it takes: an answer that takes longer
 /// than anyone waits is an error. One step looks at one task once (a few nanoseconds).
 #[derive(Debug)]
-pub(crate) struct Effort {
+pub(crate) struct StepBudget {
     left: Cell<u64>,
 }
 
-impl Effort {
+impl StepBudget {
     /// So many steps.
-    pub(crate) const fn new(steps: u64) -> Effort {
-        Effort {
+    pub(crate) const fn new(steps: u64) -> StepBudget {
+        StepBudget {
             left: Cell::new(steps),
         }
     }
 
     /// For one search of at most `steps`, which are taken from here.
-    pub(crate) fn meter(&self, steps: u64) -> Meter<'_> {
-        Meter {
+    pub(crate) fn search_steps(&self, steps: u64) -> SearchSteps<'_> {
+        SearchSteps {
             left: steps,
             whole: self,
         }
@@ -47,17 +47,17 @@ impl Effort {
     }
 }
 
-/// Steps left for one search of a question.
+/// Steps left for one search of a query.
 #[derive(Debug)]
-pub(crate) struct Meter<'a> {
+pub(crate) struct SearchSteps<'a> {
     left: u64,
-    whole: &'a Effort,
+    whole: &'a StepBudget,
 }
 
-impl<'a> Meter<'a> {
-    /// Another search of the same question, of at most `steps`.
-    pub(crate) fn apart(&self, steps: u64) -> Meter<'a> {
-        self.whole.meter(steps)
+impl<'a> SearchSteps<'a> {
+    /// Another search of the same query, of at most `steps`.
+    pub(crate) fn apart(&self, steps: u64) -> SearchSteps<'a> {
+        self.whole.search_steps(steps)
     }
 
     /// Takes `steps` away.
@@ -112,20 +112,20 @@ mod tests {
 
     #[test]
     fn a_spent_meter_is_an_error_and_stays_one() {
-        let question = Effort::new(100);
-        let mut meter = question.meter(10);
-        assert!(meter.spend(10, "x").is_ok());
-        assert!(meter.spend(1, "x").is_err());
-        assert!(meter.spend(1, "x").is_err());
+        let query = StepBudget::new(100);
+        let mut search_steps = query.search_steps(10);
+        assert!(search_steps.spend(10, "x").is_ok());
+        assert!(search_steps.spend(1, "x").is_err());
+        assert!(search_steps.spend(1, "x").is_err());
     }
 
     #[test]
     fn all_searches_of_a_question_share_its_steps() {
-        let question = Effort::new(15);
-        assert!(question.meter(10).spend(10, "x").is_ok());
-        let mut second = question.meter(10);
+        let query = StepBudget::new(15);
+        assert!(query.search_steps(10).spend(10, "x").is_ok());
+        let mut second = query.search_steps(10);
         assert!(second.spend(6, "x").is_err(), "only 5 are left");
         assert!(second.apart(10).spend(1, "x").is_err());
-        assert_eq!(question.left(), 0);
+        assert_eq!(query.left(), 0);
     }
 }

@@ -19,14 +19,15 @@ use core::cmp::Ordering;
 
 use punctual_model::{Ns, PolicyKind};
 
-use crate::busy_window::{Blocker, Question, Rival, Until, Urgency, Urgent, Worst};
-use crate::case::{Case, Contender, Who};
+use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst};
+use crate::case::Case;
+use crate::entity::{Entity, Who};
 use crate::error::Checked;
-use crate::fixed_point::Meter;
+use crate::fixed_point::SearchSteps;
 use crate::utilization::{compare_with_one, hyperperiod};
 
 /// Whether `other` goes before a job of `own`, and which of its jobs do.
-fn urgency(policy: PolicyKind<Ns>, own: &Contender, other: &Contender) -> Option<Urgent> {
+fn urgency(policy: PolicyKind<Ns>, own: &Entity, other: &Entity) -> Option<Urgent> {
     let order = match policy {
         PolicyKind::Fifo => Ordering::Equal,
         _ => other.priority.cmp(&own.priority),
@@ -38,7 +39,7 @@ fn urgency(policy: PolicyKind<Ns>, own: &Contender, other: &Contender) -> Option
         // A server is there as long as it has a budget: no release of it is the earlier one.
         Ordering::Equal if matches!((own.who, other.who), (Who::Task(_), Who::Task(_))) => {
             Some(Urgent::Earlier {
-                ties: other.who < own.who || other.flow.jitter > 0 || own.flow.jitter > 0,
+                ties: other.who < own.who || other.requests.jitter > 0 || own.requests.jitter > 0,
             })
         }
         Ordering::Equal => Some(Urgent::Always),
@@ -46,22 +47,22 @@ fn urgency(policy: PolicyKind<Ns>, own: &Contender, other: &Contender) -> Option
     }
 }
 
-fn own_is_higher(policy: PolicyKind<Ns>, own: &Contender, guest: &Contender) -> bool {
-    policy == (PolicyKind::FixedPriority { preemptive: true }) && own.priority > guest.priority
+fn own_is_higher(policy: PolicyKind<Ns>, own: &Entity, unserved: &Entity) -> bool {
+    policy == (PolicyKind::FixedPriority { preemptive: true }) && own.priority > unserved.priority
 }
 
-/// The question for the contender at `place`.
-pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Question<'_> {
-    let own = &case.contenders[place];
+/// The query for the entity at `place`.
+pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_> {
+    let own = &case.entities[place];
     let mut rivals = Vec::new();
     let mut blockers = Vec::new();
-    for (index, other) in case.contenders.iter().enumerate() {
+    for (index, other) in case.entities.iter().enumerate() {
         if index == place {
             continue;
         }
         match urgency(case.policy, own, other) {
             Some(urgent) => rivals.push(Rival {
-                contender: other,
+                entity: other,
                 urgent,
             }),
             None if other.section > 1 => blockers.push(Blocker {
@@ -73,10 +74,10 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
         }
     }
     // Guests go before with their child's priority; their sections stay inside the child.
-    let guests = case.guests.iter().map(|g| &g.contender);
-    let guests = guests.filter(|g| g.who != own.who && !own_is_higher(case.policy, own, g));
-    rivals.extend(guests.map(|g| Rival {
-        contender: g,
+    let unserved = case.unserved.iter().map(|g| &g.entity);
+    let unserved = unserved.filter(|g| g.who != own.who && !own_is_higher(case.policy, own, g));
+    rivals.extend(unserved.map(|g| Rival {
+        entity: g,
         urgent: Urgent::Always,
     }));
     if let Some((task, section)) = case.background {
@@ -86,19 +87,19 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
             until: i128::MAX,
         });
     }
-    let separations = rivals.iter().map(|r| r.contender.flow.separation);
-    let separations = separations.chain([own.flow.separation]).flatten();
-    let takings = case.takings.iter().filter_map(|t| t.flow.separation);
-    let separations = separations.chain(takings).chain(case.supply.period());
+    let separations = rivals.iter().map(|r| r.entity.requests.separation);
+    let separations = separations.chain([own.requests.separation]).flatten();
+    let reserved = case.reserved.iter().filter_map(|t| t.requests.separation);
+    let separations = separations.chain(reserved).chain(case.supply.period());
     // A single job adds no more than one step, at 0 or just after it, and the supply is late once;
     // from there on all repeats.
     let late = case.supply.delay();
     let or = hyperperiod(separations).and_then(|h| h.checked_add(2)?.checked_add(late));
     let or = or.unwrap_or(u64::MAX);
-    Question {
+    Query {
         own,
         rivals,
-        takings: &case.takings,
+        reserved: &case.reserved,
         supply: &case.supply,
         blockers,
         case,
@@ -109,27 +110,27 @@ pub(crate) fn question(case: &Case, place: usize, enough: Option<u64>) -> Questi
     }
 }
 
-/// Whether the task, everything that goes before it and the takings fit into the processor. A
+/// Whether the task, everything that goes before it and the reserved demand fit into the processor. A
 /// single job has no share, and needs one that is left over.
-pub(crate) fn fits(question: &Question<'_>) -> bool {
-    match compare_with_one(&question.ratios()) {
+pub(crate) fn fits(query: &Query<'_>) -> bool {
+    match compare_with_one(&query.ratios()) {
         Ordering::Less => true,
-        Ordering::Equal => question.own.flow.separation.is_some(),
+        Ordering::Equal => query.own.requests.separation.is_some(),
         Ordering::Greater => false,
     }
 }
 
-/// The worst response of the contender at `place`; `None` when nothing bounds it.
+/// The worst response of the entity at `place`; `None` when nothing bounds it.
 /// O(jobs of the busy window · iterations · tasks).
 pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
     enough: Option<u64>,
-    meter: &mut Meter<'_>,
+    search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
-    let question = question(case, place, enough);
-    if !fits(&question) {
+    let query = query(case, place, enough);
+    if !fits(&query) {
         return Ok(None);
     }
-    question.worst(meter)
+    query.worst(search_steps)
 }

@@ -11,11 +11,10 @@ use alloc::vec::Vec;
 
 use punctual_model::{Late, PolicyKind, Span, System, Task, TaskId};
 
-use crate::chain::{How, response};
 use crate::error::{Checked, in_range};
-use crate::precedence::Solution;
+use crate::solve::Solution;
 use crate::utilization::{gcd, hyperperiod};
-use crate::verdict::Test;
+use crate::verdict::{How, Test};
 
 const WHAT: &str = "chain";
 /// Most arrivals of the first task that are walked through.
@@ -67,7 +66,7 @@ pub(crate) fn step(
     let (Some(a), Some(b)) = (system.tasks.get(from.index()), system.tasks.get(to.index())) else {
         return Ok(Err("a task of it does not exist".into()));
     };
-    let (Some(earlier), Some(later)) = (response(solution, from), response(solution, to)) else {
+    let (Some(earlier), Some(later)) = (solution.response(from), solution.response(to)) else {
         return Ok(Err(format!("nothing bounds {} or {}", a.name, b.name)));
     };
     let Some(target) = clock(b) else {

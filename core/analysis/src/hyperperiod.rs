@@ -1,4 +1,4 @@
-//! A second opinion: every job until all repeats, where all arrivals are known
+//! Hyperperiod simulation: every job until all repeats, where all arrivals are known
 //!
 //! Shares no reasoning with the tests: it runs the schedule that the model describes, from the
 //! first arrival on, until the state at two instants one hyperperiod apart is the same. From there
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use punctual_model::{Instant, Ns, Span, System, TaskId};
 
 use crate::admit;
-use crate::decide::Component;
+use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
 use crate::precedence;
 

@@ -11,11 +11,12 @@
 //! * [`Slack`]: how far one wcet may grow. [`Refusal`]: a [`Witness`] that a simulation confirms,
 //!   and a [`Fix`], one parameter with the value from which on the system is admitted.
 //!
-//! Map: `demand` (streams of jobs), `case` and `overhead` (one CPU with all its costs),
+//! Map: `demand` (request bounds of jobs), `entity` and `case` (one node), `build` and `overhead`
+//! (a node with all its costs), `tree` (from node to node), `solve` (all nodes together),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
 //! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`,
-//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a second opinion:
+//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a cross-check:
 //! every job, simulated), `transition` (changes of a running system).
 //!
 //! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
@@ -29,13 +30,16 @@ mod admit;
 mod background;
 mod blocking;
 mod bounds;
+mod build;
 mod busy_window;
 mod case;
 mod chain;
 mod change;
+mod component;
 mod decide;
 mod demand;
 mod edf;
+mod entity;
 mod error;
 mod exactness;
 mod explain;
@@ -51,6 +55,7 @@ mod quick;
 mod refuse;
 mod round_robin;
 mod slack;
+mod solve;
 mod spuri;
 mod supply;
 mod synthesis;
@@ -62,14 +67,13 @@ mod utilization;
 mod verdict;
 
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
-pub use chain::{ChainVerdict, Handover, How, JitterVerdict};
 pub use change::{Change, admit_change};
 pub use error::AnalysisError;
-pub use fix::{Fix, FixTarget};
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};
 pub use synthesis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 pub use transition::{Transition, When, admit_transition};
 pub use verdict::{
-    CpuVerdict, Exactness, Quick, QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject,
-    TaskVerdict, Term, Test, Verdict, Witness,
+    ChainVerdict, CpuVerdict, Exactness, Fix, FixTarget, Handover, How, JitterVerdict, Quick,
+    QuickAnswer, Refusal, SchedulerVerdict, Slack, Subject, TaskVerdict, Term, Test, Verdict,
+    Witness,
 };

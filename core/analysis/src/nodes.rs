@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 
 use punctual_model::{MAX_DEPTH, Ns, SchedulerId, Span, System, readable};
 
-use crate::case::{Case, Who, invalid};
-use crate::error::Checked;
+use crate::case::Case;
+use crate::entity::Who;
+use crate::error::{Checked, invalid};
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::utilization::parts_per_million;
@@ -51,7 +52,7 @@ pub(crate) fn check(system: &System) -> Checked<()> {
     Ok(())
 }
 
-/// What is said of every scheduler, in the order of the file. O(nodes · contenders).
+/// What is said of every scheduler, in the order of the file. O(nodes · entities).
 pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdict> {
     let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
     all.map(|(id, scheduler)| {
@@ -73,15 +74,17 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
     .collect()
 }
 
-/// What its tasks, servers and guests need, without what is taken from them.
+/// What its tasks, its servers and children without a server need, without reserved demand.
 fn needs(case: &Case) -> Vec<crate::utilization::Ratio> {
-    case.everybody().filter_map(|c| c.flow.ratio()).collect()
+    case.all_entities()
+        .filter_map(|c| c.requests.ratio())
+        .collect()
 }
 
 fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span<Ns>> {
     let mut bounds = nodes
         .iter()
-        .flat_map(|s| s.case.contenders.iter().zip(&s.bounds));
+        .flat_map(|s| s.case.entities.iter().zip(&s.bounds));
     let (_, bound) = bounds.find(|(c, _)| c.who == Who::Server(id))?;
     bound.map(|b| Span::from_ns(b.response))
 }

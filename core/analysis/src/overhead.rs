@@ -24,41 +24,11 @@ use alloc::vec::Vec;
 
 use punctual_model::{Machine, Ns, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
-use crate::case::{Case, Source, Taking};
-use crate::demand::Flow;
+use crate::case::Case;
+use crate::demand::{Cost, RequestBound};
+use crate::entity::{Reserved, Source};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::supply;
-
-/// What one job takes, in parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Cost {
-    /// Its own work.
-    pub(crate) wcet: u64,
-    /// Switches, preemption, caches.
-    pub(crate) overhead: u64,
-    /// Suspension, and what may block it when it resumes.
-    pub(crate) suspension: u64,
-}
-
-impl Cost {
-    /// All of it.
-    pub(crate) fn total(&self) -> Checked<u64> {
-        in_range(
-            self.computing()?.checked_add(self.suspension),
-            "cost of a job",
-        )
-    }
-
-    /// Whether something is counted as computation that is none: no simulation would show it.
-    pub(crate) fn is_padded(&self) -> bool {
-        self.suspension > 0
-    }
-
-    /// The part that is spent on the processor without a break.
-    pub(crate) fn computing(&self) -> Checked<u64> {
-        in_range(self.wcet.checked_add(self.overhead), "cost of a job")
-    }
-}
 
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
 pub(crate) fn cost(
@@ -87,7 +57,7 @@ pub(crate) fn cost(
         }
         _ => (resumes + 1, 0),
     };
-    // The timer entry of the release is a taking of its own; those of resumes and turns are here.
+    // The timer entry of the release is reserved demand of its own; those of resumes and turns are here.
     let timers = in_range(timers.checked_add(resumes), "turns")?;
     let overhead = episode
         .checked_mul(episodes)
@@ -109,16 +79,16 @@ pub(crate) fn episode(machine: &Machine) -> Checked<u64> {
 }
 
 /// The timer entries of a server: one when its budget comes, one when it is used up.
-pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked<Option<Taking>> {
+pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked<Option<Reserved>> {
     let Supply::Server(server) = scheduler.supply else {
         return Ok(None);
     };
     if machine.timer.is_zero() {
         return Ok(None);
     }
-    Ok(Some(Taking {
+    Ok(Some(Reserved {
         name: format!("timer entries of the server of {}", scheduler.name),
-        flow: Flow {
+        requests: RequestBound {
             separation: Some(server.period.as_ns()),
             cost: in_range(machine.timer.as_ns().checked_mul(2), "timer entries")?,
             // The two of one period and that of the next may come together.
@@ -140,8 +110,8 @@ fn suspensions(task: &Task) -> u32 {
 /// Adds to each suspending task what may block it when it resumes: once per suspension the longest
 /// section of any other task of the CPU.
 pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
-    for i in 0..case.contenders.len() {
-        let own = case.contenders[i].who;
+    for i in 0..case.entities.len() {
+        let own = case.entities[i].who;
         let task = own.task().and_then(|task| system.tasks.get(task.index()));
         let Some(task) = task else {
             continue;
@@ -151,15 +121,15 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
             continue;
         }
         let others = case
-            .contenders
+            .entities
             .iter()
             .filter(|c| c.who != own)
             .map(|c| c.section);
         let background = case.background.map(|(_, section)| section);
         let section = others.chain(background).max().unwrap_or(0);
         let urgency = match case.policy {
-            PolicyKind::EarliestDeadlineFirst => -i128::from(case.contenders[i].deadline),
-            _ => i128::from(case.contenders[i].priority),
+            PolicyKind::EarliestDeadlineFirst => -i128::from(case.entities[i].deadline),
+            _ => i128::from(case.entities[i].priority),
         };
         let locked = case.blocking(urgency, Some(own))?.total;
         let held = locked.checked_add(case.held_above);
@@ -172,23 +142,23 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
         };
         let lost = in_range(budget.checked_mul(2), "suspension")?;
         let section = in_range(section.checked_add(lost), "suspension")?;
-        let contender = &mut case.contenders[i];
+        let entity = &mut case.entities[i];
         let blocked = section.checked_mul(resumes);
-        let suspension = blocked.and_then(|b| b.checked_add(contender.cost.suspension));
-        contender.cost.suspension = in_range(suspension, "suspension")?;
-        contender.flow.cost = contender.cost.total()?;
+        let suspension = blocked.and_then(|b| b.checked_add(entity.cost.suspension));
+        entity.cost.suspension = in_range(suspension, "suspension")?;
+        entity.requests.cost = entity.cost.total()?;
     }
     Ok(())
 }
 
 /// The timer entries that the releases of `task` cause. O(1).
-pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
+pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Reserved>> {
     if machine.timer.is_zero() || !task.class.is_real_time() {
         return Ok(None);
     }
-    Ok(Some(Taking {
+    Ok(Some(Reserved {
         name: format!("timer entry of {}", task.name),
-        flow: Flow {
+        requests: RequestBound {
             separation: task.class.min_separation().map(punctual_model::Span::as_ns),
             cost: machine.timer.as_ns(),
             jitter: task.jitter.as_ns(),
@@ -198,9 +168,9 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Taking>> {
     }))
 }
 
-/// Reserves and missing time as takings above all tasks. O(reserves).
-pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
-    let mut takings = Vec::new();
+/// Reserves and missing time as reserved demand above all tasks. O(reserves).
+pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Reserved>> {
+    let mut reserved = Vec::new();
     for reserve in machine.reserves.iter().chain(&machine.missing_time) {
         if reserve.period.is_zero() {
             let what = format!("the reserve `{}` has a period of 0s", reserve.name);
@@ -209,17 +179,17 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Taking>> {
         if reserve.budget.is_zero() {
             continue;
         }
-        let flow = Flow {
+        let requests = RequestBound {
             separation: Some(reserve.period.as_ns()),
             cost: reserve.budget.as_ns(),
             jitter: 0,
             is_fluid: false,
         };
-        takings.push(Taking {
+        reserved.push(Reserved {
             name: reserve.name.clone(),
-            flow,
+            requests,
             source: Source::Machine,
         });
     }
-    Ok(takings)
+    Ok(reserved)
 }

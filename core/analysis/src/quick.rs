@@ -74,14 +74,14 @@ fn fits(case: &Case) -> bool {
 }
 
 fn outside_the_model(case: &Case) -> Option<&'static str> {
-    let all = |test: fn(&crate::case::Contender) -> bool| case.contenders.iter().all(test);
-    if !case.guests.is_empty() || !all(|c| c.who.task().is_some()) {
+    let all = |test: fn(&crate::entity::Entity) -> bool| case.entities.iter().all(test);
+    if !case.unserved.is_empty() || !all(|c| c.who.task().is_some()) {
         Some("there are schedulers below")
-    } else if !case.takings.is_empty() {
+    } else if !case.reserved.is_empty() {
         Some("the machine takes time above all tasks")
-    } else if !all(|c| c.flow.separation == Some(c.deadline)) {
+    } else if !all(|c| c.requests.separation == Some(c.deadline)) {
         Some("a deadline is not the period")
-    } else if !all(|c| c.flow.jitter == 0) {
+    } else if !all(|c| c.requests.jitter == 0) {
         Some("there is release jitter or waiting")
     } else if !all(|c| c.section <= 1) || case.background.is_some() {
         Some("there are sections without preemption")
@@ -92,9 +92,9 @@ fn outside_the_model(case: &Case) -> Option<&'static str> {
 
 fn not_rate_monotonic(case: &Case) -> Option<&'static str> {
     let mut order: Vec<_> = case
-        .contenders
+        .entities
         .iter()
-        .map(|c| (c.priority, c.flow.separation))
+        .map(|c| (c.priority, c.requests.separation))
         .collect();
     order.sort_unstable();
     let falling = order

@@ -14,11 +14,12 @@ use alloc::vec::Vec;
 use punctual_model::{PolicyKind, SchedulerId, Span, System, TaskId, Work, readable};
 
 use crate::bounds::{self, Basis, Bound, STEPS};
-use crate::busy_window::{Question, Worst};
-use crate::case::{Case, Who};
+use crate::busy_window::{Query, Worst};
+use crate::case::Case;
 use crate::edf::{self, Excess};
+use crate::entity::Who;
 use crate::error::{AnalysisError, Checked};
-use crate::fixed_point::Effort;
+use crate::fixed_point::StepBudget;
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::verdict::{Refusal, Subject, Witness};
@@ -28,12 +29,12 @@ use crate::{decide, explain, fixed_priority, spuri};
 /// the file.
 pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal>> {
     let mut refusals = Vec::new();
-    let effort = bounds::question();
+    let step_budget = bounds::query();
     for solved in nodes {
         if solved.case.supply == Supply::Nothing {
             refusals.extend(without_supply(system, nodes, &solved.case));
         } else {
-            of_node(system, solved, &effort, &mut refusals)?;
+            of_node(system, solved, &step_budget, &mut refusals)?;
         }
     }
     Ok(refusals)
@@ -48,7 +49,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
         if parent.is_some_and(|s| s.case.supply == Supply::Nothing) {
             return None;
         }
-        let task = case.contenders.first()?.who.task()?;
+        let task = case.entities.first()?.who.task()?;
         let name = &system.tasks[task.index()].name;
         let reason = format!("{name} has no slot of which its overheads leave anything");
         return Some(refusal(Subject::Task(task), name, reason));
@@ -68,7 +69,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
             format!("{name} has no slot of which its overheads leave anything")
         }
         punctual_model::Supply::Server(server) => {
-            let mut own = parent.case.contenders.iter().zip(&parent.bounds);
+            let mut own = parent.case.entities.iter().zip(&parent.bounds);
             let (_, bound) = own.find(|(c, _)| c.who == Who::Server(id))?;
             // A budget that comes late is told of at the parent.
             let late = bound.is_none_or(|b| b.response > server.period.as_ns());
@@ -84,32 +85,32 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
 fn of_node(
     system: &System,
     solved: &Solved,
-    effort: &Effort,
+    step_budget: &StepBudget,
     refusals: &mut Vec<Refusal>,
 ) -> Checked<()> {
     let Solved { case, bounds } = solved;
     let overloaded = case.is_cpu() && decide::overloaded(case);
-    let whole = node_refusal(system, solved, overloaded, effort)?;
+    let whole = node_refusal(system, solved, overloaded, step_budget)?;
     let covers_deadlines = whole
         .as_ref()
         .is_some_and(|refusal| refusal.witness.is_some());
     let by_deadline = case.policy == PolicyKind::EarliestDeadlineFirst;
     refusals.extend(whole);
-    for (place, contender) in case.contenders.iter().enumerate() {
+    for (place, entity) in case.entities.iter().enumerate() {
         let bound = bounds.get(place).copied().flatten();
-        let allowed = decide::allowed_of(system, contender);
+        let allowed = decide::allowed_of(system, entity);
         if bound.is_some_and(|b| b.response <= allowed) {
             continue;
         }
         // What the node's demand already says: overload without a bound, or an EDF deadline.
         let told =
-            covers_deadlines && (bound.is_none() || (by_deadline && allowed == contender.deadline));
+            covers_deadlines && (bound.is_none() || (by_deadline && allowed == entity.deadline));
         if told {
             continue;
         }
-        refusals.push(match contender.who {
+        refusals.push(match entity.who {
             Who::Task(task) => {
-                let witness = missing_job(case, place, bound, allowed, effort)?;
+                let witness = missing_job(case, place, bound, allowed, step_budget)?;
                 task_refusal(system, case, (place, task), bound, allowed, witness)
             }
             Who::Server(id) => server_refusal(system, case, place, id, bound)?,
@@ -125,7 +126,7 @@ fn server_refusal(
     id: SchedulerId,
     bound: Option<Bound>,
 ) -> Checked<Refusal> {
-    let period = case.contenders[place].deadline;
+    let period = case.entities[place].deadline;
     let name = &system.schedulers[id.index()].name;
     let reason = match bound {
         Some(bound) => format!(
@@ -137,7 +138,7 @@ fn server_refusal(
     };
     let mut refusal = refusal(Subject::Scheduler(id), name, reason);
     let sure = case
-        .everybody()
+        .all_entities()
         .all(|c| c.waiting == 0 && !c.cost.is_padded());
     let ranked = matches!(case.policy, PolicyKind::FixedPriority { .. });
     if sure
@@ -160,9 +161,9 @@ fn server_refusal(
 /// What goes before the end of its first budget within its period, and what is supplied in it, if
 /// that is less.
 fn missing_budget(case: &Case, place: usize) -> Checked<Option<(u64, u64)>> {
-    let question = fixed_priority::question(case, place, None);
-    let period = question.own.deadline;
-    let demand = question.first_demand(period)?;
+    let query = fixed_priority::query(case, place, None);
+    let period = query.own.deadline;
+    let demand = query.first_demand(period)?;
     let mut least = u64::MAX;
     for phase in 0..case.supply.phases() {
         least = least.min(case.supply.provided_in(phase, period)?);
@@ -201,18 +202,18 @@ fn node_refusal(
     system: &System,
     solved: &Solved,
     overloaded: bool,
-    effort: &Effort,
+    step_budget: &StepBudget,
 ) -> Checked<Option<Refusal>> {
     let Solved { case, bounds } = solved;
     let (subject, name, title) = title(system, case);
     let utilization = crate::utilization::parts_per_million(&case.ratios());
-    let mut meter = effort.meter(STEPS);
+    let mut search_steps = step_budget.search_steps(STEPS);
     if overloaded {
         let reason = format!(
             "{title} is overloaded: its utilization is {}",
             explain::percent(utilization)
         );
-        let excess = match edf::find_overload(case, &mut meter) {
+        let excess = match edf::find_overload(case, &mut search_steps) {
             Ok(excess) => Some(excess),
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
             Err(other) => return Err(other),
@@ -221,7 +222,7 @@ fn node_refusal(
         return Ok(Some(with_excess(refusal, case, excess)));
     }
     if edf::decides(case)
-        && let Some(excess) = edf::find_excess(case, &mut meter)?
+        && let Some(excess) = edf::find_excess(case, &mut search_steps)?
     {
         let late = late_tasks(system, case, bounds);
         let reason = format!(
@@ -246,7 +247,7 @@ fn node_refusal(
 
 fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String {
     let late = case
-        .contenders
+        .entities
         .iter()
         .zip(bounds)
         .filter(|(c, bound)| bound.is_none_or(|bound| bound.response > c.deadline));
@@ -261,7 +262,7 @@ fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String 
 fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Refusal {
     let Some(excess) = excess else { return refusal };
     // Counting suspension or waiting as demand is safe, but no simulation would show the miss.
-    if case.everybody().any(|c| c.cost.is_padded()) {
+    if case.all_entities().any(|c| c.cost.is_padded()) {
         return refusal;
     }
     refusal.witness = Some(Witness::Demand {
@@ -270,7 +271,7 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         supply: Work::from_ns(excess.supply),
     });
     refusal.situation = "all releases fall together at 0".to_string();
-    if case.contenders.iter().any(|c| c.flow.jitter > 0) {
+    if case.entities.iter().any(|c| c.requests.jitter > 0) {
         refusal.situation += ", as late as their jitter allows";
     }
     if edf::blocking(case, excess.at) > 0 {
@@ -285,11 +286,11 @@ fn task_refusal(
     (place, task): (usize, TaskId),
     bound: Option<Bound>,
     allowed: u64,
-    witness: Option<(Question<'_>, Worst)>,
+    witness: Option<(Query<'_>, Worst)>,
 ) -> Refusal {
-    let contender = &case.contenders[place];
+    let entity = &case.entities[place];
     let name = &system.tasks[task.index()].name;
-    let what = if allowed < contender.deadline {
+    let what = if allowed < entity.deadline {
         "required response"
     } else {
         "deadline"
@@ -305,7 +306,7 @@ fn task_refusal(
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
     };
     let mut refusal = refusal(Subject::Task(task), name, reason);
-    if let Some((question, worst)) = witness {
+    if let Some((query, worst)) = witness {
         refusal.witness = Some(Witness::Response {
             task,
             job: worst.job,
@@ -313,7 +314,7 @@ fn task_refusal(
             response: Span::from_ns(worst.response),
             deadline: Span::from_ns(allowed),
         });
-        refusal.situation = situation(system, case, &question, &worst);
+        refusal.situation = situation(system, case, &query, &worst);
     }
     refusal
 }
@@ -324,10 +325,10 @@ fn missing_job<'a>(
     place: usize,
     bound: Option<Bound>,
     allowed: u64,
-    effort: &Effort,
-) -> Checked<Option<(Question<'a>, Worst)>> {
+    step_budget: &StepBudget,
+) -> Checked<Option<(Query<'a>, Worst)>> {
     let hidden = case
-        .contenders
+        .entities
         .iter()
         .any(|c| c.waiting > 0 || c.cost.is_padded());
     let by_window = matches!(
@@ -340,35 +341,35 @@ fn missing_job<'a>(
     if hidden || by_window {
         return Ok(None);
     }
-    let question = match (case.policy, bound.map(|b| b.basis)) {
+    let query = match (case.policy, bound.map(|b| b.basis)) {
         (PolicyKind::RoundRobin { .. }, _) | (PolicyKind::EarliestDeadlineFirst, None) => {
             return Ok(None);
         }
         (PolicyKind::EarliestDeadlineFirst, Some(Basis::Job(worst))) => {
-            return Ok(Some((spuri::question(case, place, 0), worst)));
+            return Ok(Some((spuri::query(case, place, 0), worst)));
         }
-        _ => fixed_priority::question(case, place, Some(allowed)),
+        _ => fixed_priority::query(case, place, Some(allowed)),
     };
-    if !fixed_priority::fits(&question) {
+    if !fixed_priority::fits(&query) {
         return Ok(None);
     }
-    match question.worst(&mut effort.meter(STEPS)) {
+    match query.worst(&mut step_budget.search_steps(STEPS)) {
         Ok(worst) => Ok(worst
             .filter(|w| w.response > allowed)
-            .map(|worst| (question, worst))),
+            .map(|worst| (query, worst))),
         Err(AnalysisError::TooLong { .. }) => Ok(None),
         Err(other) => Err(other),
     }
 }
 
-fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Worst) -> String {
+fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> String {
     let name = |who: Who| who.name(system);
-    let own = question.own;
+    let own = query.own;
     let together = own
-        .flow
+        .requests
         .separation
         .map_or(worst.offset == 0, |t| worst.offset.is_multiple_of(t));
-    let mut words = if question.rivals.is_empty() && case.takings.is_empty() {
+    let mut words = if query.rivals.is_empty() && case.reserved.is_empty() {
         format!("{} alone", name(own.who))
     } else if together {
         "all that may delay it is released together with it at 0".to_string()
@@ -380,7 +381,7 @@ fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Wors
             readable(worst.offset)
         )
     };
-    if let Some(blocker) = question.blocker(worst.offset) {
+    if let Some(blocker) = query.blocker(worst.offset) {
         let whose = blocker.who.map_or("background work", name);
         words += &format!("; a section of {whose} began one tick before");
     }
@@ -397,7 +398,7 @@ fn situation(system: &System, case: &Case, question: &Question<'_>, worst: &Wors
             .to_string(),
         Supply::Dedicated | Supply::Nothing => String::new(),
     };
-    if case.contenders.iter().any(|c| c.flow.jitter > 0) {
+    if case.entities.iter().any(|c| c.requests.jitter > 0) {
         words += "; first releases are as late as their jitter allows";
     }
     words

@@ -16,16 +16,23 @@ use core::cmp::Ordering;
 use crate::busy_window::longest;
 use crate::case::Case;
 use crate::error::Checked;
-use crate::fixed_point::Meter;
+use crate::fixed_point::SearchSteps;
 
 /// The longest busy window of all work of the node; `None` when nothing bounds it: the utilization
 /// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
-pub(crate) fn bound_everybody(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
+pub(crate) fn bound_any_order(
+    case: &Case,
+    search_steps: &mut SearchSteps<'_>,
+) -> Checked<Option<u64>> {
     match case.load() {
-        Ordering::Less => longest(case, u64::MAX, meter),
+        Ordering::Less => longest(case, u64::MAX, search_steps),
         Ordering::Equal => {
             let repeats = case.hyperperiod().unwrap_or(u64::MAX);
-            longest(case, repeats.saturating_add(case.supply.delay()), meter)
+            longest(
+                case,
+                repeats.saturating_add(case.supply.delay()),
+                search_steps,
+            )
         }
         Ordering::Greater => Ok(None),
     }

@@ -8,7 +8,7 @@
 
 use punctual_model::{Class, Ns, System, TaskId, Work};
 
-use crate::decide::Component;
+use crate::component::Component;
 use crate::error::Checked;
 use crate::precedence::Edge;
 use crate::trials::Trials;

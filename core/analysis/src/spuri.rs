@@ -14,21 +14,22 @@
 
 use alloc::vec::Vec;
 
-use crate::busy_window::{Blocker, Question, Rival, Until, Urgency, Urgent, Worst, longest};
-use crate::case::{Case, Contender, Who};
+use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst, longest};
+use crate::case::Case;
+use crate::entity::{Entity, Who};
 use crate::error::Checked;
-use crate::fixed_point::Meter;
+use crate::fixed_point::SearchSteps;
 
 /// How much later than the own arrival (from the own jitter on) a rival's arrival may be.
-fn shift(own: &Contender, other: &Contender) -> i128 {
+fn shift(own: &Entity, other: &Entity) -> i128 {
     let lead = i128::from(own.deadline) - i128::from(own.own_jitter());
-    lead - (i128::from(other.deadline) - i128::from(other.flow.jitter))
+    lead - (i128::from(other.deadline) - i128::from(other.requests.jitter))
 }
 
 /// The offsets at which a job with a later deadline may be in a section.
-fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
+fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
     let tasks = case
-        .contenders
+        .entities
         .iter()
         .filter(|c| c.who != own.who && c.section > 1);
     let mut blockers: Vec<Blocker> = tasks
@@ -51,12 +52,12 @@ fn blockers(case: &Case, own: &Contender) -> Vec<Blocker> {
 
 /// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
-pub(crate) fn window(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<u64>> {
+pub(crate) fn window(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Option<u64>> {
     // Single jobs become urgent enough once, at a difference of deadlines.
-    let once = case.everybody().any(|c| c.flow.separation.is_none());
-    let latest = |c: &Contender| c.deadline.saturating_add(c.flow.jitter);
+    let once = case.all_entities().any(|c| c.requests.separation.is_none());
+    let latest = |c: &Entity| c.deadline.saturating_add(c.requests.jitter);
     let first = if once {
-        case.everybody().map(latest).max().unwrap_or(0)
+        case.all_entities().map(latest).max().unwrap_or(0)
     } else {
         0
     };
@@ -65,24 +66,24 @@ pub(crate) fn window(case: &Case, meter: &mut Meter<'_>) -> Checked<Option<u64>>
             .checked_add(1)?
             .checked_add(case.supply.delay())
     });
-    let found = longest(case, hyper.unwrap_or(u64::MAX), meter)?;
+    let found = longest(case, hyper.unwrap_or(u64::MAX), search_steps)?;
     Ok(found.or(hyper))
 }
 
-/// The question for the contender at `place` in a busy window of length `window`.
-pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
-    let own = &case.contenders[place];
-    let others = case.everybody().filter(|c| c.who != own.who);
+/// The query for the entity at `place` in a busy window of length `window`.
+pub(crate) fn query(case: &Case, place: usize, window: u64) -> Query<'_> {
+    let own = &case.entities[place];
+    let others = case.all_entities().filter(|c| c.who != own.who);
     let rivals = others.map(|other| Rival {
-        contender: other,
+        entity: other,
         urgent: Urgent::Deadline {
             shift: shift(own, other),
         },
     });
-    Question {
+    Query {
         own,
         rivals: rivals.collect(),
-        takings: &case.takings,
+        reserved: &case.reserved,
         supply: &case.supply,
         blockers: blockers(case, own),
         case,
@@ -93,13 +94,13 @@ pub(crate) fn question(case: &Case, place: usize, window: u64) -> Question<'_> {
     }
 }
 
-/// The worst response of the contender at `place`. The utilization is at most 1.
+/// The worst response of the entity at `place`. The utilization is at most 1.
 /// O(deadlines in the window · iterations · tasks).
 pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
     window: u64,
-    meter: &mut Meter<'_>,
+    search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
-    question(case, place, window).worst(meter)
+    query(case, place, window).worst(search_steps)
 }

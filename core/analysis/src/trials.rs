@@ -6,28 +6,29 @@
 
 use punctual_model::System;
 
-use crate::bounds::{QUESTION_STEPS, question};
-use crate::decide::{self, Component};
+use crate::bounds::{QUERY_STEPS, query};
+use crate::component::Component;
+use crate::decide;
 use crate::error::{AnalysisError, Checked};
-use crate::fixed_point::Effort;
+use crate::fixed_point::StepBudget;
 use crate::precedence::Edge;
 
 /// Steps for all trials of one verdict: a second or two.
-const TRIAL_STEPS: u64 = QUESTION_STEPS;
+const TRIAL_STEPS: u64 = QUERY_STEPS;
 /// What a trial costs for each task before it begins: a copy of it with its name.
 const STEPS_PER_TASK: u64 = 32;
 
 /// The trials of one verdict.
 #[derive(Debug)]
 pub(crate) struct Trials {
-    effort: Effort,
+    step_budget: StepBudget,
 }
 
 impl Trials {
     /// None made yet.
     pub(crate) fn new() -> Trials {
         Trials {
-            effort: Effort::new(TRIAL_STEPS),
+            step_budget: StepBudget::new(TRIAL_STEPS),
         }
     }
 
@@ -41,15 +42,15 @@ impl Trials {
         edges: &[Edge],
         component: &Component,
     ) -> Checked<bool> {
-        if self.effort.left() == 0 {
+        if self.step_budget.left() == 0 {
             return Err(AnalysisError::TooLong {
                 what: "trials of other parameters",
             });
         }
-        let one = question();
+        let one = query();
         let answer = decide::admits(system, edges, component, &one);
         let copies = STEPS_PER_TASK.saturating_mul(system.tasks.len() as u64);
-        self.effort.take(QUESTION_STEPS - one.left() + copies);
+        self.step_budget.take(QUERY_STEPS - one.left() + copies);
         answer
     }
 }

@@ -22,8 +22,9 @@ use alloc::vec::Vec;
 
 use punctual_model::PolicyKind;
 
-use crate::case::{Case, Contender, Who};
-use crate::demand::Flow;
+use crate::case::Case;
+use crate::demand::RequestBound;
+use crate::entity::{Entity, Who};
 use crate::supply::Supply;
 
 /// A whole processor, as a share.
@@ -41,15 +42,15 @@ struct Load {
 }
 
 impl Load {
-    fn of(flow: &Flow) -> Load {
-        let cost = u128::from(flow.cost);
-        let share = flow
+    fn of(requests: &RequestBound) -> Load {
+        let cost = u128::from(requests.cost);
+        let share = requests
             .separation
             .map_or(0, |t| (cost * WHOLE).div_ceil(u128::from(t.max(1))));
         Load {
             share,
             cost,
-            early: share.saturating_mul(u128::from(flow.jitter)),
+            early: share.saturating_mul(u128::from(requests.jitter)),
         }
     }
 
@@ -70,30 +71,30 @@ impl Load {
     }
 }
 
-/// By place: whether this bound alone shows that the contender responds within what `allowed` says.
+/// By place: whether this bound alone shows that the entity responds within what is `allowed`.
 /// All `false` where the bound does not apply. O(n log n).
-pub(crate) fn in_time(case: &Case, allowed: impl Fn(&Contender) -> u64) -> Vec<bool> {
-    let mut answers = vec![false; case.contenders.len()];
+pub(crate) fn in_time(case: &Case, allowed: &[u64]) -> Vec<bool> {
+    let mut answers = vec![false; case.entities.len()];
     if !applies(case) {
         return answers;
     }
-    let mut places: Vec<usize> = (0..case.contenders.len()).collect();
-    places.sort_by_key(|&place| core::cmp::Reverse(case.contenders[place].priority));
-    let takings = case.takings.iter().map(|t| Load::of(&t.flow));
-    let mut above = takings.fold(Load::default(), Load::plus);
+    let mut places: Vec<usize> = (0..case.entities.len()).collect();
+    places.sort_by_key(|&place| core::cmp::Reverse(case.entities[place].priority));
+    let reserved = case.reserved.iter().map(|t| Load::of(&t.requests));
+    let mut above = reserved.fold(Load::default(), Load::plus);
     let mut blocking = blocking_below(case, &places);
-    let same = |a: &usize, b: &usize| case.contenders[*a].priority == case.contenders[*b].priority;
+    let same = |a: &usize, b: &usize| case.entities[*a].priority == case.entities[*b].priority;
     for level in places.chunk_by(same) {
         // Equal priorities may go before each other.
-        let flows = level
+        let requests = level
             .iter()
-            .map(|&place| Load::of(&case.contenders[place].flow));
-        let together = flows.fold(above, Load::plus);
+            .map(|&place| Load::of(&case.entities[place].requests));
+        let together = requests.fold(above, Load::plus);
         let below = blocking.pop().unwrap_or(0);
         for &place in level {
-            let own = &case.contenders[place];
-            let rivals = together.minus(Load::of(&own.flow));
-            answers[place] = responds(own, rivals, below, allowed(own));
+            let own = &case.entities[place];
+            let rivals = together.minus(Load::of(&own.requests));
+            answers[place] = responds(own, rivals, below, allowed[place]);
         }
         above = together;
     }
@@ -101,18 +102,20 @@ pub(crate) fn in_time(case: &Case, allowed: impl Fn(&Contender) -> u64) -> Vec<b
 }
 
 fn applies(case: &Case) -> bool {
-    let plain = |c: &Contender| matches!(c.who, Who::Task(_)) && !c.flow.is_fluid;
+    let plain = |c: &Entity| matches!(c.who, Who::Task(_)) && !c.requests.is_fluid;
     case.policy == (PolicyKind::FixedPriority { preemptive: true })
         && case.supply == Supply::Dedicated
-        && case.guests.is_empty()
-        && case.contenders.iter().all(plain)
-        && case.takings.iter().all(|t| !t.flow.is_fluid)
+        && case.unserved.is_empty()
+        && case.locks.is_empty()
+        && case.held_above == 0
+        && case.entities.iter().all(plain)
+        && case.reserved.iter().all(|t| !t.requests.is_fluid)
 }
 
 /// For every level of priority, the lowest first: the longest section below it, less the tick in
 /// which it began.
 fn blocking_below(case: &Case, places: &[usize]) -> Vec<u64> {
-    let same = |a: &usize, b: &usize| case.contenders[*a].priority == case.contenders[*b].priority;
+    let same = |a: &usize, b: &usize| case.entities[*a].priority == case.entities[*b].priority;
     let mut longest = case
         .background
         .map_or(0, |(_, section)| section.saturating_sub(1));
@@ -120,19 +123,19 @@ fn blocking_below(case: &Case, places: &[usize]) -> Vec<u64> {
     let all: Vec<&[usize]> = places.chunk_by(same).collect();
     for level in all.into_iter().rev() {
         levels.push(longest);
-        let sections = level.iter().map(|&place| case.contenders[place].section);
+        let sections = level.iter().map(|&place| case.entities[place].section);
         longest = longest.max(sections.max().unwrap_or(0).saturating_sub(1));
     }
     levels
 }
 
 /// Whether the bound of `own` is at most `allowed`.
-fn responds(own: &Contender, rivals: Load, blocking: u64, allowed: u64) -> bool {
-    let mine = Load::of(&own.flow);
+fn responds(own: &Entity, rivals: Load, blocking: u64, allowed: u64) -> bool {
+    let mine = Load::of(&own.requests);
     if rivals.share.saturating_add(mine.share) > WHOLE || rivals.share >= WHOLE {
         return false;
     }
-    let Some(window) = allowed.checked_sub(own.flow.jitter) else {
+    let Some(window) = allowed.checked_sub(own.requests.jitter) else {
         return false;
     };
     let work = u128::from(blocking)

@@ -6,9 +6,6 @@ use core::fmt;
 
 use punctual_model::{CpuId, Ns, SchedulerId, Span, TaskId, Work};
 
-use crate::chain::{ChainVerdict, JitterVerdict};
-use crate::fix::Fix;
-
 /// What the analysis says of a whole system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
@@ -99,7 +96,7 @@ impl fmt::Display for Test {
 pub struct Term {
     /// Whose work it is, or what takes it.
     pub what: String,
-    /// How many jobs or takings.
+    /// How many jobs, or how often it is taken.
     pub count: u64,
     /// What each takes.
     pub each: Work<Ns>,
@@ -252,5 +249,122 @@ impl Verdict {
     /// The row of a task.
     pub fn task(&self, task: TaskId) -> Option<&TaskVerdict> {
         self.tasks.get(task.index())
+    }
+}
+
+/// What the analysis says of one required chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainVerdict {
+    /// Its place in `System::requirements`.
+    pub requirement: usize,
+    /// `a -> b -> c`.
+    pub name: String,
+    /// The longest latency allowed.
+    pub within: Span<Ns>,
+    /// The longest latency; `None`: nothing bounds it.
+    pub bound: Option<Span<Ns>>,
+    /// Whether some arrivals reach the bound.
+    pub exactness: Exactness,
+    /// The test that gave the bound.
+    pub test: Test,
+    /// The hand-overs in the worst case found, in order; empty without a bound.
+    pub handovers: Vec<Handover>,
+    /// The terms of the bound in words, or why there is none.
+    pub explanation: String,
+    /// What the bound takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// From the arrival of one job to that of the job that takes its effect on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handover {
+    /// Who hands on.
+    pub from: TaskId,
+    /// Who takes over.
+    pub to: TaskId,
+    /// What makes sure of it.
+    pub how: How,
+    /// The distance of the two arrivals.
+    pub length: Span<Ns>,
+}
+
+/// Why a job of the next task surely sees what was handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// It waits for its predecessor.
+    Triggered,
+    /// It cannot overtake the other on their CPU.
+    Ordered,
+    /// It arrives after the other has completed.
+    Sampled,
+}
+
+impl How {
+    /// The word in the JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            How::Triggered => "triggered",
+            How::Ordered => "ordered",
+            How::Sampled => "sampled",
+        }
+    }
+}
+
+/// What the analysis says of one required difference of responses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JitterVerdict {
+    /// Its place in `System::requirements`.
+    pub requirement: usize,
+    /// The task.
+    pub task: TaskId,
+    /// Its name in the file.
+    pub name: String,
+    /// The largest difference allowed.
+    pub within: Span<Ns>,
+    /// The largest difference; `None`: nothing bounds it.
+    pub bound: Option<Span<Ns>>,
+    /// The bound in words, or why there is none.
+    pub explanation: String,
+}
+
+/// One parameter and its new value. Applied, the whole system is admitted; one nanosecond short of
+/// it, it is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fix {
+    /// Which parameter.
+    pub target: FixTarget,
+    /// Its place in the file, such as `task.planner.wcet`.
+    pub parameter: String,
+    /// Its value now.
+    pub from: Span<Ns>,
+    /// Its new value.
+    pub to: Span<Ns>,
+}
+
+/// A parameter that a fix may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FixTarget {
+    /// The wcet (slice, size) of a task.
+    Budget(TaskId),
+    /// The relative deadline of a task.
+    Deadline(TaskId),
+    /// The period or minimum separation of a task, and the deadline where it equals it.
+    Period(TaskId),
+    /// What the requirement with this index allows.
+    Within(usize),
+    /// The budget of the server of a scheduler.
+    ServerBudget(SchedulerId),
+    /// The period of the server of a scheduler.
+    ServerPeriod(SchedulerId),
+    /// The length of a slot of a scheduler, by its place in the list.
+    SlotLength(SchedulerId, usize),
+    /// The length of a slot of a task that stands directly in a frame, by its place in the list.
+    TaskSlotLength(TaskId, usize),
+}
+
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (self.from.readable(), self.to.readable());
+        write!(f, "{} = \"{to}\" instead of \"{from}\"", self.parameter)
     }
 }

@@ -1,4 +1,4 @@
-//! The second opinion: by hand, against the tick simulator, and never above a bound
+//! Hyperperiod simulation: by hand, against the tick simulator, and never above a bound
 
 mod common;
 

@@ -7,7 +7,7 @@ use punctual_model::{Reserve, System};
 
 use crate::platform_file::Given;
 use crate::verdict_json::VerdictJson;
-use crate::{certify, input, second_opinion, suggest, verdict_text};
+use crate::{certify, hyperperiod_text, input, suggest, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
@@ -76,7 +76,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let coloured = output::colour_stdout();
     if args.simulate {
-        second_opinion::print(&system, &verdict, args.json, coloured)?;
+        hyperperiod_text::print(&system, &verdict, args.json, coloured)?;
     } else if args.json {
         let origin = given.map(|given| given.origin);
         output::print_json(&VerdictJson::new(&system, &verdict).with_platform(origin))?;

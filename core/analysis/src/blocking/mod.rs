@@ -43,7 +43,7 @@ use punctual_model::{
     Task, TaskId,
 };
 
-use crate::case::Who;
+use crate::entity::Who;
 use crate::error::{Checked, in_range};
 
 const WHAT: &str = "blocking";

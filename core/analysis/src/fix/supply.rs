@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
 
-use super::FixTarget;
 use crate::case::policy_of;
+use crate::verdict::FixTarget;
 use crate::verdict::Subject;
 
 /// A scheduler that may divide time: of a CPU, or one below it.

@@ -12,7 +12,7 @@ use punctual_model::{
     CpuId, Late, Ns, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId, Work,
 };
 
-use crate::decide::Component;
+use crate::component::Component;
 use crate::error::Checked;
 use crate::overhead;
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
@@ -95,7 +95,7 @@ impl Shape {
 
 /// The lanes of the CPUs of `component`, or why they cannot be simulated. O(nodes · tasks).
 pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Vec<Lane>, String>> {
-    if let Some(reason) = unknown_takings(system) {
+    if let Some(reason) = unknown_reserved(system) {
         return Ok(Err(reason));
     }
     let mut lanes = Vec::new();
@@ -126,7 +126,7 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
     Ok(Ok(lanes))
 }
 
-fn unknown_takings(system: &System) -> Option<String> {
+fn unknown_reserved(system: &System) -> Option<String> {
     let machine = &system.machine;
     if !machine.timer.is_zero() {
         return Some("timer entries come at instants of their own".into());

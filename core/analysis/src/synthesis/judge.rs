@@ -1,4 +1,4 @@
-//! Who is late: the question that searches ask, task by task and server by server
+//! Who is late: the query that searches ask, task by task and server by server
 //!
 //! # Assumptions
 //! 1. Those of the tests. Where the analysis does not end within its steps, everybody is late.
@@ -13,10 +13,11 @@ use punctual_model::{Requirement, SchedulerId, System, Task, TaskId};
 use super::NoSuggestion;
 use crate::admit::{self, admit};
 use crate::bounds;
-use crate::case::Who;
 use crate::decide;
+use crate::entity::Who;
 use crate::error::{AnalysisError, Checked};
-use crate::precedence::{self, Ask};
+use crate::precedence;
+use crate::solve::{self, Options};
 
 /// Who may be late.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,15 +38,15 @@ pub(crate) fn late(system: &System) -> Checked<Late> {
         servers: vec![true; system.schedulers.len()],
     };
     let edges = precedence::edges(system);
-    let solution = match precedence::solve(system, &edges, &Ask::all(&bounds::question())) {
+    let solution = match solve::solve(system, &edges, &Options::all(&bounds::query())) {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => return Ok(late),
         found => found?,
     };
     for solved in &solution.nodes {
-        for (contender, bound) in solved.case.contenders.iter().zip(&solved.bounds) {
-            let allowed = decide::allowed_of(system, contender);
+        for (entity, bound) in solved.case.entities.iter().zip(&solved.bounds) {
+            let allowed = decide::allowed_of(system, entity);
             let is_late = bound.is_none_or(|b| b.response > allowed);
-            match contender.who {
+            match entity.who {
                 Who::Task(task) => late.tasks[task.index()] = is_late,
                 Who::Server(server) => late.servers[server.index()] = is_late,
             }

@@ -1,7 +1,7 @@
 //! The nodes of one CPU from the root down: who contends where, and what each child is granted
 //!
 //! ```text
-//!   CPU (fixed priority)          contenders: task, server of `a`; guests: the tasks of `b`
+//!   CPU (fixed priority)          entities: task, server of `a`; unserved: the tasks of `b`
 //!    ├─ task
 //!    ├─ a: server 2ms in 10ms     its supply follows from the response of the server above
 //!    └─ b: shared                 its supply is the CPU's, less what is more urgent than `b`
@@ -17,7 +17,7 @@
 //!    constant-bandwidth one demands in any portions, at its rate and one budget ahead of it.
 //!    Where holders may overrun its budget, they do so once in a window (`blocking`).
 //! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of
-//!    slots exactly; from a budget, the time between the slots is taken like any other taking.
+//!    slots exactly; from a budget, the time between the slots is reserved demand like any other.
 //! 4. Under a policy other than preemptive fixed priority, a child without a budget may have to
 //!    wait for everything else of its parent.
 
@@ -33,34 +33,20 @@ use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::Bound;
-use crate::case::{
-    Case, Contender, Grant, Guest, Source, Taking, Who, invalid, note_background, policy_of,
-};
-use crate::error::{Checked, in_range};
-use crate::fixed_point::Effort;
+use crate::case::{Case, FromParent, note_background, policy_of};
+use crate::entity::{Entity, Reserved, Source, Unserved, Who};
+use crate::error::{Checked, in_range, invalid};
+use crate::fixed_point::StepBudget;
 use crate::overhead;
 use crate::supply::Supply;
 
 const PREEMPTIVE: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
-/// A node with the bounds of its contenders, in their order.
+/// A node with the bounds of its entities, in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Solved {
     pub(crate) case: Case,
     pub(crate) bounds: Vec<Option<Bound>>,
-}
-
-/// A CPU without schedulers below its own, and without waiting.
-pub(crate) fn single(system: &System, cpu: CpuId) -> Checked<Case> {
-    let walk = Walk {
-        system,
-        cpu,
-        waiting: &[],
-        bounds: &|_| Ok(Vec::new()),
-        hopeless: &|_| false,
-        effort: &Effort::new(0),
-    };
-    Case::build(system, (cpu, None), walk.root()?, &[])
 }
 
 /// How the nodes of a tree are to be bounded.
@@ -73,8 +59,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
     /// Whether to go no further.
     pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
-    /// The steps left for the whole question.
-    pub(crate) effort: &'a Effort,
+    /// The steps left for the whole query.
+    pub(crate) step_budget: &'a StepBudget,
 }
 
 impl Walk<'_> {
@@ -82,14 +68,14 @@ impl Walk<'_> {
     pub(crate) fn solve(&self) -> Checked<Vec<Solved>> {
         let mut solved = Vec::new();
         let mut open = vec![(None, self.root()?)];
-        while let Some((node, grant)) = open.pop() {
+        while let Some((node, from_parent)) = open.pop() {
             let from = solved.len();
             if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, self.cpu, node)? {
-                self.visit_slots(node, frame, &grant, &mut solved, &mut open)?;
+                self.visit_slots(node, frame, &from_parent, &mut solved, &mut open)?;
             } else {
-                let case = self.case(node, grant)?;
+                let case = self.case(node, from_parent)?;
                 let bounds = (self.bounds)(&case)?;
-                self.grant_children(&case, &bounds, &mut open)?;
+                self.supply_children(&case, &bounds, &mut open)?;
                 solved.push(Solved { case, bounds });
             }
             if solved[from..].iter().any(|s| (self.hopeless)(s)) {
@@ -101,14 +87,14 @@ impl Walk<'_> {
 
     /// What the CPU itself has: all of it, less what the machine takes; nothing is sure where a
     /// resource is used in a way that no test bounds.
-    fn root(&self) -> Checked<Grant> {
-        let mut takings = overhead::reserves(&self.system.machine)?;
+    fn root(&self) -> Checked<FromParent> {
+        let mut reserved = overhead::reserves(&self.system.machine)?;
         let here = |task: &&punctual_model::Task| task.cpu == self.cpu;
         for task in self.system.tasks.iter().filter(here) {
-            takings.extend(overhead::timer(&self.system.machine, task)?);
+            reserved.extend(overhead::timer(&self.system.machine, task)?);
         }
         for (_, scheduler) in self.schedulers() {
-            takings.extend(overhead::server_timers(&self.system.machine, scheduler)?);
+            reserved.extend(overhead::server_timers(&self.system.machine, scheduler)?);
         }
         let mut background = None;
         for (task, id) in self
@@ -124,13 +110,13 @@ impl Walk<'_> {
             }
         }
         let unbounded = limits::cpus(self.system).any(|cpu| cpu == self.cpu);
-        Ok(Grant {
+        Ok(FromParent {
             supply: if unbounded {
                 Supply::Nothing
             } else {
                 Supply::Dedicated
             },
-            takings,
+            reserved,
             background,
             held_above: 0,
         })
@@ -162,17 +148,17 @@ impl Walk<'_> {
         false
     }
 
-    /// The case of a node with its servers and guests.
-    fn case(&self, node: Option<SchedulerId>, grant: Grant) -> Checked<Case> {
-        let mut case = Case::build(self.system, (self.cpu, node), grant, self.waiting)?;
+    /// The case of a node with its servers and its work below children without one.
+    fn case(&self, node: Option<SchedulerId>, from_parent: FromParent) -> Checked<Case> {
+        let mut case = Case::build(self.system, (self.cpu, node), from_parent, self.waiting)?;
         for (id, child) in self.children(node) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
-                    let contender = server::contender_of(id, child, server, case.policy)?;
-                    self.add_overrun(&mut case, id, &contender)?;
-                    case.contenders.push(contender);
+                    let entity = server::entity_of(id, child, server, case.policy)?;
+                    self.add_overrun(&mut case, id, &entity)?;
+                    case.entities.push(entity);
                 }
-                punctual_model::Supply::Shared => self.add_guests(&mut case, id, child)?,
+                punctual_model::Supply::Shared => self.add_unserved(&mut case, id, child)?,
                 punctual_model::Supply::Slots(_) => {
                     let what = format!(
                         "`{}` has slots, its parent does not divide time",
@@ -186,7 +172,7 @@ impl Walk<'_> {
     }
 
     /// All work below a child without a budget of its own.
-    fn add_guests(
+    fn add_unserved(
         &self,
         case: &mut Case,
         id: SchedulerId,
@@ -198,30 +184,27 @@ impl Walk<'_> {
         }
         let policy = policy_of(self.system, self.cpu, Some(id))?;
         let work = if let PolicyKind::Tdm { frame, .. } = policy {
-            self.slot_flows(Some(id), id, frame)?
+            self.slot_requests(Some(id), id, frame)?
         } else {
-            let grant = Grant {
+            let from_parent = FromParent {
                 supply: case.supply.clone(),
-                takings: Vec::new(),
+                reserved: Vec::new(),
                 background: None,
                 held_above: 0,
             };
-            let below = self.case(Some(id), grant)?;
+            let below = self.case(Some(id), from_parent)?;
             // Begun in the background, it is finished for whoever is ready beside it.
             if let Some((task, section)) = below.background {
                 note_background(&mut case.background, task, section);
             }
-            let guests = below.guests.into_iter().map(|g| g.contender);
-            below.contenders.into_iter().chain(guests).collect()
+            let unserved = below.unserved.into_iter().map(|g| g.entity);
+            below.entities.into_iter().chain(unserved).collect()
         };
-        for mut contender in work {
-            contender.priority = child.priority.number();
-            contender.section = 0;
-            contender.whole = false;
-            case.guests.push(Guest {
-                child: id,
-                contender,
-            });
+        for mut entity in work {
+            entity.priority = child.priority.number();
+            entity.section = 0;
+            entity.whole = false;
+            case.unserved.push(Unserved { child: id, entity });
         }
         Ok(())
     }
@@ -235,29 +218,29 @@ impl Walk<'_> {
     }
 
     /// What each child of a node is granted, from the bounds found there.
-    fn grant_children(
+    fn supply_children(
         &self,
         case: &Case,
         bounds: &[Option<Bound>],
-        open: &mut Vec<(Option<SchedulerId>, Grant)>,
+        open: &mut Vec<(Option<SchedulerId>, FromParent)>,
     ) -> Checked<()> {
-        for (place, contender) in case.contenders.iter().enumerate() {
-            let Who::Server(id) = contender.who else {
+        for (place, entity) in case.entities.iter().enumerate() {
+            let Who::Server(id) = entity.who else {
                 continue;
             };
             let response = bounds.get(place).copied().flatten().map(|b| b.response);
             let supply = self.supply_of(case, place, response)?;
-            let grant = Grant {
+            let from_parent = FromParent {
                 supply: supply.map_or(Supply::Nothing, Supply::Budget),
-                takings: Vec::new(),
+                reserved: Vec::new(),
                 background: None,
                 held_above: 0,
             };
-            open.push((Some(id), grant));
+            open.push((Some(id), from_parent));
         }
         for (id, child) in self.children(case.node) {
             if child.supply == punctual_model::Supply::Shared {
-                open.push((Some(id), shared_grant(self.system, case, id, child)?));
+                open.push((Some(id), shared_from_parent(self.system, case, id, child)?));
             }
         }
         Ok(())
@@ -284,36 +267,36 @@ impl Walk<'_> {
 }
 
 /// A child without a budget: what its parent has, less everything more urgent there.
-fn shared_grant(
+fn shared_from_parent(
     system: &System,
     case: &Case,
     id: SchedulerId,
     child: &punctual_model::Scheduler,
-) -> Checked<Grant> {
-    let mut takings = case.takings.clone();
+) -> Checked<FromParent> {
+    let mut reserved = case.reserved.clone();
     let mut background = case.background;
     let goes_before =
-        |c: &Contender| case.policy != PREEMPTIVE || c.priority >= child.priority.number();
-    let guests = case.guests.iter().filter(|g| g.child != id);
-    for contender in case.contenders.iter().chain(guests.map(|g| &g.contender)) {
-        if goes_before(contender) {
-            takings.push(Taking {
-                name: contender.who.name(system).to_string(),
-                flow: contender.flow,
-                source: match contender.who {
-                    Who::Task(_) => Source::Work(contender.arrival),
+        |c: &Entity| case.policy != PREEMPTIVE || c.priority >= child.priority.number();
+    let unserved = case.unserved.iter().filter(|g| g.child != id);
+    for entity in case.entities.iter().chain(unserved.map(|g| &g.entity)) {
+        if goes_before(entity) {
+            reserved.push(Reserved {
+                name: entity.who.name(system).to_string(),
+                requests: entity.requests,
+                source: match entity.who {
+                    Who::Task(_) => Source::Work(entity.arrival),
                     Who::Server(_) => Source::Budget,
                 },
             });
-        } else if let Who::Task(task) = contender.who {
-            note_background(&mut background, task, contender.section);
+        } else if let Who::Task(task) = entity.who {
+            note_background(&mut background, task, entity.section);
         }
     }
     let urgency = i128::from(child.priority.number());
     let held = case.blocking(urgency, Some(Who::Server(id)))?.total;
-    Ok(Grant {
+    Ok(FromParent {
         supply: case.supply.clone(),
-        takings,
+        reserved,
         background,
         held_above: in_range(case.held_above.checked_add(held), "blocking")?,
     })

@@ -11,13 +11,14 @@ use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind, Span};
 use super::{PREEMPTIVE, Walk};
 use crate::blocking::budget_end;
 use crate::bounds::STEPS;
-use crate::case::{Arrival, Case, Contender, Guest, Who, invalid};
-use crate::demand::Flow;
+use crate::case::Case;
+use crate::demand::{Cost, RequestBound};
 use crate::edf;
-use crate::error::{Checked, in_range};
-use crate::fixed_point::Effort;
+use crate::entity::{Arrival, Entity, Unserved, Who};
+use crate::error::{Checked, in_range, invalid};
+use crate::fixed_point::StepBudget;
 use crate::fixed_priority;
-use crate::overhead::{self, Cost};
+use crate::overhead;
 use crate::supply::budget::{Budget, Lateness, Served};
 
 /// Amounts of a sporadic server that come back each on its own (`kern` keeps as many).
@@ -31,23 +32,20 @@ impl Walk<'_> {
         &self,
         case: &mut Case,
         id: SchedulerId,
-        server: &Contender,
+        server: &Entity,
     ) -> Checked<()> {
         let overrun = budget_end::overrun(self.system, id)?;
         if overrun > 0 {
-            let mut contender = server.clone();
-            contender.flow = Flow {
+            let mut entity = server.clone();
+            entity.requests = RequestBound {
                 separation: None,
                 cost: overrun,
                 jitter: server.kept,
                 is_fluid: false,
             };
-            contender.section = 0;
-            contender.arrival = Arrival::Free;
-            case.guests.push(Guest {
-                child: id,
-                contender,
-            });
+            entity.section = 0;
+            entity.arrival = Arrival::Free;
+            case.unserved.push(Unserved { child: id, entity });
         }
         Ok(())
     }
@@ -59,8 +57,8 @@ impl Walk<'_> {
         place: usize,
         response: Option<u64>,
     ) -> Checked<Option<Budget>> {
-        let contender = &case.contenders[place];
-        let (Who::Server(id), Some(response)) = (contender.who, response) else {
+        let entity = &case.entities[place];
+        let (Who::Server(id), Some(response)) = (entity.who, response) else {
             return Ok(None);
         };
         let punctual_model::Supply::Server(server) = self.system.schedulers[id.index()].supply
@@ -78,7 +76,7 @@ impl Walk<'_> {
             response,
             // What overheads take may come first.
             steps: if overheads == 0 {
-                steps(case, place, usable, self.effort)?
+                steps(case, place, usable, self.step_budget)?
             } else {
                 Vec::new()
             },
@@ -147,20 +145,25 @@ impl Walk<'_> {
 /// How late the first parts of a budget come: under preemptive priorities their own responses
 /// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late
 /// as its last unit; where the lateness has too many steps, some are counted as late as the next.
-fn steps(case: &Case, place: usize, usable: u64, effort: &Effort) -> Checked<Vec<Lateness>> {
+fn steps(
+    case: &Case,
+    place: usize,
+    usable: u64,
+    step_budget: &StepBudget,
+) -> Checked<Vec<Lateness>> {
     let mut steps = Vec::new();
     if case.policy != PREEMPTIVE || usable <= 1 {
         return Ok(steps);
     }
     // Where anything waits for predecessors the bound may be another than this response.
-    if case.everybody().any(|c| c.waiting > 0) {
+    if case.all_entities().any(|c| c.waiting > 0) {
         return Ok(steps);
     }
-    let mut own = case.contenders[place].clone();
+    let mut own = case.entities[place].clone();
     let mut late = |service: u64| -> Checked<Option<u64>> {
-        own.flow.cost = service;
-        let question = fixed_priority::question(case, place, None);
-        let first = question.first_response(&own, &mut effort.meter(STEPS))?;
+        own.requests.cost = service;
+        let query = fixed_priority::query(case, place, None);
+        let first = query.first_response(&own, &mut step_budget.search_steps(STEPS))?;
         Ok(first.map(|response| response.saturating_sub(service)))
     };
     let Some(mut at) = late(1)? else {
@@ -193,13 +196,13 @@ fn steps(case: &Case, place: usize, usable: u64, effort: &Effort) -> Checked<Vec
     Ok(steps)
 }
 
-/// A server among the contenders of its parent.
-pub(super) fn contender_of(
+/// A server among the entities of its parent.
+pub(super) fn entity_of(
     id: SchedulerId,
     child: &punctual_model::Scheduler,
     server: &punctual_model::Server<punctual_model::Ns>,
     policy: PolicyKind<Ns>,
-) -> Checked<Contender> {
+) -> Checked<Entity> {
     let (budget, period) = (server.budget.as_ns(), server.period.as_ns());
     if period == 0 || budget == 0 || budget > period {
         let what = format!(
@@ -219,9 +222,9 @@ pub(super) fn contender_of(
         policy,
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false }
     );
-    Ok(Contender {
+    Ok(Entity {
         who: Who::Server(id),
-        flow: Flow {
+        requests: RequestBound {
             separation: Some(period),
             cost: budget,
             jitter: kept,

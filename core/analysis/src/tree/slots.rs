@@ -10,29 +10,30 @@ use alloc::vec::Vec;
 use punctual_model::{Ns, SchedulerId, Slot, Span};
 
 use super::{PREEMPTIVE, Solved, Walk};
-use crate::case::{Arrival, Case, Contender, Grant, Guest, Source, Taking, Who, invalid};
-use crate::demand::Flow;
-use crate::error::Checked;
-use crate::overhead::{self, Cost};
+use crate::case::{Case, FromParent};
+use crate::demand::{Cost, RequestBound};
+use crate::entity::{Arrival, Entity, Reserved, Source, Unserved, Who};
+use crate::error::{Checked, invalid};
+use crate::overhead;
 use crate::supply::Supply;
 use crate::supply::slots::SlotTable;
 
 impl Walk<'_> {
     /// The slots of a node that divides time, as work that comes once per frame.
-    pub(super) fn slot_flows(
+    pub(super) fn slot_requests(
         &self,
         node: Option<SchedulerId>,
         id: SchedulerId,
         frame: Span<Ns>,
-    ) -> Checked<Vec<Contender>> {
+    ) -> Checked<Vec<Entity>> {
         if frame.is_zero() {
             return Err(invalid("a frame of 0s"));
         }
         let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
         let children = self.children(node).flat_map(|(_, child)| slots_of(child));
-        let flow = |slot: &Slot<Ns>| Contender {
+        let requests = |slot: &Slot<Ns>| Entity {
             who: Who::Server(id),
-            flow: Flow {
+            requests: RequestBound {
                 separation: Some(frame.as_ns()),
                 cost: slot.length.as_ns(),
                 jitter: 0,
@@ -47,7 +48,7 @@ impl Walk<'_> {
             cost: Cost::default(),
             waiting: 0,
         };
-        Ok(tasks.chain(children).map(flow).collect())
+        Ok(tasks.chain(children).map(requests).collect())
     }
 
     /// A node that divides time: each of its tasks is alone in its slots.
@@ -55,45 +56,42 @@ impl Walk<'_> {
         &self,
         node: Option<SchedulerId>,
         frame: Span<Ns>,
-        grant: &Grant,
+        from_parent: &FromParent,
         solved: &mut Vec<Solved>,
-        open: &mut Vec<(Option<SchedulerId>, Grant)>,
+        open: &mut Vec<(Option<SchedulerId>, FromParent)>,
     ) -> Checked<()> {
-        let head = Grant {
+        let head = FromParent {
             background: None,
             held_above: 0,
-            ..grant.clone()
+            ..from_parent.clone()
         };
         let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
-        for contender in core::mem::take(&mut all.contenders) {
-            let slots = contender
+        for entity in core::mem::take(&mut all.entities) {
+            let slots = entity
                 .who
                 .task()
                 .map(|t| &self.system.tasks[t.index()].slots[..]);
             let mut case = Case::build(self.system, (self.cpu, node), head.clone(), &[])?;
-            let granted = self.slotted(grant, frame, slots.unwrap_or_default())?;
-            (case.supply, case.takings) = (granted.supply, granted.takings);
+            let granted = self.slotted(from_parent, frame, slots.unwrap_or_default())?;
+            (case.supply, case.reserved) = (granted.supply, granted.reserved);
             case.background = None;
             case.policy = PREEMPTIVE;
             case.is_node = false;
-            case.contenders = vec![contender];
+            case.entities = vec![entity];
             let bounds = (self.bounds)(&case)?;
             solved.push(Solved { case, bounds });
         }
         // The head stands for the node itself: its load is its slots.
         let id = node.unwrap_or(SchedulerId(u16::MAX));
-        let flows = self.slot_flows(node, id, frame)?;
-        let guest = |contender| Guest {
-            child: id,
-            contender,
-        };
-        all.guests = flows.into_iter().map(guest).collect();
+        let requests = self.slot_requests(node, id, frame)?;
+        let unserved = |entity| Unserved { child: id, entity };
+        all.unserved = requests.into_iter().map(unserved).collect();
         solved.push(Solved {
             case: all,
             bounds: Vec::new(),
         });
         for (id, child) in self.children(node) {
-            open.push((Some(id), self.slotted(grant, frame, slots_of(child))?));
+            open.push((Some(id), self.slotted(from_parent, frame, slots_of(child))?));
         }
         Ok(())
     }
@@ -101,18 +99,18 @@ impl Walk<'_> {
     /// What the owner of these slots gets of `grant`.
     pub(super) fn slotted(
         &self,
-        grant: &Grant,
+        from_parent: &FromParent,
         frame: Span<Ns>,
         slots: &[Slot<Ns>],
-    ) -> Checked<Grant> {
+    ) -> Checked<FromParent> {
         let intervals: Vec<(u64, u64)> = slots
             .iter()
             .map(|slot| (slot.at.as_ns(), slot.length.as_ns()))
             .collect();
         let overhead = overhead::episode(&self.system.machine)?;
         let table = SlotTable::new(frame.as_ns(), &intervals, overhead);
-        let mut takings = grant.takings.clone();
-        let supply = match (&grant.supply, table) {
+        let mut reserved = from_parent.reserved.clone();
+        let supply = match (&from_parent.supply, table) {
             (Supply::Nothing, _) | (_, None) => Supply::Nothing,
             (Supply::Dedicated, Some(table)) => Supply::Slots(table),
             (Supply::Slots(outer), Some(table)) => {
@@ -120,9 +118,9 @@ impl Walk<'_> {
                 common.map_or(Supply::Nothing, Supply::Slots)
             }
             (Supply::Budget(_), Some(table)) => {
-                takings.extend(table.gaps().iter().map(|&(at, length)| Taking {
+                reserved.extend(table.gaps().iter().map(|&(at, length)| Reserved {
                     name: "time outside of its slots".to_string(),
-                    flow: Flow {
+                    requests: RequestBound {
                         separation: Some(table.frame()),
                         cost: length,
                         jitter: 0,
@@ -130,14 +128,14 @@ impl Walk<'_> {
                     },
                     source: Source::Work(Arrival::Clock(at)),
                 }));
-                grant.supply.clone()
+                from_parent.supply.clone()
             }
         };
-        Ok(Grant {
+        Ok(FromParent {
             supply,
-            takings,
+            reserved,
             background: None,
-            held_above: grant.held_above,
+            held_above: from_parent.held_above,
         })
     }
 }

@@ -1,0 +1,120 @@
+//! From a system to its nodes: the entities of one with their costs, locks and background work
+//!
+//! # Assumptions
+//! 1. Those of [`crate::case`], of `overhead` and of `blocking`.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, Task, TaskId};
+
+use crate::blocking::{self, Locks};
+use crate::case::{Case, FromParent, note_background, policy_of};
+use crate::demand::RequestBound;
+use crate::entity::{Arrival, Entity, Who};
+use crate::error::{Checked, in_range, invalid};
+use crate::overhead;
+
+impl Case {
+    /// Collects the tasks of one node; `waiting[task]` is what precedence adds to a task's jitter.
+    /// The tree adds servers, and work of children without one. O(tasks), O(tasks²) when tasks
+    /// suspend themselves.
+    pub(crate) fn build(
+        system: &System,
+        (cpu, node): (CpuId, Option<SchedulerId>),
+        from_parent: FromParent,
+        waiting: &[u64],
+    ) -> Checked<Case> {
+        let policy = policy_of(system, cpu, node)?;
+        let mut case = Case {
+            cpu,
+            node,
+            is_node: true,
+            policy,
+            supply: from_parent.supply,
+            entities: Vec::new(),
+            unserved: Vec::new(),
+            reserved: from_parent.reserved,
+            background: from_parent.background,
+            held_above: from_parent.held_above,
+            locks: Locks::of_node(system, (cpu, node), policy),
+        };
+        for (task, id) in system.tasks.iter().zip(0_u32..) {
+            if task.cpu != cpu || task.scheduler != node {
+                continue;
+            }
+            let id = TaskId(id);
+            if !matches!(task.class, Class::Aperiodic) {
+                let waiting = waiting.get(id.index()).copied().unwrap_or(0);
+                case.entities
+                    .push(entity(system, policy, task, id, waiting)?);
+            }
+            if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
+                note_background(&mut case.background, id, task.non_preemptive.as_ns());
+            }
+        }
+        let held = blocking::held_in_background(system, (cpu, node), policy)?;
+        let held = case.held_above.checked_add(held);
+        case.held_above = in_range(held, "blocking")?;
+        overhead::add_suspensions(&mut case, system)?;
+        Ok(case)
+    }
+}
+
+fn entity(
+    system: &System,
+    policy: PolicyKind<Ns>,
+    task: &Task,
+    id: TaskId,
+    waiting: u64,
+) -> Checked<Entity> {
+    let (Some(deadline), Some(budget)) = (task.class.relative_deadline(), task.class.budget())
+    else {
+        return Err(invalid(&format!("`{}` has no deadline", task.name)));
+    };
+    let separation = task.class.min_separation().map(punctual_model::Span::as_ns);
+    if separation == Some(0) {
+        return Err(invalid(&format!("`{}` arrives every 0s", task.name)));
+    }
+    let cost = overhead::cost(system, policy, task, budget.as_ns())?;
+    let runs_through = match policy {
+        PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
+        PolicyKind::RoundRobin { .. } => false,
+        _ => task.non_preemptive >= budget,
+    };
+    let whole = runs_through && task.max_suspension.is_zero();
+    let section = if runs_through {
+        cost.computing()?
+    } else {
+        task.non_preemptive.min(budget).as_ns()
+    };
+    let released = in_range(
+        task.phase.as_ns().checked_add(task.jitter.as_ns()),
+        "phase and jitter",
+    )?;
+    let jitter = in_range(
+        task.jitter.as_ns().checked_add(waiting),
+        "jitter and waiting",
+    )?;
+    Ok(Entity {
+        who: Who::Task(id),
+        kept: 0,
+        requests: RequestBound {
+            separation,
+            cost: cost.total()?,
+            jitter,
+            is_fluid: false,
+        },
+        deadline: deadline.as_ns(),
+        priority: task.priority.number(),
+        section,
+        whole,
+        arrival: match task.class {
+            Class::Sporadic { .. } | Class::Aperiodic => Arrival::Free,
+            Class::Once { .. } => Arrival::Once(released),
+            Class::Periodic { .. } | Class::Reservation { .. } => Arrival::Clock(released),
+        },
+        cost,
+        waiting,
+    })
+}

@@ -1,0 +1,106 @@
+//! What one node orders or loses: tasks, servers, work from below, and what is taken from all
+//!
+//! # Assumptions
+//! 1. None of its own: it is data of [`crate::case`].
+
+use alloc::string::String;
+
+use punctual_model::{SchedulerId, System, TaskId};
+
+use crate::demand::{Cost, RequestBound};
+
+/// Who contends. Tasks stand before schedulers where nothing else decides, as in `kern`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Who {
+    /// A task of the node.
+    Task(TaskId),
+    /// A child of the node, with a server.
+    Server(SchedulerId),
+}
+
+impl Who {
+    /// The task, if it is one.
+    pub(crate) fn task(self) -> Option<TaskId> {
+        match self {
+            Who::Task(task) => Some(task),
+            Who::Server(_) => None,
+        }
+    }
+
+    /// The name in the file.
+    pub(crate) fn name(self, system: &System) -> &str {
+        let found = match self {
+            Who::Task(task) => system.tasks.get(task.index()).map(|t| &t.name),
+            Who::Server(server) => system.schedulers.get(server.index()).map(|s| &s.name),
+        };
+        found.map_or("?", String::as_str)
+    }
+}
+
+/// Why a task's jobs may meet the critical instant, or may not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// Any arrivals with the separation are legal: every alignment happens.
+    Free,
+    /// By the clock, first released (at the latest) at this instant.
+    Clock(u64),
+    /// Once, released (at the latest) at this instant.
+    Once(u64),
+}
+
+/// A real-time task of this node, or a server below it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entity {
+    pub(crate) who: Who,
+    pub(crate) requests: RequestBound,
+    /// Part of `flow.jitter` that only others feel: a budget may be kept for so long.
+    pub(crate) kept: u64,
+    /// From arrival to deadline.
+    pub(crate) deadline: u64,
+    pub(crate) priority: u32,
+    /// Longest stretch that lets nobody preempt it, its overheads included; zero: none.
+    pub(crate) section: u64,
+    /// The section is the whole job: once started it runs to its end.
+    pub(crate) whole: bool,
+    pub(crate) arrival: Arrival,
+    /// The parts of `flow.cost`.
+    pub(crate) cost: Cost,
+    /// Part of `flow.jitter` that comes from waiting for predecessors.
+    pub(crate) waiting: u64,
+}
+
+impl Entity {
+    /// The jitter of its own releases.
+    pub(crate) fn own_jitter(&self) -> u64 {
+        self.requests.jitter - self.kept
+    }
+}
+
+/// Work of a child without a budget of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unserved {
+    /// The child of this node through which it comes.
+    pub(crate) child: SchedulerId,
+    /// With the priority of the child.
+    pub(crate) entity: Entity,
+}
+
+/// Supply taken from all tasks of a node: a reserve, missing time, timer entries, what is more
+/// urgent above, or time outside of the slots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Reserved {
+    pub(crate) name: String,
+    pub(crate) requests: RequestBound,
+    pub(crate) source: Source,
+}
+
+/// Who takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// The machine, at any time.
+    Machine,
+    /// A task's jobs, which arrive like this.
+    Work(Arrival),
+    /// A server, which may take less than its budget.
+    Budget,
+}

@@ -1,0 +1,292 @@
+//! The general solver: the bounds of all nodes, with the waiting that precedence causes
+//!
+//! Bounds of one node are release jitter of others, so all nodes are bounded in rounds until the
+//! jitters no longer grow. Where no precedence delays anybody there is one round.
+//!
+//! # Assumptions
+//! 1. Those of the tests, of the tree, and of [`crate::precedence`].
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use punctual_model::{CpuId, Span, System, TaskId};
+
+use crate::bounds::{self, Bound};
+use crate::case::{Case, FromParent};
+use crate::error::{AnalysisError, Checked};
+use crate::fixed_point::StepBudget;
+use crate::precedence::Edge;
+use crate::tree::{Solved, Walk};
+
+/// Waiting longer than this many of the system's longest deadlines or periods is taken to have no
+/// bound: it is refused in any case, and the search for its end would be long.
+const MAX_WAITING: u64 = 64;
+/// Rounds of the iteration over all CPUs; each lengthens some waiting, or ends it.
+const MAX_ROUNDS: usize = 256;
+
+/// Every node's case and bounds, with the waiting that precedence causes.
+#[derive(Clone, Debug)]
+pub(crate) struct Solution {
+    /// The nodes of the CPUs that were asked for, parents before children.
+    pub(crate) nodes: Vec<Solved>,
+    /// By task; `None`: not real-time, or nothing bounds it.
+    pub(crate) bounds: Vec<Option<Bound>>,
+    /// By task: how much precedence adds to its jitter; `None`: nothing bounds it.
+    pub(crate) waiting: Vec<Option<u64>>,
+}
+
+impl Solution {
+    /// The bound on the response of a task.
+    pub(crate) fn response(&self, task: TaskId) -> Option<u64> {
+        let bound = self.bounds.get(task.index()).copied().flatten();
+        bound.map(|b| b.response)
+    }
+}
+
+/// What is asked of the nodes of a system.
+pub(crate) struct Options<'a> {
+    /// Which CPUs; they must be closed under precedence.
+    pub(crate) cpus: &'a dyn Fn(CpuId) -> bool,
+    /// The bounds grow from round to round: as soon as this holds of some they are returned as they
+    /// are. It must hold of larger ones as well.
+    pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
+    /// By place: the longest response allowed, where it is enough to know of a node whether its
+    /// responses are within it.
+    pub(crate) allowed: &'a dyn Fn(&Case) -> Option<Vec<u64>>,
+    /// The steps left for it.
+    pub(crate) step_budget: &'a StepBudget,
+}
+
+impl<'a> Options<'a> {
+    /// All bounds of all CPUs.
+    pub(crate) fn all(step_budget: &'a StepBudget) -> Options<'a> {
+        Options {
+            cpus: &|_| true,
+            hopeless: &|_| false,
+            allowed: &|_| None,
+            step_budget,
+        }
+    }
+}
+
+/// Bounds all tasks of the CPUs that are asked about. O(rounds · cost of the tests), one round when
+/// all precedence is consistent; limited by the effort.
+pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> Checked<Solution> {
+    let mut known = Waiting::none(system.tasks.len());
+    let mut before = known.clone();
+    let mut rounds = 0;
+    let times = system.tasks.iter().flat_map(|t| {
+        [t.class.relative_deadline(), t.class.min_separation()]
+            .into_iter()
+            .flatten()
+    });
+    let limit = times
+        .max()
+        .map_or(0, Span::as_ns)
+        .saturating_mul(MAX_WAITING);
+    loop {
+        let found = match one_round(system, edges, &known, options) {
+            // Jitters that grew until the search found no end have none.
+            Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. })
+                if known != before =>
+            {
+                known.give_up_growing(&before);
+                before = known.clone();
+                continue;
+            }
+            found => found?,
+        };
+        let next = known.after_round(edges, &found.1);
+        let lost = found.0.iter().any(options.hopeless);
+        if next == known || lost {
+            let (nodes, bounds) = found;
+            return Ok(Solution {
+                nodes,
+                bounds,
+                waiting: known.all,
+            });
+        }
+        before = known;
+        known = next;
+        rounds += 1;
+        if rounds > MAX_ROUNDS || known.longest() > limit {
+            known.give_up_growing(&before);
+            before = known.clone();
+        }
+    }
+}
+
+/// What precedence adds to the jitter of each task; `None`: nothing bounds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Waiting {
+    /// Waiting for everybody.
+    all: Vec<Option<u64>>,
+    /// Waiting for other CPUs only, directly or through predecessors on the own CPU.
+    outside: Vec<Option<u64>>,
+}
+
+impl Waiting {
+    fn none(tasks: usize) -> Waiting {
+        Waiting {
+            all: vec![Some(0); tasks],
+            outside: vec![Some(0); tasks],
+        }
+    }
+
+    fn give_up_growing(&mut self, before: &Waiting) {
+        give_up(&mut self.all, &before.all);
+        give_up(&mut self.outside, &before.outside);
+    }
+
+    fn longest(&self) -> u64 {
+        self.all
+            .iter()
+            .chain(&self.outside)
+            .flatten()
+            .copied()
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn after_round(&self, edges: &[Edge], bounds: &[Option<Bound>]) -> Waiting {
+        let response = |task: TaskId| bounds[task.index()].map(|b| b.response);
+        Waiting {
+            all: next_waiting(edges, &self.all, |e| !e.consistent, response),
+            outside: next_waiting(edges, &self.outside, |e| !e.inside, response),
+        }
+    }
+}
+
+/// What still grows after so many rounds is taken to have no bound.
+fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
+    for (next, before) in next.iter_mut().zip(before) {
+        if next != before {
+            *next = None;
+        }
+    }
+}
+
+/// The waiting of each task: R(a) − δ over edges that make it `wait`; over the others until a is
+/// ready to go first, its own jitter and waiting − δ. Never less than before, so that the iteration
+/// ends.
+fn next_waiting(
+    edges: &[Edge],
+    before: &[Option<u64>],
+    waits: impl Fn(&Edge) -> bool,
+    response: impl Fn(TaskId) -> Option<u64>,
+) -> Vec<Option<u64>> {
+    let mut next = before.to_vec();
+    for edge in edges {
+        let until = if waits(edge) {
+            response(edge.from)
+        } else {
+            before[edge.from.index()].and_then(|wait| wait.checked_add(edge.jitter))
+        };
+        let longest = until.map(|r| r.saturating_sub(edge.distance));
+        let slot = &mut next[edge.to.index()];
+        *slot = match (*slot, longest) {
+            (Some(known), Some(new)) => Some(known.max(new)),
+            _ => None,
+        };
+    }
+    next
+}
+
+type Round = (Vec<Solved>, Vec<Option<Bound>>);
+
+fn one_round(
+    system: &System,
+    edges: &[Edge],
+    known: &Waiting,
+    options: &Options<'_>,
+) -> Checked<Round> {
+    let lengths = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
+    let (jitters, outer) = (lengths(&known.all), lengths(&known.outside));
+    // What waits for ever, or does not wait at all, is seen node by node.
+    let waits = |case: &Case, list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
+        let tasks = case.all_entities().filter_map(|c| c.who.task());
+        tasks.into_iter().any(|task| test(&list[task.index()]))
+    };
+    let test = |case: &Case| -> Checked<Vec<Option<Bound>>> {
+        let mut found = if waits(case, &known.all, Option::is_none) {
+            vec![None; case.entities.len()]
+        } else {
+            bounds::of_node(
+                case,
+                (options.allowed)(case).as_deref(),
+                options.step_budget,
+            )?
+        };
+        // Also before anybody is known to wait: bounds must not shrink from round to round.
+        let inside = !waits(case, &known.outside, Option::is_none)
+            && has_inside_waiting(system, edges, case);
+        if inside {
+            let case = with_waiting(system, case, &outer)?;
+            for (mine, window) in found
+                .iter_mut()
+                .zip(bounds::in_any_order(&case, options.step_budget)?)
+            {
+                *mine = smaller(*mine, window);
+            }
+        }
+        Ok(found)
+    };
+    let mut nodes = Vec::new();
+    let mut bounds = vec![None; system.tasks.len()];
+    for (index, _) in (0_u16..)
+        .zip(&system.cpus)
+        .filter(|&(i, _)| (options.cpus)(CpuId(i)))
+    {
+        let walk = Walk {
+            system,
+            cpu: CpuId(index),
+            waiting: &jitters,
+            bounds: &test,
+            hopeless: options.hopeless,
+            step_budget: options.step_budget,
+        };
+        for solved in walk.solve()? {
+            for (entity, bound) in solved.case.entities.iter().zip(&solved.bounds) {
+                if let Some(task) = entity.who.task() {
+                    bounds[task.index()] = *bound;
+                }
+            }
+            nodes.push(solved);
+        }
+    }
+    Ok((nodes, bounds))
+}
+
+/// The same case, its tasks waiting for so long.
+fn with_waiting(system: &System, case: &Case, waiting: &[u64]) -> Checked<Case> {
+    let from_parent = FromParent {
+        supply: case.supply.clone(),
+        reserved: case.reserved.clone(),
+        background: case.background,
+        held_above: case.held_above,
+    };
+    let mut changed = Case::build(system, (case.cpu, case.node), from_parent, waiting)?;
+    let servers = case.entities.iter().filter(|c| c.who.task().is_none());
+    // What is held in the background is in there already.
+    changed.held_above = case.held_above;
+    changed.entities.extend(servers.cloned());
+    changed.unserved.clone_from(&case.unserved);
+    Ok(changed)
+}
+
+fn has_inside_waiting(system: &System, edges: &[Edge], case: &Case) -> bool {
+    let here = |task: TaskId| {
+        let task = system.tasks.get(task.index());
+        task.is_some_and(|t| t.cpu == case.cpu && t.scheduler == case.node)
+    };
+    edges
+        .iter()
+        .any(|e| e.inside && !e.consistent && here(e.to))
+}
+
+fn smaller(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.response < a.response { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
