@@ -27,12 +27,17 @@
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+#[path = "../../linux-io/src/nowait.rs"]
 mod attempt;
 pub mod bench;
+#[path = "../../linux-io/src/calls/mod.rs"]
 mod calls;
 mod entry;
+#[path = "../../linux-io/src/futex.rs"]
 mod futex;
+#[path = "../../linux-io/src/interpose.rs"]
 mod interpose;
+#[path = "../../linux-io/src/blocking.rs"]
 mod io;
 mod measure;
 mod record;
@@ -40,10 +45,14 @@ mod run;
 mod shared;
 mod storage;
 mod sys;
+#[path = "record/text.rs"]
 mod text;
 mod time;
+#[path = "../../linux-io/src/transfer.rs"]
 mod transfer;
+#[path = "../../linux-io/src/ring.rs"]
 mod uring;
+#[path = "wait/futex.rs"]
 mod wait;
 #[path = "wait/layer.rs"] // Until `wait.rs` is elsewhere.
 mod waiting;

@@ -13,6 +13,7 @@ use punctual_switch::{Gate, system_call};
 use action::KernelAction;
 
 pub(crate) mod action;
+#[path = "../../linux-io/src/sys/calls.rs"]
 pub(crate) mod calls;
 mod counter;
 pub(crate) mod locals;
