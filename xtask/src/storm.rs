@@ -23,7 +23,7 @@ pub(crate) fn run(workspace: &Workspace, options: &StormOptions) -> bool {
         "--quiet",
         "--release",
         "--package",
-        "punctual-linux",
+        "punctual-linux-io",
     ]);
     command.args([
         "--test",

@@ -6,7 +6,7 @@ use crate::sys::{self, KernelClock, futex};
 
 /// An operation that a light thread does in its own way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FutexRequest {
+pub enum FutexRequest {
     /// Wait while the word has this value; until an instant of `CLOCK_MONOTONIC`, or for ever.
     Wait {
         /// The word.

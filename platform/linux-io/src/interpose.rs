@@ -14,63 +14,22 @@
 //! On threads that are not light the cost is the counter (some 2 ns).
 
 use core::ffi::{c_char, c_int, c_long, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use punctual_switch::entry_with_caller;
 
-use crate::local::local;
+use crate::caller::current;
+use crate::futex::FutexRequest;
+use crate::inside::{Inside, rest_of_text};
 use crate::sys::{self, ObjectCallback};
-use crate::{light, wait};
-
-/// Marks the calling thread as inside foreign code while it lives.
-struct Inside {
-    /// Where the entry returns to.
-    caller: usize,
-}
-
-impl Inside {
-    #[inline(always)]
-    fn enter(caller: usize) -> Inside {
-        local(|l| l.foreign.set(l.foreign.get() + 1));
-        compiler_fence(Ordering::SeqCst);
-        Inside { caller }
-    }
-}
-
-impl Drop for Inside {
-    #[inline(always)]
-    fn drop(&mut self) {
-        compiler_fence(Ordering::SeqCst);
-        // A signal before the store sees the depth and sets `wanted`, which is read below; a signal
-        // after it sees depth zero, preempts at once and clears `wanted`. Nothing is lost.
-        let wanted = local(|l| {
-            let depth = l.foreign.get() - 1;
-            l.foreign.set(depth);
-            compiler_fence(Ordering::SeqCst);
-            depth == 0 && l.wanted.get()
-        });
-        if wanted {
-            light::take_wanted_preemption(self.caller);
-        }
-    }
-}
-
-/// Calls `call` with preemption put off to its end, as in the allocator: for a few instructions
-/// that hold a lock of the host which somebody may want after the run, when nobody goes on who was
-/// preempted in between. Outside of a run it only calls.
-pub fn undisturbed<R>(call: impl FnOnce() -> R) -> R {
-    // Nobody's address: a caller that is not the library.
-    let _inside = Inside::enter(0);
-    call()
-}
 
 entry_with_caller! {
     /// `malloc(3)`.
     malloc(size: usize) -> *mut c_void => malloc_for, "rsi"
 }
 
-extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
-    let _inside = Inside::enter(caller);
+extern "C" fn malloc_for(size: usize, returns_to: usize) -> *mut c_void {
+    let _inside = Inside::enter(returns_to);
     // SAFETY: any size is allowed.
     unsafe { sys::__libc_malloc(size) }
 }
@@ -80,8 +39,8 @@ entry_with_caller! {
     calloc(count: usize, size: usize) -> *mut c_void => calloc_for, "rdx"
 }
 
-extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
-    let _inside = Inside::enter(caller);
+extern "C" fn calloc_for(count: usize, size: usize, returns_to: usize) -> *mut c_void {
+    let _inside = Inside::enter(returns_to);
     // SAFETY: any numbers are allowed; the library checks the product.
     unsafe { sys::__libc_calloc(count, size) }
 }
@@ -91,8 +50,12 @@ entry_with_caller! {
     realloc(block: *mut c_void, size: usize) -> *mut c_void => realloc_for, "rdx"
 }
 
-unsafe extern "C" fn realloc_for(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    let _inside = Inside::enter(caller);
+unsafe extern "C" fn realloc_for(
+    block: *mut c_void,
+    size: usize,
+    returns_to: usize,
+) -> *mut c_void {
+    let _inside = Inside::enter(returns_to);
     // SAFETY: the caller keeps the contract of realloc(3), which is passed on unchanged.
     unsafe { sys::__libc_realloc(block, size) }
 }
@@ -102,8 +65,8 @@ entry_with_caller! {
     free(block: *mut c_void) => free_for, "rsi"
 }
 
-unsafe extern "C" fn free_for(block: *mut c_void, caller: usize) {
-    let _inside = Inside::enter(caller);
+unsafe extern "C" fn free_for(block: *mut c_void, returns_to: usize) {
+    let _inside = Inside::enter(returns_to);
     // SAFETY: the caller keeps the contract of free(3), which is passed on unchanged.
     unsafe { sys::__libc_free(block) };
 }
@@ -118,8 +81,8 @@ entry_with_caller! {
     aligned_alloc(alignment: usize, size: usize) -> *mut c_void => memalign_for, "rdx"
 }
 
-extern "C" fn memalign_for(alignment: usize, size: usize, caller: usize) -> *mut c_void {
-    let _inside = Inside::enter(caller);
+extern "C" fn memalign_for(alignment: usize, size: usize, returns_to: usize) -> *mut c_void {
+    let _inside = Inside::enter(returns_to);
     // SAFETY: any numbers are allowed; the library checks the alignment.
     unsafe { sys::__libc_memalign(alignment, size) }
 }
@@ -134,12 +97,12 @@ unsafe extern "C" fn posix_memalign_for(
     block: *mut *mut c_void,
     alignment: usize,
     size: usize,
-    caller: usize,
+    returns_to: usize,
 ) -> c_int {
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
         return sys::EINVAL;
     }
-    let found = memalign_for(alignment, size, caller);
+    let found = memalign_for(alignment, size, returns_to);
     if found.is_null() {
         return sys::ENOMEM;
     }
@@ -159,10 +122,10 @@ entry_with_caller! {
 unsafe extern "C" fn dl_iterate_phdr_for(
     callback: Option<ObjectCallback>,
     data: *mut c_void,
-    caller: usize,
+    returns_to: usize,
 ) -> c_int {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-    let _inside = Inside::enter(caller);
+    let _inside = Inside::enter(returns_to);
     let mut next = NEXT.load(Ordering::Relaxed);
     if next.is_null() {
         next = sys::next_symbol(c"dl_iterate_phdr");
@@ -180,7 +143,7 @@ unsafe extern "C" fn dl_iterate_phdr_for(
 /// `strtok(3)`, with a place of the calling thread's own.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 unsafe extern "C" fn strtok(text: *mut c_char, separators: *const c_char) -> *mut c_char {
-    let place = local(|l| l.rest_of_text.as_ptr());
+    let place = rest_of_text();
     // SAFETY: the caller keeps the contract of strtok(3), which is that of strtok_r(3) with a place
     // that nobody else uses: this thread's own word, which lives as long as the thread.
     unsafe { sys::strtok_r(text, separators, place) }
@@ -198,11 +161,14 @@ unsafe extern "C" fn syscall(
     f: u64,
 ) -> c_long {
     let arguments = [a, b, c, d, e, f];
-    if number == sys::FUTEX_CALL {
+    if number == sys::FUTEX_CALL
+        && let Some(caller) = current()
         // SAFETY: the caller keeps the contract of futex(2).
-        if let Some(result) = unsafe { wait::futex(arguments) } {
-            return result;
-        }
+        && let Some(request) = unsafe { FutexRequest::read(arguments) }
+        // SAFETY: as above.
+        && let Some(result) = unsafe { caller.futex(request) }
+    {
+        return result;
     }
     // SAFETY: the caller keeps the contract of the call it makes.
     unsafe { sys::forward(number, arguments) }

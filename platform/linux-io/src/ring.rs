@@ -7,9 +7,10 @@
 //!
 //! INV-R1: an [`Operation`] and the memory that its entry names outlive the operation. Whoever
 //! started it waits for its result before it returns; a thread that is abandoned in between at the
-//! end of a run is leaked with its stack (INV-L1 of `light`).
+//! end of a run is leaked with its stack, by the platform.
 
 use core::cell::Cell;
+use core::fmt;
 use core::sync::atomic::AtomicU32;
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +18,6 @@ use std::io;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::light::Light;
 use crate::sys::{self, calls};
 
 /// Entries of the submission queue. Each start submits at once, so few are enough.
@@ -30,50 +30,64 @@ const NOBODY: u64 = 0;
 /// The answer of the entry that waits for a kick by another CPU.
 const KICK: u64 = 1;
 
+/// Which thread an answer is for, in the platform's own words: the address of its record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiter(pub *const ());
+
 /// What a light thread waits for. Lives on its stack.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub struct Operation {
     result: Cell<Option<i32>>,
-    /// Who is to be woken; null: nobody blocks for it (yet).
-    waiter: Cell<*const Light>,
+    /// Who is to be woken; `None`: nobody blocks for it (yet).
+    waiter: Cell<Option<Waiter>>,
 }
 
 impl Operation {
-    pub(crate) const fn new() -> Operation {
+    /// Not begun.
+    pub const fn new() -> Operation {
         Operation {
             result: Cell::new(None),
-            waiter: Cell::new(core::ptr::null()),
+            waiter: Cell::new(None),
         }
     }
 
     /// What the kernel answered: a count, or a negated error.
-    pub(crate) fn result(&self) -> Option<i32> {
+    pub fn result(&self) -> Option<i32> {
         self.result.get()
     }
 
     /// The thread blocks for it from now on.
-    pub(crate) fn wakes(&self, light: &Light) {
-        self.waiter.set(light);
+    pub fn wakes(&self, waiter: Waiter) {
+        self.waiter.set(Some(waiter));
     }
 
     /// Nobody blocks for it any more.
     pub(crate) fn wakes_nobody(&self) {
-        self.waiter.set(core::ptr::null());
+        self.waiter.set(None);
     }
 }
 
 /// The ring of one CPU.
-pub(crate) struct Uring {
+pub struct Ring {
     ring: IoUring,
     outstanding: u32,
     /// Threads whose operations are over, and that have not been woken yet.
-    woken: VecDeque<*const Light>,
+    woken: VecDeque<Waiter>,
     awaits_kick: bool,
 }
 
-impl Uring {
-    /// A ring for the calling kernel thread alone.
-    pub(crate) fn try_new(cpu: u32) -> io::Result<Uring> {
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A ring for the calling kernel thread alone, which is pinned to this CPU.
+    ///
+    /// # Errors
+    /// When the kernel has no such rings, or refuses one.
+    pub fn try_new(cpu: u32) -> io::Result<Ring> {
         let mut builder = IoUring::builder();
         builder.setup_single_issuer().setup_defer_taskrun();
         let ring = builder.setup_taskrun_flag().build(ENTRIES)?;
@@ -82,7 +96,7 @@ impl Uring {
         if let Some(others) = calls::other_cpus(cpu) {
             let _ = ring.submitter().register_iowq_aff(&others);
         }
-        Ok(Uring {
+        Ok(Ring {
             ring,
             outstanding: 0,
             // Each waits for one operation, so this never grows on a scheduling path.
@@ -93,7 +107,7 @@ impl Uring {
 
     /// Whether any operation is outstanding.
     #[inline]
-    pub(crate) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.outstanding > 0
     }
 
@@ -103,7 +117,7 @@ impl Uring {
     /// # Safety
     /// INV-R1 holds for the entry and the operation.
     #[must_use]
-    pub(crate) unsafe fn start(&mut self, entry: squeue::Entry, operation: &Operation) -> bool {
+    pub unsafe fn start(&mut self, entry: squeue::Entry, operation: &Operation) -> bool {
         let address = (&raw const *operation).expose_provenance() as u64;
         // SAFETY: as the caller vouches.
         self.outstanding < MOST && unsafe { self.push(entry.user_data(address)) } && {
@@ -139,7 +153,7 @@ impl Uring {
     }
 
     /// Whether an answer has come, or the kernel has one to finish.
-    pub(crate) fn has_answers(&mut self) -> bool {
+    pub fn has_answers(&mut self) -> bool {
         !self.woken.is_empty()
             || self.is_busy()
                 && (self.ring.submission().taskrun() || !self.ring.completion().is_empty())
@@ -163,10 +177,7 @@ impl Uring {
                     // SAFETY: an operation outlives its answer (INV-R1).
                     let operation = unsafe { &*operation };
                     operation.result.set(Some(answer.result()));
-                    let waiter = operation.waiter.get();
-                    if !waiter.is_null() {
-                        self.woken.push_back(waiter);
-                    }
+                    self.woken.extend(operation.waiter.get());
                 }
             }
         }
@@ -174,7 +185,7 @@ impl Uring {
 
     /// The next thread that is to be woken, because what it blocks for is over.
     #[inline]
-    pub(crate) fn next_woken(&mut self) -> Option<*const Light> {
+    pub fn next_woken(&mut self) -> Option<Waiter> {
         if self.is_busy() {
             self.collect();
         }
@@ -192,7 +203,7 @@ impl Uring {
     }
 
     /// Sleeps until an operation is over, somebody kicks, or `ns` have passed.
-    pub(crate) fn sleep(&mut self, kicks: &AtomicU32, seen: u32, ns: u64) {
+    pub fn sleep(&mut self, kicks: &AtomicU32, seen: u32, ns: u64) {
         const SIZE_32_BITS_AND_PRIVATE: u32 = 2 | 128;
         const ANYBODY: u64 = u32::MAX as u64;
         if !self.awaits_kick {

@@ -9,11 +9,11 @@ use core::ffi::{c_int, c_long, c_void};
 use io_uring::opcode;
 use io_uring::types::Fd;
 
-use crate::attempt::{at_once, eagerly};
-use crate::calls::{MOST_BYTES, as_count, length, number_of, through_within};
-use crate::local::current_light;
+use crate::caller::current;
+use crate::nowait::{try_always, try_first};
 use crate::sys::calls::{self, Direction, Kind, iovec, number, place};
 use crate::sys::{self, KernelClock};
+use crate::through::{MOST_BYTES, as_count, length, number_of, through_within};
 
 /// The file's own position, for calls that may name another.
 pub(crate) const CURRENT: u64 = u64::MAX;
@@ -46,7 +46,7 @@ pub(crate) unsafe fn read_from(fd: c_int, to: *mut c_void, bytes: usize, at: u64
     // A file gives less only at its end, or where it is not in memory yet; everything else gives
     // what there is.
     let is_whole = |_| !calls::is_stored(fd);
-    as_count(eagerly(Direction::In, bytes, attempt, is_whole, rest))
+    as_count(try_first(Direction::In, bytes, attempt, is_whole, rest))
 }
 
 /// `pwrite(2)`, or `write(2)` at [`CURRENT`].
@@ -87,7 +87,7 @@ pub(crate) unsafe fn write_to(fd: c_int, from: *const c_void, bytes: usize, at: 
     // SAFETY: the caller keeps the contract of the call, which does not write to the memory.
     let attempt = || unsafe { calls::piece_at_once(Direction::Out, fd, out, bytes, at) };
     let is_whole = |done| done >= whole || takes_no_more(fd);
-    as_count(eagerly(Direction::Out, bytes, attempt, is_whole, rest))
+    as_count(try_first(Direction::Out, bytes, attempt, is_whole, rest))
 }
 
 /// `preadv(2)`, or `readv(2)` at [`CURRENT`].
@@ -116,7 +116,7 @@ pub(crate) unsafe fn read_pieces(fd: c_int, pieces: Pieces, at: u64) -> isize {
         || unsafe { calls::pieces_at_once(Direction::In, fd, pieces.list, pieces.count, at) };
     // SAFETY: something was transferred (INV-V1).
     let is_whole = |done| !calls::is_stored(fd) || done >= unsafe { pieces.bytes() };
-    as_count(at_once(attempt, is_whole, rest))
+    as_count(try_always(attempt, is_whole, rest))
 }
 
 /// `pwritev(2)`, or `writev(2)` at [`CURRENT`].
@@ -147,7 +147,7 @@ pub(crate) unsafe fn write_pieces(fd: c_int, pieces: Pieces, at: u64) -> isize {
     let attempt =
         || unsafe { calls::pieces_at_once(Direction::Out, fd, pieces.list, pieces.count, at) };
     let is_whole = |done| done >= whole() || takes_no_more(fd);
-    as_count(at_once(attempt, is_whole, rest))
+    as_count(try_always(attempt, is_whole, rest))
 }
 
 /// Repeats a call of which the ring does only what fits for now, until all is done. What others
@@ -169,7 +169,7 @@ pub(crate) fn all_of(
             };
         };
         done += more;
-        let is_whole = current_light().is_none() || done >= whole();
+        let is_whole = current().is_none() || done >= whole();
         if is_whole || !flows(fd) || calls::never_waits(fd) {
             return c_long::try_from(done).unwrap_or(c_long::MAX);
         }

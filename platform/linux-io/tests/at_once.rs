@@ -1,5 +1,6 @@
 //! Calls that are not to wait return at once, and calls that give what there is give it.
 
+#[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};

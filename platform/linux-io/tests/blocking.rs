@@ -1,5 +1,6 @@
 //! Calls that block: they stop the light thread that makes them, and nobody else.
 
+#[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
 use std::io::{Read, Write};

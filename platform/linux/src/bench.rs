@@ -15,9 +15,9 @@ use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord, disp
 
 pub use through_core::through_core;
 
-use crate::stack::Stack;
+use crate::storage::stack::Stack;
+use crate::storage::tls::{Library, Storage};
 use crate::sys;
-use crate::tls::{Library, Storage};
 
 pub use locks::{Taking, take_and_give_back};
 

@@ -17,8 +17,8 @@
 //! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
 //! CPUs `between`, `turn`), schedulers of their own time (`child`) and inside light threads
 //! ([`direct`]); kernel threads in place of light ones (`crew`, `program`, [`Backed`]); preemption
-//! (`signal`, `interpose`, `wait`, `text`, `deferral`); calls that would block (`calls`, `attempt`,
-//! `transfer`, `io`, `uring`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
+//! (`signal`, `text`, `deferral`); calls of the C library (`calls` and `futex`, below them
+//! `punctual-linux-io`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
 //! `offset`); other CPUs (`post`, `kicks`, [`Bell`]); what the machine can do ([`probe()`],
 //! [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and runs that
 //! must fail (`forgo`).
@@ -27,48 +27,24 @@
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-#[path = "../../linux-io/src/nowait.rs"]
-mod attempt;
 pub mod bench;
-#[path = "../../linux-io/src/calls/mod.rs"]
-mod calls;
 mod entry;
-#[path = "../../linux-io/src/futex.rs"]
-mod futex;
-#[path = "../../linux-io/src/interpose.rs"]
-mod interpose;
-#[path = "../../linux-io/src/blocking.rs"]
-mod io;
 mod measure;
 mod record;
 mod run;
 mod shared;
 mod storage;
 mod sys;
-#[path = "record/text.rs"]
-mod text;
 mod time;
-#[path = "../../linux-io/src/transfer.rs"]
-mod transfer;
-#[path = "../../linux-io/src/ring.rs"]
-mod uring;
-#[path = "wait/futex.rs"]
 mod wait;
-#[path = "wait/layer.rs"] // Until `wait.rs` is elsewhere.
-mod waiting;
-
-// Until the files beside this one say it themselves.
-use record::{host, light, local};
-use storage::{stack, tls};
-use waiting::monitor;
 
 pub use entry::direct;
-pub use waiting::job;
+pub use wait::job;
 
-pub use interpose::undisturbed;
 pub use measure::gaps::{Gaps, scan_gaps};
 pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use measure::probe::{Probe, Status, probe};
+pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;
 #[doc(hidden)] // For the test that such runs fail.
@@ -90,8 +66,8 @@ pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
 pub use time::offset::ClockOffset;
-pub use waiting::bell::Bell;
-pub use waiting::desk::Desk;
-pub use waiting::monitor::{Monitor, Step, Visit, VisitError};
-pub use waiting::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
-pub use waiting::who::Who;
+pub use wait::bell::Bell;
+pub use wait::desk::Desk;
+pub use wait::monitor::{Monitor, Step, Visit, VisitError};
+pub use wait::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
+pub use wait::who::Who;

@@ -16,3 +16,4 @@ pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod post;
 pub(crate) mod seat;
+pub(crate) mod text;

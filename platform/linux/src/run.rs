@@ -38,6 +38,7 @@ use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
 use crate::time::clock::{Clock, ClockSource, clock_rate};
 use crate::time::offset::{self, ClockOffset};
+use crate::wait::calls;
 
 static RUNNING: Mutex<()> = Mutex::new(());
 static RUNS: AtomicU64 = AtomicU64::new(1);
@@ -61,6 +62,7 @@ where
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
     fresh::find();
     hook::install();
+    calls::install();
     let rate = clock_rate();
     let mut lost = Vec::new();
     let _memory = options.real_time.then(|| MemoryLock::take(&mut lost));

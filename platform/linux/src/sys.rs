@@ -4,17 +4,20 @@
 //! itself: they run inside signal handlers on the stacks of preempted threads, so they must not
 //! touch `errno` or anything else of the C library. The others run before and after a run.
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;
 use std::io;
 
-use punctual_switch::{Gate, system_call};
+use punctual_switch::Gate;
+
+pub(crate) use punctual_linux_io::sys::{
+    EAGAIN, EINTR, ETIMEDOUT, FUTEX_CALL, KernelClock, call, errno, fail, futex, read_clock,
+    symbol, word,
+};
 
 use action::KernelAction;
 
 pub(crate) mod action;
-#[path = "../../linux-io/src/sys/calls.rs"]
-pub(crate) mod calls;
 mod counter;
 pub(crate) mod locals;
 pub(crate) mod program;
@@ -27,24 +30,6 @@ pub(crate) use text::{function_range, text_ranges};
 /// An address as an argument of a system call.
 fn address<T>(pointer: *const T) -> u64 {
     pointer.addr() as u64
-}
-
-/// A signed argument as the register that the kernel reads.
-fn word(value: impl Into<i64>) -> u64 {
-    value.into().cast_unsigned()
-}
-
-/// Makes a system call with as many arguments as it has.
-///
-/// # Safety
-/// As for the call.
-unsafe fn call<const N: usize>(number: c_long, arguments: [u64; N]) -> i64 {
-    let mut all = [0; 6];
-    for (place, argument) in all.iter_mut().zip(arguments) {
-        *place = argument;
-    }
-    // SAFETY: as the caller vouches.
-    unsafe { system_call(number, all) }
 }
 
 fn check(result: i64) -> io::Result<i64> {
@@ -210,35 +195,6 @@ pub(crate) fn lockable_bytes() -> Option<u64> {
 }
 
 // --- Clocks and timers -----------------------------------------------------------------------
-
-/// Clocks of the kernel, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum KernelClock {
-    /// Steered by NTP; timers and sleeps use it.
-    Monotonic,
-    /// Not steered.
-    Raw,
-    /// Processor time of the calling kernel thread.
-    Thread,
-}
-
-/// Reads a clock. 0 when it does not exist.
-pub(crate) fn read_clock(clock: KernelClock) -> u64 {
-    let id = match clock {
-        KernelClock::Monotonic => libc::CLOCK_MONOTONIC,
-        KernelClock::Raw => libc::CLOCK_MONOTONIC_RAW,
-        KernelClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
-    };
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the structure is ours. (Success does not touch errno.)
-    if unsafe { libc::clock_gettime(id, &mut t) } != 0 {
-        return 0;
-    }
-    t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
-}
 
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
@@ -464,99 +420,5 @@ pub(crate) fn write_error(text: &[u8]) {
     };
 }
 
-// --- The C library itself --------------------------------------------------------------------
-
-// glibc's allocator under its other names, below the entries of `interpose`.
-unsafe extern "C" {
-    pub(crate) fn __libc_malloc(size: usize) -> *mut c_void;
-    pub(crate) fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
-    pub(crate) fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
-    pub(crate) fn __libc_free(block: *mut c_void);
-    pub(crate) fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
-}
-
-/// `strtok(3)` with a place of the caller's; below the entry of `interpose`.
-pub(crate) use libc::strtok_r;
-
-/// Callback of `dl_iterate_phdr`.
-pub(crate) type ObjectCallback =
-    unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
-
-/// A symbol of the C library behind the ones of this program (`RTLD_NEXT`).
-pub(crate) fn next_symbol(name: &core::ffi::CStr) -> *mut c_void {
-    // SAFETY: the name is a C string.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
-}
-
-/// A symbol of any loaded object.
-pub(crate) fn symbol(name: &core::ffi::CStr) -> *mut c_void {
-    // SAFETY: the name is a C string.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
-}
-
-/// The error number of the calling thread, to be kept across a handler.
-pub(crate) fn errno() -> *mut c_int {
-    // SAFETY: no arguments; returns the address of a thread-local.
-    unsafe { libc::__errno_location() }
-}
-
-/// A system call for a program that asked for it by number, as the C library's `syscall`.
-///
-/// # Safety
-/// As for the call itself.
-pub(crate) unsafe fn forward(number: c_long, arguments: [u64; 6]) -> c_long {
-    // SAFETY: as the caller vouches.
-    let result = unsafe { system_call(number, arguments) };
-    if (-4_095..0).contains(&result) {
-        fail(i32::try_from(-result).unwrap_or(0))
-    } else {
-        result
-    }
-}
-
-/// Sets `errno` and returns -1.
-pub(crate) fn fail(error: c_int) -> c_long {
-    // SAFETY: the address is that of this thread's own variable.
-    unsafe { *errno() = error };
-    -1
-}
-
 /// The gate as the signal handler returns it.
 pub(crate) const NO_GATE: *const Gate = core::ptr::null();
-
-/// Numbers that the interposed entries and the signal speak.
-pub(crate) const EINVAL: c_int = libc::EINVAL;
-pub(crate) const ENOMEM: c_int = libc::ENOMEM;
-pub(crate) const EAGAIN: c_int = libc::EAGAIN;
-pub(crate) const EINTR: c_int = libc::EINTR;
-pub(crate) const EFAULT: c_int = libc::EFAULT;
-pub(crate) const EINPROGRESS: c_int = libc::EINPROGRESS;
-pub(crate) const EOPNOTSUPP: c_int = libc::EOPNOTSUPP;
-pub(crate) const ENOSYS: c_int = libc::ENOSYS;
-pub(crate) const EPERM: c_int = libc::EPERM;
-pub(crate) const ECANCELED: c_int = libc::ECANCELED;
-pub(crate) const ETIMEDOUT: c_int = libc::ETIMEDOUT;
-pub(crate) const FUTEX_CALL: c_long = libc::SYS_futex;
-
-/// Operations of `futex(2)` that light threads treat specially, and what may be added to them.
-pub(crate) mod futex {
-    pub(crate) const WAIT: i32 = libc::FUTEX_WAIT;
-    pub(crate) const WAIT_BITSET: i32 = libc::FUTEX_WAIT_BITSET;
-    pub(crate) const WAKE: i32 = libc::FUTEX_WAKE;
-    pub(crate) const WAKE_BITSET: i32 = libc::FUTEX_WAKE_BITSET;
-    pub(crate) const PRIVATE: i32 = libc::FUTEX_PRIVATE_FLAG;
-    pub(crate) const WALL_CLOCK: i32 = libc::FUTEX_CLOCK_REALTIME;
-}
-
-/// The nanoseconds of a `struct timespec`; `None` for a null pointer.
-///
-/// # Safety
-/// The address is zero or that of a valid structure.
-pub(crate) unsafe fn timespec_at(address: u64) -> Option<u64> {
-    let time = usize::try_from(address).ok()?;
-    let time: *const libc::timespec = core::ptr::with_exposed_provenance(time);
-    // SAFETY: as the caller vouches.
-    let time = unsafe { time.as_ref() }?;
-    let seconds = time.tv_sec.cast_unsigned().saturating_mul(1_000_000_000);
-    Some(seconds.saturating_add(time.tv_nsec.cast_unsigned()))
-}

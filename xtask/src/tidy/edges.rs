@@ -64,8 +64,18 @@ const RULES: &[Rule] = &[
         reason: "a platform sees neither policy, trace nor analysis",
     },
     Rule {
+        package: "punctual-linux-io",
+        may_use: &["punctual-model", "punctual-switch"],
+        reason: "a call of the C library knows who makes it by one hook, and no scheduler",
+    },
+    Rule {
         package: "punctual-linux",
-        may_use: &["punctual-model", "punctual-kern", "punctual-switch"],
+        may_use: &[
+            "punctual-model",
+            "punctual-kern",
+            "punctual-switch",
+            "punctual-linux-io",
+        ],
         reason: "a platform sees neither policy, trace nor analysis",
     },
     Rule {

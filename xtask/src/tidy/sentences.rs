@@ -15,7 +15,7 @@ use super::tree::Tree;
 const WORDS: usize = 35;
 
 /// Sentences in the documentation comments of a crate that still break a rule.
-const ALLOWED: [(&str, usize); 32] = [
+const ALLOWED: [(&str, usize); 33] = [
     ("bench/harness", 22),
     ("bench/rivals", 11),
     ("core/analysis", 149),
@@ -33,6 +33,7 @@ const ALLOWED: [(&str, usize); 32] = [
     ("front/terminal", 11),
     ("platform/direct", 28),
     ("platform/linux", 258),
+    ("platform/linux-io", 41),
     ("platform/sim", 36),
     ("platform/switch", 33),
     ("record/trace", 187),

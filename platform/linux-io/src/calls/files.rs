@@ -9,9 +9,9 @@ use core::ffi::{c_int, c_void};
 use io_uring::opcode;
 use io_uring::types::{Fd, FsyncFlags};
 
-use super::{as_code, as_count, number_of, through};
+use crate::sys;
 use crate::sys::calls::{Direction, iovec, number};
-use crate::sys::{self};
+use crate::through::{as_code, as_count, number_of, through};
 use crate::transfer::{CURRENT, Pieces, read_from, read_pieces, write_pieces, write_to};
 
 /// `read(2)`.

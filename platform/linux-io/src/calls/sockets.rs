@@ -8,18 +8,18 @@ use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 
-use super::{
-    MOST_BYTES, answer, as_code, as_count, length, number_of, perform_if_light, through_within,
-};
-use crate::attempt::eagerly;
-use crate::io::nap;
-use crate::local::current_light;
+use crate::blocking::nap;
+use crate::caller::current;
+use crate::nowait::try_first;
 use crate::sys::calls::{
     DONTWAIT, Direction, FASTOPEN, NO_WAIT, PEEK, WAITALL, direct, has_ended, iovec,
     is_local_socket, is_stream, message, msghdr, never_waits, number, patience, place, raw,
     sockaddr, socklen_t,
 };
 use crate::sys::{self, KernelClock};
+use crate::through::{
+    MOST_BYTES, answer, as_code, as_count, length, number_of, perform_if_light, through_within,
+};
 use crate::transfer::{Limit, Pieces, all_of};
 
 /// Between two looks at what a stream has.
@@ -29,7 +29,7 @@ const NOTHING: c_long = -(sys::EAGAIN as c_long);
 /// Flags for receiving: a message is not made up to what is asked for, and neither is what is
 /// looked at in a socket within the machine. The ring would do it.
 fn receiving(fd: c_int, flags: c_int) -> c_int {
-    let all = flags & WAITALL != 0 && current_light().is_some();
+    let all = flags & WAITALL != 0 && current().is_some();
     if all && (!is_stream(fd) || flags & PEEK != 0 && is_local_socket(fd)) {
         flags & !WAITALL
     } else {
@@ -48,7 +48,7 @@ fn peek_at_all(fd: c_int, flags: c_int, bytes: usize, look: impl Fn() -> c_long)
     if !peeks_at_all(flags) || flags & NO_WAIT != 0 || never_waits(fd) {
         return None;
     }
-    current_light()?;
+    current()?;
     let now = || sys::read_clock(KernelClock::Monotonic);
     let until = patience(fd, Direction::In).map(|ns| now().saturating_add(ns));
     loop {
@@ -100,7 +100,7 @@ pub(super) unsafe extern "C" fn recv(
     if flags & WAITALL != 0 || !waits {
         return as_count(rest(0));
     }
-    as_count(eagerly(Direction::In, bytes, attempt, |_| true, rest))
+    as_count(try_first(Direction::In, bytes, attempt, |_| true, rest))
 }
 
 /// `recvfrom(2)`.
@@ -358,7 +358,7 @@ unsafe extern "C" fn connect(fd: c_int, name: *const sockaddr, name_length: sock
     // A connection to elsewhere goes on by itself when nobody waits for it any more.
     // SAFETY: the address is that of this thread's own variable.
     let is_late = result < 0 && unsafe { *sys::errno() } == sys::EAGAIN;
-    if is_late && current_light().is_some() && !is_local_socket(fd) && is_stream(fd) {
+    if is_late && current().is_some() && !is_local_socket(fd) && is_stream(fd) {
         return as_code(sys::fail(sys::EINPROGRESS));
     }
     as_code(result)

@@ -1,22 +1,22 @@
 //! Waiting for one of several descriptors, and sleeping.
 //!
 //! A light thread asks without waiting first, so that the kernel judges the arguments, and waits
-//! ([`crate::io::wait_for_any`]) only when there is nothing yet. The masks of signals that some of
-//! these calls take have no effect there: signals of the program come to its other threads.
+//! ([`crate::blocking::wait_for_any`]) only when there is nothing yet. The masks of signals that
+//! some of these calls take have no effect there: signals of the program come to its other threads.
 //!
 //! Under plain names for programs, not for Miri, as in `files`.
 
 use core::ffi::{c_int, c_long, c_uint};
 
-use super::{answer, as_code, number_of};
-use crate::io::{nap, sleep_until, wait_for_any};
-use crate::local::current_light;
+use crate::blocking::{nap, sleep_until, wait_for_any};
+use crate::caller::current;
 use crate::sys::calls::{
     ABSOLUTE, BOOTTIME, MONOTONIC, POLLIN, POLLOUT, POLLPRI, PollEntry, REALTIME, TAI, clock_ns,
     direct, epoll_event, fd_set, is_member, no_members, number, place, raw, sigset_t, timespec,
     timeval,
 };
 use crate::sys::{self, KernelClock};
+use crate::through::{answer, as_code, number_of};
 
 /// The kernel's sets of signals have so many bytes.
 const MASK_BYTES: u64 = 8;
@@ -52,7 +52,7 @@ fn ask_until(
     mut ask: impl FnMut() -> c_long,
     mut wait: impl FnMut(Option<u64>) -> Option<c_int>,
 ) -> Option<c_long> {
-    current_light()?;
+    current()?;
     let until = patience.map(|ns| now_ns().saturating_add(ns));
     loop {
         let left = until.map(|until| until.saturating_sub(now_ns()));
@@ -213,7 +213,7 @@ unsafe fn select_for(
     sets: [*mut fd_set; 3],
     patience: Option<u64>,
 ) -> Option<c_long> {
-    current_light()?;
+    current()?;
     // SAFETY: as the caller vouches.
     let sets = unsafe { Sets::new(count, sets) }?;
     let mut waited = false;
@@ -395,7 +395,7 @@ unsafe extern "C" fn clock_nanosleep(
         0,
         0,
     ];
-    if current_light().is_some()
+    if current().is_some()
         // SAFETY: null, or the caller's time.
         && let Some(time) = unsafe { time.as_ref() }
         && let Some(ns) = valid_ns(time.tv_sec, time.tv_nsec, 1)

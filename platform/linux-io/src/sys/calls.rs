@@ -55,7 +55,7 @@ pub(crate) const ABSOLUTE: c_int = libc::TIMER_ABSTIME;
 
 /// Which of a socket's limits on waiting applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// Receiving and accepting.
     In,
     /// Sending and connecting.

@@ -4,7 +4,7 @@
 //! is played by an ordinary kernel thread, by a light thread, and by one whose calls were mostly in
 //! vain, so that they are not tried before they wait. Counts, errors and bytes are compared.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../linux/tests/common/mod.rs"]
 mod common;
 
 mod calls;

@@ -11,7 +11,7 @@ use punctual_model::Instant;
 use punctual_switch::instructions::{read_thread_pointer, read_time_stamp};
 use punctual_switch::{Control, DispatchRecord, RecordCell, SchedulerRecord, dispatch};
 
-use crate::stack::Stack;
+use crate::storage::stack::Stack;
 
 const STACK: usize = 64 * 1024;
 

@@ -8,7 +8,7 @@ use punctual_kern::Event;
 use crate::record::body::StopJob;
 use crate::record::host::{ByPolicy, Host};
 use crate::record::light::{Light, Phase};
-use crate::record::local::{current_light, local};
+use crate::record::local::current_light;
 
 /// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
 #[inline]
@@ -60,15 +60,14 @@ fn ask(light: &Light, enter: impl FnOnce(*const Host, ByPolicy)) {
 }
 
 /// The end of a counted entry of the C library at which a preemption had been put off; the entry
-/// returns to `caller`. The library itself may hold a lock around such a call, so it is left first.
+/// returns to `returns_to`. The library itself may hold a lock around such a call, so it is left
+/// first.
 #[cold]
-pub(crate) fn take_wanted_preemption(caller: usize) {
-    local(|l| l.wanted.set(false));
-    let Some(light) = current_light() else { return };
+pub(crate) fn take_deferred_preemption(light: &Light, returns_to: usize) {
     let host = light.host();
     // SAFETY: the host outlives its threads.
     let (gate, text) = unsafe { (&(*host).gate, &(*host).text) };
-    if !text.contains(caller as u64) || light.quit.get() || gate.is_closed() {
+    if !text.contains(returns_to as u64) || light.quit.get() || gate.is_closed() {
         return request(light, Event::Tick);
     }
     gate.close();

@@ -14,6 +14,7 @@
 //! ```
 
 use punctual_kern::Event;
+use punctual_linux_io::{is_inside, set_wanted};
 use punctual_model::Instant;
 use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
@@ -109,9 +110,9 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
             host.note_missing(late);
         }
     }
-    if host.defers && local(|l| l.foreign.get()) > 0 {
+    if host.defers && is_inside() {
         host.defer(now);
-        local(|l| l.wanted.set(true));
+        set_wanted(true);
         return Arrival::Later;
     }
     let library = host.defers && !found.in_call && host.text.contains(found.instruction);
@@ -177,7 +178,7 @@ unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32)
 /// # Safety
 /// The gate of `host` is closed by the caller, on the host's kernel thread.
 unsafe fn take(host: *const Host, event: Event) {
-    local(|l| l.wanted.set(false));
+    set_wanted(false);
     // SAFETY: the host is alive.
     let enter = unsafe { (*host).by_policy.enter };
     // SAFETY: gate closed, no reference into scheduler state is alive.

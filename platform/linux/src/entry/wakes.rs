@@ -1,9 +1,11 @@
 //! Threads of a CPU that others have let go on since its last entry.
 
+use punctual_linux_io::Ring;
 use punctual_model::ThreadId;
 
 use crate::record::bell;
 use crate::record::host::Host;
+use crate::record::light::Light;
 
 /// The next thread that a bell wakes. An entry of the home CPU, gate closed. O(1).
 pub(crate) fn next_rung(host: &Host) -> Option<ThreadId> {
@@ -21,6 +23,25 @@ pub(crate) fn next_rung(host: &Host) -> Option<ThreadId> {
 pub(crate) fn next_called(host: &Host) -> Option<ThreadId> {
     // From now on an answer lists it again; what was answered before is seen when it goes on.
     let light = host.shared.post.called(host.index).take()?;
+    // SAFETY: a record of this CPU, which outlives the run (INV-L1).
+    Some(unsafe { &*light }.id())
+}
+
+/// Whether blocking calls of this CPU are outstanding.
+#[inline]
+pub(crate) fn awaits_answers(host: &Host) -> bool {
+    // SAFETY: gate closed; the borrow ends here.
+    unsafe { &*host.ring.get() }
+        .as_ref()
+        .is_some_and(Ring::is_busy)
+}
+
+/// The next thread whose blocking call is over.
+#[inline]
+pub(crate) fn next_answered(host: &Host) -> Option<ThreadId> {
+    // SAFETY: gate closed; the borrow ends here.
+    let ring = unsafe { &mut *host.ring.get() }.as_mut()?;
+    let light = ring.next_woken()?.0.cast::<Light>();
     // SAFETY: a record of this CPU, which outlives the run (INV-L1).
     Some(unsafe { &*light }.id())
 }

@@ -29,7 +29,7 @@ use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS};
 use crate::run::run;
 use crate::sys::{self, HostClass};
 use crate::time::clock::{Clock, clock_rate};
-use crate::waiting::job;
+use crate::wait::job;
 
 /// Each of the short runs lasts this long.
 const RUN_NS: u64 = 40_000_000;

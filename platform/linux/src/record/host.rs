@@ -12,23 +12,21 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use punctual_kern::Event;
+use punctual_linux_io::Ring;
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
-// Until the files of the C library's calls say where these are.
-pub(crate) use crate::entry::switch::switch_to;
 use crate::record::forgo;
 use crate::record::light::Light;
 use crate::record::limits::{Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
+use crate::record::text::LibraryText;
 use crate::shared::kicks::Kicks;
 use crate::sys::{self, SwitchWatch};
-use crate::text::LibraryText;
 use crate::time::clock::Clock;
 use crate::time::deferral::Deferral;
-use crate::uring::Uring;
 
 /// Why the carrier has the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +115,7 @@ pub(crate) struct Host {
     /// How often others have interrupted this CPU.
     pub(crate) kicks: Cell<Kicks>,
     /// What blocking calls of its light threads go through; `None`: the kernel has no such ring.
-    pub(crate) uring: UnsafeCell<Option<Uring>>,
+    pub(crate) ring: UnsafeCell<Option<Ring>>,
     /// The light threads of this CPU, for a look at who waits; set once before the run.
     pub(crate) lights: UnsafeCell<Vec<*const Light>>,
     /// The names of this CPU's resources, by number; does not change.
@@ -173,7 +171,7 @@ impl Host {
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             kicks: Cell::new(Kicks::default()),
-            uring: UnsafeCell::new(None),
+            ring: UnsafeCell::new(None),
             lights: UnsafeCell::new(Vec::new()),
             resources,
             pool: Pool::default(),
@@ -295,14 +293,14 @@ impl Host {
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         // SAFETY: gate closed; the borrow ends here.
-        let uring = unsafe { &*self.uring.get() };
+        let ring = unsafe { &*self.ring.get() };
         !self.gate.has_pending()
             && !self.watch.has_news()
             && self.shared.post.is_quiet(self.index)
             && self.known_missing.load(Ordering::Relaxed) == 0
             && !self.deferral.is_open()
             && self.pool.waking.get().is_null()
-            && !uring.as_ref().is_some_and(Uring::is_busy)
+            && !ring.as_ref().is_some_and(Ring::is_busy)
     }
 
     /// Before the rings are read: others may kick again, unless they have done so too often. Gate

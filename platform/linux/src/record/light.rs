@@ -8,12 +8,10 @@ use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use punctual_kern::{JobStamp, JobView, Refusal};
+use punctual_linux_io::Backoff;
 use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
-// Until the files of the C library's calls say where these are.
-use crate::attempt::Eagerness;
-pub(crate) use crate::entry::request::{open_gate, request, take_wanted_preemption};
 use crate::record::body::{Body, JobInfo};
 use crate::record::crew::Crew;
 use crate::record::direct::DirectScheduler;
@@ -102,8 +100,8 @@ pub(crate) struct Light {
     pub(crate) lock_looks: Cell<u32>,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
     waits: Cell<(u64, Option<i64>)>,
-    /// Whether its calls are tried before they wait, by [`crate::sys::calls::Direction`].
-    pub(crate) eagerness: [Eagerness; 2],
+    /// How often its calls are tried before they wait, by [`punctual_linux_io::Direction`].
+    pub(crate) backoff: [Backoff; 2],
     /// What its panic said.
     panic: UnsafeCell<Option<String>>,
     /// The address of the futex it waits for; 0: none, or it has been woken. Any time.
@@ -162,7 +160,7 @@ impl Light {
             ends_run: Cell::new(false),
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
-            eagerness: [Eagerness::new(), Eagerness::new()],
+            backoff: [Backoff::new(), Backoff::new()],
             crew: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),

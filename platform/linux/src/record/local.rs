@@ -5,7 +5,6 @@
 //! `switch`). All words are plain cells without destructors: reading one is one load.
 
 use core::cell::Cell;
-use core::ffi::c_char;
 
 use crate::record::host::Host;
 use crate::record::light::Light;
@@ -17,13 +16,6 @@ pub(crate) struct Local {
     pub(crate) host: Cell<*const Host>,
     /// The light thread; null on carriers and everywhere else.
     pub(crate) light: Cell<*const Light>,
-    /// How deep the thread is in code that must not be preempted. Changed by the thread alone.
-    pub(crate) foreign: Cell<u32>,
-    /// A preemption waits for the depth to return to zero. Set by the signal, which reads the
-    /// depth: two words, because one that both change would need an atomic addition.
-    pub(crate) wanted: Cell<bool>,
-    /// Where `strtok` goes on in this thread.
-    pub(crate) rest_of_text: Cell<*mut c_char>,
 }
 
 thread_local! {
@@ -31,9 +23,6 @@ thread_local! {
         Local {
             host: Cell::new(core::ptr::null()),
             light: Cell::new(core::ptr::null()),
-            foreign: Cell::new(0),
-            wanted: Cell::new(false),
-            rest_of_text: Cell::new(core::ptr::null_mut()),
         }
     };
 }

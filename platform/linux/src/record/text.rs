@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_c_library_is_inside_and_this_program_outside() {
         let text = LibraryText::find();
-        let inside = sys::next_symbol(c"getpid") as u64;
+        let inside = punctual_linux_io::sys::next_symbol(c"getpid") as u64;
         assert!(text.contains(inside));
         assert!(!text.contains(LibraryText::find as *const () as u64));
     }

@@ -101,8 +101,8 @@ fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
             let ns = clock.ns(left - margin);
             host.shared.post.sleep(host.index, ns, |kicks, seen, ns| {
                 // SAFETY: gate closed, and nothing in here reaches the ring by another way.
-                match unsafe { &mut *host.uring.get() } {
-                    Some(uring) if uring.is_busy() => uring.sleep(kicks, seen, ns),
+                match unsafe { &mut *host.ring.get() } {
+                    Some(ring) if ring.is_busy() => ring.sleep(kicks, seen, ns),
                     _ => sys::futex_wait(kicks, seen, ns),
                 }
             });
@@ -118,8 +118,8 @@ fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
 /// Whether an operation of a light thread is over, or can be finished now.
 fn has_answers(host: &Host) -> bool {
     // SAFETY: gate closed; the borrow ends here.
-    let uring = unsafe { &mut *host.uring.get() };
-    uring.as_mut().is_some_and(|uring| uring.has_answers())
+    let ring = unsafe { &mut *host.ring.get() };
+    ring.as_mut().is_some_and(|ring| ring.has_answers())
 }
 
 fn has_news(host: &Host) -> bool {

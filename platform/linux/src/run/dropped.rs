@@ -7,9 +7,9 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::interpose::undisturbed;
 use crate::record::host::Host;
 use crate::record::light::Light;
+use punctual_linux_io::undisturbed;
 
 /// A handle that was dropped.
 #[derive(Clone, Copy, Debug)]

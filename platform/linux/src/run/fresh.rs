@@ -111,7 +111,7 @@ pub(crate) fn renews() -> bool {
 /// # Safety
 /// No value of a thread-local of this thread is used any more, and its destructors have run.
 pub(crate) unsafe fn renew() {
-    local(|words| words.rest_of_text.set(core::ptr::null_mut()));
+    punctual_linux_io::begin_thread();
     let Some(Some(fresh)) = FRESH.get() else {
         return;
     };
@@ -160,13 +160,14 @@ mod tests {
         let thread = std::thread::spawn(|| {
             ONCE.set(1);
             ZERO.set(2);
-            local(|words| words.foreign.set(3));
+            let mark = core::ptr::without_provenance(8);
+            local(|words| words.host.set(mark));
             // SAFETY: nothing here uses the values across the call, and they have no destructors.
             unsafe { renew() };
-            let kept = local(|words| words.foreign.replace(0));
-            (ONCE.get(), ZERO.get(), kept)
+            let kept = local(|words| words.host.replace(core::ptr::null()));
+            (ONCE.get(), ZERO.get(), kept.addr())
         });
-        assert_eq!(thread.join().ok(), Some((0xABCD, 0, 3)));
+        assert_eq!(thread.join().ok(), Some((0xABCD, 0, 8)));
     }
 
     #[test]

@@ -21,13 +21,13 @@ use std::sync::PoisonError;
 use punctual_kern::{Constraint, Event};
 
 use crate::entry::request::{enter, open_gate, promise};
-use crate::interpose::undisturbed;
 use crate::record::body::{StopJob, describe};
 use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::record::outcome::Panic;
 use crate::record::pool::{Kind, OnFault, Pooled, Stage, discard};
 use crate::run::fresh;
+use punctual_linux_io::undisturbed;
 
 /// Why there is no new thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use punctual_kern::{NodeId, Policy, Sink};
+use punctual_linux_io::Ring;
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
@@ -18,14 +19,13 @@ use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::record::pool::{Stage, discard};
+use crate::record::text::LibraryText;
 use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
 use crate::run::life::main;
 use crate::storage::stack::{AlternateStack, Stack};
 use crate::storage::tls::{Library, Storage};
 use crate::sys::{self, HostClass, SwitchWatch};
-use crate::text::LibraryText;
 use crate::time::clock::{Clock, clock_rate};
-use crate::uring::Uring;
 
 /// What a carrier is given.
 pub(crate) struct CarrierPlan<P, S> {
@@ -197,7 +197,7 @@ where
     );
     host.limits.sample(&clock, options.sample_ns);
     // SAFETY: nobody else knows the host yet.
-    unsafe { *host.uring.get() = make_ring(plan.host, &mut said) };
+    unsafe { *host.ring.get() = make_ring(plan.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
     host.pool.set_up(home, options.births);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
@@ -238,14 +238,14 @@ where
 }
 
 /// What blocking calls go through, if the kernel has it.
-fn make_ring(host: u32, said: &mut Ready) -> Option<Uring> {
+fn make_ring(host: u32, said: &mut Ready) -> Option<Ring> {
     let refused = |error| {
         said.lost.push(Loss {
             what: "io_uring",
             detail: format!("a call that blocks stops its whole CPU ({error})"),
         });
     };
-    Uring::try_new(host).map_err(refused).ok()
+    Ring::try_new(host).map_err(refused).ok()
 }
 
 /// The light threads of children have numbers that no thread of a shard has.

@@ -13,9 +13,9 @@ use crate::record::local::current_light;
 use crate::record::pool::{Kind, OnFault, Pooled, Room, Stage, discard};
 use crate::run::dropped::{self, Dropped};
 use crate::run::pool::{SpawnError, create};
-use crate::waiting::monitor::{VisitError, rest_closed};
-use crate::waiting::period::arrive;
-use crate::waiting::who::Who;
+use crate::wait::monitor::{VisitError, rest_closed};
+use crate::wait::period::arrive;
+use crate::wait::who::Who;
 
 /// The key under which urgency is lent without any lock.
 const YIELDED: u32 = u32::MAX;

@@ -16,7 +16,7 @@ use crate::entry::request::open_gate;
 use crate::record::bell::Count;
 use crate::record::host::{Host, Shared};
 use crate::record::local::current_light;
-use crate::waiting::monitor::{VisitError, rest_closed};
+use crate::wait::monitor::{VisitError, rest_closed};
 
 /// Rings from any CPU of a run for one thread at a time of the CPU that made it.
 #[derive(Clone)]

@@ -22,8 +22,8 @@ use crate::entry::request::{enter, open_gate};
 use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::shared::turn::Turn;
-use crate::waiting::desk::{After, Desk};
-use crate::waiting::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, is_to_end};
+use crate::wait::desk::{After, Desk};
+use crate::wait::monitor::{Monitor, OpenOnPanic, Step, Visit, VisitError, end_or, is_to_end};
 
 /// The place of a home that is a whole run.
 pub(crate) const EVERY_CPU: u64 = 0xFFFF;

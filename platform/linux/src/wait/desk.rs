@@ -9,7 +9,7 @@ use crate::record::host::Host;
 use crate::record::light::Light;
 use crate::record::post::Kicks;
 use crate::record::seat::Line;
-use crate::waiting::who::Who;
+use crate::wait::who::Who;
 
 /// What a visitor may do to those that wait.
 pub struct Desk<'a> {

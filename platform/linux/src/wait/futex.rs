@@ -9,12 +9,12 @@ use core::ffi::c_long;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::Event;
+use punctual_linux_io::FutexRequest;
 use punctual_model::Instant;
 
-use crate::futex::FutexRequest;
-use crate::host::switch_to;
-use crate::light::{Light, Phase, request};
-use crate::local::current_light;
+use crate::entry::request::request;
+use crate::entry::switch::switch_to;
+use crate::record::light::{Light, Phase};
 use crate::sys::{self, KernelClock};
 
 /// Looking again costs an entry, so the distance doubles from the first to the last value.
@@ -24,17 +24,13 @@ const LAST_LOOK_NS: u64 = 1_000_000;
 /// Does what `futex(2)` was asked to do, in a light thread's way; `None`: let the kernel do it.
 ///
 /// # Safety
-/// The caller keeps the contract of futex(2).
-pub(crate) unsafe fn futex(arguments: [u64; 6]) -> Option<c_long> {
-    let light = current_light()?;
-    // SAFETY: the host outlives its threads.
-    let host = unsafe { &*light.host() };
+/// The word of the request is valid, by the contract of futex(2).
+pub(crate) unsafe fn futex(light: &Light, request: FutexRequest) -> Option<c_long> {
     let ends = light.quit.get();
-    if host.gate.is_closed() && !ends {
+    if light.has_gate_closed() && !ends {
         return None;
     }
-    // SAFETY: as the caller vouches.
-    match unsafe { FutexRequest::read(arguments) }? {
+    match request {
         FutexRequest::Wait {
             word,
             value,

@@ -29,8 +29,8 @@ use crate::record::light::{Light, Phase};
 use crate::record::local::current_light;
 use crate::record::seat::Line;
 use crate::shared::turn::Turn;
-use crate::waiting::desk::{After, Desk};
-use crate::waiting::who::Who;
+use crate::wait::desk::{After, Desk};
+use crate::wait::who::Who;
 
 /// The state `S`, with `LINES` lines of waiting threads.
 pub struct Monitor<S, const LINES: usize> {

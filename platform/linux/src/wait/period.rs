@@ -8,8 +8,8 @@ use crate::record::body::JobInfo;
 use crate::record::light::Light;
 use crate::record::local::current_light;
 use crate::record::pool::{Kind, Stage};
-use crate::waiting::job::checkpoint;
-use crate::waiting::monitor::rest_closed;
+use crate::wait::job::checkpoint;
+use crate::wait::monitor::rest_closed;
 
 /// The thread that asks has no next job: it was not created with [`crate::spawn`], its class has
 /// one job only, or it is on no light thread.

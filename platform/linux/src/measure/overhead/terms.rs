@@ -18,8 +18,8 @@ use super::{
 use crate::record::body::Body;
 use crate::record::plan::{RunError, RunOptions};
 use crate::time::clock::clock_rate;
-use crate::waiting::bell::Bell;
-use crate::waiting::job;
+use crate::wait::bell::Bell;
+use crate::wait::job;
 
 /// One cost of scheduling on this machine, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]

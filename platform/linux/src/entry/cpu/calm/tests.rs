@@ -13,6 +13,7 @@ use punctual_generate::Dice;
 use punctual_kern::{
     Capacity, Ceiling, Constraint, Decision, Event, Message, Shard, Sink, TraceEvent, Tree,
 };
+use punctual_linux_io::{Operation, Ring};
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, PolicyKind, Priority, Span, Task, ThreadId, Work,
 };
@@ -33,16 +34,15 @@ use crate::record::local::current_light;
 use crate::record::outcome::CpuCounters;
 use crate::record::plan::RunOptions;
 use crate::record::post::Post;
+use crate::record::text::LibraryText;
 use crate::run::life::main;
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
 use crate::sys::program::Standing;
 use crate::sys::{self, SwitchWatch};
-use crate::text::LibraryText;
 use crate::time::clock::{Clock, clock_rate};
-use crate::uring::{Operation, Uring};
-use crate::waiting::bell::Bell;
-use crate::waiting::job;
+use crate::wait::bell::Bell;
+use crate::wait::job;
 
 /// Everything that a core tells.
 #[derive(Default, PartialEq, Debug)]
@@ -504,7 +504,7 @@ fn both_ways_through_an_entry_say_when_a_thread_that_promised_checkpoints_is_to_
 fn a_blocking_call_on_its_way_closes_the_short_way() {
     let mut bench = calm();
     let cpu = sys::allowed_cpus().expect("known").pop().expect("one");
-    let Ok(mut ring) = Uring::try_new(cpu) else {
+    let Ok(mut ring) = Ring::try_new(cpu) else {
         return; // This kernel has no such ring, and no call is ever on its way.
     };
     let operation = Box::leak(Box::new(Operation::new()));
@@ -513,7 +513,7 @@ fn a_blocking_call_on_its_way_closes_the_short_way() {
     // SAFETY: what they name is never freed.
     assert!(unsafe { ring.start(entry, operation) });
     // SAFETY: nobody else looks at the ring.
-    unsafe { *bench.cpu.host.uring.get() = Some(ring) };
+    unsafe { *bench.cpu.host.ring.get() = Some(ring) };
     assert_eq!(bench.enter(at(2), Event::Tick, true), None);
     assert!(bench.enter(at(2), Event::Tick, false).is_some());
     assert_eq!(bench.enter(at(3), Event::Tick, true), None);

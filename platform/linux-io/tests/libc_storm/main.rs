@@ -4,8 +4,8 @@
 //! `free`, `printf`, `strtok`, locales and `qsort` nearly all of the time, and check every result.
 //! The children of this program make the same storm without deferral, and must not survive it.
 
+#[path = "../../../linux/tests/common/mod.rs"]
 mod common;
-#[path = "common/library.rs"]
 mod library;
 
 use std::ffi::CString;

@@ -2,7 +2,9 @@
 
 pub(crate) mod bell;
 pub(crate) mod between;
+pub(crate) mod calls;
 pub(crate) mod desk;
+pub(crate) mod futex;
 pub mod job;
 pub(crate) mod lock;
 pub(crate) mod monitor;

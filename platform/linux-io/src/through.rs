@@ -1,21 +1,11 @@
-//! The C library's calls that may block, entered through here by every caller of the program.
-//!
-//! As with `interpose`, the executable defines these names: of files and pipes in `files`, of
-//! sockets in `sockets`, of waiting and sleeping in `waiting`, and where compilers have them check
-//! the room that they are given in `fortified`. A light thread's call goes through
-//! the ring of its CPU ([`crate::io`]) and returns what it would elsewhere; everybody else's is
-//! made directly, as the library would, except that it is no cancellation point.
-
-mod files;
-mod fortified;
-mod sockets;
-mod waiting;
+//! One call, through the ring of the CPU or directly, and its result.
 
 use core::ffi::{c_int, c_long};
 
 use io_uring::squeue::Entry;
 
-use crate::io::perform;
+use crate::blocking::perform;
+use crate::caller::current;
 use crate::sys;
 use crate::sys::calls::{Direction, direct, never_waits, patience};
 
@@ -71,13 +61,13 @@ pub(crate) fn number_of(descriptor: c_int) -> u64 {
 ///
 /// # Safety
 /// As for [`perform`].
-unsafe fn perform_if_light(
+pub(crate) unsafe fn perform_if_light(
     fd: c_int,
     waits: bool,
     patience: impl FnOnce() -> Option<u64>,
     entry: impl FnOnce() -> Entry,
 ) -> Option<c_int> {
-    crate::local::current_light()?;
+    current()?;
     if !waits || never_waits(fd) {
         return None;
     }
@@ -92,11 +82,11 @@ pub(crate) fn as_count(result: c_long) -> isize {
 }
 
 /// The result of a call that returns a small number.
-fn as_code(result: c_long) -> c_int {
+pub(crate) fn as_code(result: c_long) -> c_int {
     c_int::try_from(result).unwrap_or(-1)
 }
 
-/// What a call returns for this result.
+/// The return value of a call with this result.
 pub(crate) fn answer(result: c_int) -> c_long {
     if result < 0 {
         sys::fail(-result)
