@@ -215,9 +215,9 @@ impl<T> Thread<T> {
     /// Has it end, and takes the processor from it if it has not ended after `span`: a loop without
     /// scheduling points does not end otherwise.
     ///
-    /// A thread that is abandoned so unlocks nothing and drops nothing. Who waits for what it holds
-    /// waits on, and its place in the pool is lost until the run is over. Its share of the
-    /// processor is free at its zero-lag instant.
+    /// A thread that is abandoned so unlocks nothing and drops nothing. A thread that waits for its
+    /// locks waits on, and its pool entry is lost until the run is over. Its share of the processor
+    /// is free at its zero-lag instant.
     ///
     /// # Errors
     /// As [`Thread::join_within`], [`JoinError::Cancelled`] when it ended itself, and

@@ -39,7 +39,7 @@ const ALLOWED: [(&str, usize); 33] = [
     ("record/trace", 187),
     ("runtime/capi", 78),
     ("runtime/capi/library", 2),
-    ("runtime/thread", 24),
+    ("runtime/thread", 22),
     ("tests", 10),
     ("verify/certificate", 36),
     ("verify/conform", 62),

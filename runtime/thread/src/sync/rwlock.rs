@@ -15,11 +15,11 @@ use super::{WaitError, after, instant};
 /// writes.
 ///
 /// A reader waits behind a writer that waits and is as urgent as itself or more; so writers do not
-/// starve. The writer inherits the priority of the waiters (as the holder of a [`super::Mutex`]), or
-/// one reader after the other does, in the order of their coming: on one CPU they execute one after
-/// the other anyway. So a waiter waits for the rest of the section of each reader, and for nobody
-/// less urgent. A reader that waits for something itself in its section, and not for a lock whose
-/// holder inherits in turn, holds up that chain for as long.
+/// starve. The writer inherits the priority of the waiters (as the holder of a [`super::Mutex`]),
+/// or one reader after the other does, in the order of their arrival. On one CPU they execute one
+/// after the other anyway. So a waiter waits for the rest of the section of each reader, and for
+/// nobody less urgent. A reader that waits for something itself in its section, and not for a lock
+/// whose holder inherits in turn, holds up that chain for as long.
 pub struct RwLock<T> {
     users: Monitor<Users, 1>,
     value: UnsafeCell<T>,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! On one CPU one user executes at a time, so it takes no longer when one after the other inherits
-//! than when all do at once: when the one that inherits leaves and others still read, the first in
+//! than when all do at once. When the one that inherits leaves and others still read, the first in
 //! line is woken, and blocks on the next.
 
 use punctual_linux::{Desk, Monitor, Step, Who};
@@ -123,8 +123,8 @@ pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
 }
 
 /// Lets in all that may enter: the most urgent, and as many readers as come before the first
-/// writer. What the caller inherits passes on to the first user then; or, if that one came before,
-/// to the first in line now, which blocks on it.
+/// writer. The caller's inherited priority passes on to the first user then; or, if that one came
+/// before, to the first in line now, which blocks on it.
 fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut inherits: bool) {
     while let Some((who, ask)) = desk.most_urgent(0) {
         if !users.let_in(who, ask) {
