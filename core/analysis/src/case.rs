@@ -82,8 +82,8 @@ impl Case {
         self.entities.iter().chain(unserved)
     }
 
-    /// The shares of all entities and of the reserved demand. Of a node that divides time its slots:
-    /// the reserved demand is inside of them.
+    /// The shares of all entities and of what is reserved. Of a node that divides time its slots:
+    /// that is inside of them.
     pub(crate) fn ratios(&self) -> Vec<Ratio> {
         let tasks = self.all_entities().filter_map(|c| c.requests.ratio());
         let reserved = match self.policy {

@@ -57,7 +57,7 @@ pub(crate) fn cost(
         }
         _ => (resumes + 1, 0),
     };
-    // The timer entry of the release is reserved demand of its own; those of resumes and turns are here.
+    // The timer entry of the release is reserved by itself; those of resumes and turns are here.
     let timers = in_range(timers.checked_add(resumes), "turns")?;
     let overhead = episode
         .checked_mul(episodes)

@@ -12,7 +12,7 @@
 //! 3. *One constraint covers the other* (no more work, no more often, no earlier deadline, no other
 //!    priority): old and new jobs together are legal jobs of the larger one. At zero lag.
 //! 4. *Bandwidth decides*: a CPU under EDF whose deadlines are no earlier than the periods, without
-//!    jitter, sections, suspension or reserved demand. At zero lag: no interval holds more than its length
+//!    jitter, sections, suspension or reserves. At zero lag: no interval holds more than its length
 //!    times a utilization of at most 1 (Liu and Layland 1973; Buttazzo, Lipari, Caccamo and Abeni
 //!    2002 for changes at zero lag).
 //! 5. *Both fit*: the system is admitted with the old and the new task together. At zero lag, and
