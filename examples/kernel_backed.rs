@@ -18,8 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // 3 ms in every 10 ms, in which it sleeps, starts a program, and waits for that.
     let share = (Work::from_ms(3), Span::from_ms(10));
-    program.backed(cpu, "housekeeping", share, |crew| {
-        while !crew.is_over() {
+    program.backed(cpu, "housekeeping", share, |group| {
+        while !group.is_over() {
             sleep(Duration::from_millis(20));
             match Command::new("date").output() {
                 Ok(date) => eprint!("{}", String::from_utf8_lossy(&date.stdout)),

@@ -21,8 +21,8 @@ fn a_closure_that_waits_as_it_likes_is_admitted_and_run_as_a_reservation() {
         counted.fetch_add(1, Relaxed);
     });
     let share = (Work::from_ms(3), Span::from_ms(10));
-    let backed = program.backed(cpu, "backed", share, move |crew| {
-        while !crew.is_over() {
+    let backed = program.backed(cpu, "backed", share, move |group| {
+        while !group.is_over() {
             went_round.fetch_add(1, Relaxed);
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -46,7 +46,7 @@ pub use error::Error;
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
 pub use program::{Periodic, Program};
 pub use punctual_analysis::{Exactness, Verdict};
-pub use punctual_linux::{Backed, Crewman, Enlisted, NotBacked, job};
+pub use punctual_linux::{Backed, Joined, Member, NotBacked, job};
 pub use punctual_model::{
     Class, Cpu, CpuId, Ns, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
     WorkSource,

@@ -3,7 +3,7 @@
 use std::io;
 
 use punctual_kern::Policy;
-use punctual_linux::{Backed, Crewman};
+use punctual_linux::{Backed, Member};
 use punctual_model::{
     Class, Cpu, CpuId, Ns, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
 };
@@ -123,9 +123,9 @@ impl Program {
     }
 
     /// Adds a reservation, `slice` in every `period`, whose work is a closure on a kernel thread of
-    /// its own. It may wait in the kernel, start threads ([`Crewman::enlist`]) and hold locks as it
+    /// its own. It may wait in the kernel, start threads ([`Member::join`]) and hold locks as it
     /// likes. It gets no more of the processor than its slice while others want it. It is told when
-    /// the run is over ([`Crewman::is_over`]).
+    /// the run is over ([`Member::is_over`]).
     ///
     /// # Errors
     /// When the kernel makes no thread for it.
@@ -134,7 +134,7 @@ impl Program {
         cpu: CpuId,
         name: &str,
         (slice, period): (Work<Ns>, Span<Ns>),
-        closure: impl FnOnce(&Crewman) + Send + 'static,
+        closure: impl FnOnce(&Member) + Send + 'static,
     ) -> io::Result<&mut Program> {
         let mut backed = Some(Backed::try_new(name, closure)?);
         let class = Class::Reservation { period, slice };

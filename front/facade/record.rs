@@ -95,8 +95,8 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
     let missing = outcome.missing;
     let cpus = outcome.cpus.into_iter().enumerate();
     let cpus = cpus.map(|(cpu, outcome)| {
-        let births = outcome.births.iter();
-        let named = births.map(|(thread, name)| (*thread, tasks.of(cpu, name)));
+        let spawned = outcome.spawned.iter();
+        let named = spawned.map(|(thread, name)| (*thread, tasks.of(cpu, name)));
         let mut created: Vec<(ThreadId, TaskId)> = named.collect();
         created.sort_unstable();
         let (records, lost_from) = outcome.sink.finish();

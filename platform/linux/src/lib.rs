@@ -12,14 +12,14 @@
 //!   edge:    arm timer, switch stack and TLS  <----+
 //! ```
 //!
-//! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `host`, `watchdog`, `mode`); light
+//! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `per_cpu`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `period`, `attend`, `fresh`), what they share ([`Monitor`], `desk`, `seat`; between
-//! CPUs `between`, `turn`), schedulers of their own time (`child`) and inside light threads
-//! ([`direct`]); kernel threads in place of light ones (`crew`, `program`, [`Backed`]); preemption
+//! `spawn`, `period`, `attend`, `tls_reset`), what they share ([`Monitor`], `waiters`, `wait_queue`; between
+//! CPUs `cross_cpu`, `ticket_lock`), schedulers of their own time (`child`) and inside light threads
+//! ([`direct`]); kernel threads in place of light ones (`group`, `program`, [`Backed`]); preemption
 //! (`signal`, `text`, `deferral`); calls of the C library (`calls` and `futex`, below them
 //! `punctual-linux-io`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
-//! `offset`); other CPUs (`post`, `kicks`, [`Bell`]); what the machine can do ([`probe()`],
+//! `offset`); other CPUs (`post`, `kicks`, [`Notify`]); what the machine can do ([`probe()`],
 //! [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and runs that
 //! must fail (`forgo`).
 //! Every libc call stands in `sys`.
@@ -55,7 +55,7 @@ pub use record::outcome::{
 };
 pub use record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 pub use record::pool::OnFault;
-pub use run::backed::{Backed, Crewman, Enlisted, NotBacked};
+pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};
 pub use run::foreign::{ForeignError, foreign_body};
 pub use run::life::{end_run, held_alive};
@@ -66,8 +66,8 @@ pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
 pub use time::offset::ClockOffset;
-pub use wait::bell::Bell;
-pub use wait::desk::Desk;
-pub use wait::monitor::{Monitor, Step, Visit, VisitError};
+pub use wait::monitor::{Monitor, MonitorError, SectionEnd, Step};
+pub use wait::notify::Notify;
 pub use wait::period::{NoNextJob, at_ns, next_job, stack_used, this_cpu, this_job, this_name};
+pub use wait::waiters::Waiters;
 pub use wait::who::Who;

@@ -6,7 +6,6 @@ pub(crate) mod contain;
 pub(crate) mod dropped;
 pub(crate) mod fault;
 pub(crate) mod foreign;
-pub(crate) mod fresh;
 pub(crate) mod hook;
 pub(crate) mod life;
 pub(crate) mod mode;
@@ -15,6 +14,7 @@ pub(crate) mod program;
 pub(crate) mod setup;
 pub(crate) mod spawn;
 pub(crate) mod stand_in;
+pub(crate) mod tls_reset;
 pub(crate) mod watchdog;
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -26,11 +26,9 @@ use std::time::Duration;
 use punctual_kern::{Policy, Sink};
 
 use crate::entry::missing;
-use crate::record::host::Shared;
 use crate::record::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
-use crate::record::plan::CpuPlan;
-use crate::record::plan::RunError;
-use crate::record::plan::RunOptions;
+use crate::record::per_cpu::Shared;
+use crate::record::plan::{CpuPlan, RunError, RunOptions};
 use crate::record::post::Post;
 use crate::run::mode::{MemoryLock, claim_signal};
 use crate::run::setup::{CarrierPlan, Ready, Start, carrier};
@@ -60,7 +58,7 @@ where
     };
     check_cpus(&plan)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
-    fresh::find();
+    tls_reset::find();
     hook::install();
     calls::install();
     let rate = clock_rate();
@@ -73,7 +71,7 @@ where
     let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop)));
     let hosts: Vec<u32> = plan.iter().map(|cpu| cpu.host).collect();
     let (results, outcomes) = channel();
-    let mut crew = Vec::new();
+    let mut carriers = Vec::new();
     for (index, cpu) in plan.into_iter().enumerate() {
         let plan = CarrierPlan {
             index,
@@ -83,14 +81,19 @@ where
             library,
             shared: Arc::clone(&shared),
         };
-        crew.push(Member::start(plan, results.clone())?);
+        carriers.push(CarrierHandle::start(plan, results.clone())?);
     }
     drop(results);
-    let (mode, watched) = muster(&crew, &mut lost)?;
+    let (mode, watched) = await_ready(&carriers, &mut lost)?;
     let watchdog = Watchdog::start(&shared, options, mode, &hosts, &mut lost)?;
     let offsets = compare_clocks(&hosts, rate.source);
-    start_all(&crew, &offsets, Clock::starting_in(rate, 2_000_000), mode);
-    let collected = collect(&outcomes, crew.len(), watchdog.bound());
+    start_all(
+        &carriers,
+        &offsets,
+        Clock::starting_in(rate, 2_000_000),
+        mode,
+    );
+    let collected = collect(&outcomes, carriers.len(), watchdog.bound());
     let barked = watchdog.finish();
     if collected.is_err() {
         // A carrier that does not come back still needs its signal handler.
@@ -99,12 +102,12 @@ where
     let (cpus, mut panics) = collected?;
     let of_pools = shared.panics.lock();
     panics.append(&mut of_pools.unwrap_or_else(PoisonError::into_inner));
-    for member in crew {
+    for carrier_handle in carriers {
         // It has sent its outcome, so it is about to end.
-        let _ = member.handle.join();
+        let _ = carrier_handle.handle.join();
     }
-    shared.post.forget_bells();
-    lost.extend(loss_of_crews(&shared));
+    shared.post.forget_notified();
+    lost.extend(loss_of_groups(&shared));
     let stopped = options.stop.load(Ordering::Relaxed);
     let ending = match (barked, stopped) {
         (true, _) => Ending::Watchdog,
@@ -124,9 +127,9 @@ where
     })
 }
 
-/// What it costs that crews stay ordinary threads between their turns.
-fn loss_of_crews(shared: &Shared) -> Option<Loss> {
-    shared.crews_stay.load(Ordering::Relaxed).then(|| Loss {
+/// What it costs that thread groups stay ordinary threads between their turns.
+fn loss_of_groups(shared: &Shared) -> Option<Loss> {
+    shared.groups_stay.load(Ordering::Relaxed).then(|| Loss {
         what: "SCHED_IDLE",
         detail:
             "kernel-backed threads compete for their CPU between their turns, too (no way back \
@@ -152,11 +155,16 @@ impl Drop for On {
 }
 
 /// Gives every CPU its clock, and the word to start.
-fn start_all(crew: &[Member], offsets: &[Option<ClockOffset>], clock: Clock, mode: Mode) {
-    for (member, offset) in crew.iter().zip(offsets) {
+fn start_all(
+    carriers: &[CarrierHandle],
+    offsets: &[Option<ClockOffset>],
+    clock: Clock,
+    mode: Mode,
+) {
+    for (carrier_handle, offset) in carriers.iter().zip(offsets) {
         let clock = clock.ahead_by(offset.map_or(0, ClockOffset::correction));
         // A carrier that has died is noticed when its outcome does not come.
-        let _ = member.start.send(Start { clock, mode });
+        let _ = carrier_handle.start.send(Start { clock, mode });
     }
 }
 
@@ -191,7 +199,7 @@ fn check_cpus<P, S>(plan: &[CpuPlan<P, S>]) -> Result<(), RunError> {
 }
 
 /// A carrier as the caller of the run sees it.
-struct Member {
+struct CarrierHandle {
     handle: std::thread::JoinHandle<()>,
     ready: Receiver<Result<Ready, RunError>>,
     start: Sender<Start>,
@@ -199,8 +207,11 @@ struct Member {
 
 type Report<S> = (usize, CpuOutcome<S>, Vec<Panic>);
 
-impl Member {
-    fn start<P, S>(plan: CarrierPlan<P, S>, results: Sender<Report<S>>) -> Result<Member, RunError>
+impl CarrierHandle {
+    fn start<P, S>(
+        plan: CarrierPlan<P, S>,
+        results: Sender<Report<S>>,
+    ) -> Result<CarrierHandle, RunError>
     where
         P: Policy + Send + 'static,
         S: Sink + Send + 'static,
@@ -222,7 +233,7 @@ impl Member {
                 what: "start a kernel thread",
                 error,
             })?;
-        Ok(Member {
+        Ok(CarrierHandle {
             handle,
             ready,
             start,
@@ -232,14 +243,14 @@ impl Member {
 
 /// Waits until every carrier is ready: real time needs all of them. Whether the kernel tells all of
 /// them when it takes their CPU away.
-fn muster(crew: &[Member], lost: &mut Vec<Loss>) -> Result<(Mode, bool), RunError> {
+fn await_ready(carriers: &[CarrierHandle], lost: &mut Vec<Loss>) -> Result<(Mode, bool), RunError> {
     let (mut mode, mut watched) = (Mode::RealTime, true);
-    for member in crew {
+    for carrier_handle in carriers {
         let died = || RunError::System {
             what: "prepare a CPU",
             error: io::Error::other("its kernel thread died"),
         };
-        let ready = member.ready.recv().map_err(|_| died())??;
+        let ready = carrier_handle.ready.recv().map_err(|_| died())??;
         if !ready.real_time {
             mode = Mode::BestEffort;
         }

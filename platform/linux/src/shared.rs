@@ -3,6 +3,6 @@
 pub(crate) mod atomic;
 pub(crate) mod kicks;
 pub(crate) mod mailbox;
-pub(crate) mod news;
+pub(crate) mod pending;
 pub(crate) mod ring;
-pub(crate) mod turn;
+pub(crate) mod ticket_lock;

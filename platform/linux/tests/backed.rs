@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{Log, Spec, alone, background, for_ms, plan};
 use punctual_kern::TraceEvent;
-use punctual_linux::{Backed, Crewman, Ending, JobInfo, NotBacked, Outcome, RunOptions, run};
+use punctual_linux::{Backed, Ending, JobInfo, Member, NotBacked, Outcome, RunOptions, run};
 use punctual_model::{Class, CpuId, Priority, Span, Task, Work};
 
 /// Long enough for any machine; only a test that fails waits for it.
@@ -84,7 +84,7 @@ fn a_closure_may_wait_in_the_kernel_and_gives_its_result_to_its_light_thread() {
         let question: u64 = asked.recv().expect("it asks");
         answers.send(question + 1).expect("it waits");
     });
-    let backed = Backed::try_new("backed", move |_: &Crewman| {
+    let backed = Backed::try_new("backed", move |_: &Member| {
         std::thread::sleep(Duration::from_millis(3));
         asks.send(41).expect("the other one waits");
         answered.recv().expect("it answers")
@@ -114,8 +114,8 @@ fn a_closure_that_never_yields_has_its_slices_and_is_told_when_the_run_is_over()
     let (turns, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, looked) = (Arc::clone(&turns), Arc::clone(&seen));
     let (tell, told) = channel();
-    let backed = Backed::try_new("backed", move |crew: &Crewman| {
-        while !crew.is_over() {
+    let backed = Backed::try_new("backed", move |group: &Member| {
+        while !group.is_over() {
             counted.fetch_add(1, Relaxed);
         }
         tell.send(number()).expect("the test waits");
@@ -149,7 +149,7 @@ fn a_panic_in_a_closure_is_its_light_thread_s_own_by_name() {
     let _alone = alone();
     let options = until_stopped();
     let stop = Arc::clone(&options.stop);
-    let backed = Backed::<()>::try_new("backed", |_: &Crewman| panic!("as it must"));
+    let backed = Backed::<()>::try_new("backed", |_: &Member| panic!("as it must"));
     let body = once(backed.expect("a thread"), drop);
     let ends = background("ends", 0, move |_: &JobInfo| stop.store(true, Relaxed));
     let outcome = fly(vec![background("clumsy", 1, body), ends], &options);
@@ -170,14 +170,14 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
     let (free, freed) = channel::<()>();
     let (left, leaves) = channel();
     let (end, ends) = channel::<()>();
-    let backed = Backed::try_new("backed", move |crew: &Crewman| {
+    let backed = Backed::try_new("backed", move |group: &Member| {
         let begun = Arc::new(AtomicBool::new(false));
-        let (crew, begins) = (*crew, Arc::clone(&begun));
+        let (group, begins) = (*group, Arc::clone(&begun));
         let helper = std::thread::spawn(move || {
-            let member = crew.enlist();
+            let member = group.join();
             assert!(member.is_some(), "there is room");
             begins.store(true, Relaxed);
-            while !crew.is_over() {
+            while !group.is_over() {
                 std::hint::spin_loop();
             }
             tell.send(number()).expect("the test waits");
@@ -186,7 +186,7 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
             left.send(number()).expect("the test waits");
             let _dropped = ends.recv();
         });
-        while !begun.load(Relaxed) && !crew.is_over() {
+        while !begun.load(Relaxed) && !group.is_over() {
             std::thread::yield_now();
         }
         stop.store(true, Relaxed);
@@ -203,19 +203,19 @@ fn threads_that_a_closure_enlists_run_and_rest_with_it() {
         "last of all when the run is over, if it would come back from that"
     );
     drop(free);
-    let thread = leaves.recv_timeout(PATIENCE).expect("it leaves the crew");
+    let thread = leaves.recv_timeout(PATIENCE).expect("it leaves the group");
     assert_eq!(policy_of(&thread), Some(0), "as everybody afterwards");
     drop(end);
 }
 
-/// A closure that enlists two threads in its turn, of which one leaves in it and the other one does
+/// A closure that joins two threads in its turn, of which one leaves in it and the other one does
 /// not before the closure returns; their numbers.
-fn leaves_two(crew: &Crewman) -> (String, String) {
+fn leaves_two(group: &Member) -> (String, String) {
     let (tell, told) = channel();
     let start = |leaves: bool| {
-        let (crew, tell) = (*crew, tell.clone());
+        let (group, tell) = (*group, tell.clone());
         std::thread::spawn(move || {
-            let member = crew.enlist();
+            let member = group.join();
             assert!(member.is_some(), "there is room");
             let member = member.filter(|_| !leaves);
             tell.send(number()).expect("the closure waits");
@@ -234,11 +234,11 @@ fn who_leaves_a_crew_or_outlives_its_closure_is_an_ordinary_thread_again() {
     let options = until_stopped();
     let stop = Arc::clone(&options.stop);
     let (tell, told) = channel();
-    let backed = Backed::try_new("backed", move |crew: &Crewman| {
-        let (left, outlives) = leaves_two(crew);
+    let backed = Backed::try_new("backed", move |group: &Member| {
+        let (left, outlives) = leaves_two(group);
         // Raised and lowered a few times with it; bounded by the run.
         let (mut raised, mut lowered) = (false, false);
-        while !(crew.is_over() || raised && lowered) {
+        while !(group.is_over() || raised && lowered) {
             let policy = policy_of(&outlives);
             raised |= policy != Some(5);
             lowered |= policy != Some(1);
@@ -267,18 +267,18 @@ fn a_closure_that_was_preempted_is_raised_again_whoever_runs_it() {
     let jobs = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&jobs);
     let (tell, told) = channel();
-    let backed = Backed::try_new("backed", move |crew: &Crewman| {
+    let backed = Backed::try_new("backed", move |group: &Member| {
         let mut raised = 0;
         // A job of the urgent one lies between a turn and the next: it was lowered there.
-        while !crew.is_over() && raised < 3 {
+        while !group.is_over() && raised < 3 {
             let before = jobs.load(Relaxed);
-            while !crew.is_over() && jobs.load(Relaxed) < before + 2 {
+            while !group.is_over() && jobs.load(Relaxed) < before + 2 {
                 std::hint::spin_loop();
             }
-            while !crew.is_over() && policy_of(&number()) == Some(5) {
+            while !group.is_over() && policy_of(&number()) == Some(5) {
                 std::hint::spin_loop();
             }
-            raised += u32::from(!crew.is_over());
+            raised += u32::from(!group.is_over());
         }
         tell.send(raised).expect("the test waits");
     });
@@ -302,7 +302,7 @@ fn a_light_thread_makes_no_kernel_thread_for_a_closure() {
     let refused = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&refused);
     let body = background("backed", 1, move |_: &JobInfo| {
-        let made = Backed::try_new("backed", |_: &Crewman| ());
+        let made = Backed::try_new("backed", |_: &Member| ());
         *kept.lock().expect("one writer") = made.err().map(|error| error.kind());
         stop.store(true, Relaxed);
     });
@@ -316,7 +316,7 @@ fn a_light_thread_makes_no_kernel_thread_for_a_closure() {
 fn outside_of_a_run_nothing_is_stood_in_for_and_the_closure_is_dropped() {
     let dropped = Arc::new(());
     let kept = Arc::clone(&dropped);
-    let backed = Backed::try_new("backed", move |_: &Crewman| drop(kept)).expect("a thread");
+    let backed = Backed::try_new("backed", move |_: &Member| drop(kept)).expect("a thread");
     assert!(matches!(backed.run(), Err(NotBacked::NoRun)));
     // Its kernel thread ends when nobody can let it begin any more.
     while Arc::strong_count(&dropped) > 1 {

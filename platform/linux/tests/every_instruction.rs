@@ -31,9 +31,9 @@ struct Tokens(Monitor<u64, 1>);
 
 impl Tokens {
     fn give(&self) {
-        let visit = self.0.visit(None, |tokens, desk| {
-            match desk.most_urgent(0) {
-                Some((who, _)) => desk.answer(who, 1),
+        let visit = self.0.critical_section(None, |tokens, waiters| {
+            match waiters.most_urgent(0) {
+                Some((who, _)) => waiters.answer(who, 1),
                 None => *tokens += 1,
             }
             Step::Done(())
@@ -43,7 +43,7 @@ impl Tokens {
     }
 
     fn take(&self) {
-        let visit = self.0.visit(None, |tokens, _| match *tokens {
+        let visit = self.0.critical_section(None, |tokens, _| match *tokens {
             0 => Step::wait(0, 0),
             _ => {
                 *tokens -= 1;

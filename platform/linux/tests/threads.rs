@@ -12,8 +12,8 @@ use std::time::Duration;
 use common::{Log, alone, test_cpu};
 use punctual_kern::{Capacity, Constraint, Shard, Tree};
 use punctual_linux::{
-    Child, CpuPlan, JoinError, Monitor, Outcome, RunOptions, SpawnError, Step, ThreadPlan, Visit,
-    VisitError, block, clock_rate, job, run, spawn,
+    Child, CpuPlan, JoinError, Monitor, MonitorError, Outcome, RunOptions, SectionEnd, SpawnError,
+    Step, ThreadPlan, block, clock_rate, job, run, spawn,
 };
 use punctual_model::{Class, CpuId, Ns, Priority, Span, Task};
 use punctual_policy::FixedPriority;
@@ -297,29 +297,29 @@ fn a_monitor_answers_the_most_urgent_first_and_times_out() {
         for priority in [7, 9, 8, 9] {
             let monitor = Arc::clone(&monitor);
             let n = u64::from(priority);
-            let waits = move || monitor.visit(None, |_, _| ask(n));
+            let waits = move || monitor.critical_section(None, |_, _| ask(n));
             children.push(spawn("waits", free(priority), waits).expect("a thread"));
         }
         let mut order = Vec::new();
         for round in 0..4 {
-            let next = monitor.visit(None, |_, desk| {
-                let next = desk.most_urgent(0);
+            let next = monitor.critical_section(None, |_, waiters| {
+                let next = waiters.most_urgent(0);
                 if let Some((who, _)) = next {
-                    desk.answer(who, round);
+                    waiters.answer(who, round);
                 }
                 Step::Done(next.map(|(_, ask)| ask))
             });
             order.push(next);
         }
         let soon = punctual_model::Instant::from_ticks(1);
-        let late = monitor.visit(Some(soon), |_, _| ask(0));
-        assert_eq!(late, Err(VisitError::TimedOut));
+        let late = monitor.critical_section(Some(soon), |_, _| ask(0));
+        assert_eq!(late, Err(MonitorError::TimedOut));
         let answers: Vec<_> = children.into_iter().map(|c| c.join(None).ok()).collect();
         (order, answers)
     });
-    let done = |n| Ok(Visit::Done(Some(n)));
+    let done = |n| Ok(SectionEnd::Done(Some(n)));
     assert_eq!(order.0, [done(9), done(9), done(8), done(7)]);
-    let answered = |n| Some(Ok(Visit::Answered(n)));
+    let answered = |n| Some(Ok(SectionEnd::Answered(n)));
     assert_eq!(
         order.1,
         [answered(3), answered(0), answered(2), answered(1)]

@@ -356,16 +356,6 @@ typedef struct punctual_barrier {
 } punctual_barrier;
 
 /**
- * A bell. All zero: none.
- */
-typedef struct punctual_bell {
-    /**
-     * The library's.
-     */
-    uint64_t id;
-} punctual_bell;
-
-/**
  * A condition. All zero: none.
  */
 typedef struct punctual_condition {
@@ -404,6 +394,16 @@ typedef struct punctual_flags {
      */
     uint64_t id;
 } punctual_flags;
+
+/**
+ * A counting event. All zero: none.
+ */
+typedef struct punctual_notify {
+    /**
+     * The library's.
+     */
+    uint64_t id;
+} punctual_notify;
 
 /**
  * A queue. All zero: none.
@@ -713,10 +713,10 @@ enum punctual_status punctual_backed_run(struct punctual_backed backed, void **r
  * `PUNCTUAL_ALREADY_HELD` for a member; `PUNCTUAL_FULL` when there are 256 already, or the body
  * has returned.
  */
-enum punctual_status punctual_backed_enlist(struct punctual_backed backed);
+enum punctual_status punctual_backed_join(struct punctual_backed backed);
 
 /**
- * The end of a `punctual_backed_enlist`, on the same kernel thread: `PUNCTUAL_NOT_HELD` without
+ * The end of a `punctual_backed_join`, on the same kernel thread: `PUNCTUAL_NOT_HELD` without
  * one.
  */
 enum punctual_status punctual_backed_leave(void);
@@ -736,8 +736,8 @@ enum punctual_status punctual_barrier_create(struct punctual_barrier *barrier, u
  * Pointers:
  * `barrier` is null, or to a place for one.
  */
-enum punctual_status punctual_barrier_create_between_cpus(struct punctual_barrier *barrier,
-                                                          uint32_t threads);
+enum punctual_status punctual_barrier_create_cross_cpu(struct punctual_barrier *barrier,
+                                                       uint32_t threads);
 
 /**
  * Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
@@ -755,36 +755,6 @@ enum punctual_status punctual_barrier_destroy(struct punctual_barrier barrier);
 enum punctual_status punctual_barrier_wait(struct punctual_barrier barrier,
                                            uint64_t within_ns,
                                            int *last);
-
-/**
- * Makes a bell that is heard on the caller's CPU. On threads of a run.
- *
- * Pointers:
- * `bell` is null, or to a place for one.
- */
-enum punctual_status punctual_bell_create(struct punctual_bell *bell);
-
-/**
- * Ends a bell; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
- */
-enum punctual_status punctual_bell_destroy(struct punctual_bell bell);
-
-/**
- * Rings it. None is lost: each counts. On threads of a run, of any CPU.
- */
-enum punctual_status punctual_bell_ring(struct punctual_bell bell);
-
-/**
- * Takes the rings so far, at least one; waits for it for `within_ns` at most. `rings`, if not
- * null, gets their number. `PUNCTUAL_TAKEN` when somebody waits already. A scheduling point when
- * it waits. On threads of the CPU that made it.
- *
- * Pointers:
- * `rings` is null, or to a place for a number.
- */
-enum punctual_status punctual_bell_wait(struct punctual_bell bell,
-                                        uint64_t within_ns,
-                                        uint64_t *rings);
 
 /**
  * Makes a condition. Legal everywhere; it belongs to the CPU of its first use.
@@ -904,7 +874,7 @@ enum punctual_status punctual_flags_create(struct punctual_flags *flags);
  * Pointers:
  * `flags` is null, or to a place for them.
  */
-enum punctual_status punctual_flags_create_between_cpus(struct punctual_flags *flags);
+enum punctual_status punctual_flags_create_cross_cpu(struct punctual_flags *flags);
 
 /**
  * Ends them; `PUNCTUAL_BUSY` while somebody waits for them. Legal everywhere.
@@ -983,6 +953,36 @@ enum punctual_status punctual_mutex_lock(struct punctual_mutex mutex, uint64_t w
 enum punctual_status punctual_mutex_unlock(struct punctual_mutex mutex);
 
 /**
+ * Makes a counting event whose waiters are threads of the caller's CPU. On threads of a run.
+ *
+ * Pointers:
+ * `notify` is null, or to a place for one.
+ */
+enum punctual_status punctual_notify_create(struct punctual_notify *notify);
+
+/**
+ * Ends it; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.
+ */
+enum punctual_status punctual_notify_destroy(struct punctual_notify notify);
+
+/**
+ * Notifies it. No notification is lost: each counts. On threads of a run, of any CPU.
+ */
+enum punctual_status punctual_notify_send(struct punctual_notify notify);
+
+/**
+ * Takes the notifications so far, at least one; waits for `within_ns` at most. `count`, if not
+ * null, gets their number. `PUNCTUAL_TAKEN` when somebody waits already. A scheduling point when
+ * it waits. On threads of the CPU that made it.
+ *
+ * Pointers:
+ * `count` is null, or to a place for a number.
+ */
+enum punctual_status punctual_notify_wait(struct punctual_notify notify,
+                                          uint64_t within_ns,
+                                          uint64_t *count);
+
+/**
  * Makes a queue for `messages` messages of `message_bytes` each, at most
  * `PUNCTUAL_QUEUE_MESSAGES` and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A
  * queue of 0 messages is a meeting: who sends waits for who receives. Legal everywhere; it belongs
@@ -1002,9 +1002,9 @@ enum punctual_status punctual_queue_create(struct punctual_queue *queue,
  * Pointers:
  * `queue` is null, or to a place for one.
  */
-enum punctual_status punctual_queue_create_between_cpus(struct punctual_queue *queue,
-                                                        size_t message_bytes,
-                                                        size_t messages);
+enum punctual_status punctual_queue_create_cross_cpu(struct punctual_queue *queue,
+                                                     size_t message_bytes,
+                                                     size_t messages);
 
 /**
  * Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal
@@ -1130,8 +1130,8 @@ enum punctual_status punctual_semaphore_create(struct punctual_semaphore *semaph
  * Pointers:
  * `semaphore` is null, or to a place for one.
  */
-enum punctual_status punctual_semaphore_create_between_cpus(struct punctual_semaphore *semaphore,
-                                                            uint64_t permits);
+enum punctual_status punctual_semaphore_create_cross_cpu(struct punctual_semaphore *semaphore,
+                                                         uint64_t permits);
 
 /**
  * Ends a semaphore; `PUNCTUAL_BUSY` while somebody waits for it. Legal everywhere.

@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use punctual_linux::{Backed, Crewman, Enlisted, NotBacked};
+use punctual_linux::{Backed, Joined, Member, NotBacked};
 
 use crate::admission::{Why, keep_why};
 use crate::edge::{answer, give, is_place, is_place_or_null, offer, text};
@@ -32,19 +32,19 @@ struct Entry {
     /// Until it runs.
     waits: Mutex<Option<Backed<Result<Carried, String>>>>,
     /// Once it has begun.
-    crewman: OnceLock<Crewman>,
+    member: OnceLock<Member>,
 }
 
 thread_local! {
-    /// To whose crew the calling kernel thread belongs.
-    static CREW: Cell<Option<Crewman>> = const { Cell::new(None) };
+    /// To whose group the calling kernel thread belongs.
+    static GROUP: Cell<Option<Member>> = const { Cell::new(None) };
     /// Its membership, if it was not there from the beginning.
-    static MEMBER: RefCell<Option<Enlisted>> = const { RefCell::new(None) };
+    static JOINED: RefCell<Option<Joined>> = const { RefCell::new(None) };
 }
 
 /// Whether the calling kernel thread works in place of a thread that is to end.
 pub(crate) fn is_to_end() -> bool {
-    CREW.get().is_some_and(|crewman| crewman.is_over())
+    GROUP.get().is_some_and(|member| member.is_over())
 }
 
 /// Starts a kernel thread of this name that waits for `punctual_backed_run`, to execute
@@ -70,14 +70,14 @@ pub unsafe extern "C" fn punctual_backed_create(
         let body = body.ok_or(Status::PUNCTUAL_INVALID)?;
         let id = BACKED.insert(Entry {
             waits: Mutex::new(None),
-            crewman: OnceLock::new(),
+            member: OnceLock::new(),
         })?;
         let argument = Carried(argument);
-        let execute = move |crewman: &Crewman| {
-            CREW.set(Some(*crewman));
+        let execute = move |member: &Member| {
+            GROUP.set(Some(*member));
             if let Ok(entry) = BACKED.get(id) {
                 // Nobody else sets it.
-                let _ = entry.crewman.set(*crewman);
+                let _ = entry.member.set(*member);
             }
             // SAFETY: as the caller vouches.
             unsafe { execute(body, argument.pointer()) }.map(Carried)
@@ -155,7 +155,7 @@ fn undisturbed_take(entry: &Entry) -> Option<Backed<Result<Carried, String>>> {
 /// `PUNCTUAL_ALREADY_HELD` for a member; `PUNCTUAL_FULL` when there are 256 already, or the body
 /// has returned.
 #[unsafe(no_mangle)]
-pub extern "C" fn punctual_backed_enlist(backed: punctual_backed) -> punctual_status {
+pub extern "C" fn punctual_backed_join(backed: punctual_backed) -> punctual_status {
     answer(|| {
         if punctual_linux::job::is_light() {
             return Err(not_allowed(
@@ -163,26 +163,26 @@ pub extern "C" fn punctual_backed_enlist(backed: punctual_backed) -> punctual_st
             ));
         }
         let entry = BACKED.get(backed.id)?;
-        let crewman = entry.crewman.get();
-        let crewman = *crewman.ok_or_else(|| not_allowed("the body has not begun"))?;
-        if CREW.get().is_some() {
+        let member = entry.member.get();
+        let member = *member.ok_or_else(|| not_allowed("the body has not begun"))?;
+        if GROUP.get().is_some() {
             return Err(Status::PUNCTUAL_ALREADY_HELD);
         }
-        let member = crewman.enlist().ok_or(Status::PUNCTUAL_FULL)?;
-        CREW.set(Some(crewman));
-        MEMBER.set(Some(member));
+        let joined = member.join().ok_or(Status::PUNCTUAL_FULL)?;
+        GROUP.set(Some(member));
+        JOINED.set(Some(joined));
         Ok(())
     })
 }
 
-/// The end of a `punctual_backed_enlist`, on the same kernel thread: `PUNCTUAL_NOT_HELD` without
+/// The end of a `punctual_backed_join`, on the same kernel thread: `PUNCTUAL_NOT_HELD` without
 /// one.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_backed_leave() -> punctual_status {
     answer(|| {
-        let member = MEMBER.take().ok_or(Status::PUNCTUAL_NOT_HELD)?;
-        CREW.set(None);
-        drop(member);
+        let joined = JOINED.take().ok_or(Status::PUNCTUAL_NOT_HELD)?;
+        GROUP.set(None);
+        drop(joined);
         Ok(())
     })
 }

@@ -37,12 +37,12 @@ pub unsafe extern "C" fn punctual_barrier_create(
 /// # Safety
 /// `barrier` is null, or to a place for one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_barrier_create_between_cpus(
+pub unsafe extern "C" fn punctual_barrier_create_cross_cpu(
     barrier: *mut punctual_barrier,
     threads: u32,
 ) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { create(barrier, threads, Barrier::between_cpus) })
+    answer(|| unsafe { create(barrier, threads, Barrier::cross_cpu) })
 }
 
 /// # Safety

@@ -49,12 +49,12 @@ pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> pu
 /// # Safety
 /// `flags` is null, or to a place for them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_flags_create_between_cpus(
+pub unsafe extern "C" fn punctual_flags_create_cross_cpu(
     flags: *mut punctual_flags,
 ) -> punctual_status {
     answer(|| {
         is_place(flags)?;
-        let id = FLAGS.insert(Flags::between_cpus())?;
+        let id = FLAGS.insert(Flags::cross_cpu())?;
         // SAFETY: as the caller vouches.
         unsafe { give(flags, punctual_flags { id }) }
     })

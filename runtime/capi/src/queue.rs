@@ -61,7 +61,7 @@ impl Reach {
     fn queue<T: Send>(self, messages: usize) -> Queue<T> {
         match self {
             Reach::OneCpu => Queue::new(messages),
-            Reach::AllCpus => Queue::between_cpus(messages),
+            Reach::AllCpus => Queue::cross_cpu(messages),
         }
     }
 }
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn punctual_queue_create(
 /// # Safety
 /// `queue` is null, or to a place for one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_queue_create_between_cpus(
+pub unsafe extern "C" fn punctual_queue_create_cross_cpu(
     queue: *mut punctual_queue,
     message_bytes: usize,
     messages: usize,

@@ -40,13 +40,13 @@ pub unsafe extern "C" fn punctual_semaphore_create(
 /// # Safety
 /// `semaphore` is null, or to a place for one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn punctual_semaphore_create_between_cpus(
+pub unsafe extern "C" fn punctual_semaphore_create_cross_cpu(
     semaphore: *mut punctual_semaphore,
     permits: u64,
 ) -> punctual_status {
     answer(|| {
         is_place(semaphore)?;
-        let id = SEMAPHORES.insert(Semaphore::between_cpus(permits))?;
+        let id = SEMAPHORES.insert(Semaphore::cross_cpu(permits))?;
         // SAFETY: as the caller vouches.
         unsafe { give(semaphore, punctual_semaphore { id }) }
     })

@@ -250,14 +250,14 @@ impl Runtime {
     }
 
     /// As [`Runtime::start`], with a recorder on each CPU, made from what its shard is built from,
-    /// and the names of up to `births` threads of each CPU kept for the outcome. A first thread
+    /// and the names of up to `spawned` threads of each CPU kept for the outcome. A first thread
     /// that does not come to its end leaves no result, and its record all the same.
     ///
     /// # Errors
     /// See [`StartError`]; [`StartError::NoResult`] does not come.
     pub fn start_recorded<T, F, S>(
         mut self,
-        births: usize,
+        spawned: usize,
         mut sink: impl FnMut(&punctual_kern::CpuPlan) -> Result<S, StartError>,
         first: F,
     ) -> Result<Finished<Option<T>, S>, StartError>
@@ -266,7 +266,7 @@ impl Runtime {
         T: Send + 'static,
         S: Sink + Send + 'static,
     {
-        let options = self.options(births);
+        let options = self.options(spawned);
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
             None => measure_overheads(self.host, &options)
@@ -325,9 +325,9 @@ impl Runtime {
         self.threads + self.spread.map_or(0, |spread| spread.workers)
     }
 
-    fn options(&self, births: usize) -> RunOptions {
+    fn options(&self, spawned: usize) -> RunOptions {
         RunOptions {
-            births,
+            spawned,
             real_time: self.real_time,
             stack_bytes: self.stack_bytes,
             pool: self.pool(),

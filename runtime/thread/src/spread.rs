@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use punctual_linux::{Monitor, Step, Visit, VisitError, job};
+use punctual_linux::{Monitor, MonitorError, SectionEnd, Step, job};
 use punctual_model::{Instant, Ns, Span};
 use punctual_policy::{every_queue_once, two_random_choices};
 
@@ -157,7 +157,7 @@ impl Board {
     pub(crate) fn new(spread: Spread, cpus: usize) -> Board {
         let queue = |_| VecDeque::with_capacity(spread.room);
         Board {
-            queues: Monitor::between_cpus(Queues {
+            queues: Monitor::cross_cpu(Queues {
                 choice: spread.choice,
                 waiting: (0..cpus).map(queue).collect(),
                 lengths: vec![0; cpus],
@@ -193,14 +193,16 @@ impl Board {
     }
 
     /// Waits for work, and does it.
-    fn work_once(&self, me: usize) -> Result<(), VisitError> {
+    fn work_once(&self, me: usize) -> Result<(), MonitorError> {
         let ask = me as u64;
-        let visit = self.queues.visit(None, |queues, _| match queues.take(me) {
-            Some(found) => Step::Done(found),
-            None => Step::wait(0, ask),
-        })?;
+        let visit = self
+            .queues
+            .critical_section(None, |queues, _| match queues.take(me) {
+                Some(found) => Step::Done(found),
+                None => Step::wait(0, ask),
+            })?;
         // Who is answered looks again: another worker may have been faster.
-        if let Visit::Done((work, from)) = visit {
+        if let SectionEnd::Done((work, from)) = visit {
             let counts = &self.counts[me];
             let which = if from == me {
                 &counts.own
@@ -214,7 +216,7 @@ impl Board {
     }
 
     /// Takes a place in the queue of a CPU, if there is one.
-    fn reserve(&self, cpu: usize) -> Result<bool, VisitError> {
+    fn reserve(&self, cpu: usize) -> Result<bool, MonitorError> {
         self.queues.look(|queues| {
             let free = queues.places[cpu] < queues.room;
             queues.places[cpu] += usize::from(free);
@@ -224,14 +226,14 @@ impl Board {
 
     /// Puts work into a place that was taken, and tells one worker of each CPU. A CPU that executes
     /// something is not interrupted: it is not idle. O(CPUs · workers).
-    fn put(&self, cpu: usize, work: Work) -> Result<(), VisitError> {
+    fn put(&self, cpu: usize, work: Work) -> Result<(), MonitorError> {
         self.counts[cpu].offered.fetch_add(1, Ordering::Relaxed);
-        self.queues.visit(None, |queues, desk| {
+        self.queues.critical_section(None, |queues, waiters| {
             queues.waiting[cpu].push_back(work);
             queues.lengths[cpu] += 1;
             for other in 0..queues.lengths.len() {
                 let of_it = |ask| (ask == other as u64).then_some(0);
-                let _ = desk.answer_idly(0, of_it);
+                let _ = waiters.answer_idly(0, of_it);
             }
             Step::Done(())
         })?;
@@ -283,14 +285,16 @@ impl<T: Send> Offered<T> {
     pub fn wait_end(&self, span: Option<Span<Ns>>) -> Result<(), JoinError> {
         let until = span.and_then(after);
         loop {
-            let visit = self.result.visit(until, |result, _| match result {
-                Some(Ok(_)) => Step::Done(Ok(())),
-                Some(Err(said)) => Step::Done(Err(said.clone())),
-                None => Step::wait(0, 0),
-            });
+            let visit = self
+                .result
+                .critical_section(until, |result, _| match result {
+                    Some(Ok(_)) => Step::Done(Ok(())),
+                    Some(Err(said)) => Step::Done(Err(said.clone())),
+                    None => Step::wait(0, 0),
+                });
             match visit.map_err(WaitError::from) {
-                Ok(Visit::Done(ended)) => return ended.map_err(JoinError::Panicked),
-                Ok(Visit::Answered(_)) => {}
+                Ok(SectionEnd::Done(ended)) => return ended.map_err(JoinError::Panicked),
+                Ok(SectionEnd::Answered(_)) => {}
                 Err(WaitError::TimedOut) => return Err(JoinError::TimedOut),
                 Err(_) => return Err(JoinError::NotHere),
             }
@@ -299,15 +303,17 @@ impl<T: Send> Offered<T> {
 
     fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Offered<T>>)> {
         loop {
-            let visit = self.result.visit(until, |result, _| match result.take() {
-                Some(result) => Step::Done(result),
-                None => Step::wait(0, 0),
-            });
+            let visit = self
+                .result
+                .critical_section(until, |result, _| match result.take() {
+                    Some(result) => Step::Done(result),
+                    None => Step::wait(0, 0),
+                });
             match visit.map_err(WaitError::from) {
-                Ok(Visit::Done(result)) => {
+                Ok(SectionEnd::Done(result)) => {
                     return result.map_err(|said| (JoinError::Panicked(said), None));
                 }
-                Ok(Visit::Answered(_)) => {}
+                Ok(SectionEnd::Answered(_)) => {}
                 Err(WaitError::TimedOut) => return Err((JoinError::TimedOut, Some(self))),
                 Err(_) => return Err((JoinError::NotHere, None)),
             }
@@ -332,14 +338,14 @@ where
         Ok(false) => return Err(OfferError::Full(body)),
         Err(_) => return Err(OfferError::NoSpread(body)),
     }
-    let result = Arc::new(Monitor::between_cpus(None));
+    let result = Arc::new(Monitor::cross_cpu(None));
     let slot = Arc::clone(&result);
     let work = Box::new(move || {
         let outcome = job::contain(body);
         // It can fail only when the run is over, and then nobody waits.
-        let _ = slot.visit(None, |result, desk| {
+        let _ = slot.critical_section(None, |result, waiters| {
             *result = Some(outcome);
-            while desk.answer_if(0, |_| Some(0)).is_some() {}
+            while waiters.answer_if(0, |_| Some(0)).is_some() {}
             Step::Done(())
         });
     });

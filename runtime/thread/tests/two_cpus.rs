@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::{FIXED, allowed_cpus, alone, free, ms, runtime};
-use punctual_thread::sync::{Bell, Semaphore, WaitError};
+use punctual_thread::sync::{Notify, Semaphore, WaitError};
 use punctual_thread::{Constraint, Thread, thread};
 
 /// What one first thread hands to the other before they ring.
@@ -39,29 +39,29 @@ fn rings_from_another_cpu_are_all_heard() {
     let (there, here) = (Handed::default(), Handed::default());
     let (ours, theirs) = (Arc::clone(&there), Arc::clone(&here));
     let runtime = runtime(FIXED).and(other, FIXED, move || {
-        let bell = Bell::new().expect("in a run");
-        put(&theirs, bell.clone());
-        let back: Bell = get(&ours);
+        let notify = Notify::new().expect("in a run");
+        put(&theirs, notify.clone());
+        let back: Notify = get(&ours);
         let mut heard = 0;
         while heard < 500 {
-            heard += bell.wait().expect("its own CPU");
-            back.ring().expect("in a run");
+            heard += notify.wait().expect("its own CPU");
+            back.notify().expect("in a run");
         }
     });
     let finished = runtime.start(move || {
-        let bell = Bell::new().expect("in a run");
-        put(&there, bell.clone());
-        let other: Bell = get(&here);
+        let notify = Notify::new().expect("in a run");
+        put(&there, notify.clone());
+        let other: Notify = get(&here);
         let elsewhere = other.wait().err();
         let mut back = 0;
         for n in 0..500 {
-            other.ring().expect("in a run");
+            other.notify().expect("in a run");
             if n % 3 == 0 {
-                back += bell.wait_within(ms(1)).unwrap_or(0);
+                back += notify.wait_within(ms(1)).unwrap_or(0);
             }
         }
         // The last ring has been answered: all were heard.
-        while let Ok(more) = bell.wait_within(ms(500)) {
+        while let Ok(more) = notify.wait_within(ms(500)) {
             back += more;
         }
         (elsewhere, back)

@@ -5,7 +5,7 @@
 //!
 //! | file | words | every |
 //! |---|---|---|
-//! | `platform/linux`: `ring`, `news`, `mailbox`, `turn`, `kicks` | `atomic` | order, by loom |
+//! | `platform/linux/src/shared` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -17,8 +17,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod atomic;
-pub mod between_cpus;
 pub mod check;
+pub mod cross_cpu;
 pub mod kicking;
 pub mod listing;
 pub mod signals;
@@ -31,20 +31,20 @@ pub mod gate;
 mod kicks;
 #[path = "../../../platform/linux/src/shared/mailbox.rs"]
 mod mailbox;
-#[path = "../../../platform/linux/src/shared/news.rs"]
-mod news;
+#[path = "../../../platform/linux/src/shared/pending.rs"]
+mod pending;
 #[path = "../../../platform/switch/src/ring.rs"]
 pub mod preemptions;
 #[path = "../../../platform/linux/src/shared/ring.rs"]
 mod ring;
-#[path = "../../../platform/linux/src/shared/turn.rs"]
-mod turn;
+#[path = "../../../platform/linux/src/shared/ticket_lock.rs"]
+mod ticket_lock;
 
 use check::Model;
 
 /// All models.
 pub fn models() -> impl Iterator<Item = &'static Model> {
-    let words = between_cpus::MODELS.iter().chain(&listing::MODELS);
-    let words = words.chain(&between_cpus::WAITS).chain(&kicking::MODELS);
+    let words = cross_cpu::MODELS.iter().chain(&listing::MODELS);
+    let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
     words.chain(&signals::MODELS)
 }

@@ -7,7 +7,7 @@ use loom::thread;
 
 use crate::atomic::{AtomicU32, Place};
 use crate::check::{Model, in_every_order};
-use crate::news::{Link, Linked, News};
+use crate::pending::{Link, Linked, PendingList};
 
 /// The models.
 pub const MODELS: [Model; 2] = [
@@ -44,7 +44,7 @@ impl Thing {
 
 /// A list and what may stand on it.
 struct Cpu {
-    news: News<Thing>,
+    news: PendingList<Thing>,
     things: [Thing; 2],
     /// Who has rung the first thing.
     rung: [AtomicU32; 2],
@@ -53,7 +53,7 @@ struct Cpu {
 impl Cpu {
     fn new() -> Arc<Cpu> {
         Arc::new(Cpu {
-            news: News::new(),
+            news: PendingList::new(),
             things: [Thing::new(), Thing::new()],
             rung: [AtomicU32::new(0), AtomicU32::new(0)],
         })

@@ -13,7 +13,7 @@ use punctual_generate::Random;
 use punctual_model::{Instant, Ns, Span};
 use punctual_thread::Constraint;
 use punctual_thread::sync::{
-    Barrier, Bell, Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
+    Barrier, Ceiling, Condvar, Flags, Mutex, Notify, Queue, RwLock, Semaphore, WaitError, Want,
 };
 use punctual_thread::thread;
 
@@ -36,7 +36,7 @@ pub(crate) struct Round {
     /// A lock of the standard library that threads of all CPUs take.
     total: HostMutex<u64>,
     totalled: AtomicU64,
-    pub(crate) bells: Vec<HostMutex<Option<Bell>>>,
+    pub(crate) bells: Vec<HostMutex<Option<Notify>>>,
     pub(crate) rung: Vec<AtomicU64>,
     pub(crate) heard: Vec<AtomicU64>,
     pub(crate) ringers: AtomicU64,

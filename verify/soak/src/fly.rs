@@ -13,7 +13,7 @@ use punctual_model::{
     ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, Task, ThreadId, Trust,
 };
 use punctual_policy::AnyPolicy;
-use punctual_thread::sync::Bell;
+use punctual_thread::sync::Notify;
 use punctual_thread::thread;
 use punctual_trace::{Counters, CpuLog, Header, Log, Recorder, TaskInfo};
 use serde::{Deserialize, Serialize};
@@ -385,7 +385,7 @@ fn body(
 /// Rings the bell of the next CPU and hears its own.
 fn ring(field: &'static Field, dice: &mut Random) {
     let round = field.round;
-    let Ok(mine) = Bell::new() else {
+    let Ok(mine) = Notify::new() else {
         return field.note("no bell".to_owned());
     };
     let put = |cpu: usize| {
@@ -404,10 +404,10 @@ fn ring(field: &'static Field, dice: &mut Random) {
         field.step();
         let theirs = put(other).clone();
         for _ in 0..dice.below(4) {
-            if let Some(bell) = &theirs {
+            if let Some(notify) = &theirs {
                 round.rung[other].fetch_add(1, Ordering::SeqCst);
-                if let Err(error) = bell.ring() {
-                    field.note(format!("bell: {error}"));
+                if let Err(error) = notify.ring() {
+                    field.note(format!("notify: {error}"));
                 }
             }
         }

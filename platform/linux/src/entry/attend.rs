@@ -4,18 +4,18 @@ use punctual_kern::{Decision, Event, Policy, Sink};
 use punctual_model::Instant;
 
 use crate::entry::cpu::Core;
-use crate::record::host::Host;
+use crate::record::per_cpu::PerCpu;
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// Before an event: what the running thread has changed about its urgency.
-    pub(crate) fn hear(&mut self, host: &Host, now: Instant) {
+    pub(crate) fn hear(&mut self, host: &PerCpu, now: Instant) {
         // SAFETY: records outlive the run (INV-L1 of `light`).
         let Some(light) = (unsafe { host.current.get().as_ref() }) else {
             return;
         };
-        if light.seat.has_news() {
-            let wanted = light.seat.ceiling.get();
-            light.seat.told.set(wanted);
+        if light.wait_node.has_news() {
+            let wanted = light.wait_node.ceiling.get();
+            light.wait_node.told.set(wanted);
             // The answer only repeats who runs: the event that follows decides.
             let _ = self.handle(host, now, Event::Raise(wanted));
         }
@@ -25,7 +25,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// lets go on. O(woken · log n). The answer is that of the last event, but for a refusal.
     pub(crate) fn attend(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         event: Event,
         mut decision: Decision,
@@ -33,7 +33,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if let Event::Create(_) = event
             && decision.refused.is_none()
             && let Some(id) = self.shard.last_created()
-            && let Some(light) = host.pool.adopt(id)
+            && let Some(light) = host.pool.bind(id)
             && let Some(place) = self.threads.get_mut(id.index())
         {
             *place = light;
@@ -42,7 +42,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let mut next = host.pool.waking.replace(core::ptr::null());
         // SAFETY: records outlive the run (INV-L1 of `light`).
         while let Some(light) = unsafe { next.as_ref() } {
-            next = light.seat.also.replace(core::ptr::null());
+            next = light.wait_node.also.replace(core::ptr::null());
             decision = self.handle(host, now, Event::Wake(light.id()));
             // One that has ended since needs no waking.
             decision.refused = None;

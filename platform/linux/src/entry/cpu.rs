@@ -19,10 +19,10 @@ use punctual_model::{Instant, Span, ThreadId};
 use crate::entry::child::Child;
 use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
-use crate::entry::switch::{at_work, switch_here};
-use crate::entry::wakes::{awaits_answers, next_answered, next_called, next_rung};
-use crate::record::host::{ByPolicy, Host, Reason};
+use crate::entry::switch::{running_group, switch_here};
+use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
 use crate::record::light::Light;
+use crate::record::per_cpu::{ByPolicy, PerCpu, Reason};
 use crate::record::plan::RunOptions;
 use crate::time::clock::clock_rate;
 use passing::give_way;
@@ -32,14 +32,14 @@ use tally::{Counting, Tally};
 const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
-/// News that did not fit into a ring is sent again after this.
+/// PendingList that did not fit into a ring is sent again after this.
 const RESEND_NS: u64 = 50_000;
 
 /// One CPU with its policy and its recorder. The host comes first: an address of one is an address
 /// of the other.
 #[repr(C)]
 pub(crate) struct Cpu<P, S> {
-    pub(crate) host: Host,
+    pub(crate) host: PerCpu,
     core: UnsafeCell<Core<P, S>>,
 }
 
@@ -128,7 +128,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         self.threads[index] = light;
     }
 
-    pub(crate) fn handle(&mut self, host: &Host, now: Instant, event: Event) -> Decision {
+    pub(crate) fn handle(&mut self, host: &PerCpu, now: Instant, event: Event) -> Decision {
         let mut sink = Counting {
             sink: &mut self.sink,
             tally: &mut self.tally,
@@ -140,7 +140,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// Sends what other CPUs are to hear.
-    fn send_messages(&mut self, host: &Host) {
+    fn send_messages(&mut self, host: &PerCpu) {
         while let Some(message) = self.shard.take_message() {
             if !host.shared.post.send(host.index, message) {
                 // A newer frontier says all that an older one said.
@@ -153,7 +153,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
 
     /// One entry: time, event, what is due, and who runs then (null: the carrier).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn step(&mut self, host: &Host, event: &Event, given_back: bool) -> *const Light {
+    fn step(&mut self, host: &PerCpu, event: &Event, given_back: bool) -> *const Light {
         let now = host.clock().now();
         match self.step_calmly(host, now, event) {
             Some(light) => light,
@@ -165,7 +165,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[inline(never)]
     fn step_carefully(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         event: Event,
         given_back: bool,
@@ -186,7 +186,12 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// What follows an event: news from outside, what became due meanwhile, the choice.
-    fn conclude(&mut self, host: &Host, mut now: Instant, mut decision: Decision) -> *const Light {
+    fn conclude(
+        &mut self,
+        host: &PerCpu,
+        mut now: Instant,
+        mut decision: Decision,
+    ) -> *const Light {
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
         while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
@@ -213,7 +218,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// Books the interval since the last entry: to the thread that ran, less what was nobody's.
-    fn charge(&mut self, host: &Host, now: Instant, given_back: bool) {
+    fn charge(&mut self, host: &PerCpu, now: Instant, given_back: bool) {
         let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
         let interval = now.since(last);
         let light = host.current.get();
@@ -222,10 +227,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let missing = if given_back {
             interval
         } else {
-            let crew = at_work(host).is_some();
-            let executing = !light.is_null() && !crew;
+            let group = running_group(host).is_some();
+            let executing = !light.is_null() && !group;
             let missing = self.missing.assess(host, last, now, known, executing);
-            if crew {
+            if group {
                 // The carrier slept in the kernel meanwhile, which is no news.
                 self.missing = MissingTime::starting(host.clock(), &host.watch);
             }
@@ -244,7 +249,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     #[cold]
-    fn book_missing(&mut self, host: &Host, now: Instant, span: Span, given_back: bool) {
+    fn book_missing(&mut self, host: &PerCpu, now: Instant, span: Span, given_back: bool) {
         let cause = if given_back {
             MissingCause::GivenBack
         } else {
@@ -257,7 +262,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// Feeds arrivals and messages that have come; `true`: there are more.
-    fn feed(&mut self, host: &Host, now: Instant, decision: &mut Decision) -> bool {
+    fn feed(&mut self, host: &PerCpu, now: Instant, decision: &mut Decision) -> bool {
         let mut room = FED_PER_ENTRY;
         while room > 0
             && let Some(message) = host.shared.post.receive(host.index)
@@ -266,8 +271,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
             room -= 1;
         }
         while room > 0
-            && let Some(thread) = next_rung(host)
-                .or_else(|| next_called(host))
+            && let Some(thread) = next_notified(host)
+                .or_else(|| next_woken(host))
                 .or_else(|| next_answered(host))
         {
             *decision = self.handle(host, now, Event::Wake(thread));
@@ -296,7 +301,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// Turns a decision into a target, and sees to it that the next entry comes in time.
     fn choose(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         decision: Decision,
         more: bool,
@@ -343,7 +348,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// When the next entry is due, for whatever reason.
     fn next_due(
         &self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         arm: Option<Instant>,
         more: bool,
@@ -380,7 +385,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         due
     }
 
-    fn has_ended(&self, host: &Host, now: Instant) -> bool {
+    fn has_ended(&self, host: &PerCpu, now: Instant) -> bool {
         host.shared.stop.load(Ordering::Relaxed)
             || host.shared.abort.load(Ordering::Relaxed)
             || now >= self.end.limit
@@ -388,7 +393,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
-    fn slept(&mut self, host: &Host, from: Instant, to: Instant) {
+    fn slept(&mut self, host: &PerCpu, from: Instant, to: Instant) {
         if let Some(give_back) = &mut self.give_back
             && to.since(from) >= give_back.slice
         {
@@ -400,7 +405,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
 }
 
 impl<P: Policy, S: Sink> Cpu<P, S> {
-    pub(crate) fn new(host: Host, core: Core<P, S>) -> Box<Cpu<P, S>> {
+    pub(crate) fn new(host: PerCpu, core: Core<P, S>) -> Box<Cpu<P, S>> {
         let cpu = Box::new(Cpu {
             host,
             core: UnsafeCell::new(core),
@@ -439,7 +444,7 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
 /// no reference into the core is alive.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn decide<P: Policy, S: Sink>(
-    host: *const Host,
+    host: *const PerCpu,
     event: &Event,
     given_back: bool,
 ) -> *const Light {
@@ -457,7 +462,7 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) {
+unsafe fn enter<P: Policy, S: Sink>(host: *const PerCpu, event: Event) {
     // SAFETY: as the caller vouches.
     unsafe { enter_here::<P, S>(host, &event) };
 }
@@ -465,11 +470,11 @@ unsafe fn enter<P: Policy, S: Sink>(host: *const Host, event: Event) {
 /// # Safety
 /// As for [`decide`].
 #[cfg_attr(not(debug_assertions), inline(always))]
-unsafe fn enter_here<P: Policy, S: Sink>(host: *const Host, event: &Event) {
+unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
     // SAFETY: as the caller vouches.
     let target = unsafe { decide::<P, S>(host, event, false) };
     // SAFETY: the host is alive, and this reference ends here.
-    unsafe { &*host }.stand_down_for(target);
+    unsafe { &*host }.suspend_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_here(host, target) };
@@ -488,7 +493,7 @@ pub(crate) const fn by_policy<P: Policy, S: Sink>() -> ByPolicy {
 ///
 /// # Safety
 /// As for [`decide`].
-unsafe fn goes_before<P: Policy, S: Sink>(host: *const Host, a: ThreadId, b: ThreadId) -> bool {
+unsafe fn goes_before<P: Policy, S: Sink>(host: *const PerCpu, a: ThreadId, b: ThreadId) -> bool {
     let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let core = unsafe { &*(*cpu).core.get() };
@@ -500,7 +505,7 @@ unsafe fn goes_before<P: Policy, S: Sink>(host: *const Host, a: ThreadId, b: Thr
 /// # Safety
 /// As for [`decide`].
 pub(crate) unsafe fn look<P: Policy, S: Sink>(
-    host: *const Host,
+    host: *const PerCpu,
     code: &mut ChildScheduler,
 ) -> Option<ThreadId> {
     let cpu = host.cast::<Cpu<P, S>>();
@@ -516,7 +521,11 @@ pub(crate) unsafe fn look<P: Policy, S: Sink>(
 ///
 /// # Safety
 /// As for [`decide`].
-pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Instant, to: Instant) {
+pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(
+    host: *const PerCpu,
+    from: Instant,
+    to: Instant,
+) {
     let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: as in `decide`.
     let (core, host) = unsafe { (&mut *(*cpu).core.get(), &(*cpu).host) };
@@ -525,7 +534,7 @@ pub(crate) unsafe fn note_sleep<P: Policy, S: Sink>(host: *const Host, from: Ins
 
 /// Sees to it that the next entry of the CPU comes at `due` while `light` runs.
 #[inline]
-fn arm_for(host: &Host, light: &Light, due: Instant, now: Instant) {
+fn arm_for(host: &PerCpu, light: &Light, due: Instant, now: Instant) {
     match light.promise.load(Ordering::Relaxed) {
         0 => host.arm(due, now),
         promise => {
@@ -537,7 +546,7 @@ fn arm_for(host: &Host, light: &Light, due: Instant, now: Instant) {
 
 /// Whether what a decision is to be followed up by is due already, though it was not at `now`.
 #[inline]
-fn is_overdue(host: &Host, now: Instant, arm: Option<Instant>) -> bool {
+fn is_overdue(host: &PerCpu, now: Instant, arm: Option<Instant>) -> bool {
     let near = now.saturating_add(host.limits.near);
     arm.is_some_and(|at| at <= near && at <= host.clock().now())
 }
@@ -545,13 +554,13 @@ fn is_overdue(host: &Host, now: Instant, arm: Option<Instant>) -> bool {
 /// A timer that is long overdue when a light thread comes in of its own will, or that fired late
 /// while the gate was closed: the processor was away in between, often in the very system call that
 /// armed the timer, where a virtual machine leaves its processor.
-fn note_overdue_timer(host: &Host, now: Instant, given_back: bool) {
+fn note_overdue_timer(host: &PerCpu, now: Instant, given_back: bool) {
     let armed = if host.gate.take_pending() {
         host.timer_fired()
     } else {
         host.armed_for()
     };
-    let executing = !host.current.get().is_null() && at_work(host).is_none();
+    let executing = !host.current.get().is_null() && running_group(host).is_none();
     let late = armed.map_or(0, |armed| now.since(armed).ticks());
     if executing && !given_back && late > host.limits.late {
         host.note_missing(late);

@@ -15,9 +15,9 @@
 
 use punctual_model::{Instant, Span};
 
-use crate::record::host::Host;
 use crate::record::limits::{STRETCH_NS, SUSPICIOUS_NS};
 use crate::record::outcome::MissingMethod;
+use crate::record::per_cpu::PerCpu;
 use crate::sys::{self, KernelClock, SwitchWatch};
 use crate::time::clock::Clock;
 
@@ -71,7 +71,7 @@ impl MissingTime {
     #[inline]
     pub(crate) fn assess(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         last: Instant,
         now: Instant,
         known: Span,
@@ -98,7 +98,7 @@ impl MissingTime {
     /// Ends the stretch: how much of it was nobody's by the kernel's account, less what has been
     /// booked.
     #[cold]
-    fn settle(&mut self, host: &Host) -> Span {
+    fn settle(&mut self, host: &PerCpu) -> Span {
         let before = *self;
         *self = MissingTime::starting(host.clock(), &host.watch);
         let account = self.account_ns.saturating_sub(before.account_ns);

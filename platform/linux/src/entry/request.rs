@@ -6,13 +6,14 @@ use std::panic::resume_unwind;
 use punctual_kern::Event;
 
 use crate::record::body::StopJob;
-use crate::record::host::{ByPolicy, Host};
 use crate::record::light::{Light, Phase};
 use crate::record::local::current_light;
+use crate::record::per_cpu::ByPolicy;
+use crate::record::per_cpu::PerCpu;
 
 /// Opens the gate and serves what came meanwhile (INV-8). Called on a light thread.
 #[inline]
-pub(crate) fn open_gate(host: *const Host) {
+pub(crate) fn open_gate(host: *const PerCpu) {
     loop {
         // SAFETY: the host outlives its threads; the reference ends before the next entry.
         let (pending, enter) = unsafe { ((*host).gate.open(), (*host).by_policy.enter) };
@@ -41,7 +42,7 @@ pub(crate) fn give_way(light: &Light) {
 }
 
 #[inline(always)]
-fn ask(light: &Light, enter: impl FnOnce(*const Host, ByPolicy)) {
+fn ask(light: &Light, enter: impl FnOnce(*const PerCpu, ByPolicy)) {
     let host = light.host();
     // SAFETY: the host outlives its threads; the reference ends with the statement.
     let (gate, by_policy) = unsafe { (&(*host).gate, (*host).by_policy) };
@@ -88,7 +89,7 @@ pub(crate) fn enter(light: &Light, event: Event) -> bool {
 
 #[inline]
 pub(crate) fn is_to_end(light: &Light) -> bool {
-    light.stop.load(Ordering::Relaxed) || light.seat.cancelled.get()
+    light.stop.load(Ordering::Relaxed) || light.wait_node.cancelled.get()
 }
 
 /// [`crate::job::checkpoint`] of this thread, which is the calling one.

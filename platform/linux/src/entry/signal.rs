@@ -20,10 +20,10 @@ use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
 use crate::entry::interrupted::Interrupted;
 use crate::entry::request::open_gate;
-use crate::record::host::Host;
 use crate::record::light::Light;
 use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
 use crate::record::local::{current_light, local};
+use crate::record::per_cpu::PerCpu;
 use crate::sys;
 
 /// A light thread that waits for a lock inside the C library tries again after this, then after
@@ -87,7 +87,7 @@ enum Arrival {
 ///
 /// # Safety
 /// `context` is that of the signal being handled on the host's kernel thread.
-unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
+unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
     if host.gate.is_closed() {
         host.gate.note_pending();
         return Arrival::GateWasClosed;
@@ -125,7 +125,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
     }
     if let Some(light) = current_light() {
         if let Some(call) = found.waits_in
-            && light.crew.get().is_none()
+            && light.group.get().is_none()
         {
             light.note_wait(call);
         }
@@ -156,7 +156,7 @@ unsafe fn arrive(host: &Host, context: *const u8) -> Arrival {
 ///
 /// # Safety
 /// As for [`take`]; `context` is that of the signal being handled.
-unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32) {
+unsafe fn preempt(host: *const PerCpu, event: Event, context: *mut u8, errno: i32) {
     // SAFETY: as the caller vouches, also for the hook, which calls it once.
     let mut enter = || unsafe { take(host, event) };
     let Some(direct) = current_light().and_then(Light::direct) else {
@@ -177,7 +177,7 @@ unsafe fn preempt(host: *const Host, event: Event, context: *mut u8, errno: i32)
 
 /// # Safety
 /// The gate of `host` is closed by the caller, on the host's kernel thread.
-unsafe fn take(host: *const Host, event: Event) {
+unsafe fn take(host: *const PerCpu, event: Event) {
     set_wanted(false);
     // SAFETY: the host is alive.
     let enter = unsafe { (*host).by_policy.enter };

@@ -5,9 +5,9 @@ use punctual_switch::{
     DispatchRecord, Dispatched, SchedulerRecord, dispatch, dispatch_by_system_call,
 };
 
-use crate::record::crew::Crew;
-use crate::record::host::Host;
 use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
+use crate::record::thread_group::ThreadGroup;
 
 /// Leaves the running thread (or the carrier) for `target` (null: the carrier); returns when
 /// somebody comes back.
@@ -16,7 +16,7 @@ use crate::record::light::Light;
 /// The gate of `host` is closed, the caller runs on its kernel thread, `target` is null or a light
 /// thread of this host that can be resumed, and no reference into scheduler state is alive.
 #[inline(never)]
-pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
+pub(crate) unsafe fn switch_to(host: *const PerCpu, target: *const Light) {
     // SAFETY: as the caller vouches.
     unsafe { switch_here(host, target) }
 }
@@ -27,7 +27,7 @@ pub(crate) unsafe fn switch_to(host: *const Host, target: *const Light) {
 /// # Safety
 /// As for [`switch_to`].
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
+pub(crate) unsafe fn switch_here(host: *const PerCpu, target: *const Light) {
     // SAFETY: the host outlives the run; the reference ends before the switch.
     let (record, from, to, by_call) = unsafe {
         let host = &*host;
@@ -57,7 +57,7 @@ pub(crate) unsafe fn switch_here(host: *const Host, target: *const Light) {
 /// # Safety
 /// As for [`switch_to`]; `from` is the running light thread, `to` another one.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn switch_between(host: *const Host, from: *const Light, to: *const Light) {
+pub(crate) unsafe fn switch_between(host: *const PerCpu, from: *const Light, to: *const Light) {
     // SAFETY: the host and its threads outlive the run; the references end before the switch.
     let (record, from, to, by_call) = unsafe {
         let (host, from) = (&*host, &*from);
@@ -111,19 +111,19 @@ unsafe fn leave(
 
 /// Whoever runs in place of the light thread that has the processor. Gate closed.
 #[inline]
-pub(crate) fn at_work(host: &Host) -> Option<&'static Crew> {
+pub(crate) fn running_group(host: &PerCpu) -> Option<&'static ThreadGroup> {
     // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-    unsafe { host.current.get().as_ref() }?.crew.get()
+    unsafe { host.current.get().as_ref() }?.group.get()
 }
 
-impl Host {
-    /// Lowers the crew at work, unless its light thread goes on. Gate closed.
+impl PerCpu {
+    /// Lowers the group at work, unless its light thread goes on. Gate closed.
     #[inline]
-    pub(crate) fn stand_down_for(&self, target: *const Light) {
-        if let Some(crew) = at_work(self)
+    pub(crate) fn suspend_for(&self, target: *const Light) {
+        if let Some(group) = running_group(self)
             && self.current.get() != target
         {
-            crew.lower();
+            group.lower();
         }
     }
 }

@@ -13,13 +13,13 @@ use punctual_model::{Instant, ThreadId};
 use punctual_switch::{Control, DispatchRecord, RecordCell};
 
 use crate::record::body::{Body, JobInfo};
-use crate::record::crew::Crew;
 use crate::record::direct::DirectScheduler;
-use crate::record::host::Host;
 use crate::record::name::Name;
+use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Pooled, Stage};
-use crate::record::seat::Seat;
-use crate::shared::news::{Link, Linked};
+use crate::record::thread_group::ThreadGroup;
+use crate::record::wait_queue::WaitNode;
+use crate::shared::pending::{Link, Linked};
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
 
@@ -46,12 +46,12 @@ pub(crate) struct Light {
     context: RecordCell,
 
     // The second cache line.
-    host: *const Host,
+    host: *const PerCpu,
     id: Cell<ThreadId>,
     /// The scheduler that it carries; null: none. Set and cleared by itself, in one store.
     direct: Cell<*const &'static dyn DirectScheduler>,
     /// Who runs in its place while it has the processor.
-    pub(crate) crew: Cell<Option<&'static Crew>>,
+    pub(crate) group: Cell<Option<&'static ThreadGroup>>,
     /// Of which job `job` is.
     pub(crate) stamp: Cell<JobStamp>,
     /// Ticks executed up to the last entry. Any time.
@@ -75,7 +75,7 @@ pub(crate) struct Light {
     /// At which checkpoint to come in, if it has: the first at this instant or later. Any time.
     pub(crate) due: AtomicU64,
     /// Where it waits.
-    pub(crate) seat: Seat,
+    pub(crate) wait_node: WaitNode,
 
     /// Changed with the gate closed, by those of its own CPU.
     name: UnsafeCell<Name>,
@@ -113,7 +113,7 @@ const _: () = assert!(core::mem::offset_of!(Light, refused) == 128);
 
 impl Linked for Light {
     fn link(&self) -> &Link<Light> {
-        &self.seat.link
+        &self.wait_node.link
     }
 }
 
@@ -125,7 +125,7 @@ impl Light {
     /// It begins with `main`, which gets this record.
     #[allow(clippy::too_many_arguments)] // One value per thing that a thread is made of.
     pub(crate) fn new(
-        host: *const Host,
+        host: *const PerCpu,
         id: ThreadId,
         name: &str,
         body: Option<Body>,
@@ -144,7 +144,7 @@ impl Light {
             stack,
             _storage: storage,
             library,
-            seat: Seat::new(),
+            wait_node: WaitNode::new(),
             pooled: Pooled::new(match body {
                 Some(_) => Stage::Planned,
                 None => Stage::Free,
@@ -161,7 +161,7 @@ impl Light {
             lock_looks: Cell::new(0),
             waits: Cell::new((0, None)),
             backoff: [Backoff::new(), Backoff::new()],
-            crew: Cell::new(None),
+            group: Cell::new(None),
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
@@ -251,7 +251,7 @@ impl Light {
         unsafe { (*self.name.get()).as_str() }
     }
 
-    pub(crate) fn host(&self) -> *const Host {
+    pub(crate) fn host(&self) -> *const PerCpu {
         self.host
     }
 

@@ -6,14 +6,14 @@
 
 use core::cell::Cell;
 
-use crate::record::host::Host;
 use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
 
 /// The words of one thread.
 #[derive(Debug)]
 pub(crate) struct Local {
     /// The CPU that this thread belongs to; null outside of a run.
-    pub(crate) host: Cell<*const Host>,
+    pub(crate) host: Cell<*const PerCpu>,
     /// The light thread; null on carriers and everywhere else.
     pub(crate) light: Cell<*const Light>,
 }

@@ -111,8 +111,8 @@ pub struct CpuOutcome<S> {
     /// stay allocated.
     pub abandoned: usize,
     /// Threads that were created while it ran, with their names, as far as there was room
-    /// ([`crate::RunOptions::births`]).
-    pub births: Vec<(ThreadId, String)>,
+    /// ([`crate::RunOptions::spawned`]).
+    pub spawned: Vec<(ThreadId, String)>,
     /// Threads that stopped the CPU by waiting inside the kernel.
     pub waits: Vec<Loss>,
 }

@@ -73,7 +73,7 @@ pub struct RunOptions {
     pub pool: usize,
     /// Threads of each CPU that are created while it runs and kept by name for the outcome, at
     /// most; 72 bytes each, taken before the run.
-    pub births: usize,
+    pub spawned: usize,
     /// How long the run may last beyond its duration and grace before the watchdog ends it.
     pub patience_ns: u64,
     /// A thread that runs on is interrupted after so long at the latest (nanoseconds). What the
@@ -93,7 +93,7 @@ impl Default for RunOptions {
             give_back: true,
             stop: Arc::new(AtomicBool::new(false)),
             pool: 0,
-            births: 0,
+            spawned: 0,
             patience_ns: 2_000_000_000,
             sample_ns: LOOK_NS,
         }

@@ -103,7 +103,7 @@ pub enum OnFault {
 pub(crate) struct Pooled {
     pub(crate) stage: Cell<Stage>,
     /// Threads that have lived in this record. Read by anybody on this CPU.
-    pub(crate) birth: Cell<u64>,
+    pub(crate) generation: Cell<u64>,
     /// What comes after a job.
     pub(crate) kind: Cell<Kind>,
     pub(crate) on_fault: Cell<OnFault>,
@@ -128,7 +128,7 @@ impl Pooled {
     pub(crate) const fn new(stage: Stage) -> Pooled {
         Pooled {
             stage: Cell::new(stage),
-            birth: Cell::new(0),
+            generation: Cell::new(0),
             kind: Cell::new(Kind::Endless),
             on_fault: Cell::new(OnFault::EndThread),
             ending: Cell::new(false),
@@ -155,7 +155,7 @@ impl Pooled {
 pub(crate) struct Pool {
     free: Cell<*const Light>,
     /// The record that the next [`Event::Create`] is for.
-    pub(crate) newborn: Cell<*const Light>,
+    pub(crate) spawning: Cell<*const Light>,
     /// Those that go on after the next event.
     pub(crate) waking: Cell<*const Light>,
     /// Which CPU of which run this is; never 0.
@@ -163,36 +163,36 @@ pub(crate) struct Pool {
     /// Threads created so far: the last tie-break between equals.
     pub(crate) created: Cell<u32>,
     /// The first of them by name, as many as there is room for.
-    births: UnsafeCell<Vec<(ThreadId, Name)>>,
+    spawned: UnsafeCell<Vec<(ThreadId, Name)>>,
 }
 
 impl Pool {
     /// Before the run.
-    pub(crate) fn set_up(&self, home: u64, births: usize) {
+    pub(crate) fn set_up(&self, home: u64, spawned: usize) {
         self.home.set(home);
         // Written once, so that the pages exist before the run.
-        let mut room = vec![(ThreadId::new(u32::MAX, 1), Name::new("?")); births];
+        let mut room = vec![(ThreadId::new(u32::MAX, 1), Name::new("?")); spawned];
         room.clear();
         // SAFETY: nobody creates a thread before the run.
-        unsafe { *self.births.get() = room };
+        unsafe { *self.spawned.get() = room };
     }
 
     /// Who was created, by name. After the run.
-    pub(crate) fn births(&self) -> Vec<(ThreadId, String)> {
+    pub(crate) fn spawned(&self) -> Vec<(ThreadId, String)> {
         // SAFETY: nobody creates a thread after the run.
-        let births = unsafe { core::mem::take(&mut *self.births.get()) };
-        let named = births.into_iter();
+        let spawned = unsafe { core::mem::take(&mut *self.spawned.get()) };
+        let named = spawned.into_iter();
         named
             .map(|(id, name)| (id, name.as_str().to_owned()))
             .collect()
     }
 
     /// Keeps the name of a thread that has just been created, if there is room.
-    fn note_birth(&self, light: &Light) {
+    fn record_spawned(&self, light: &Light) {
         // SAFETY: gate closed, and the borrow ends here.
-        let births = unsafe { &mut *self.births.get() };
-        if births.len() < births.capacity() {
-            births.push((light.id(), Name::new(light.name())));
+        let spawned = unsafe { &mut *self.spawned.get() };
+        if spawned.len() < spawned.capacity() {
+            spawned.push((light.id(), Name::new(light.name())));
         }
     }
 
@@ -211,12 +211,12 @@ impl Pool {
     }
 
     /// The record of the thread that has just been created with this id.
-    pub(crate) fn adopt(&self, id: ThreadId) -> Option<*const Light> {
-        let light = self.newborn.replace(core::ptr::null());
+    pub(crate) fn bind(&self, id: ThreadId) -> Option<*const Light> {
+        let light = self.spawning.replace(core::ptr::null());
         // SAFETY: records outlive the run (INV-L1).
         let record = unsafe { light.as_ref() }?;
         record.set_id(id);
-        self.note_birth(record);
+        self.record_spawned(record);
         Some(light)
     }
 }

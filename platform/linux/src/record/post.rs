@@ -1,18 +1,18 @@
 //! Messages between the CPUs of one run, and how a sleeping CPU learns of them.
 //!
 //! One ring per ordered pair of CPUs, so each has one sender and one receiver; beside them are the
-//! bells that were rung and the threads that were answered (`news`). Whoever has put something
-//! there sees to it that the CPU looks (`mailbox`).
+//! pending-wake lists: notified [`crate::Notify`]s and answered threads (`pending`). Whoever has
+//! put something there sees to it that the CPU looks (`mailbox`).
 
 use std::sync::OnceLock;
 
 use punctual_kern::Message;
 
-use crate::record::bell::{self, Count};
 use crate::record::light::Light;
+use crate::record::notify::{self, NotifyState};
 use crate::shared::atomic::AtomicU32;
 use crate::shared::mailbox::{Call, Mailbox};
-use crate::shared::news::News;
+use crate::shared::pending::PendingList;
 use crate::shared::ring::Ring;
 use crate::sys::{self, Tid};
 
@@ -24,13 +24,13 @@ const SLOTS: usize = 256;
 struct Cpu {
     mailbox: Mailbox,
     carrier: OnceLock<Tid>,
-    /// Bells that others have rung.
-    rung: News<Count>,
+    /// Those that others have notified.
+    notified: PendingList<NotifyState>,
     /// Threads that others have answered.
-    called: News<Light>,
+    woken: PendingList<Light>,
 }
 
-/// CPUs to be told of news.
+/// CPUs that have something pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kicks {
     /// Those that are to look soon, and those that need not be interrupted: a bit for each; the
@@ -72,8 +72,8 @@ impl Post {
         let cpu = || Cpu {
             mailbox: Mailbox::new(),
             carrier: OnceLock::new(),
-            rung: News::new(),
-            called: News::new(),
+            notified: PendingList::new(),
+            woken: PendingList::new(),
         };
         Post {
             cpus: (0..cpus).map(|_| cpu()).collect(),
@@ -116,20 +116,20 @@ impl Post {
 
     fn has_mail(&self, to: usize) -> bool {
         let has_message = (0..self.cpus.len()).any(|from| !self.ring(from, to).is_empty());
-        has_message || !self.cpus[to].rung.is_empty() || !self.cpus[to].called.is_empty()
+        has_message || !self.cpus[to].notified.is_empty() || !self.cpus[to].woken.is_empty()
     }
 
     /// The threads of a CPU that others have answered.
     #[inline]
-    pub(crate) fn called(&self, cpu: usize) -> &News<Light> {
-        &self.cpus[cpu].called
+    pub(crate) fn woken(&self, cpu: usize) -> &PendingList<Light> {
+        &self.cpus[cpu].woken
     }
 
-    /// A thread of CPU `cpu` goes on: in a turn of the monitor in which it was answered.
-    pub(crate) fn call(&self, cpu: usize, light: &Light) {
-        if light.seat.link.announce() {
+    /// A thread of CPU `cpu` goes on: with the lock of the monitor held in which it was answered.
+    pub(crate) fn wake(&self, cpu: usize, light: &Light) {
+        if light.wait_node.link.announce() {
             // SAFETY: records outlive the run (INV-L1 of `light`), and so what is on the list.
-            unsafe { self.cpus[cpu].called.put(light) };
+            unsafe { self.cpus[cpu].woken.put(light) };
         }
     }
 
@@ -146,14 +146,16 @@ impl Post {
         }
     }
 
-    /// The bells of a CPU that have been rung.
-    pub(crate) fn rung(&self, cpu: usize) -> &News<Count> {
-        &self.cpus[cpu].rung
+    /// The pending-wake list of a CPU: what has been notified.
+    pub(crate) fn notified(&self, cpu: usize) -> &PendingList<NotifyState> {
+        &self.cpus[cpu].notified
     }
 
     /// After the run: what nobody has heard holds on to this post no longer.
-    pub(crate) fn forget_bells(&self) {
-        self.cpus.iter().for_each(|cpu| bell::forget(&cpu.rung));
+    pub(crate) fn forget_notified(&self) {
+        self.cpus
+            .iter()
+            .for_each(|cpu| notify::forget(&cpu.notified));
     }
 
     /// Has a CPU look at its rings soon.
@@ -191,11 +193,11 @@ impl Post {
         self.cpus[cpu].mailbox.is_signalled()
     }
 
-    /// Whether nothing has come for a CPU that flags tell of: no kick, no bell, nobody answered.
+    /// Whether nothing has come for a CPU that flags tell of: no kick, no notify, nobody answered.
     #[inline]
     pub(crate) fn is_quiet(&self, cpu: usize) -> bool {
         let cpu = &self.cpus[cpu];
-        !cpu.mailbox.is_signalled() && cpu.rung.is_empty() && cpu.called.is_empty()
+        !cpu.mailbox.is_signalled() && cpu.notified.is_empty() && cpu.woken.is_empty()
     }
 
     /// Others may send a kick by signal again. Called before the rings are read.

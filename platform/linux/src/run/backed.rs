@@ -2,7 +2,7 @@
 //!
 //! For what no light thread may do: libraries that wait in the kernel by ways of their own,
 //! runtimes with threads of their own, whatever keeps state in its kernel thread. The closure gets
-//! the processor when its light thread does, and loses it when that one does (see `crew`), so
+//! the processor when its light thread does, and loses it when that one does (see `group`), so
 //! budgets, servers and slots hold for it without its help.
 
 use core::marker::PhantomData;
@@ -17,8 +17,8 @@ use std::thread::{Builder, Result as Ended};
 use punctual_kern::Event;
 
 use crate::entry::request::rest;
-use crate::record::crew::Crew;
 use crate::record::local::current_light;
+use crate::record::thread_group::ThreadGroup;
 use crate::run::stand_in::lowest;
 use crate::sys::program::{number, own_priority};
 use crate::sys::{allowed_cpus, current_thread, pin};
@@ -29,8 +29,8 @@ use crate::sys::{allowed_cpus, current_thread, pin};
 /// use punctual_linux::Backed;
 ///
 /// // Before the run, on an ordinary thread.
-/// let logger = Backed::try_new("logger", |crew| {
-///     while !crew.is_over() {
+/// let logger = Backed::try_new("logger", |group| {
+///     while !group.is_over() {
 ///         std::thread::sleep(std::time::Duration::from_millis(5)); // the kernel's own sleep
 ///     }
 /// })?;
@@ -41,7 +41,7 @@ use crate::sys::{allowed_cpus, current_thread, pin};
 /// ```
 #[derive(Debug)]
 pub struct Backed<R> {
-    crew: &'static Crew,
+    group: &'static ThreadGroup,
     thread: i32,
     /// Lets the closure begin; dropped, it never does.
     begin: Sender<()>,
@@ -71,46 +71,46 @@ impl fmt::Display for NotBacked {
 
 impl std::error::Error for NotBacked {}
 
-/// What a closure knows of the crew that it belongs to.
+/// What a closure knows of the group that it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct Crewman {
-    crew: &'static Crew,
+pub struct Member {
+    group: &'static ThreadGroup,
 }
 
-impl Crewman {
-    /// Whether the run is over, or the thread in whose place the crew runs was cancelled: time to
+impl Member {
+    /// Whether the run is over, or the thread in whose place the group runs was cancelled: time to
     /// return. Who does not stays, last of all on its CPU.
     pub fn is_over(&self) -> bool {
-        self.crew.is_dismissed()
+        self.group.is_dismissed()
     }
 
-    /// The calling kernel thread, which the closure has started, runs and waits with the crew
+    /// The calling kernel thread, which the closure has started, runs and waits with the group
     /// from the next turn on, until the value is dropped or the closure returns: then it is an
-    /// ordinary thread again. Threads that are not enlisted compete for the CPU like everybody.
-    /// `None`: the crew has 256 members already, or its closure has returned.
-    pub fn enlist(&self) -> Option<Enlisted> {
+    /// ordinary thread again. Threads that are not joined compete for the CPU like everybody.
+    /// `None`: the group has 256 members already, or its closure has returned.
+    pub fn join(&self) -> Option<Joined> {
         let thread = number(current_thread());
-        self.crew.enlist(thread).then_some(Enlisted {
-            crew: self.crew,
+        self.group.join(thread).then_some(Joined {
+            group: self.group,
             thread,
             stays: PhantomData,
         })
     }
 }
 
-/// A kernel thread that belongs to a crew.
+/// A kernel thread that belongs to a group.
 #[derive(Debug)]
 #[must_use = "what is dropped at once is a member no more"]
-pub struct Enlisted {
-    crew: &'static Crew,
+pub struct Joined {
+    group: &'static ThreadGroup,
     thread: i32,
     /// Dropped on the thread that it speaks of: the number may be another's after that one's end.
     stays: PhantomData<*const ()>,
 }
 
-impl Drop for Enlisted {
+impl Drop for Joined {
     fn drop(&mut self) {
-        self.crew.discharge(self.thread);
+        self.group.remove(self.thread);
     }
 }
 
@@ -123,13 +123,13 @@ impl<R: Send + 'static> Backed<R> {
     /// kernel threads.
     pub fn try_new(
         name: &str,
-        closure: impl FnOnce(&Crewman) -> R + Send + 'static,
+        closure: impl FnOnce(&Member) -> R + Send + 'static,
     ) -> io::Result<Backed<R>> {
         if current_light().is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         // A light thread that is abandoned in the middle of it keeps looking at it.
-        let crew: &'static Crew = Box::leak(Box::new(Crew::new(0, lowest()?)));
+        let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, lowest()?)));
         let (begin, begins) = channel();
         let (tell, told) = channel();
         let (ended, open) = pipe()?;
@@ -139,15 +139,15 @@ impl<R: Send + 'static> Backed<R> {
             // Whoever waits for it below is alive.
             let _ = tell.send(number(current_thread()));
             if begins.recv().is_ok() {
-                let ended = catch_unwind(AssertUnwindSafe(|| closure(&Crewman { crew })));
+                let ended = catch_unwind(AssertUnwindSafe(|| closure(&Member { group })));
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-                close(crew, open);
+                close(group, open);
             }
         };
         Builder::new().name(name.to_owned()).spawn(serve)?;
         let thread = told.recv().map_err(io::Error::other)?;
         Ok(Backed {
-            crew,
+            group,
             thread,
             begin,
             ended,
@@ -174,14 +174,14 @@ impl<R: Send + 'static> Backed<R> {
         let light = light.ok_or(NotBacked::NoRun)?;
         let cpus = allowed_cpus().map_err(NotBacked::Cpu)?;
         pin(Some(crate::sys::program::thread(self.thread)), &cpus).map_err(NotBacked::Cpu)?;
-        self.crew.set_priority(own_priority() - 1);
-        self.crew.add(self.thread);
+        self.group.set_priority(own_priority() - 1);
+        self.group.add(self.thread);
         // It waits for this, until the other end is dropped below.
         let begin = || {
             let _ = self.begin.send(());
         };
         let ended = Some(self.ended.as_raw_fd());
-        self.crew.stand_in(light, begin, ended);
+        self.group.stand_in(light, begin, ended);
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         match result.take() {
             Some(Ok(result)) => Ok(result),
@@ -208,8 +208,8 @@ impl Backed<()> {
 
 /// The last acts of the kernel thread: who outlives it is ordinary again, and nobody raises or
 /// lowers its number any more, which may soon be another thread's.
-fn close(crew: &Crew, open: PipeWriter) {
-    crew.end();
-    crew.disband(number(current_thread()));
+fn close(group: &ThreadGroup, open: PipeWriter) {
+    group.end();
+    group.clear(number(current_thread()));
     drop(open);
 }

@@ -11,9 +11,9 @@ use punctual_switch::instructions::pause;
 
 use crate::entry::cpu::{decide, note_sleep};
 use crate::entry::switch::switch_to;
-use crate::record::host::{Host, Reason};
 use crate::record::light::{Light, Phase};
 use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
+use crate::record::per_cpu::{PerCpu, Reason};
 use crate::sys;
 
 /// A wake-up in time takes this part off the margin: a late one is remembered for some hundred.
@@ -31,8 +31,8 @@ const GAP_NS: u64 = 4_000;
 /// run later, those of the pool included, has passed that place here.
 ///
 /// # Safety
-/// The caller is the carrier of `host`, with the gate closed; the threads are new and its own.
-pub(crate) unsafe fn start_threads(host: *const Host, threads: &[*const Light]) {
+/// The caller is the carrier of `per_cpu`, with the gate closed; the threads are new and its own.
+pub(crate) unsafe fn start_threads(host: *const PerCpu, threads: &[*const Light]) {
     for &light in threads {
         // SAFETY: gate closed, the thread is new, so its context is the prepared one.
         unsafe { switch_to(host, light) };
@@ -44,9 +44,9 @@ pub(crate) unsafe fn start_threads(host: *const Host, threads: &[*const Light]) 
 /// Carries the CPU until the run ends.
 ///
 /// # Safety
-/// The caller is the carrier of `host`, which is the host of a `Cpu<P, S>`, with the gate closed
+/// The caller is the carrier of `per_cpu`, which is the host of a `Cpu<P, S>`, with the gate closed
 /// and no reference into the core alive.
-pub(crate) unsafe fn carry<P: Policy, S: Sink>(host: *const Host) {
+pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     // SAFETY: the host outlives the run; only its cells and atomics are used through this.
     let view = unsafe { &*host };
     while view.clock().now() == Instant::ZERO {
@@ -77,7 +77,7 @@ pub(crate) unsafe fn carry<P: Policy, S: Sink>(host: *const Host) {
 }
 
 /// Waits until `due`, news, or the end. Returns the last sleep, if there was one.
-fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
+fn idle(host: &PerCpu, due: Option<Instant>) -> Option<(Instant, Instant)> {
     let clock = host.clock();
     let shortest = clock.ticks(SHORTEST_SLEEP_NS);
     let look = Instant::from_ticks(clock.now().ticks() + clock.ticks(LOOK_NS));
@@ -116,13 +116,13 @@ fn idle(host: &Host, due: Option<Instant>) -> Option<(Instant, Instant)> {
 }
 
 /// Whether an operation of a light thread is over, or can be finished now.
-fn has_answers(host: &Host) -> bool {
+fn has_answers(host: &PerCpu) -> bool {
     // SAFETY: gate closed; the borrow ends here.
     let ring = unsafe { &mut *host.ring.get() };
     ring.as_mut().is_some_and(|ring| ring.has_answers())
 }
 
-fn has_news(host: &Host) -> bool {
+fn has_news(host: &PerCpu) -> bool {
     let shared = &host.shared;
     shared.post.waits(host.index)
         || has_answers(host)
@@ -131,7 +131,7 @@ fn has_news(host: &Host) -> bool {
 }
 
 /// A sleep that was to end at `wake` for something due a little later ended at `now`.
-fn note_wake(host: &Host, wake: Instant, due: Instant, now: Instant) {
+fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
     let late = host.clock().ns(now.since(wake).ticks());
     host.count(|c| {
         c.sleeps += 1;
@@ -156,7 +156,7 @@ pub(crate) const SLICE_NS: u64 = 600_000;
 pub(crate) const SLICE_PERIOD_NS: u64 = 10_000_000;
 
 /// Leaves the CPU to the rest of the system for one slice. Returns when it slept.
-fn give_back(host: &Host) -> (Instant, Instant) {
+fn give_back(host: &PerCpu) -> (Instant, Instant) {
     let nobody = AtomicU32::new(0);
     let clock = host.clock();
     let from = clock.now();
@@ -180,15 +180,15 @@ const LAST_LOOK_NS: u64 = 200_000;
 /// be unwound, run to their end here; returns those that cannot.
 ///
 /// # Safety
-/// As for [`carry`], which has returned.
-pub(crate) unsafe fn end_threads(host: *const Host, threads: &[*const Light]) -> usize {
+/// As for [`run_loop`], which has returned.
+pub(crate) unsafe fn end_threads(host: *const PerCpu, threads: &[*const Light]) -> usize {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let phase = |thread: &*const Light| unsafe { (**thread).phase.get() };
     for thread in threads {
         // SAFETY: as above.
-        if let Some(crew) = unsafe { (**thread).crew.get() } {
-            crew.lower();
-            crew.dismiss();
+        if let Some(group) = unsafe { (**thread).group.get() } {
+            group.lower();
+            group.dismiss();
         }
         if matches!(phase(thread), Phase::Between | Phase::Resting) {
             // SAFETY: as above, and as the caller vouches.
@@ -219,7 +219,7 @@ pub(crate) unsafe fn end_threads(host: *const Host, threads: &[*const Light]) ->
 /// # Safety
 /// As for [`end_threads`]; the thread is one of the host's, has been told that the run is over, and
 /// is suspended where it looks.
-unsafe fn end_thread(host: *const Host, thread: *const Light) {
+unsafe fn end_thread(host: *const PerCpu, thread: *const Light) {
     // SAFETY: gate closed; the thread is suspended and belongs to this host. It comes back through
     // `finish`, with the gate closed.
     unsafe { switch_to(host, thread) };

@@ -7,8 +7,8 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::record::host::Host;
 use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
 use punctual_linux_io::undisturbed;
 
 /// A handle that was dropped.
@@ -16,7 +16,7 @@ use punctual_linux_io::undisturbed;
 pub(crate) struct Dropped {
     /// Only an address: it is followed on its own CPU, in its own run.
     pub(crate) light: *const Light,
-    pub(crate) birth: u64,
+    pub(crate) generation: u64,
     pub(crate) home: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn note(dropped: Dropped) {
 }
 
 /// Takes a note for this CPU. One load when there is none for anybody.
-pub(crate) fn take(host: &Host) -> Option<Dropped> {
+pub(crate) fn take(host: &PerCpu) -> Option<Dropped> {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return None;
     }

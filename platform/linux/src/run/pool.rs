@@ -12,7 +12,7 @@
 //! first wait. To create one is to take a record off a list, put the closure into its room, and one
 //! entry of the core: nothing is allocated (unless a closure or its result is larger than the
 //! room) and the system is not called. A record goes back to the list when its result has been
-//! taken; its thread-locals are new then (`fresh`).
+//! taken; its thread-locals are new then (`tls_reset`).
 
 use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,11 +22,11 @@ use punctual_kern::{Constraint, Event};
 
 use crate::entry::request::{enter, open_gate, promise};
 use crate::record::body::{StopJob, describe};
-use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::record::outcome::Panic;
+use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Kind, OnFault, Pooled, Stage, discard};
-use crate::run::fresh;
+use crate::run::tls_reset;
 use punctual_linux_io::undisturbed;
 
 /// Why there is no new thread.
@@ -61,18 +61,18 @@ pub(crate) fn create(
     };
     let pooled = &child.pooled;
     pooled.stage.set(Stage::Working);
-    pooled.birth.set(pooled.birth.get() + 1);
+    pooled.generation.set(pooled.generation.get() + 1);
     pooled.kind.set(Kind::of(&constraint.class));
     pooled.ending.set(false);
     pooled.detached.set(false);
     pooled.joiner.set(core::ptr::null());
     child.set_name(name);
-    child.seat.clear();
+    child.wait_node.clear();
     put(pooled);
-    let birth = pooled.birth.get();
+    let generation = pooled.generation.get();
     constraint.order = constraint.order.saturating_add(host.pool.created.get());
     host.pool.created.set(host.pool.created.get() + 1);
-    host.pool.newborn.set(child);
+    host.pool.spawning.set(child);
     let refused = enter(light, Event::Create(constraint));
     if light.quit.get() {
         return Err(SpawnError::NoRun);
@@ -80,11 +80,11 @@ pub(crate) fn create(
     let reason = light.refused.get();
     open_gate(host);
     let Some(reason) = reason.filter(|_| refused) else {
-        return Ok((child, birth));
+        return Ok((child, generation));
     };
     discard(pooled);
     host.gate.close();
-    host.pool.newborn.set(core::ptr::null());
+    host.pool.spawning.set(core::ptr::null());
     host.pool.put(child);
     open_gate(host);
     Err(SpawnError::Refused(reason))
@@ -140,7 +140,7 @@ pub(crate) fn serve(light: &Light) {
 }
 
 /// Keeps what a thread of the pool said when it panicked.
-fn keep_panic(host: &Host, light: &Light) {
+fn keep_panic(host: &PerCpu, light: &Light) {
     let panic = Panic {
         cpu: host.index,
         thread: light.id(),
@@ -160,18 +160,18 @@ fn keep_panic(host: &Host, light: &Light) {
 /// Lets go of what the thread has beside its stack: its result, if nobody will take it, and its
 /// thread-locals. These are destructors of the program: they may wait. Gate: open on entry; closed
 /// on return, unless the run is over (`false`).
-fn let_go_of_locals(light: &Light, host: &Host) -> bool {
+fn let_go_of_locals(light: &Light, host: &PerCpu) -> bool {
     let pooled = &light.pooled;
     // A wish to end has come true; unwinding out of a destructor would end the process.
     pooled.ending.set(true);
-    light.seat.cancelled.set(false);
+    light.wait_node.cancelled.set(false);
     light.stop.store(false, Ordering::Relaxed);
     promise(light, 0);
     loop {
         if pooled.detached.get() {
             discard(pooled);
         }
-        if fresh::renews() {
+        if tls_reset::resets() {
             light.library().end_thread();
         }
         if light.quit.get() {
@@ -182,7 +182,7 @@ fn let_go_of_locals(light: &Light, host: &Host) -> bool {
         if !late {
             // SAFETY: the destructors have run, and nothing of this thread but its service in the
             // pool goes on.
-            unsafe { fresh::renew() };
+            unsafe { tls_reset::reset() };
             return true;
         }
         // Whoever would have taken the result has let go of it meanwhile.

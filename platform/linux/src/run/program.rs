@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
 use crate::record::body::Body;
-use crate::record::crew::{Crew, MOST};
+use crate::record::thread_group::{MOST, ThreadGroup};
 use crate::run::stand_in::{body, lowest};
 use crate::sys::program::{Standing, confine, kill_group};
 
@@ -82,28 +82,28 @@ pub fn start_program(
     confine(&mut prepared, host, low == Standing::Idle);
     let child = prepared.spawn().map_err(failed)?;
     // Light threads that are abandoned in the middle of a job keep looking at it.
-    let crew: &'static Crew = Box::leak(Box::new(Crew::new(priority - 1, low)));
+    let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(priority - 1, low)));
     let mut program = Program {
         child,
         over: Arc::default(),
         finder: None,
     };
     let (leader, over) = (program.child.id(), Arc::clone(&program.over));
-    crew.set_members(&threads_of(leader));
+    group.set_members(&threads_of(leader));
     let finder = Builder::new().name("punctual/program".to_owned());
     let find = move || {
         while !over.load(Ordering::Relaxed) {
             let threads = threads_of(leader);
             if threads.is_empty() {
-                crew.end();
+                group.end();
                 return;
             }
-            crew.set_members(&threads);
+            group.set_members(&threads);
             park_timeout(LOOK);
         }
     };
     program.finder = Some(finder.spawn(find).map_err(failed)?);
-    Ok((body(crew), program))
+    Ok((body(group), program))
 }
 
 impl Program {
@@ -132,7 +132,7 @@ impl Drop for Program {
     }
 }
 
-/// The threads of a process and of its descendants; at most as many as a crew has places.
+/// The threads of a process and of its descendants; at most as many as a group has places.
 fn threads_of(leader: u32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut processes = vec![leader];

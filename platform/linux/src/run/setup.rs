@@ -13,14 +13,14 @@ use crate::entry::child::{self, Child};
 use crate::entry::cpu::{Core, Cpu, by_policy};
 use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
-use crate::record::host::{Host, Shared};
 use crate::record::light::{Light, Phase};
 use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
+use crate::record::per_cpu::{PerCpu, Shared};
 use crate::record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::record::pool::{Stage, discard};
 use crate::record::text::LibraryText;
-use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, carry, end_threads, start_threads};
+use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, end_threads, run_loop, start_threads};
 use crate::run::life::main;
 use crate::storage::stack::{AlternateStack, Stack};
 use crate::storage::tls::{Library, Storage};
@@ -72,7 +72,7 @@ where
             return None;
         }
     };
-    let host = cpu.cast::<Host>().cast_const();
+    let host = cpu.cast::<PerCpu>().cast_const();
     // SAFETY: the CPU is alive until it is taken apart below. This reference is shared with light
     // threads and signals: only cells and atomics of the host are used through it.
     let shared_cpu = unsafe { &*cpu };
@@ -91,7 +91,7 @@ where
         shared_cpu.host.set_clock(start.clock);
         shared.post.register(index, sys::current_thread());
         // SAFETY: this is the carrier, with the gate closed and no reference into the core alive.
-        unsafe { carry::<P, S>(host) };
+        unsafe { run_loop::<P, S>(host) };
     }
     shared_cpu.host.timer.disarm();
     // SAFETY: as above; the run is over.
@@ -101,16 +101,16 @@ where
     drop(alternate);
     shared_cpu.finish_counters();
     let counters = shared_cpu.host.counters.get();
-    let births = shared_cpu.host.pool.births();
+    let spawned = shared_cpu.host.pool.spawned();
     let waits = lights.iter().filter_map(|light| loss_of(light)).collect();
-    let panics = bury(index, lights);
+    let panics = reap(index, lights);
     // SAFETY: it came from a box; threads that were abandoned never run again, so nobody uses it.
     let sink = unsafe { Box::from_raw(cpu) }.into_sink();
     let outcome = CpuOutcome {
         sink,
         counters,
         abandoned,
-        births,
+        spawned,
         waits,
     };
     start.map(|_| (outcome, panics))
@@ -131,7 +131,7 @@ fn loss_of(light: &Light) -> Option<Loss> {
 
 /// Frees what has finished and leaks what has not (INV-L1 of `light`).
 #[allow(clippy::vec_box)] // Their addresses are known to the CPU and to the threads themselves.
-fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
+fn reap(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
     let mut panics = Vec::new();
     for light in lights {
         if light.phase.get() != Phase::Finished {
@@ -154,7 +154,7 @@ fn bury(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
 
 /// A carrier's CPU and threads. The CPU is behind a raw pointer, from a box: light threads and
 /// signals reach it by address, which a box would claim for itself.
-#[allow(clippy::vec_box)] // As for `bury`.
+#[allow(clippy::vec_box)] // As for `reap`.
 struct Prepared<P, S> {
     said: Ready,
     cpu: *mut Cpu<P, S>,
@@ -184,7 +184,7 @@ where
     let clock = Clock::starting_in(clock_rate(), 0);
     let watch = SwitchWatch::try_new().unwrap_or_else(|_| SwitchWatch::of_nobody());
     said.watched = watch.is_on();
-    let mut host = Host::new(
+    let mut host = PerCpu::new(
         index,
         by_policy::<P, S>(),
         clock,
@@ -199,13 +199,13 @@ where
     // SAFETY: nobody else knows the host yet.
     unsafe { *host.ring.get() = make_ring(plan.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
-    host.pool.set_up(home, options.births);
+    host.pool.set_up(home, options.spawned);
     let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());
     let (nodes, children) = make_children::<P, S>(plan.children);
     let threads = plan.threads.into_iter().chain(children).collect();
     let cpu = Box::into_raw(Cpu::new(host, core));
-    let made = make_threads(cpu.cast::<Host>(), threads, &options, library);
+    let made = make_threads(cpu.cast::<PerCpu>(), threads, &options, library);
     match made {
         Ok(lights) => {
             let of_children = lights.iter().filter(|light| is_child(light.id()));
@@ -270,9 +270,9 @@ where
     numbered.map(as_thread).unzip()
 }
 
-#[allow(clippy::vec_box)] // As for `bury`.
+#[allow(clippy::vec_box)] // As for `reap`.
 fn make_threads(
-    host: *const Host,
+    host: *const PerCpu,
     plans: Vec<ThreadPlan>,
     options: &RunOptions,
     library: Library,
@@ -316,7 +316,7 @@ fn take_class(options: &RunOptions) -> Ready {
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// The run gets its origin.
-    fn begin(&mut self, host: &Host, gives_back: bool, clock: Clock) {
+    fn begin(&mut self, host: &PerCpu, gives_back: bool, clock: Clock) {
         let ticks = |ns| Span::from_ticks(clock.ticks(ns));
         self.missing = MissingTime::starting(clock, &host.watch);
         self.give_back = gives_back.then(|| GiveBack {

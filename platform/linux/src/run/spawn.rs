@@ -7,13 +7,13 @@ use punctual_kern::{Constraint, Event};
 use punctual_model::{Instant, Ns, ThreadId};
 
 use crate::entry::request::{enter, open_gate};
-use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::record::local::current_light;
+use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Kind, OnFault, Pooled, Room, Stage, discard};
 use crate::run::dropped::{self, Dropped};
 use crate::run::pool::{SpawnError, create};
-use crate::wait::monitor::{VisitError, rest_closed};
+use crate::wait::monitor::{MonitorError, rest_closed};
 use crate::wait::period::arrive;
 use crate::wait::who::Who;
 
@@ -23,7 +23,7 @@ const YIELDED: u32 = u32::MAX;
 /// A thread of the pool, to be joined for its result, or let go of by being dropped.
 pub struct Child<T> {
     light: *const Light,
-    birth: u64,
+    generation: u64,
     home: u64,
     result: PhantomData<T>,
 }
@@ -36,7 +36,9 @@ unsafe impl<T: Send> Sync for Child<T> {}
 
 impl<T> fmt::Debug for Child<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("birth", &self.birth).finish()
+        f.debug_struct("Child")
+            .field("generation", &self.generation)
+            .finish()
     }
 }
 
@@ -108,10 +110,10 @@ where
         }
     };
     let created = create(light, name, constraint, put);
-    let (light, birth) = created?;
+    let (light, generation) = created?;
     Ok(Child {
         light,
-        birth,
+        generation,
         home,
         result: PhantomData,
     })
@@ -191,7 +193,7 @@ impl<T> Child<T> {
     /// Ends its next wait or the present one ([`crate::block`]); other waits look again and go on
     /// waiting. `false` when it has ended or cannot be reached.
     pub fn wake(&self) -> bool {
-        self.poke(|light| light.seat.token.set(true))
+        self.poke(|light| light.wait_node.token.set(true))
     }
 
     /// Waits like [`crate::block`] and lends it the caller's urgency meanwhile, until `until` at
@@ -203,7 +205,7 @@ impl<T> Child<T> {
         };
         let mut lends = light.pooled.stage.get() == Stage::Working;
         let is_late = || until.is_some_and(|until| until <= me.now());
-        let mut woken = me.seat.token.take();
+        let mut woken = me.wait_node.token.take();
         while !woken && lends && !is_late() {
             let event = Event::BlockOn {
                 holder: light.id(),
@@ -213,7 +215,7 @@ impl<T> Child<T> {
             if rest_closed(me, event).is_err() {
                 return false;
             }
-            woken = me.seat.token.take();
+            woken = me.wait_node.token.take();
             lends = !light.pooled.is_over() && me.refused.get().is_none();
         }
         open_gate(me.host());
@@ -223,7 +225,7 @@ impl<T> Child<T> {
     /// Has it end at its next scheduling point, by unwinding; it lets go of all that it holds.
     /// `false` when it has ended or cannot be reached.
     pub fn cancel(&self) -> bool {
-        self.poke(|light| light.seat.cancelled.set(!light.pooled.ending.get()))
+        self.poke(|light| light.wait_node.cancelled.set(!light.pooled.ending.get()))
     }
 
     fn poke(&self, mark: impl FnOnce(&Light)) -> bool {
@@ -253,7 +255,7 @@ impl<T> Child<T> {
         };
         let executes = light.phase.get() == Phase::Inside && !core::ptr::eq(me, light);
         let executes = executes && !light.is_held_alive() && !light.waits_inside();
-        let carries = light.direct().is_some() || light.crew.get().is_some();
+        let carries = light.direct().is_some() || light.group.get().is_some();
         let works = light.pooled.stage.get() == Stage::Working;
         let mut done = executes && works && !carries;
         if done {
@@ -368,7 +370,7 @@ impl<T> Child<T> {
         drop(waiting);
         match waited {
             Ok(()) => Ok((me, light)),
-            Err(VisitError::TimedOut) => Err(JoinError::TimedOut),
+            Err(MonitorError::TimedOut) => Err(JoinError::TimedOut),
             Err(_) => Err(JoinError::NotHere),
         }
     }
@@ -399,11 +401,11 @@ fn wait_for(
     me: &Light,
     until: Option<Instant>,
     is_over: impl Fn() -> bool,
-) -> Result<(), VisitError> {
+) -> Result<(), MonitorError> {
     let mut result = Ok(());
     while !is_over() {
         if until.is_some_and(|until| until <= me.now()) {
-            result = Err(VisitError::TimedOut);
+            result = Err(MonitorError::TimedOut);
             break;
         }
         rest_closed(me, Event::Block { until })?;
@@ -421,7 +423,7 @@ impl<T> Drop for Child<T> {
             // Its own CPU does it.
             None => dropped::note(Dropped {
                 light: self.light,
-                birth: self.birth,
+                generation: self.generation,
                 home: self.home,
             }),
         }
@@ -429,7 +431,7 @@ impl<T> Drop for Child<T> {
 }
 
 /// Nobody will ask for the result of a thread. Gate: closed on entry, open on return.
-fn let_go(host: &Host, light: &Light) {
+fn let_go(host: &PerCpu, light: &Light) {
     if light.pooled.stage.get() == Stage::Abandoned {
         // Its record is of no use any more.
         return open_gate(host);
@@ -449,13 +451,16 @@ fn let_go(host: &Host, light: &Light) {
 }
 
 /// Lets go of the threads of this CPU whose handles were dropped elsewhere. Gate: open.
-fn let_go_of_dropped(host: &Host) {
-    while let Some(Dropped { light, birth, .. }) = dropped::take(host) {
+fn let_go_of_dropped(host: &PerCpu) {
+    while let Some(Dropped {
+        light, generation, ..
+    }) = dropped::take(host)
+    {
         host.gate.close();
         // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
         let light = unsafe { &*light };
         // A handle is dropped once, and its record is nobody else's before that.
-        debug_assert_eq!(light.pooled.birth.get(), birth);
+        debug_assert_eq!(light.pooled.generation.get(), generation);
         let_go(host, light);
     }
 }
@@ -472,5 +477,5 @@ pub fn block(until: Option<Instant>) -> bool {
         return false;
     }
     gate.close();
-    wait_for(me, until, || me.seat.token.take()).is_ok()
+    wait_for(me, until, || me.wait_node.token.take()).is_ok()
 }

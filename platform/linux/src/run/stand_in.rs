@@ -9,13 +9,13 @@ use punctual_kern::Event;
 
 use crate::entry::request::{promise, rest};
 use crate::record::body::Body;
-use crate::record::crew::Crew;
 use crate::record::light::Light;
 use crate::record::local::current_light;
+use crate::record::thread_group::ThreadGroup;
 use crate::sys::program::{Standing, hold_signals, nap, number, set_standing, thread};
 use crate::sys::{current_thread, set_mask};
 
-/// What a crew is to be when it is not its turn: the last of all, unless its threads would stay
+/// What a group is to be when it is not its turn: the last of all, unless its threads would stay
 /// that for good. The kernel lets a thread leave SCHED_IDLE only with the capability
 /// `CAP_SYS_NICE` (of the first user namespace) or a limit `RLIMIT_NICE` of 20, so a thread
 /// tries. On an ordinary thread.
@@ -41,44 +41,44 @@ pub(crate) fn lowest() -> io::Result<Standing> {
     })
 }
 
-/// The body of a light thread that its crew stands in for.
-pub(crate) fn body(crew: &'static Crew) -> Body {
+/// The body of a light thread that its group stands in for.
+pub(crate) fn body(group: &'static ThreadGroup) -> Body {
     Box::new(move |_| {
         let Some(light) = current_light() else { return };
-        crew.stand_in(light, || (), None);
+        group.stand_in(light, || (), None);
         loop {
             rest(Event::Block { until: None });
         }
     })
 }
 
-/// A crew that is not interrupted is looked at this often.
+/// A group that is not interrupted is looked at this often.
 const LOOK_NS: u64 = 20_000_000;
 
-impl Crew {
+impl ThreadGroup {
     /// Runs in place of the calling light thread, from `begin` until there is nothing left to run.
     /// `ended` is closed at its other end then; without it, the end is noticed when somebody looks.
     pub(crate) fn stand_in(&'static self, light: &Light, begin: impl FnOnce(), ended: Option<i32>) {
         // First, so that whoever has begun is told of the end of the run.
-        light.crew.set(Some(self));
-        // Its crew comes to no checkpoint of this thread's.
+        light.group.set(Some(self));
+        // Its group comes to no checkpoint of this thread's.
         promise(light, 0);
         if self.low != Standing::Idle {
             // SAFETY: hosts outlive the light threads that run on them.
             let shared = unsafe { &(*light.host()).shared };
-            shared.crews_stay.store(true, Ordering::Relaxed);
+            shared.groups_stay.store(true, Ordering::Relaxed);
         }
         begin();
-        // Preempted between the two calls below, it would sleep with its crew lowered.
+        // Preempted between the two calls below, it would sleep with its group lowered.
         let open = hold_signals();
         while !self.over.load(Ordering::Acquire) {
-            if light.seat.cancelled.get() {
+            if light.wait_node.cancelled.get() {
                 self.dismiss();
             }
             self.raise();
             nap(LOOK_NS, ended, open);
         }
         set_mask(open);
-        light.crew.set(None);
+        light.group.set(None);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::record::host::Shared;
 use crate::record::outcome::{Loss, Mode};
+use crate::record::per_cpu::Shared;
 use crate::record::plan::{RunError, RunOptions};
 use crate::sys::{self, HostClass};
 

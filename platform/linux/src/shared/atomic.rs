@@ -1,8 +1,8 @@
 //! The words and cells that several CPUs touch.
 //!
-//! Modules that are about nothing but such words take them from here (`ring`, `news`, `mailbox`,
-//! `turn`), so that the crate `interleave` can compile the same files with words of a model checker
-//! and go through every order in which the accesses may be seen.
+//! Modules that are about nothing but such words take them from here (`ring`, `pending`, `mailbox`,
+//! `ticket_lock`), so that the crate `interleave` can compile the same files with words of a model
+//! checker and go through every order in which the accesses may be seen.
 
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence,

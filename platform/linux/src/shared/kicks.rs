@@ -2,8 +2,8 @@
 //!
 //! A kick by signal costs whoever runs some microseconds, and others decide when. So a CPU answers
 //! so many per window at once; then it leaves the flag up that says that a kick is on its way,
-//! which keeps others from sending more, and looks by itself when the window ends. News waits for
-//! its next entry then, and no longer than a window.
+//! which keeps others from sending more, and looks by itself when the window ends. PendingList
+//! waits for its next entry then, and no longer than a window.
 
 use punctual_model::{Instant, Span};
 

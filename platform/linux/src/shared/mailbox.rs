@@ -82,7 +82,7 @@ impl Mailbox {
         }
     }
 
-    /// This CPU executes from now on. News from before is seen after this.
+    /// This CPU executes from now on. PendingList from before is seen after this.
     pub(crate) fn executes(&self) {
         self.activity.store(activity::RUNNING, Ordering::Relaxed);
         fence(Ordering::SeqCst);

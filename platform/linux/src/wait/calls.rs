@@ -8,9 +8,9 @@ use punctual_linux_io::{Backoff, Caller, Direction, FutexRequest, Ring, Waiter};
 use punctual_model::Instant;
 
 use crate::entry::request::{enter, open_gate, take_deferred_preemption};
-use crate::record::host::Host;
 use crate::record::light::Light;
 use crate::record::local::current_light;
+use crate::record::per_cpu::PerCpu;
 use crate::wait::futex::futex;
 use crate::wait::monitor::is_to_end;
 
@@ -20,7 +20,7 @@ pub(crate) fn install() {
 }
 
 /// The CPU of a light thread, which outlives it.
-fn host(light: &Light) -> &Host {
+fn host(light: &Light) -> &PerCpu {
     // SAFETY: the host outlives its threads; only its cells and atomics are used through this.
     unsafe { &*light.host() }
 }

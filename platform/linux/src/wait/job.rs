@@ -24,7 +24,7 @@ pub fn is_light() -> bool {
     current_light().is_some()
 }
 
-/// Whether the caller is on a light thread that may wait: nothing waits in a visit of a monitor,
+/// Whether the caller is on a light thread that may wait: nothing waits in a critical section,
 /// the use of a spinning mutex among them. True at the end of the run, when a wait ends the thread.
 pub fn may_wait() -> bool {
     current_light().is_some_and(|light| light.quit.get() || !light.has_gate_closed())

@@ -1,18 +1,18 @@
-//! State that the threads of one CPU share, and the lines in which they wait for it to change.
+//! State that the threads of one CPU share, and the queues in which they wait for it to change.
 //!
 //! ```text
-//!   visit:  close gate -> look at the state, change it, answer waiters -> enter the scheduler if
-//!           somebody is to go on or the caller is to wait -> open gate
+//!   critical section:  close gate -> look at the state, change it, answer waiters
+//!           -> enter the scheduler if a thread is to go on or the caller is to wait -> open gate
 //! ```
 //!
 //! One kernel thread carries a CPU, so with the gate closed nobody else of that CPU executes: a
-//! visit is atomic without any atomic instruction, and without an entry of the scheduler when
-//! nobody has to wait or to go on. A thread of another CPU is refused.
+//! critical section is atomic without any atomic instruction, and without an entry of the scheduler
+//! when nobody has to wait or to go on. A thread of another CPU is refused.
 //!
-//! What threads of several CPUs visit takes turns beside that: see `between`.
+//! A monitor of several CPUs has a ticket lock beside that: see `cross_cpu`.
 //!
-//! INV-M1: the state is borrowed only during a visit, with the gate closed and, between CPUs, in
-//! one's turn, and never across an entry of the scheduler.
+//! INV-M1: the state is borrowed only in a critical section, with the gate closed and, between
+//! CPUs, in the lock held, and never across an entry of the scheduler.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -24,52 +24,52 @@ use punctual_model::Instant;
 
 use crate::entry::request::{enter, open_gate};
 use crate::record::body::StopJob;
-use crate::record::host::Host;
 use crate::record::light::{Light, Phase};
 use crate::record::local::current_light;
-use crate::record::seat::Line;
-use crate::shared::turn::Turn;
-use crate::wait::desk::{After, Desk};
+use crate::record::per_cpu::PerCpu;
+use crate::record::wait_queue::WaitQueue;
+use crate::shared::ticket_lock::TicketLock;
+use crate::wait::waiters::{After, Waiters};
 use crate::wait::who::Who;
 
-/// The state `S`, with `LINES` lines of waiting threads.
-pub struct Monitor<S, const LINES: usize> {
+/// The state `S`, with `QUEUES` queues of waiting threads.
+pub struct Monitor<S, const QUEUES: usize> {
     /// Which CPU of which run it belongs to, or which run; 0: none yet.
     pub(crate) home: AtomicU64,
-    /// Whose turn it is, between CPUs.
-    pub(crate) turn: Turn,
+    /// Taken for each critical section, between CPUs.
+    pub(crate) lock: TicketLock,
     pub(crate) state: UnsafeCell<S>,
-    pub(crate) lines: [Line; LINES],
+    pub(crate) queues: [WaitQueue; QUEUES],
 }
 
-// SAFETY: the state is visited by one thread at a time: those of one CPU with its gate closed, or
-// those of several each in its turn (INV-M1). It may be made on one kernel thread and visited on
+// SAFETY: one thread at a time has the state: those of one CPU with its gate closed, or those of
+// several CPUs with the lock held (INV-M1). It may be made on one kernel thread and used on
 // another.
-unsafe impl<S: Send, const LINES: usize> Sync for Monitor<S, LINES> {}
+unsafe impl<S: Send, const QUEUES: usize> Sync for Monitor<S, QUEUES> {}
 // SAFETY: nobody waits in it while it is moved, because who waits borrows it.
-unsafe impl<S: Send, const LINES: usize> Send for Monitor<S, LINES> {}
+unsafe impl<S: Send, const QUEUES: usize> Send for Monitor<S, QUEUES> {}
 
-impl<S: Default, const LINES: usize> Default for Monitor<S, LINES> {
+impl<S: Default, const QUEUES: usize> Default for Monitor<S, QUEUES> {
     fn default() -> Self {
         Monitor::new(S::default())
     }
 }
 
-impl<S, const LINES: usize> fmt::Debug for Monitor<S, LINES> {
+impl<S, const QUEUES: usize> fmt::Debug for Monitor<S, QUEUES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Monitor").finish_non_exhaustive()
     }
 }
 
-/// How a visit ends.
+/// What a critical section ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step<R> {
     /// With this result.
     Done(R),
     /// The caller waits until somebody answers it.
     Wait {
-        /// In which line.
-        line: usize,
+        /// In which queue.
+        queue: usize,
         /// What for, in the words of the monitor's maker.
         ask: u64,
         /// For whom: that thread is lent the caller's urgency.
@@ -78,30 +78,30 @@ pub enum Step<R> {
 }
 
 impl<R> Step<R> {
-    /// The caller waits in a line, and lends nothing.
-    pub const fn wait(line: usize, ask: u64) -> Step<R> {
+    /// The caller waits in a queue, and lends nothing.
+    pub const fn wait(queue: usize, ask: u64) -> Step<R> {
         Step::Wait {
-            line,
+            queue,
             ask,
             holder: None,
         }
     }
 }
 
-/// What a visit led to.
+/// How a critical section ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Visit<R> {
+pub enum SectionEnd<R> {
     /// It was [`Step::Done`].
     Done(R),
     /// It waited, and this is the answer.
     Answered(u64),
 }
 
-/// Why a visit failed.
+/// Why a critical section failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum VisitError {
-    /// The caller is on no light thread of a run, or inside another visit.
+pub enum MonitorError {
+    /// The caller is on no light thread of a run, or in another critical section.
     NoRun,
     /// It belongs to another CPU, or to a run that is over.
     OtherCpu,
@@ -115,8 +115,8 @@ pub enum VisitError {
     Over,
 }
 
-impl<S, const LINES: usize> Monitor<S, LINES> {
-    /// State that belongs to the CPU of its first visitor.
+impl<S, const QUEUES: usize> Monitor<S, QUEUES> {
+    /// State that belongs to the CPU of its first section.
     pub const fn new(state: S) -> Self {
         Monitor::belonging_to(0, state)
     }
@@ -124,9 +124,9 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     pub(crate) const fn belonging_to(home: u64, state: S) -> Self {
         Monitor {
             home: AtomicU64::new(home),
-            turn: Turn::of(AtomicU32::new(0), AtomicU32::new(0)),
+            lock: TicketLock::of(AtomicU32::new(0), AtomicU32::new(0)),
             state: UnsafeCell::new(state),
-            lines: [const { Line::new() }; LINES],
+            queues: [const { WaitQueue::new() }; QUEUES],
         }
     }
 
@@ -140,40 +140,40 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
         self.state.into_inner()
     }
 
-    /// Looks at the state and changes it, alone; waits if the visitor says so, until `until` at
-    /// most. The visitor must be short, and is not preempted. A scheduling point when somebody goes
-    /// on or waits; none else. O(1) beside the visitor and the scheduler.
+    /// Looks at the state and changes it, alone; waits if the section says so, until `until` at
+    /// most. The section must be short, and is not preempted. A scheduling point when somebody goes
+    /// on or waits; none else. O(1) beside the section and the scheduler.
     ///
     /// # Errors
-    /// See [`VisitError`]. After [`VisitError::TimedOut`] the caller waits no more.
+    /// See [`MonitorError`]. After [`MonitorError::TimedOut`] the caller waits no more.
     #[inline(always)]
-    pub fn visit<R>(
+    pub fn critical_section<R>(
         &self,
         until: Option<Instant>,
-        visitor: impl FnOnce(&mut S, &mut Desk<'_>) -> Step<R>,
-    ) -> Result<Visit<R>, VisitError> {
-        let light = current_light().ok_or(VisitError::NoRun)?;
+        section: impl FnOnce(&mut S, &mut Waiters<'_>) -> Step<R>,
+    ) -> Result<SectionEnd<R>, MonitorError> {
+        let light = current_light().ok_or(MonitorError::NoRun)?;
         // SAFETY: the host outlives its threads; only its cells and atomics are used.
         let host = unsafe { &*light.host() };
         if self.home.load(Ordering::Relaxed) != host.pool.home.get() {
-            if self.is_between_cpus() {
-                return self.visit_between(light, host, until, visitor);
+            if self.is_cross_cpu() {
+                return self.cross_cpu_section(light, host, until, section);
             }
             self.settle(host)?;
         }
         if host.gate.is_closed() {
             return Err(match light.quit.get() {
-                true => VisitError::Over,
-                false => VisitError::NoRun,
+                true => MonitorError::Over,
+                false => MonitorError::NoRun,
             });
         }
         host.gate.close();
-        let mut desk = Desk::new(host, light, &self.lines, false);
+        let mut waiters = Waiters::new(host, light, &self.queues, false);
         let step = {
             let opened = OpenOnPanic(host);
             // SAFETY: the gate is closed on the CPU that the state belongs to, so nobody else
             // borrows it (INV-M1); the borrow ends with this call.
-            let step = visitor(unsafe { &mut *self.state.get() }, &mut desk);
+            let step = section(unsafe { &mut *self.state.get() }, &mut waiters);
             core::mem::forget(opened);
             step
         };
@@ -182,7 +182,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             handed,
             lowered,
             ..
-        } = desk.close();
+        } = waiters.close();
         match step {
             Step::Done(result) => {
                 if also.is_null() && handed.is_none() && !lowered {
@@ -190,11 +190,11 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
                 } else {
                     self.let_go(light, also, handed);
                 }
-                Ok(Visit::Done(result))
+                Ok(SectionEnd::Done(result))
             }
-            Step::Wait { line, ask, holder } => {
+            Step::Wait { queue, ask, holder } => {
                 host.pool.waking.set(also);
-                self.wait(light, (line, ask, holder), until)
+                self.wait(light, (queue, ask, holder), until)
             }
         }
     }
@@ -202,25 +202,25 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     /// Looks at the state and changes it, alone, when nobody goes on and nobody waits for that.
     ///
     /// # Errors
-    /// As for [`Monitor::visit`].
+    /// As for [`Monitor::critical_section`].
     #[inline]
-    pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> Result<R, VisitError> {
-        match self.visit(None, |state, _| Step::Done(look(state)))? {
-            Visit::Done(result) => Ok(result),
+    pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> Result<R, MonitorError> {
+        match self.critical_section(None, |state, _| Step::Done(look(state)))? {
+            SectionEnd::Done(result) => Ok(result),
             // Nobody answers who does not wait.
-            Visit::Answered(_) => Err(VisitError::Over),
+            SectionEnd::Answered(_) => Err(MonitorError::Over),
         }
     }
 
     /// Gives the monitor its CPU, once.
     #[cold]
-    fn settle(&self, host: &Host) -> Result<(), VisitError> {
+    fn settle(&self, host: &PerCpu) -> Result<(), MonitorError> {
         let home = host.pool.home.get();
         let order = Ordering::Relaxed;
         match self.home.compare_exchange(0, home, order, order) {
             Ok(_) => Ok(()),
             Err(other) if other == home => Ok(()),
-            Err(_) => Err(VisitError::OtherCpu),
+            Err(_) => Err(MonitorError::OtherCpu),
         }
     }
 
@@ -242,7 +242,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
             }
             // Most visits let one go on, and that is the event: nothing else needs attention.
             (None, Some(first)) => {
-                let others = first.seat.also.replace(core::ptr::null());
+                let others = first.wait_node.also.replace(core::ptr::null());
                 (Event::Wake(first.id()), others)
             }
             (None, None) => (Event::Tick, also),
@@ -260,28 +260,28 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
     fn wait<R>(
         &self,
         light: &Light,
-        (line, ask, mut holder): (usize, u64, Option<Who>),
+        (queue, ask, mut holder): (usize, u64, Option<Who>),
         until: Option<Instant>,
-    ) -> Result<Visit<R>, VisitError> {
-        self.lines[line].join(light, ask);
-        let mut result = Err(VisitError::TimedOut);
+    ) -> Result<SectionEnd<R>, MonitorError> {
+        self.queues[queue].join(light, ask);
+        let mut result = Err(MonitorError::TimedOut);
         // One that goes on after it was told to end (C) does not wait again.
         while !is_to_end(light) {
             if until.is_some_and(|until| until <= light.now()) {
                 break;
             }
             let refused = self.block(light, holder, until);
-            if let Some(answer) = light.seat.answer.take() {
-                result = Ok(Visit::Answered(answer));
+            if let Some(answer) = light.wait_node.answer.take() {
+                result = Ok(SectionEnd::Answered(answer));
                 break;
             }
             if light.quit.get() {
-                light.seat.leave();
-                return end_or(Err(VisitError::Over));
+                light.wait_node.leave();
+                return end_or(Err(MonitorError::Over));
             }
             match refused {
                 Some(Refusal::Deadlock(_)) => {
-                    result = Err(VisitError::Deadlock);
+                    result = Err(MonitorError::Deadlock);
                     break;
                 }
                 // A holder that has ended cannot be lent anything.
@@ -289,8 +289,8 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
                 None => {}
             }
         }
-        light.seat.leave();
-        let ends = light.seat.cancelled.get() && result.is_err();
+        light.wait_node.leave();
+        let ends = light.wait_node.cancelled.get() && result.is_err();
         if light.quit.get() {
             return result;
         }
@@ -322,7 +322,7 @@ impl<S, const LINES: usize> Monitor<S, LINES> {
 
 /// Ends the calling thread by unwinding, unless it is doing so already, or executes the destructors
 /// of its thread-locals.
-pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> {
+pub(crate) fn end_or<R>(result: Result<R, MonitorError>) -> Result<R, MonitorError> {
     let ending = |light: &Light| light.pooled.ending.get();
     if std::thread::panicking() || current_light().is_some_and(ending) {
         return result;
@@ -332,31 +332,31 @@ pub(crate) fn end_or<R>(result: Result<R, VisitError>) -> Result<R, VisitError> 
 
 /// Waits once, in a way that ends the thread when it is to end. Gate: closed on entry and, unless
 /// this fails, on return.
-pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), VisitError> {
+pub(crate) fn rest_closed(light: &Light, event: Event) -> Result<(), MonitorError> {
     if is_to_end(light) {
         open_gate(light.host());
-        return end_or(Err(VisitError::Over));
+        return end_or(Err(MonitorError::Over));
     }
     light.phase.set(Phase::Resting);
     let _ = enter(light, event);
     light.phase.set(Phase::Inside);
     if light.quit.get() {
-        return end_or(Err(VisitError::Over));
+        return end_or(Err(MonitorError::Over));
     }
     if is_to_end(light) {
         open_gate(light.host());
-        return end_or(Err(VisitError::Over));
+        return end_or(Err(MonitorError::Over));
     }
     Ok(())
 }
 
 /// Whether the calling thread was cancelled and is not ending yet.
 pub(crate) fn is_to_end(light: &Light) -> bool {
-    light.seat.cancelled.get() && !std::thread::panicking()
+    light.wait_node.cancelled.get() && !std::thread::panicking()
 }
 
-/// A visitor that panics must not leave the gate closed.
-pub(crate) struct OpenOnPanic<'a>(pub(crate) &'a Host);
+/// A section that panics must not leave the gate closed.
+pub(crate) struct OpenOnPanic<'a>(pub(crate) &'a PerCpu);
 
 impl Drop for OpenOnPanic<'_> {
     fn drop(&mut self) {

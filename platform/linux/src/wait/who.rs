@@ -3,15 +3,15 @@
 use punctual_kern::Event;
 
 use crate::entry::request::{enter, open_gate};
-use crate::record::host::Host;
 use crate::record::light::Light;
 use crate::record::local::current_light;
+use crate::record::per_cpu::PerCpu;
 
 /// A thread of this CPU, as monitors know it. It is told from a later one in the same place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Who {
     light: *const Light,
-    birth: u64,
+    generation: u64,
     home: u64,
 }
 
@@ -28,7 +28,7 @@ impl Who {
         let home = unsafe { (*light.host()).pool.home.get() };
         Who {
             light,
-            birth: light.pooled.birth.get(),
+            generation: light.pooled.generation.get(),
             home,
         }
     }
@@ -52,7 +52,7 @@ impl Who {
         host.gate.close();
         let light = self.light(host).filter(|light| !light.pooled.is_over());
         if let Some(light) = light {
-            light.seat.token.set(true);
+            light.wait_node.token.set(true);
             let _ = enter(me, Event::Wake(light.id()));
         }
         if !me.quit.get() {
@@ -62,12 +62,12 @@ impl Who {
     }
 
     /// The thread, if it is of the CPU and run of `host` and lives. Gate closed.
-    pub(crate) fn light(self, host: &Host) -> Option<&'static Light> {
+    pub(crate) fn light(self, host: &PerCpu) -> Option<&'static Light> {
         if self.home != host.pool.home.get() {
             return None;
         }
         // SAFETY: a record of this CPU in this run, which outlives it (INV-L1).
         let light = unsafe { &*self.light };
-        (light.pooled.birth.get() == self.birth).then_some(light)
+        (light.pooled.generation.get() == self.generation).then_some(light)
     }
 }

@@ -1,6 +1,6 @@
 //! Nobody goes on before all have come.
 
-use punctual_linux::{Monitor, Step, Visit};
+use punctual_linux::{Monitor, SectionEnd, Step};
 use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
@@ -24,10 +24,10 @@ impl Barrier {
 
     /// As [`Barrier::new`], for threads of every CPU of a run. Each CPU's go on in one entry of its
     /// own.
-    pub const fn between_cpus(size: usize) -> Barrier {
+    pub const fn cross_cpu(size: usize) -> Barrier {
         Barrier {
             size,
-            meeting: Monitor::between_cpus(()),
+            meeting: Monitor::cross_cpu(()),
         }
     }
 
@@ -57,13 +57,13 @@ impl Barrier {
     }
 
     fn wait_by(&self, until: Option<Instant>) -> Result<bool, WaitError> {
-        let visit = self.meeting.visit(until, |(), desk| {
-            if desk.count(0) + 1 < self.size {
+        let visit = self.meeting.critical_section(until, |(), waiters| {
+            if waiters.count(0) + 1 < self.size {
                 return Step::wait(0, 0);
             }
-            while desk.answer_if(0, |_| Some(0)).is_some() {}
+            while waiters.answer_if(0, |_| Some(0)).is_some() {}
             Step::Done(())
         })?;
-        Ok(matches!(visit, Visit::Done(())))
+        Ok(matches!(visit, SectionEnd::Done(())))
     }
 }

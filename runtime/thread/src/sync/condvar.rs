@@ -72,10 +72,12 @@ impl Condvar {
         let seen = self.told.look(|told| *told)?;
         let mutex = guard.mutex();
         drop(guard);
-        let waited = self.told.visit(until, |told, _| match *told == seen {
-            true => Step::wait(0, 0),
-            false => Step::Done(()),
-        });
+        let waited = self
+            .told
+            .critical_section(until, |told, _| match *told == seen {
+                true => Step::wait(0, 0),
+                false => Step::Done(()),
+            });
         let told = match waited.map_err(WaitError::from) {
             Ok(_) => true,
             Err(WaitError::TimedOut) => false,
@@ -101,10 +103,10 @@ impl Condvar {
     }
 
     fn tell(&self, most: usize) -> Result<(), WaitError> {
-        self.told.visit(None, |told, desk| {
+        self.told.critical_section(None, |told, waiters| {
             *told = told.wrapping_add(1);
             let mut left = most;
-            while left > 0 && desk.answer_if(0, |_| Some(0)).is_some() {
+            while left > 0 && waiters.answer_if(0, |_| Some(0)).is_some() {
                 left -= 1;
             }
             Step::Done(())

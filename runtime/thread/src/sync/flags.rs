@@ -1,6 +1,6 @@
 //! Events as bits: threads wait for any or for all of several.
 
-use punctual_linux::{Monitor, Step, Visit};
+use punctual_linux::{Monitor, SectionEnd, Step};
 use punctual_model::{Instant, Ns, Span};
 
 use super::{WaitError, after, instant};
@@ -68,9 +68,9 @@ impl Flags {
     }
 
     /// As [`Flags::new`], for threads of every CPU of a run; served in the order of coming.
-    pub const fn between_cpus() -> Flags {
+    pub const fn cross_cpu() -> Flags {
         Flags {
-            raised: Monitor::between_cpus(0),
+            raised: Monitor::cross_cpu(0),
         }
     }
 
@@ -80,10 +80,10 @@ impl Flags {
     /// # Errors
     /// [`WaitError::NoRun`], [`WaitError::OtherCpu`].
     pub fn raise(&self, mask: u64) -> Result<(), WaitError> {
-        self.raised.visit(None, |raised, desk| {
+        self.raised.critical_section(None, |raised, waiters| {
             *raised |= mask & Flags::MASK;
             let mut now = *raised;
-            while let Some(served) = desk.answer_if(0, |ask| Want(ask).found(now)) {
+            while let Some(served) = waiters.answer_if(0, |ask| Want(ask).found(now)) {
                 now = Want(served).after(now);
             }
             *raised = now;
@@ -132,7 +132,7 @@ impl Flags {
     fn wait_by(&self, want: Want, until: Option<Instant>) -> Result<u64, WaitError> {
         let visit = self
             .raised
-            .visit(until, |raised, _| match want.found(*raised) {
+            .critical_section(until, |raised, _| match want.found(*raised) {
                 Some(found) => {
                     *raised = want.after(*raised);
                     Step::Done(found)
@@ -140,7 +140,7 @@ impl Flags {
                 None => Step::wait(0, want.0),
             })?;
         match visit {
-            Visit::Done(found) | Visit::Answered(found) => Ok(found),
+            SectionEnd::Done(found) | SectionEnd::Answered(found) => Ok(found),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Objects that threads wait for: locks, conditions, queues, of one CPU and between CPUs.
 //!
-//! Each belongs to the CPU of its first use (a [`Bell`] to that of its making); threads of other
-//! CPUs get [`WaitError::OtherCpu`]. An object that is made with `between_cpus`, and a
+//! Each belongs to the CPU of its first use (a [`Notify`] to that of its making); threads of other
+//! CPUs get [`WaitError::OtherCpu`]. An object that is made with `cross_cpu`, and a
 //! [`SpinMutex`], is for those of every CPU of a run. With nobody waiting no call enters the
 //! scheduler or the system: one kernel thread carries the CPU, so a few plain instructions with
 //! preemption put off are enough. Waiters are served by urgency, the first come among equals, and
@@ -9,10 +9,10 @@
 //! or after a while (`_within`), and ends when its thread is cancelled.
 
 mod barrier;
-mod bell;
 mod condvar;
 mod flags;
 mod mutex;
+mod notify;
 mod queue;
 mod rwlock;
 mod semaphore;
@@ -21,14 +21,14 @@ mod users;
 
 use core::fmt;
 
-use punctual_linux::{VisitError, at_ns, job};
+use punctual_linux::{MonitorError, at_ns, job};
 use punctual_model::{Instant, Ns, Span};
 
 pub use barrier::Barrier;
-pub use bell::Bell;
 pub use condvar::Condvar;
 pub use flags::{Flags, Want};
 pub use mutex::{Ceiling, Guard, Mutex};
+pub use notify::Notify;
 pub use queue::{Queue, SendError};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::Semaphore;
@@ -75,14 +75,14 @@ impl fmt::Display for WaitError {
 
 impl std::error::Error for WaitError {}
 
-impl From<VisitError> for WaitError {
-    fn from(error: VisitError) -> WaitError {
+impl From<MonitorError> for WaitError {
+    fn from(error: MonitorError) -> WaitError {
         match error {
-            VisitError::OtherCpu => WaitError::OtherCpu,
-            VisitError::TimedOut => WaitError::TimedOut,
-            VisitError::Deadlock => WaitError::Deadlock,
-            VisitError::Taken => WaitError::Taken,
-            VisitError::Over => WaitError::Over,
+            MonitorError::OtherCpu => WaitError::OtherCpu,
+            MonitorError::TimedOut => WaitError::TimedOut,
+            MonitorError::Deadlock => WaitError::Deadlock,
+            MonitorError::Taken => WaitError::Taken,
+            MonitorError::Over => WaitError::Over,
             _ => WaitError::NoRun,
         }
     }

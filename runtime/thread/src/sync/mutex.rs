@@ -5,7 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use punctual_linux::{Desk, Monitor, Step, Visit, Who};
+use punctual_linux::{Monitor, SectionEnd, Step, Waiters, Who};
 use punctual_model::{Instant, Ns, Priority, Span};
 
 use super::{WaitError, after, instant};
@@ -24,11 +24,11 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    fn now(self, desk: &Desk<'_>) -> punctual_kern::Ceiling {
+    fn now(self, waiters: &Waiters<'_>) -> punctual_kern::Ceiling {
         let (priority, absolute_deadline) = match self {
             Ceiling::Priority(priority) => (priority, Instant::ZERO),
             Ceiling::Background(priority) => (priority, Instant::MAX),
-            Ceiling::Deadline(span) => (0, desk.after(span)),
+            Ceiling::Deadline(span) => (0, waiters.after(span)),
         };
         punctual_kern::Ceiling {
             priority: Priority::new(priority),
@@ -48,11 +48,11 @@ struct Hold {
 
 impl Hold {
     /// The caller has it.
-    fn take(&mut self, desk: &mut Desk<'_>) {
-        self.holder = Some(desk.me());
+    fn take(&mut self, waiters: &mut Waiters<'_>) {
+        self.holder = Some(waiters.me());
         let Some(ceiling) = self.ceiling else { return };
-        self.before = desk.ceiling();
-        let ceiling = ceiling.now(desk);
+        self.before = waiters.ceiling();
+        let ceiling = ceiling.now(waiters);
         // The more urgent of the two: inner sections do not lower outer ones.
         let most = self
             .before
@@ -63,7 +63,7 @@ impl Hold {
                 },
                 absolute_deadline: before.absolute_deadline.min(ceiling.absolute_deadline),
             });
-        desk.set_ceiling(Some(most));
+        waiters.set_ceiling(Some(most));
     }
 }
 
@@ -144,21 +144,23 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn lock_by(&self, until: Option<Instant>) -> Result<Guard<'_, T>, WaitError> {
-        let visit = self.holder.visit(until, |hold, desk| match hold.holder {
-            None => {
-                hold.take(desk);
-                Step::Done(Ok(()))
-            }
-            Some(me) if me == desk.me() => Step::Done(Err(WaitError::AlreadyHeld)),
-            Some(_) => Step::Wait {
-                line: 0,
-                ask: 0,
-                holder: hold.holder,
-            },
-        });
+        let visit = self
+            .holder
+            .critical_section(until, |hold, waiters| match hold.holder {
+                None => {
+                    hold.take(waiters);
+                    Step::Done(Ok(()))
+                }
+                Some(me) if me == waiters.me() => Step::Done(Err(WaitError::AlreadyHeld)),
+                Some(_) => Step::Wait {
+                    queue: 0,
+                    ask: 0,
+                    holder: hold.holder,
+                },
+            });
         match visit? {
-            Visit::Done(result) => result?,
-            Visit::Answered(_) => self.arrive(),
+            SectionEnd::Done(result) => result?,
+            SectionEnd::Answered(_) => self.arrive(),
         }
         Ok(Guard {
             mutex: self,
@@ -169,8 +171,8 @@ impl<T> Mutex<T> {
     /// An answer came with the lock; the rest of taking it is up to the one that has it.
     fn arrive(&self) {
         // It can fail only when the run is over.
-        let _ = self.holder.visit(None, |hold, desk| {
-            hold.take(desk);
+        let _ = self.holder.critical_section(None, |hold, waiters| {
+            hold.take(waiters);
             Step::Done(())
         });
     }
@@ -178,13 +180,13 @@ impl<T> Mutex<T> {
     #[inline]
     fn unlock(&self) {
         // It can fail only when the run is over, and then nobody waits.
-        let _ = self.holder.visit(None, |hold, desk| {
+        let _ = self.holder.critical_section(None, |hold, waiters| {
             if hold.ceiling.is_some() {
-                desk.set_ceiling(hold.before);
+                waiters.set_ceiling(hold.before);
             }
-            hold.holder = desk.most_urgent(0).map(|(who, _)| who);
+            hold.holder = waiters.most_urgent(0).map(|(who, _)| who);
             if let Some(who) = hold.holder {
-                desk.hand_over(who, 0);
+                waiters.hand_over(who, 0);
             }
             Step::Done(())
         });

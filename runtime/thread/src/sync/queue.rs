@@ -1,4 +1,4 @@
-//! Messages from thread to thread, in a line of fixed length.
+//! Messages from thread to thread, in a queue of fixed length.
 
 use core::cell::Cell;
 use core::fmt;
@@ -18,18 +18,18 @@ const PRODUCERS: usize = 1;
 /// urgent waiter. If that one is more urgent than the sender, the processor goes with it in the
 /// same entry. A queue of no length is a meeting: a sender waits for a receiver.
 pub struct Queue<T> {
-    line: Monitor<Line<T>, 2>,
+    state: Monitor<Messages<T>, 2>,
 }
 
-struct Line<T> {
+struct Messages<T> {
     /// Never longer than `most`, for which it has room.
     messages: VecDeque<T>,
     most: usize,
 }
 
-impl<T> Line<T> {
-    fn of(most: usize) -> Line<T> {
-        Line {
+impl<T> Messages<T> {
+    fn of(most: usize) -> Messages<T> {
+        Messages {
             messages: VecDeque::with_capacity(most),
             most,
         }
@@ -84,15 +84,15 @@ impl<T: Send> Queue<T> {
     /// A queue for `most` messages, whose memory is taken here and once.
     pub fn new(most: usize) -> Queue<T> {
         Queue {
-            line: Monitor::new(Line::of(most)),
+            state: Monitor::new(Messages::of(most)),
         }
     }
 
     /// As [`Queue::new`], for threads of every CPU of a run; waiters are served in the order of
     /// arrival.
-    pub fn between_cpus(most: usize) -> Queue<T> {
+    pub fn cross_cpu(most: usize) -> Queue<T> {
         Queue {
-            line: Monitor::between_cpus(Line::of(most)),
+            state: Monitor::cross_cpu(Messages::of(most)),
         }
     }
 
@@ -130,13 +130,13 @@ impl<T: Send> Queue<T> {
 
     fn send_by(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         let place = Cell::new(Some(message));
-        let visit = self.line.visit(until, |line, desk| {
-            if let Some(ask) = desk.answer_if(CONSUMERS, |_| Some(0)) {
+        let visit = self.state.critical_section(until, |state, waiters| {
+            if let Some(ask) = waiters.answer_if(CONSUMERS, |_| Some(0)) {
                 // SAFETY: the place of a consumer that waits in this queue until this visit ends.
                 let _ = unsafe { swap(ask, place.take()) };
-            } else if line.messages.len() < line.most {
+            } else if state.messages.len() < state.most {
                 if let Some(message) = place.take() {
-                    line.messages.push_back(message);
+                    state.messages.push_back(message);
                 }
             } else {
                 return Step::wait(PRODUCERS, ask_of(&place));
@@ -186,9 +186,9 @@ impl<T: Send> Queue<T> {
 
     fn receive_by(&self, until: Option<Instant>) -> Result<T, WaitError> {
         let place: Place<T> = Cell::new(None);
-        let visit = self.line.visit(until, |line, desk| {
-            let first = line.messages.pop_front();
-            let asked = desk.answer_if(PRODUCERS, |_| Some(0));
+        let visit = self.state.critical_section(until, |state, waiters| {
+            let first = state.messages.pop_front();
+            let asked = waiters.answer_if(PRODUCERS, |_| Some(0));
             let sent = asked.and_then(|ask| {
                 // SAFETY: the place of a producer that waits in this queue until this visit ends.
                 unsafe { swap::<T>(ask, None) }
@@ -198,7 +198,7 @@ impl<T: Send> Queue<T> {
                     place.set(Some(first));
                     if let Some(sent) = sent {
                         // There is room: the first has just left.
-                        line.messages.push_back(sent);
+                        state.messages.push_back(sent);
                     }
                 }
                 (None, Some(sent)) => place.set(Some(sent)),
@@ -214,9 +214,9 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    /// Messages in the line; `None` where that cannot be seen.
+    /// Messages in the queue; `None` where that cannot be seen.
     pub fn len(&self) -> Option<usize> {
-        self.line.look(|line| line.messages.len()).ok()
+        self.state.look(|state| state.messages.len()).ok()
     }
 
     /// Whether there is no message; `None` where that cannot be seen.

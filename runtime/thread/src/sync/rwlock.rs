@@ -5,7 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use punctual_linux::{Monitor, Step, Visit};
+use punctual_linux::{Monitor, SectionEnd, Step};
 use punctual_model::{Instant, Ns, Span};
 
 use super::users::{READ, Users, WRITE, arrive, give_up, is_in, leave, pass_on};
@@ -112,37 +112,37 @@ impl<T> RwLock<T> {
         };
         loop {
             let was_first_in_line = leaves.was_first_in_line;
-            let visit = self.users.visit(until, |users, desk| {
-                if users.has(desk.me()) {
+            let visit = self.users.critical_section(until, |users, waiters| {
+                if users.has(waiters.me()) {
                     return Step::Done(Err(WaitError::AlreadyHeld));
                 }
-                let writer = desk.most_urgent_if(0, |ask| ask == WRITE);
-                let behind = ask == READ && writer.is_some_and(|other| !desk.goes_before(other));
-                if !behind && users.let_in(desk.me(), ask) {
+                let writer = waiters.most_urgent_if(0, |ask| ask == WRITE);
+                let behind = ask == READ && writer.is_some_and(|other| !waiters.goes_before(other));
+                if !behind && users.let_in(waiters.me(), ask) {
                     if was_first_in_line {
-                        pass_on(users, desk);
+                        pass_on(users, waiters);
                     }
                     return Step::Done(Ok(()));
                 }
                 Step::Wait {
-                    line: 0,
+                    queue: 0,
                     ask,
                     holder: users.first(),
                 }
             });
             match visit? {
-                Visit::Done(result) => {
+                SectionEnd::Done(result) => {
                     result?;
                     break;
                 }
-                Visit::Answered(answer) if is_in(answer) => {
+                SectionEnd::Answered(answer) if is_in(answer) => {
                     if was_first_in_line {
                         arrive(&self.users);
                     }
                     break;
                 }
                 // Another one is first among the users now, and inherits.
-                Visit::Answered(_) => leaves.was_first_in_line = true,
+                SectionEnd::Answered(_) => leaves.was_first_in_line = true,
             }
         }
         core::mem::forget(leaves);

@@ -23,9 +23,9 @@ impl Semaphore {
     }
 
     /// As [`Semaphore::new`], for threads of every CPU of a run; served in the order of coming.
-    pub const fn between_cpus(permits: u64) -> Semaphore {
+    pub const fn cross_cpu(permits: u64) -> Semaphore {
         Semaphore {
-            permits: Monitor::between_cpus(permits),
+            permits: Monitor::cross_cpu(permits),
         }
     }
 
@@ -62,7 +62,7 @@ impl Semaphore {
     }
 
     fn acquire_by(&self, until: Option<Instant>) -> Result<(), WaitError> {
-        self.permits.visit(until, |permits, _| {
+        self.permits.critical_section(until, |permits, _| {
             if *permits == 0 {
                 return Step::wait(0, 0);
             }
@@ -77,8 +77,8 @@ impl Semaphore {
     /// # Errors
     /// As [`Semaphore::acquire`].
     pub fn release(&self) -> Result<(), WaitError> {
-        self.permits.visit(None, |permits, desk| {
-            if desk.answer_if(0, |_| Some(0)).is_none() {
+        self.permits.critical_section(None, |permits, waiters| {
+            if waiters.answer_if(0, |_| Some(0)).is_none() {
                 *permits = permits.saturating_add(1);
             }
             Step::Done(())

@@ -25,7 +25,7 @@ impl<T> SpinMutex<T> {
     /// A value that nobody uses, of the run of its first user.
     pub const fn new(value: T) -> SpinMutex<T> {
         SpinMutex {
-            inside: Monitor::between_cpus(value),
+            inside: Monitor::cross_cpu(value),
         }
     }
 

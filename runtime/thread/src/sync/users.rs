@@ -9,7 +9,7 @@
 //! than when all do at once. When the one that inherits leaves and others still read, the first in
 //! line is woken, and blocks on the next.
 
-use punctual_linux::{Desk, Monitor, Step, Who};
+use punctual_linux::{Monitor, Step, Waiters, Who};
 
 /// The wish of a waiter.
 pub(super) const READ: u64 = 0;
@@ -88,11 +88,11 @@ impl Users {
 /// The caller, a user, leaves, and others may come in. O(waiters) for each that does.
 pub(super) fn leave(users: &Monitor<Users, 1>) {
     // It can fail only when the run is over, and then nobody waits.
-    let _ = users.visit(None, |users, desk| {
-        let me = desk.me();
+    let _ = users.critical_section(None, |users, waiters| {
+        let me = waiters.me();
         let inherits = users.first() == Some(me);
         users.remove(me);
-        let_in(users, desk, inherits);
+        let_in(users, waiters, inherits);
         Step::Done(())
     });
 }
@@ -100,8 +100,8 @@ pub(super) fn leave(users: &Monitor<Users, 1>) {
 /// The caller waits no more, and others need not wait behind it. O(waiters) for each that comes in.
 pub(super) fn give_up(users: &Monitor<Users, 1>, was_first_in_line: bool) {
     // As above.
-    let _ = users.visit(None, |users, desk| {
-        let_in(users, desk, was_first_in_line);
+    let _ = users.critical_section(None, |users, waiters| {
+        let_in(users, waiters, was_first_in_line);
         Step::Done(())
     });
 }
@@ -109,35 +109,35 @@ pub(super) fn give_up(users: &Monitor<Users, 1>, was_first_in_line: bool) {
 /// The caller was first in line, and came in when it was answered. O(waiters), as the following.
 pub(super) fn arrive(users: &Monitor<Users, 1>) {
     // As above.
-    let _ = users.visit(None, |users, desk| {
-        pass_on(users, desk);
+    let _ = users.critical_section(None, |users, waiters| {
+        pass_on(users, waiters);
         Step::Done(())
     });
 }
 
 /// The caller was first in line, and is in now: the first user inherits what it inherited.
-pub(super) fn pass_on(users: &mut Users, desk: &mut Desk<'_>) {
-    if users.first() != Some(desk.me()) {
-        let_in(users, desk, true);
+pub(super) fn pass_on(users: &mut Users, waiters: &mut Waiters<'_>) {
+    if users.first() != Some(waiters.me()) {
+        let_in(users, waiters, true);
     }
 }
 
 /// Lets in all that may enter: the most urgent, and as many readers as come before the first
 /// writer. The caller's inherited priority passes on to the first user then; or, if that one came
 /// before, to the first in line now, which blocks on it.
-fn let_in(users: &mut Users, desk: &mut Desk<'_>, mut inherits: bool) {
-    while let Some((who, ask)) = desk.most_urgent(0) {
+fn let_in(users: &mut Users, waiters: &mut Waiters<'_>, mut inherits: bool) {
+    while let Some((who, ask)) = waiters.most_urgent(0) {
         if !users.let_in(who, ask) {
             if inherits {
-                desk.hand_over(who, AGAIN);
+                waiters.hand_over(who, AGAIN);
             }
             return;
         }
         if inherits && users.first() == Some(who) {
             inherits = false;
-            desk.hand_over(who, IN);
+            waiters.hand_over(who, IN);
         } else {
-            desk.answer(who, IN);
+            waiters.answer(who, IN);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use punctual_model::{Ns, Span};
 use punctual_thread::sync::{
-    Barrier, Bell, Ceiling, Condvar, Flags, Mutex, Queue, RwLock, Semaphore, WaitError, Want,
+    Barrier, Ceiling, Condvar, Flags, Mutex, Notify, Queue, RwLock, Semaphore, WaitError, Want,
 };
 use punctual_thread::thread::{self, Waker};
 
@@ -75,7 +75,7 @@ pub(crate) struct Things {
     flags: Flags,
     barrier: Barrier,
     pair: RwLock<(u64, u64)>,
-    bell: OnceLock<Bell>,
+    notify: OnceLock<Notify>,
     driver: Here<Option<Waker>>,
     contender: Here<Option<Waker>>,
     /// The other thread has come to its end.
@@ -108,7 +108,7 @@ impl Default for Things {
             flags: Flags::new(),
             barrier: Barrier::new(2),
             pair: RwLock::new((0, 0)),
-            bell: OnceLock::new(),
+            notify: OnceLock::new(),
             driver: Here::default(),
             contender: Here::default(),
             left: Here::default(),
@@ -132,7 +132,7 @@ impl Things {
     /// By the driving thread, before it is stepped.
     pub(crate) fn prepare(&self) {
         self.driver.set(thread::waker());
-        let _ = self.bell.set(Bell::new().expect("in a run"));
+        let _ = self.notify.set(Notify::new().expect("in a run"));
         while self.contender.get().is_none() {
             self.give_way();
         }
@@ -141,7 +141,7 @@ impl Things {
     /// By the other, first of all.
     pub(crate) fn enter(&self) {
         self.contender.set(thread::waker());
-        while self.bell.get().is_none() {
+        while self.notify.get().is_none() {
             self.give_way();
         }
     }
@@ -207,8 +207,8 @@ impl Things {
         self.found().or(lost)
     }
 
-    fn bell(&self) -> Result<&Bell, WaitError> {
-        self.bell.get().ok_or(WaitError::NoRun)
+    fn notify(&self) -> Result<&Notify, WaitError> {
+        self.notify.get().ok_or(WaitError::NoRun)
     }
 }
 
@@ -441,8 +441,8 @@ fn wake_and_block(t: &Things) -> Done {
         contender.wake();
     }
     thread::block();
-    if in_time(t.bell()?.wait_within(SOON))?.is_none() {
-        t.bell()?.wait()?;
+    if in_time(t.notify()?.wait_within(SOON))?.is_none() {
+        t.notify()?.wait()?;
     }
     Ok(())
 }
@@ -456,7 +456,7 @@ fn block_and_wake(t: &Things) -> Done {
     if let Some(driver) = t.driver.get() {
         driver.wake();
     }
-    t.bell()?.ring()
+    t.notify()?.ring()
 }
 
 /// What the lock of nobody who has thought about it looks like.

@@ -15,8 +15,8 @@ use punctual_kern::{Decision, Event, JobStamp, Next, Policy, Sink};
 use punctual_model::Instant;
 
 use super::{Core, Counting, arm_for};
-use crate::record::host::Host;
 use crate::record::light::{Light, NOTHING};
+use crate::record::per_cpu::PerCpu;
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has
@@ -24,7 +24,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step_calmly(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         event: &Event,
     ) -> Option<*const Light> {
@@ -56,7 +56,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn calm_interval(
         &self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         event: &Event,
     ) -> Option<(&'static Light, u64)> {
@@ -68,8 +68,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let last = host.last_entry.load(Ordering::Relaxed);
         let executed = now.ticks().saturating_sub(last);
         let is_calm = executed < host.limits.suspicious
-            && light.crew.get().is_none()
-            && !light.seat.has_news();
+            && light.group.get().is_none()
+            && !light.wait_node.has_news();
         is_calm.then_some((light, executed))
     }
 
@@ -78,7 +78,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[inline(never)]
     pub(super) fn conclude_uncalmly(
         &mut self,
-        host: &Host,
+        host: &PerCpu,
         now: Instant,
         next: Next,
         arm: Option<Instant>,
@@ -89,7 +89,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_calm(&self, host: &Host, now: Instant, event: &Event) -> bool {
+    fn is_calm(&self, host: &PerCpu, now: Instant, event: &Event) -> bool {
         let is_ordinary = matches!(
             event,
             Event::Tick | Event::Yield | Event::Block { .. } | Event::Wake(_) | Event::Complete
@@ -110,7 +110,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn show_as(&mut self, light: &Light, stamp: JobStamp) {
         debug_assert_eq!(stamp, self.shard.job_stamp(light.id()));
-        if stamp != light.stamp.get() || light.seat.cancelled.get() {
+        if stamp != light.stamp.get() || light.wait_node.cancelled.get() {
             light.stamp.set(stamp);
             self.show_job(light);
         }
@@ -122,7 +122,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     #[inline(never)]
     fn show_job(&mut self, light: &Light) {
         let job = self.shard.job(light.id());
-        let asked = job.is_some_and(|job| job.stop) || light.seat.cancelled.get();
+        let asked = job.is_some_and(|job| job.stop) || light.wait_node.cancelled.get();
         let stop = asked && !light.pooled.ending.get();
         light.stop.store(stop, Ordering::Relaxed);
         light.job.set(job);
@@ -136,7 +136,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// Notes until when entries may take the short way: `light` runs now.
-    pub(super) fn set_calm(&mut self, host: &Host, now: Instant) {
+    pub(super) fn set_calm(&mut self, host: &PerCpu, now: Instant) {
         let is_calm = self.children.is_empty() && now < self.end.horizon;
         self.calm_until = if is_calm {
             // Who looks at the clock itself has no timer that would fire for a look.

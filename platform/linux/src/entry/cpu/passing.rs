@@ -9,8 +9,8 @@ use punctual_model::Instant;
 
 use super::{Core, Counting, Cpu, arm_for, enter};
 use crate::entry::switch::{switch_between, switch_here};
-use crate::record::host::Host;
 use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
 
 /// What has become of a yield.
 pub(super) enum Yielded {
@@ -26,7 +26,7 @@ pub(super) enum Yielded {
 ///
 /// # Safety
 /// As for [`super::decide`].
-pub(super) unsafe fn give_way<P: Policy, S: Sink>(host: *const Host) {
+pub(super) unsafe fn give_way<P: Policy, S: Sink>(host: *const PerCpu) {
     // SAFETY: as in `decide`; the borrows end before the switch.
     let yielded = unsafe {
         let cpu = &*host.cast::<Cpu<P, S>>();
@@ -45,9 +45,9 @@ pub(super) unsafe fn give_way<P: Policy, S: Sink>(host: *const Host) {
 /// As for [`super::decide`].
 #[cold]
 #[inline(never)]
-unsafe fn give_way_otherwise<P: Policy, S: Sink>(host: *const Host, yielded: Yielded) {
+unsafe fn give_way_otherwise<P: Policy, S: Sink>(host: *const PerCpu, yielded: Yielded) {
     match yielded {
-        // SAFETY: as in `give_way`; whoever passes on has no crew that would stand down.
+        // SAFETY: as in `give_way`; whoever passes on has no group that would stand down.
         Yielded::Concluded(target) => unsafe { switch_here(host, target) },
         // SAFETY: as the caller vouches.
         _ => unsafe { enter::<P, S>(host, Event::Yield) },
@@ -57,7 +57,7 @@ unsafe fn give_way_otherwise<P: Policy, S: Sink>(host: *const Host, yielded: Yie
 impl<P: Policy, S: Sink> Core<P, S> {
     /// A yield, if it is a matter of order alone and there is nothing else to look into.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn pass_on(&mut self, host: &Host, now: Instant) -> Yielded {
+    pub(super) fn pass_on(&mut self, host: &PerCpu, now: Instant) -> Yielded {
         let Some((light, executed)) = self.calm_interval(host, now, &Event::Yield) else {
             return Yielded::Otherwise;
         };

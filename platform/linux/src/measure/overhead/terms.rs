@@ -18,8 +18,8 @@ use super::{
 use crate::record::body::Body;
 use crate::record::plan::{RunError, RunOptions};
 use crate::time::clock::clock_rate;
-use crate::wait::bell::Bell;
 use crate::wait::job;
+use crate::wait::notify::Notify;
 
 /// One cost of scheduling on this machine, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,28 +185,28 @@ fn busy() -> Body {
 fn measure_kick(host: u32, other: u32, options: &RunOptions) -> Result<Measured, RunError> {
     let samples = Samples::new();
     let timed = samples.clone();
-    let bell = Arc::new(OnceLock::new());
+    let notify = Arc::new(OnceLock::new());
     let rung = Arc::new(AtomicU64::new(0));
-    let (theirs, stamp) = (Arc::clone(&bell), Arc::clone(&rung));
+    let (theirs, stamp) = (Arc::clone(&notify), Arc::clone(&rung));
     let waits: Body = Box::new(move |_| {
-        let Some(bell) = Bell::new() else { return };
-        let bell = theirs.get_or_init(|| bell);
-        while bell.wait(None).is_ok() {
+        let Some(notify) = Notify::new() else { return };
+        let notify = theirs.get_or_init(|| notify);
+        while notify.wait(None).is_ok() {
             let now = job::now_ticks();
             timed.push(now.saturating_sub(stamp.load(Ordering::Acquire)));
         }
     });
     let turn = clock_rate().frequency.ticks_up(TURN_NS);
-    let rings: Body = Box::new(move |_| {
+    let notifies: Body = Box::new(move |_| {
         let mut next = 0;
         loop {
             let now = job::now_ticks();
             if now >= next
-                && let Some(bell) = bell.get()
+                && let Some(notify) = notify.get()
             {
                 next = now + turn;
                 rung.store(job::now_ticks(), Ordering::Release);
-                if bell.ring().is_err() {
+                if notify.notify().is_err() {
                     return;
                 }
             }
@@ -217,7 +217,7 @@ fn measure_kick(host: u32, other: u32, options: &RunOptions) -> Result<Measured,
         ranked: true,
         ..Short::of(host, vec![busy(), waits], RUN_NS)
     };
-    let here = Short::of(other, vec![rings], RUN_NS);
+    let here = Short::of(other, vec![notifies], RUN_NS);
     let flown = short_run(vec![(there, NoSink), (here, NoSink)], options)?;
     Ok(Measured::new(samples, flown.missing_ns))
 }

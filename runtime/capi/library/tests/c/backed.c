@@ -7,7 +7,7 @@
 #include "is.h"
 
 static const uint64_t MS = 1000000;
-static punctual_backed crew, fails_later;
+static punctual_backed group, fails_later;
 static int here, helped, told;
 
 static void kernel_sleep(long ms)
@@ -19,8 +19,8 @@ static void kernel_sleep(long ms)
 static void *helper(void *argument)
 {
     IS(punctual_backed_leave(), PUNCTUAL_NOT_HELD);
-    IS(punctual_backed_enlist(crew), PUNCTUAL_OK);
-    IS(punctual_backed_enlist(crew), PUNCTUAL_ALREADY_HELD);
+    IS(punctual_backed_join(group), PUNCTUAL_OK);
+    IS(punctual_backed_join(group), PUNCTUAL_ALREADY_HELD);
     kernel_sleep(2);
     IS(punctual_checkpoint(), PUNCTUAL_OK);
     IS(punctual_backed_leave(), PUNCTUAL_OK);
@@ -31,7 +31,7 @@ static void *has_a_helper(void *argument)
 {
     pthread_t thread;
     IS(punctual_yield(), PUNCTUAL_NO_RUN); /* this is a kernel thread */
-    IS(punctual_backed_destroy(crew), PUNCTUAL_BUSY);
+    IS(punctual_backed_destroy(group), PUNCTUAL_BUSY);
     IS(punctual_checkpoint(), PUNCTUAL_OK);
     if (pthread_create(&thread, NULL, helper, argument) != 0)
         exit(2);
@@ -80,8 +80,8 @@ static void *first(void *argument)
     /* Less urgent than this thread, which is to be able to cancel. */
     punctual_constraint asks = punctual_aperiodic(1);
     IS(punctual_backed_create(&none, "no", never, NULL), PUNCTUAL_NOT_ALLOWED);
-    IS(punctual_backed_enlist(crew), PUNCTUAL_NOT_ALLOWED);
-    IS(punctual_backed_run(crew, &result), PUNCTUAL_OK);
+    IS(punctual_backed_join(group), PUNCTUAL_NOT_ALLOWED);
+    IS(punctual_backed_run(group, &result), PUNCTUAL_OK);
     if (result != &here || helped != 1)
         exit(5);
     IS(punctual_thread_create(&thread, "runs", &asks, runs, to_tell), PUNCTUAL_OK);
@@ -109,10 +109,10 @@ int main(void)
     IS(punctual_backed_create(&unused, "no", NULL, NULL), PUNCTUAL_INVALID);
     IS(punctual_backed_create(&unused, "unused", never, NULL), PUNCTUAL_OK);
     IS(punctual_backed_run(unused, NULL), PUNCTUAL_NO_RUN);
-    IS(punctual_backed_enlist(unused), PUNCTUAL_NOT_ALLOWED);
+    IS(punctual_backed_join(unused), PUNCTUAL_NOT_ALLOWED);
     IS(punctual_backed_destroy(unused), PUNCTUAL_OK);
     IS(punctual_backed_destroy(unused), PUNCTUAL_STALE);
-    IS(punctual_backed_create(&crew, "helped", has_a_helper, &here), PUNCTUAL_OK);
+    IS(punctual_backed_create(&group, "helped", has_a_helper, &here), PUNCTUAL_OK);
     IS(punctual_backed_create(&to_tell, "waits", waits_to_be_told, &here), PUNCTUAL_OK);
     IS(punctual_backed_create(&fails_later, "fails", fails, NULL), PUNCTUAL_OK);
     IS(punctual_run(&cpu, &options, NULL), PUNCTUAL_OK);

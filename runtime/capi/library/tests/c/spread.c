@@ -59,7 +59,7 @@ static void edges(void)
     IS(punctual_offered_detach(offered), PUNCTUAL_STALE);
 
     /* One waits in the worker of each CPU; the queue holds as many as it has room for. */
-    IS(punctual_semaphore_create_between_cpus(&go_on, 0), PUNCTUAL_OK);
+    IS(punctual_semaphore_create_cross_cpu(&go_on, 0), PUNCTUAL_OK);
     punctual_status status = PUNCTUAL_OK;
     while (accepted < ROOM + 3) {
         status = punctual_offer(&many[accepted], waits, &go_on);

@@ -1,4 +1,4 @@
-/* Two CPUs in one run: a bell, a queue, permits, flags and a barrier between them. */
+/* Two CPUs in one run: a notify, a queue, permits, flags and a barrier between them. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static punctual_queue line, own;
 static punctual_semaphore permits;
 static punctual_flags flags;
 static punctual_barrier meeting;
-static punctual_bell bell;
+static punctual_notify notify;
 static punctual_thread theirs, their_first;
 static punctual_rwlock table;
 static punctual_spin spin;
@@ -61,7 +61,7 @@ static void reach_over(void)
 static void *beside(void *argument)
 {
     uint64_t heard = 0;
-    IS(punctual_bell_create(&bell), PUNCTUAL_OK);
+    IS(punctual_notify_create(&notify), PUNCTUAL_OK);
     IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
     for (unsigned long number = 0; number < MESSAGES; number++)
         IS(punctual_queue_send(line, &number, PUNCTUAL_FOREVER), PUNCTUAL_OK);
@@ -72,7 +72,7 @@ static void *beside(void *argument)
     reach_over();
     while (heard < 3) {
         uint64_t more = 0;
-        IS(punctual_bell_wait(bell, PUNCTUAL_FOREVER, &more), PUNCTUAL_OK);
+        IS(punctual_notify_wait(notify, PUNCTUAL_FOREVER, &more), PUNCTUAL_OK);
         heard += more;
     }
     IS(punctual_flags_raise(flags, 4), PUNCTUAL_OK);
@@ -97,9 +97,9 @@ static void *first(void *argument)
             exit(2);
     }
     IS(punctual_semaphore_take(permits, PUNCTUAL_FOREVER), PUNCTUAL_OK);
-    IS(punctual_bell_wait(bell, 0, NULL), PUNCTUAL_OTHER_CPU);
+    IS(punctual_notify_wait(notify, 0, NULL), PUNCTUAL_OTHER_CPU);
     for (int ring = 0; ring < 3; ring++)
-        IS(punctual_bell_ring(bell), PUNCTUAL_OK);
+        IS(punctual_notify_send(notify), PUNCTUAL_OK);
     IS(punctual_flags_wait(flags, 4, PUNCTUAL_ANY, PUNCTUAL_FOREVER, &found), PUNCTUAL_OK);
     use_often();
     IS(punctual_barrier_wait(meeting, PUNCTUAL_FOREVER, NULL), PUNCTUAL_OK);
@@ -122,13 +122,13 @@ int main(void)
         return 0;
     }
     IS(punctual_queue_create(&own, sizeof(long), 1), PUNCTUAL_OK);
-    IS(punctual_queue_create_between_cpus(&line, sizeof(long), 8), PUNCTUAL_OK);
-    IS(punctual_queue_create_between_cpus(&line, 257, 8), PUNCTUAL_INVALID);
-    IS(punctual_semaphore_create_between_cpus(&permits, 0), PUNCTUAL_OK);
+    IS(punctual_queue_create_cross_cpu(&line, sizeof(long), 8), PUNCTUAL_OK);
+    IS(punctual_queue_create_cross_cpu(&line, 257, 8), PUNCTUAL_INVALID);
+    IS(punctual_semaphore_create_cross_cpu(&permits, 0), PUNCTUAL_OK);
     IS(punctual_rwlock_create(&table), PUNCTUAL_OK);
     IS(punctual_spin_create(&spin), PUNCTUAL_OK);
-    IS(punctual_flags_create_between_cpus(&flags), PUNCTUAL_OK);
-    IS(punctual_barrier_create_between_cpus(&meeting, 2), PUNCTUAL_OK);
+    IS(punctual_flags_create_cross_cpu(&flags), PUNCTUAL_OK);
+    IS(punctual_barrier_create_cross_cpu(&meeting, 2), PUNCTUAL_OK);
     punctual_cpu here = punctual_cpu_with((uint32_t)cpus[0], PUNCTUAL_FIXED_PRIORITY, first, NULL);
     punctual_cpu there =
         punctual_cpu_with((uint32_t)cpus[1], PUNCTUAL_EARLIEST_DEADLINE, beside, NULL);

@@ -26,12 +26,11 @@ use crate::entry::cpu::{Core, Cpu, End, GiveBack, by_policy};
 use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
-use crate::record::crew::Crew;
-use crate::record::host::{Host, Reason, Shared};
 use crate::record::light::Light;
 use crate::record::limits::LOOK_NS;
 use crate::record::local::current_light;
 use crate::record::outcome::CpuCounters;
+use crate::record::per_cpu::{PerCpu, Reason, Shared};
 use crate::record::plan::RunOptions;
 use crate::record::post::Post;
 use crate::record::text::LibraryText;
@@ -41,8 +40,8 @@ use crate::storage::tls::{Library, Storage};
 use crate::sys::program::Standing;
 use crate::sys::{self, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
-use crate::wait::bell::Bell;
 use crate::wait::job;
+use crate::wait::notify::Notify;
 
 /// Everything that a core tells.
 #[derive(Default, PartialEq, Debug)]
@@ -82,11 +81,11 @@ fn at(ticks: u64) -> Instant {
     Instant::from_ticks(ticks)
 }
 
-fn host() -> Host {
+fn host() -> PerCpu {
     let clock = Clock::starting_in(clock_rate(), 3_600_000_000_000);
     assert_eq!(clock.now(), Instant::ZERO);
     let shared = Shared::new(Post::new(1, IGNORED), 1, Arc::default());
-    Host::new(
+    PerCpu::new(
         0,
         by_policy::<AnyPolicy, Told>(),
         clock,
@@ -300,19 +299,19 @@ fn disturb(bench: &mut Bench, what: u64, now: Instant, amount: u64) {
                     priority: Priority::new(u32::try_from(amount % 5).expect("small")),
                     absolute_deadline: now.saturating_add(Span::from_ticks(amount)),
                 };
-                light.seat.ceiling.set(Some(ceiling));
+                light.wait_node.ceiling.set(Some(ceiling));
             }
         }
         6 => {
             if let Some(light) = running {
-                light.seat.ceiling.set(None);
+                light.wait_node.ceiling.set(None);
             }
         }
         7 => host
             .pool
             .waking
             .set(running.map_or(core::ptr::null(), |l| l)),
-        8 => Bell::made_on(host).ring_from(host),
+        8 => Notify::made_on(host).notify_from(host),
         AWAY => host.watch.pretend(),
         _ => {}
     }
@@ -428,10 +427,10 @@ fn a_crew_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_s
     let mut bench = calm();
     // SAFETY: lights live as long as the bench.
     let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
-    let crew: &'static Crew = Box::leak(Box::new(Crew::new(0, Standing::Idle)));
-    light.crew.set(Some(crew));
+    let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, Standing::Idle)));
+    light.group.set(Some(group));
     assert_eq!(bench.enter(at(2), Event::Tick, true), None);
-    light.crew.set(None);
+    light.group.set(None);
     assert_eq!(bench.enter(at(2), Event::Tick, true), Some(()));
     let suspicious = bench.cpu.host.limits.suspicious;
     assert_eq!(bench.enter(at(2 + suspicious), Event::Tick, true), None);

@@ -51,8 +51,8 @@ pub(crate) struct Shared {
     pub(crate) abort: AtomicBool,
     /// Threads of the pool that panicked.
     pub(crate) panics: Mutex<Vec<Panic>>,
-    /// Somebody's crew is not lowered to SCHED_IDLE, from where it would not come back.
-    pub(crate) crews_stay: AtomicBool,
+    /// Somebody's group is not lowered to SCHED_IDLE, from where it would not come back.
+    pub(crate) groups_stay: AtomicBool,
 }
 
 impl Shared {
@@ -63,7 +63,7 @@ impl Shared {
             stop,
             abort: AtomicBool::new(false),
             panics: Mutex::new(Vec::new()),
-            crews_stay: AtomicBool::new(false),
+            groups_stay: AtomicBool::new(false),
         }
     }
 }
@@ -71,17 +71,17 @@ impl Shared {
 /// The functions that depend on the policy, called through here by code that does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByPolicy {
-    pub(crate) enter: unsafe fn(host: *const Host, event: Event),
+    pub(crate) enter: unsafe fn(host: *const PerCpu, event: Event),
     /// The same for [`Event::Yield`], which switches most often.
-    pub(crate) give_way: unsafe fn(host: *const Host),
+    pub(crate) give_way: unsafe fn(host: *const PerCpu),
     /// Whether thread `a` goes before thread `b`.
-    pub(crate) goes_before: unsafe fn(host: *const Host, a: ThreadId, b: ThreadId) -> bool,
+    pub(crate) goes_before: unsafe fn(host: *const PerCpu, a: ThreadId, b: ThreadId) -> bool,
 }
 
 /// One CPU. The gate comes first: assembly reaches it through the address of the whole.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct PerCpu {
     pub(crate) gate: Gate,
     pub(crate) index: usize,
     pub(crate) by_policy: ByPolicy,
@@ -135,9 +135,9 @@ pub(crate) struct Host {
     pub(crate) futex_waiters: AtomicU32,
 }
 
-const _: () = assert!(core::mem::offset_of!(Host, gate) == 0);
+const _: () = assert!(core::mem::offset_of!(PerCpu, gate) == 0);
 
-impl Host {
+impl PerCpu {
     #[allow(clippy::too_many_arguments)] // One value per thing that a CPU is made of.
     pub(crate) fn new(
         index: usize,
@@ -149,8 +149,8 @@ impl Host {
         watch: SwitchWatch,
         carrier: DispatchRecord,
         resources: Vec<String>,
-    ) -> Host {
-        Host {
+    ) -> PerCpu {
+        PerCpu {
             gate: Gate::new(),
             index,
             by_policy,
@@ -230,7 +230,7 @@ impl Host {
         }
     }
 
-    /// [`Host::arm`] for a thread that looks at the clock itself and comes in at `due`: the timer
+    /// [`PerCpu::arm`] for a thread that looks at the clock itself and comes in at `due`: the timer
     /// stands behind it, `within` later. It is set again when less than half of that is left, not
     /// at each entry. Gate closed.
     #[cold]
@@ -257,7 +257,7 @@ impl Host {
         self.retry_in(RETRY_NS);
     }
 
-    /// [`Host::retry`] after so many nanoseconds. Gate closed.
+    /// [`PerCpu::retry`] after so many nanoseconds. Gate closed.
     pub(crate) fn retry_in(&self, ns: u64) {
         let now = self.clock().now();
         let ticks = self.clock().ticks(ns);
@@ -286,10 +286,10 @@ impl Host {
     }
 
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
-    /// a signal that found the gate closed, somebody else on this CPU, mail, bells, time that was
-    /// nobody's, a deferral, threads to be woken in company, calls that are on their way. Gate
-    /// closed. The long way takes note of the signal; an entry that did not would be followed by
-    /// the next, again and again.
+    /// a signal that found the gate closed, somebody else on this CPU, messages, pending wakes,
+    /// time that was nobody's, a deferral, threads to be woken in company, calls that are on their
+    /// way. Gate closed. The long way takes note of the signal; an entry that did not would be
+    /// followed by the next, again and again.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         // SAFETY: gate closed; the borrow ends here.
@@ -339,7 +339,7 @@ impl Host {
         light.tell(None);
     }
 
-    /// Takes what [`Host::note_missing`] noted. Gate closed.
+    /// Takes what [`PerCpu::note_missing`] noted. Gate closed.
     #[inline]
     pub(crate) fn take_known_missing(&self) -> Span {
         // Reading is cheap, and there hardly ever is any; who notes may be interrupted half-way.

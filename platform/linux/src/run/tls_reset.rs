@@ -60,14 +60,14 @@ impl Part {
 
 /// This program's storages.
 #[derive(Debug)]
-struct Fresh {
+struct Template {
     parts: Vec<Part>,
     /// Our own words, from the thread pointer.
     words: i64,
 }
 
 /// `None`: somebody else has thread-locals, too, beside the C library, which keeps its own.
-static FRESH: OnceLock<Option<Fresh>> = OnceLock::new();
+static TEMPLATE: OnceLock<Option<Template>> = OnceLock::new();
 
 fn here() -> *const u8 {
     local(|words: &Local| core::ptr::from_ref(words).cast())
@@ -80,12 +80,12 @@ fn distance(address: usize, from: u64) -> i64 {
 /// Looks the storages up, before a run. In a new thread, in which those are there whose place is
 /// the same in every thread, and no others.
 pub(crate) fn find() {
-    let _ = FRESH.get_or_init(|| {
+    let _ = TEMPLATE.get_or_init(|| {
         let look = || {
             let words = here();
             let found = storages(words);
             let parts = found.known.iter().map(|storage| Part::of(storage, words));
-            let fresh = Fresh {
+            let fresh = Template {
                 parts: parts.collect(),
                 words: distance(words.addr(), read_thread_pointer()),
             };
@@ -100,8 +100,8 @@ pub(crate) fn find() {
 
 /// Whether thread-locals are made new at the end of a thread: where other libraries have some, too,
 /// destructors would run that nobody undoes, and the next thread would use what was destroyed.
-pub(crate) fn renews() -> bool {
-    FRESH.get().is_some_and(Option::is_some)
+pub(crate) fn resets() -> bool {
+    TEMPLATE.get().is_some_and(Option::is_some)
 }
 
 /// Makes the calling thread's thread-locals new. O(their bytes). Where the loader has put the
@@ -110,9 +110,9 @@ pub(crate) fn renews() -> bool {
 ///
 /// # Safety
 /// No value of a thread-local of this thread is used any more, and its destructors have run.
-pub(crate) unsafe fn renew() {
+pub(crate) unsafe fn reset() {
     punctual_linux_io::begin_thread();
-    let Some(Some(fresh)) = FRESH.get() else {
+    let Some(Some(fresh)) = TEMPLATE.get() else {
         return;
     };
     let pointer = read_thread_pointer();
@@ -163,7 +163,7 @@ mod tests {
             let mark = core::ptr::without_provenance(8);
             local(|words| words.host.set(mark));
             // SAFETY: nothing here uses the values across the call, and they have no destructors.
-            unsafe { renew() };
+            unsafe { reset() };
             let kept = local(|words| words.host.replace(core::ptr::null()));
             (ONCE.get(), ZERO.get(), kept.addr())
         });

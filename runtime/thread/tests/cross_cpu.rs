@@ -23,7 +23,7 @@ fn on_both<A: Send + 'static, B: Send + 'static>(
     };
     let _alone = alone();
     let found = Arc::new(std::sync::Mutex::new(None));
-    let (done, ends) = (Arc::new(Semaphore::between_cpus(0)), Arc::clone(&found));
+    let (done, ends) = (Arc::new(Semaphore::cross_cpu(0)), Arc::clone(&found));
     let signs = Arc::clone(&done);
     let runtime = runtime(FIXED).real_time(false).and(other, FIXED, move || {
         let result = there();
@@ -44,7 +44,7 @@ fn on_both<A: Send + 'static, B: Send + 'static>(
 #[test]
 fn messages_between_cpus_arrive_once_and_in_the_order_of_each_sender() {
     const EACH: u64 = 300;
-    let queue = Arc::new(Queue::between_cpus(4));
+    let queue = Arc::new(Queue::cross_cpu(4));
     let ours = Arc::clone(&queue);
     let both = on_both(
         move || {
@@ -78,7 +78,7 @@ fn messages_between_cpus_arrive_once_and_in_the_order_of_each_sender() {
 
 #[test]
 fn permits_between_cpus_are_neither_lost_nor_doubled_when_waits_time_out() {
-    let permits = Arc::new(Semaphore::between_cpus(0));
+    let permits = Arc::new(Semaphore::cross_cpu(0));
     let given = Arc::new(AtomicU64::new(0));
     let (ours, done) = (Arc::clone(&permits), Arc::new(AtomicBool::new(false)));
     let (gives, ends) = (Arc::clone(&given), Arc::clone(&done));
@@ -111,8 +111,8 @@ fn permits_between_cpus_are_neither_lost_nor_doubled_when_waits_time_out() {
 
 #[test]
 fn flags_and_barriers_bring_cpus_together() {
-    let flags = Arc::new(Flags::between_cpus());
-    let barrier = Arc::new(Barrier::between_cpus(2));
+    let flags = Arc::new(Flags::cross_cpu());
+    let barrier = Arc::new(Barrier::cross_cpu(2));
     let both = {
         let (flags, barrier) = (Arc::clone(&flags), Arc::clone(&barrier));
         let (theirs, meets) = (Arc::clone(&flags), Arc::clone(&barrier));
@@ -208,8 +208,8 @@ fn a_panic_in_a_use_lets_the_others_in() {
 
 #[test]
 fn who_is_ended_or_cancelled_leaves_the_line_of_another_cpu() {
-    let permits = Arc::new(Semaphore::between_cpus(0));
-    let gone = Arc::new(Flags::between_cpus());
+    let permits = Arc::new(Semaphore::cross_cpu(0));
+    let gone = Arc::new(Flags::cross_cpu());
     let (ours, theirs) = (Arc::clone(&permits), permits);
     let (hears, tells) = (Arc::clone(&gone), gone);
     let both = on_both(
@@ -238,7 +238,7 @@ fn who_is_ended_or_cancelled_leaves_the_line_of_another_cpu() {
 
 #[test]
 fn a_cpu_that_is_kicked_all_the_time_is_interrupted_so_often_only() {
-    let permits = Arc::new(Semaphore::between_cpus(0));
+    let permits = Arc::new(Semaphore::cross_cpu(0));
     let (ours, theirs) = (Arc::clone(&permits), permits);
     const GIVEN: u64 = 3_000;
     let both = on_both(

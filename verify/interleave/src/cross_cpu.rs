@@ -1,4 +1,4 @@
-//! Models of rings and turns, and of a wait that ends by itself while it is answered.
+//! Models of rings and of the ticket lock, and of a wait that ends by itself while it is answered.
 
 use core::sync::atomic::Ordering;
 
@@ -8,9 +8,9 @@ use loom::thread;
 use crate::atomic::{AtomicU32, Place, pause};
 use crate::check::{Model, in_every_order};
 use crate::listing::Kicks;
-use crate::news::{Link, Linked, News};
+use crate::pending::{Link, Linked, PendingList};
 use crate::ring::Ring;
-use crate::turn::Turn;
+use crate::ticket_lock::TicketLock;
 
 /// The models.
 pub const MODELS: [Model; 2] = [
@@ -19,8 +19,8 @@ pub const MODELS: [Model; 2] = [
         run: || in_every_order(messages),
     },
     Model {
-        property: "nobody is in another's turn, and each sees what was done in those before",
-        run: || in_every_order(turns),
+        property: "the ticket lock has one holder, which sees what earlier holders did",
+        run: || in_every_order(ticket_locks),
     },
 ];
 
@@ -56,16 +56,16 @@ fn messages() {
     assert!(ring.is_empty() && ring.pop().is_none());
 }
 
-fn turns() {
-    let turn = Turn::of(AtomicU32::new(0), AtomicU32::new(0));
-    let state = Arc::new((turn, Place::empty()));
+fn ticket_locks() {
+    let lock = TicketLock::of(AtomicU32::new(0), AtomicU32::new(0));
+    let state = Arc::new((lock, Place::empty()));
     // SAFETY: nobody else is here yet.
     unsafe { state.1.put(0) };
-    let visit = |state: &(Turn, Place<u32>)| {
-        state.0.take();
-        // SAFETY: it is this thread's turn.
+    let visit = |state: &(TicketLock, Place<u32>)| {
+        state.0.acquire();
+        // SAFETY: this thread holds the lock.
         unsafe { state.1.put(state.1.get() + 1) };
-        state.0.pass();
+        state.0.release();
     };
     let other = {
         let state = Arc::clone(&state);
@@ -74,12 +74,12 @@ fn turns() {
     visit(&state);
     visit(&state);
     other.join().unwrap();
-    state.0.take();
+    state.0.acquire();
     // SAFETY: as above.
     assert_eq!(unsafe { state.1.get() }, 3);
 }
 
-/// What a monitor between CPUs knows, touched in turns only.
+/// What a monitor between CPUs knows, touched with the lock held only.
 #[derive(Clone, Copy)]
 struct State {
     /// Who waits stands in the line.
@@ -89,20 +89,20 @@ struct State {
     left: u32,
 }
 
-/// The list of those who are called on the CPU of who waits, of whom there is one.
-struct Seat(Link<Seat>);
+/// The list of those who are woken on the CPU of who waits, of whom there is one.
+struct Waiter(Link<Waiter>);
 
-impl Linked for Seat {
-    fn link(&self) -> &Link<Seat> {
+impl Linked for Waiter {
+    fn link(&self) -> &Link<Waiter> {
         &self.0
     }
 }
 
 struct Shared {
-    turn: Turn,
+    lock: TicketLock,
     state: Place<State>,
-    seat: Seat,
-    called: News<Seat>,
+    seat: Waiter,
+    woken: PendingList<Waiter>,
     kicks: Arc<Kicks>,
     /// Its time is over; nobody waits for long.
     late: AtomicU32,
@@ -110,7 +110,7 @@ struct Shared {
 
 impl Shared {
     fn new() -> Arc<Shared> {
-        let turn = Turn::of(AtomicU32::new(0), AtomicU32::new(0));
+        let lock = TicketLock::of(AtomicU32::new(0), AtomicU32::new(0));
         let state = Place::empty();
         let nothing = State {
             stands: false,
@@ -120,43 +120,43 @@ impl Shared {
         // SAFETY: nobody else is here yet.
         unsafe { state.put(nothing) };
         Arc::new(Shared {
-            turn,
+            lock,
             state,
-            seat: Seat(Link::new()),
-            called: News::new(),
+            seat: Waiter(Link::new()),
+            woken: PendingList::new(),
             kicks: Kicks::new(),
             late: AtomicU32::new(0),
         })
     }
 
     fn visit<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
-        self.turn.take();
-        // SAFETY: it is this thread's turn.
+        self.lock.acquire();
+        // SAFETY: this thread holds the lock.
         let mut state = unsafe { self.state.get() };
         let result = look(&mut state);
         // SAFETY: as above.
         unsafe { self.state.put(state) };
-        self.turn.pass();
+        self.lock.release();
         result
     }
 
     /// As `visit_between` of a permit: to who waits, or left for the next.
     fn give(&self) {
-        let called = self.visit(|state| {
-            let called = state.stands;
-            if called {
+        let woken = self.visit(|state| {
+            let woken = state.stands;
+            if woken {
                 (state.stands, state.answer) = (false, Some(7));
             } else {
                 state.left += 1;
             }
-            // In the turn, as `desk` does: who is called has not gone yet.
-            called && self.seat.0.announce() && {
+            // With the lock held, as `waiters` does: who is woken has not gone yet.
+            woken && self.seat.0.announce() && {
                 // SAFETY: it lives as long as the list.
-                unsafe { self.called.put(&self.seat) };
+                unsafe { self.woken.put(&self.seat) };
                 true
             }
         });
-        if called {
+        if woken {
             self.kicks.send();
         }
     }
@@ -165,7 +165,7 @@ impl Shared {
     fn wait(&self) -> Option<u32> {
         loop {
             self.kicks.wait();
-            while self.called.take().is_some() {}
+            while self.woken.take().is_some() {}
             let late = self.late.load(Ordering::Relaxed) == 1;
             let (answer, ends) = self.visit(|state| {
                 let answer = state.answer.take();
@@ -206,7 +206,7 @@ fn waits() {
         1,
         "given once, to somebody"
     );
-    // Who was called after it had gone is not called for its next wait, or looks in vain.
-    while shared.called.take().is_some() {}
-    assert!(shared.called.is_empty());
+    // Who was woken after it had gone is not woken for its next wait, or looks in vain.
+    while shared.woken.take().is_some() {}
+    assert!(shared.woken.is_empty());
 }

@@ -1,36 +1,36 @@
-//! Where a light thread waits: lines of threads, linked through their records.
+//! Where a light thread waits: queues of threads, linked through their records.
 //!
-//! A thread waits in at most one line at a time, so its record has room for the links and nothing
-//! is allocated. Lines are looked at and changed with the gate closed only, those between CPUs in a
-//! turn (`between`). INV-S1: a thread whose
-//! `line` is set stands in that line and is blocked, or about to be within the same closed gate;
-//! the line outlives its stay, because the call that waits borrows it.
+//! A thread waits in at most one queue at a time, so its record has room for the links and nothing
+//! is allocated. Queues are looked at and changed with the gate closed only, those between CPUs in
+//! a turn (`cross_cpu`). INV-S1: a thread whose `queue` is set stands in that queue and is blocked,
+//! or about to be within the same closed gate; the queue outlives its stay, because the call that
+//! waits borrows it.
 
 use core::cell::Cell;
 
 use punctual_kern::Ceiling;
 
 use crate::record::light::Light;
-use crate::shared::news::Link;
+use crate::shared::pending::Link;
 
-/// The places of one thread in a line, and what it asked and was answered. Gate closed; the line,
-/// the ask and the answer of who waits in a monitor between CPUs, in a turn of that (INV-M2).
+/// The places of one thread in a queue, and what it asked and was answered. Gate closed; the queue,
+/// the ask and the answer of who waits in a monitor between CPUs, with its lock held (INV-M2).
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct WaitNode {
     // What every entry looks at.
     /// Somebody wants it to end.
     pub(crate) cancelled: Cell<bool>,
-    /// A wake-up for its next wait, of those that no line has to do with.
+    /// A wake-up for its next wait, of those that no queue has to do with.
     pub(crate) token: Cell<bool>,
     /// How urgent it wants to be at least, and what the core has been told of that.
     pub(crate) ceiling: Cell<Option<Ceiling>>,
     pub(crate) told: Cell<Option<Ceiling>>,
 
-    line: Cell<*const Line>,
+    queue: Cell<*const WaitQueue>,
     before: Cell<*const Light>,
     after: Cell<*const Light>,
-    /// What it waits for, in the words of whoever made the line.
+    /// What it waits for, in the words of whoever made the queue.
     pub(crate) ask: Cell<u64>,
     /// What it was given; it waits no more then.
     pub(crate) answer: Cell<Option<u64>>,
@@ -38,14 +38,14 @@ pub(crate) struct Seat {
     pub(crate) also: Cell<*const Light>,
 
     // Any CPU.
-    /// Its place on its CPU's list of those who are called.
+    /// Its place on its CPU's pending-wake list.
     pub(crate) link: Link<Light>,
 }
 
-impl Seat {
-    pub(crate) fn new() -> Seat {
-        Seat {
-            line: Cell::new(core::ptr::null()),
+impl WaitNode {
+    pub(crate) fn new() -> WaitNode {
+        WaitNode {
+            queue: Cell::new(core::ptr::null()),
             before: Cell::new(core::ptr::null()),
             after: Cell::new(core::ptr::null()),
             ask: Cell::new(0),
@@ -61,7 +61,7 @@ impl Seat {
 
     /// As for a thread that has just been born.
     pub(crate) fn clear(&self) {
-        debug_assert!(self.line.get().is_null(), "INV-S1: the dead wait nowhere");
+        debug_assert!(self.queue.get().is_null(), "INV-S1: the dead wait nowhere");
         self.answer.set(None);
         self.token.set(false);
         self.cancelled.set(false);
@@ -76,42 +76,42 @@ impl Seat {
         self.ceiling.get() != self.told.get()
     }
 
-    /// Whether it waits in this line.
-    pub(crate) fn stands_in(&self, line: &Line) -> bool {
-        core::ptr::eq(self.line.get(), line)
+    /// Whether it waits in this queue.
+    pub(crate) fn stands_in(&self, queue: &WaitQueue) -> bool {
+        core::ptr::eq(self.queue.get(), queue)
     }
 
-    /// Leaves the line that it stands in, if any. O(1).
+    /// Leaves the queue that it stands in, if any. O(1).
     pub(crate) fn leave(&self) {
-        // SAFETY: a line outlives the stay of those in it (INV-S1).
-        let Some(line) = (unsafe { self.line.replace(core::ptr::null()).as_ref() }) else {
+        // SAFETY: a queue outlives the stay of those in it (INV-S1).
+        let Some(queue) = (unsafe { self.queue.replace(core::ptr::null()).as_ref() }) else {
             return;
         };
         let before = self.before.replace(core::ptr::null());
         let after = self.after.replace(core::ptr::null());
         // SAFETY: neighbours are waiting threads, whose records outlive the run (INV-L1).
         match unsafe { before.as_ref() } {
-            Some(light) => light.seat.after.set(after),
-            None => line.first.set(after),
+            Some(light) => light.wait_node.after.set(after),
+            None => queue.first.set(after),
         }
         // SAFETY: as above.
         match unsafe { after.as_ref() } {
-            Some(light) => light.seat.before.set(before),
-            None => line.last.set(before),
+            Some(light) => light.wait_node.before.set(before),
+            None => queue.last.set(before),
         }
     }
 }
 
 /// Threads that wait for the same thing, in the order of their coming.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct WaitQueue {
     first: Cell<*const Light>,
     last: Cell<*const Light>,
 }
 
-impl Line {
-    pub(crate) const fn new() -> Line {
-        Line {
+impl WaitQueue {
+    pub(crate) const fn new() -> WaitQueue {
+        WaitQueue {
             first: Cell::new(core::ptr::null()),
             last: Cell::new(core::ptr::null()),
         }
@@ -119,26 +119,28 @@ impl Line {
 
     /// Puts a thread, which waits nowhere, behind the others.
     pub(crate) fn join(&self, light: &Light, ask: u64) {
-        let seat = &light.seat;
-        debug_assert!(seat.line.get().is_null(), "INV-S1: one line at a time");
-        seat.line.set(self);
-        seat.ask.set(ask);
-        seat.answer.set(None);
+        let node = &light.wait_node;
+        debug_assert!(node.queue.get().is_null(), "INV-S1: one queue at a time");
+        node.queue.set(self);
+        node.ask.set(ask);
+        node.answer.set(None);
         let last = self.last.replace(light);
-        seat.before.set(last);
-        seat.after.set(core::ptr::null());
+        node.before.set(last);
+        node.after.set(core::ptr::null());
         // SAFETY: a waiting thread, whose record outlives the run (INV-L1).
         match unsafe { last.as_ref() } {
-            Some(last) => last.seat.after.set(light),
+            Some(last) => last.wait_node.after.set(light),
             None => self.first.set(light),
         }
     }
 
     /// Everybody in it, first come first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Light> {
-        // SAFETY: those in a line are waiting threads, whose records outlive the run (INV-L1).
+        // SAFETY: those in a queue are waiting threads, whose records outlive the run (INV-L1).
         let first = unsafe { self.first.get().as_ref() };
         // SAFETY: as above.
-        core::iter::successors(first, |light| unsafe { light.seat.after.get().as_ref() })
+        core::iter::successors(first, |light| unsafe {
+            light.wait_node.after.get().as_ref()
+        })
     }
 }

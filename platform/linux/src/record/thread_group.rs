@@ -1,15 +1,15 @@
 //! Kernel-backed threads: threads of the kernel that run in place of a light thread.
 //!
 //! ```text
-//!   the core lets the light thread run   -> its crew is raised, the carrier sleeps in the kernel
+//!   the core lets the light thread run   -> its group is raised, the carrier sleeps in the kernel
 //!   the timer signal wakes the carrier   -> an entry, inside the signal
-//!   the core lets somebody else run      -> the crew is lowered, then the switch
+//!   the core lets somebody else run      -> the group is lowered, then the switch
 //! ```
 //!
-//! Raised means SCHED_FIFO just below the carrier, so that the crew runs whenever the carrier
+//! Raised means SCHED_FIFO just below the carrier, so that the group runs whenever the carrier
 //! sleeps; lowered means SCHED_IDLE: it gets what is left when nobody else wants the CPU. Where a
 //! thread would not come back from there, as an ordinary user's would not, it means an ordinary
-//! thread, and the run says so. Nothing asks the crew to co-operate, so whole programs can be one
+//! thread, and the run says so. Nothing asks the group to co-operate, so whole programs can be one
 //! (`command` in a file). User space cannot see it block: it is scheduled as always ready, and
 //! charged so.
 
@@ -17,12 +17,12 @@ use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::sys::program::{Standing, set_standing, thread};
 
-/// More threads of one crew than this stay at the standing that they have.
+/// More threads of one group than this stay at the standing that they have.
 pub(crate) const MOST: usize = 256;
 
 /// The kernel threads that run in place of one light thread.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct ThreadGroup {
     /// Their numbers; 0: no member. Written by whoever looks for them.
     members: [AtomicI32; MOST],
     /// SCHED_FIFO priority when raised; 0 once that has been refused.
@@ -35,10 +35,10 @@ pub(crate) struct Crew {
     dismissed: AtomicBool,
 }
 
-impl Crew {
+impl ThreadGroup {
     /// Nobody yet; to be raised to this priority of SCHED_FIFO, and lowered to `low`.
-    pub(crate) fn new(priority: i32, low: Standing) -> Crew {
-        Crew {
+    pub(crate) fn new(priority: i32, low: Standing) -> ThreadGroup {
+        ThreadGroup {
             members: [const { AtomicI32::new(0) }; MOST],
             priority: AtomicI32::new(priority),
             low,
@@ -61,20 +61,20 @@ impl Crew {
 
     /// One more member, lowered until its next turn, if there is room and something to run. Any
     /// thread.
-    pub(crate) fn enlist(&self, member: i32) -> bool {
+    pub(crate) fn join(&self, member: i32) -> bool {
         if !self.add(member) {
             return false;
         }
         self.put(member, self.low);
         let stays = !self.over.load(Ordering::SeqCst) && self.has(member);
         if !stays {
-            self.discharge(member);
+            self.remove(member);
         }
         stays
     }
 
     /// One member less, an ordinary thread from now on. Any thread.
-    pub(crate) fn discharge(&self, member: i32) {
+    pub(crate) fn remove(&self, member: i32) {
         for place in &self.members {
             let order = Ordering::SeqCst;
             let _ = place.compare_exchange(member, 0, order, order);
@@ -83,7 +83,7 @@ impl Crew {
     }
 
     /// No members; all but `last` are ordinary threads from now on. Any thread.
-    pub(crate) fn disband(&self, last: i32) {
+    pub(crate) fn clear(&self, last: i32) {
         for place in &self.members {
             let member = place.swap(0, Ordering::SeqCst);
             if member != 0 && member != last {
@@ -134,7 +134,7 @@ impl Crew {
             if priority > 0 && self.put(member, Standing::Fifo(priority)) {
                 continue;
             }
-            // Refused, or gone. Without the privilege the crew is as urgent as everybody.
+            // Refused, or gone. Without the privilege the group is as urgent as everybody.
             if self.put(member, Standing::Ordinary) {
                 self.priority.store(0, Ordering::Relaxed);
             }
@@ -151,7 +151,7 @@ impl Crew {
     /// Sets the standing of a member; `false`: refused, or there is no such thread.
     fn put(&self, member: i32, standing: Standing) -> bool {
         let done = set_standing(thread(member), standing);
-        // Who left the crew meanwhile may have been made an ordinary thread before the call above.
+        // Who left the group meanwhile may have been made an ordinary thread before the call above.
         if done && !self.has(member) {
             set_standing(thread(member), Standing::Ordinary);
         }

@@ -1,30 +1,30 @@
-//! What a visitor of a monitor may do to those that wait in it.
+//! What a section of a monitor may do to those that wait in it.
 
 use core::fmt;
 
 use punctual_kern::Ceiling;
 use punctual_model::{Instant, Ns, Span};
 
-use crate::record::host::Host;
 use crate::record::light::Light;
+use crate::record::per_cpu::PerCpu;
 use crate::record::post::Kicks;
-use crate::record::seat::Line;
+use crate::record::wait_queue::WaitQueue;
 use crate::wait::who::Who;
 
-/// What a visitor may do to those that wait.
-pub struct Desk<'a> {
-    host: &'a Host,
+/// What a section may do to those that wait.
+pub struct Waiters<'a> {
+    host: &'a PerCpu,
     me: &'a Light,
-    lines: &'a [Line],
-    /// Threads of several CPUs visit.
-    between: bool,
+    queues: &'a [WaitQueue],
+    /// The monitor is one of several CPUs.
+    cross_cpu: bool,
     also: *const Light,
     kicks: Kicks,
     handed: Option<&'static Light>,
     lowered: bool,
 }
 
-/// What is to be done when a visit is over.
+/// What is to be done when a critical section is over.
 pub(crate) struct After {
     /// Those of this CPU that go on.
     pub(crate) also: *const Light,
@@ -36,25 +36,25 @@ pub(crate) struct After {
     pub(crate) lowered: bool,
 }
 
-impl fmt::Debug for Desk<'_> {
+impl fmt::Debug for Waiters<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("Waiters").finish_non_exhaustive()
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Waiters<'a> {
     #[inline(always)]
     pub(crate) const fn new(
-        host: &'a Host,
+        host: &'a PerCpu,
         me: &'a Light,
-        lines: &'a [Line],
-        between: bool,
-    ) -> Desk<'a> {
-        Desk {
+        queues: &'a [WaitQueue],
+        cross_cpu: bool,
+    ) -> Waiters<'a> {
+        Waiters {
             host,
             me,
-            lines,
-            between,
+            queues,
+            cross_cpu,
             also: core::ptr::null(),
             kicks: Kicks::NONE,
             handed: None,
@@ -78,44 +78,48 @@ impl<'a> Desk<'a> {
         Who::of(self.me)
     }
 
-    /// How many wait in a line. O(them).
-    pub fn count(&self, line: usize) -> usize {
-        self.lines[line].iter().count()
+    /// How many wait in a queue. O(them).
+    pub fn count(&self, queue: usize) -> usize {
+        self.queues[queue].iter().count()
     }
 
-    /// Whether nobody waits in a line.
-    pub fn is_empty(&self, line: usize) -> bool {
-        self.lines[line].iter().next().is_none()
+    /// Whether nobody waits in a queue.
+    pub fn is_empty(&self, queue: usize) -> bool {
+        self.queues[queue].iter().next().is_none()
     }
 
-    /// The most urgent of a line, the first come among equals and between CPUs, with what it asked.
+    /// The most urgent of a queue, the first come among equals and between CPUs, with what it asked.
     /// O(waiters).
     #[inline]
-    pub fn most_urgent(&self, line: usize) -> Option<(Who, u64)> {
-        let found = self.most_urgent_of(line, Some)?;
+    pub fn most_urgent(&self, queue: usize) -> Option<(Who, u64)> {
+        let found = self.most_urgent_of(queue, Some)?;
         Some((Who::of(found.0), found.1))
     }
 
-    /// The most urgent of a line among those whose ask is `wanted`. O(waiters).
-    pub fn most_urgent_if(&self, line: usize, wanted: impl Fn(u64) -> bool) -> Option<Who> {
-        let found = self.most_urgent_of(line, |ask| wanted(ask).then_some(ask))?;
+    /// The most urgent of a queue among those whose ask is `wanted`. O(waiters).
+    pub fn most_urgent_if(&self, queue: usize, wanted: impl Fn(u64) -> bool) -> Option<Who> {
+        let found = self.most_urgent_of(queue, |ask| wanted(ask).then_some(ask))?;
         Some(Who::of(found.0))
     }
 
-    /// Answers the most urgent of a line among those for whom `answer` gives one, and returns what
+    /// Answers the most urgent of a queue among those for whom `answer` gives one, and returns what
     /// that one asked; `None`: there is none. O(waiters).
-    pub fn answer_if(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let (light, answer) = self.most_urgent_of(line, answer)?;
-        let ask = light.seat.ask.get();
+    pub fn answer_if(&mut self, queue: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let (light, answer) = self.most_urgent_of(queue, answer)?;
+        let ask = light.wait_node.ask.get();
         self.go_on(light, answer, true);
         Some(ask)
     }
 
-    /// As [`Desk::answer_if`]; a CPU that executes somebody is not interrupted for that: it hears
-    /// of it at its next entry.
-    pub fn answer_idly(&mut self, line: usize, answer: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let (light, answer) = self.most_urgent_of(line, answer)?;
-        let ask = light.seat.ask.get();
+    /// As [`Waiters::answer_if`]; a CPU that executes somebody is not interrupted for that: it
+    /// hears of it at its next entry.
+    pub fn answer_idly(
+        &mut self,
+        queue: usize,
+        answer: impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let (light, answer) = self.most_urgent_of(queue, answer)?;
+        let ask = light.wait_node.ask.get();
         self.go_on(light, answer, false);
         Some(ask)
     }
@@ -130,14 +134,14 @@ impl<'a> Desk<'a> {
     /// told when it is entered next, and not at all if that comes to nothing before.
     #[inline]
     pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
-        self.me.seat.ceiling.set(ceiling);
-        self.lowered |= self.me.seat.told.get().is_some();
+        self.me.wait_node.ceiling.set(ceiling);
+        self.lowered |= self.me.wait_node.told.get().is_some();
     }
 
-    /// What [`Desk::set_ceiling`] said last.
+    /// What [`Waiters::set_ceiling`] said last.
     #[inline]
     pub fn ceiling(&self) -> Option<Ceiling> {
-        self.me.seat.ceiling.get()
+        self.me.wait_node.ceiling.get()
     }
 
     /// The instant `span` (nanoseconds) from now, on the timeline of the core.
@@ -149,16 +153,16 @@ impl<'a> Desk<'a> {
 
     /// Urgencies of different CPUs do not compare: there the first come goes first.
     fn is_before(&self, a: &Light, b: &Light) -> bool {
-        !self.between && self.host.goes_before(a.id(), b.id())
+        !self.cross_cpu && self.host.goes_before(a.id(), b.id())
     }
 
     fn most_urgent_of(
         &self,
-        line: usize,
+        queue: usize,
         answer: impl Fn(u64) -> Option<u64>,
     ) -> Option<(&'static Light, u64)> {
-        let waiters = self.lines[line].iter();
-        let wanted = waiters.filter_map(|light| Some((light, answer(light.seat.ask.get())?)));
+        let waiters = self.queues[queue].iter();
+        let wanted = waiters.filter_map(|light| Some((light, answer(light.wait_node.ask.get())?)));
         let most = |first: (&'static Light, u64), other: (&'static Light, u64)| match self
             .is_before(other.0, first.0)
         {
@@ -168,7 +172,7 @@ impl<'a> Desk<'a> {
         wanted.reduce(most)
     }
 
-    /// Answers one that waits, which goes on when the visit is over.
+    /// Answers one that waits, which goes on when the section is over.
     pub fn answer(&mut self, who: Who, answer: u64) {
         if let Some(light) = self.waiter(who) {
             self.go_on(light, answer, true);
@@ -177,36 +181,39 @@ impl<'a> Desk<'a> {
 
     /// The thread, if it waits here. O(waiters).
     fn waiter(&self, who: Who) -> Option<&'static Light> {
-        if !self.between {
+        if !self.cross_cpu {
             let light = who.light(self.host)?;
-            let here = self.lines.iter().any(|line| light.seat.stands_in(line));
+            let here = self
+                .queues
+                .iter()
+                .any(|queue| light.wait_node.stands_in(queue));
             return here.then_some(light);
         }
-        let mut all = self.lines.iter().flat_map(Line::iter);
+        let mut all = self.queues.iter().flat_map(WaitQueue::iter);
         all.find(|light| who == Who::of(light))
     }
 
-    /// As [`Desk::answer`]; it holds from now on what the caller held, and whoever waits for that
-    /// lends to it. One visit hands over once.
+    /// As [`Waiters::answer`]; it holds from now on what the caller held, and whoever waits for
+    /// that lends to it. One section hands over once.
     pub fn hand_over(&mut self, who: Who, answer: u64) {
         if let Some(light) = self.waiter(who) {
-            light.seat.leave();
-            light.seat.answer.set(Some(answer));
+            light.wait_node.leave();
+            light.wait_node.answer.set(Some(answer));
             self.handed = Some(light);
         }
     }
 
     fn go_on(&mut self, light: &Light, answer: u64, soon: bool) {
-        light.seat.leave();
-        light.seat.answer.set(Some(answer));
-        if self.between && !core::ptr::eq(light.host(), self.host) {
+        light.wait_node.leave();
+        light.wait_node.answer.set(Some(answer));
+        if self.cross_cpu && !core::ptr::eq(light.host(), self.host) {
             // SAFETY: a host outlives its threads, and its place among the CPUs does not change.
             let cpu = unsafe { (*light.host()).index };
-            self.host.shared.post.call(cpu, light);
+            self.host.shared.post.wake(cpu, light);
             self.kicks.add(cpu, soon);
             return;
         }
-        light.seat.also.set(self.also);
+        light.wait_node.also.set(self.also);
         self.also = light;
     }
 }

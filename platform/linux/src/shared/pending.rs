@@ -1,11 +1,11 @@
-//! What other CPUs have for a CPU: a list that anybody puts things on and only it takes off.
+//! The pending-wake list of a CPU: every CPU puts things on it, and only that CPU takes them off.
 //!
 //! ```text
-//!   whoever has news:  change the thing -> announce -> if it was not announced: put -> kick
+//!   another CPU:       change the thing -> announce -> if it was not announced: put -> kick
 //!   the home CPU:      take -> it can be announced again -> look at the thing
 //! ```
 //!
-//! A thing stands on the list once, however often it is announced: so n pieces of news cost one
+//! A thing stands on the list once, however often it is announced: so n announcements cost one
 //! kick at most, and nothing is allocated. What changed before an announcement that found the thing
 //! announced already is seen by whoever takes it off: taking it exchanges the very word that the
 //! announcement exchanged, so the one sees what came before the other. Checked in every order of
@@ -42,17 +42,17 @@ impl<T> Link<T> {
         !self.announced.swap(true, Ordering::AcqRel)
     }
 
-    fn hear(&self) {
+    fn clear(&self) {
         self.announced.swap(false, Ordering::AcqRel);
     }
 }
 
-/// Things that have been announced and not been heard of yet, of one CPU.
-pub(crate) struct News<T>(AtomicPtr<T>);
+/// Things that have been announced and not been taken off yet, of one CPU.
+pub(crate) struct PendingList<T>(AtomicPtr<T>);
 
-impl<T: Linked> News<T> {
-    pub(crate) fn new() -> News<T> {
-        News(AtomicPtr::new(core::ptr::null_mut()))
+impl<T: Linked> PendingList<T> {
+    pub(crate) fn new() -> PendingList<T> {
+        PendingList(AtomicPtr::new(core::ptr::null_mut()))
     }
 
     #[inline]
@@ -92,7 +92,7 @@ impl<T: Linked> News<T> {
             let order = (Ordering::Relaxed, Ordering::Acquire);
             match self.0.compare_exchange(first, next, order.0, order.1) {
                 Ok(_) => {
-                    link.hear();
+                    link.clear();
                     return Some(first);
                 }
                 Err(other) => first = other,
@@ -108,8 +108,8 @@ impl<T> fmt::Debug for Link<T> {
     }
 }
 
-impl<T> fmt::Debug for News<T> {
+impl<T> fmt::Debug for PendingList<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("News").finish_non_exhaustive()
+        f.debug_struct("PendingList").finish_non_exhaustive()
     }
 }
