@@ -406,7 +406,7 @@ fn ring(field: &'static Field, dice: &mut Random) {
         for _ in 0..dice.below(4) {
             if let Some(notify) = &theirs {
                 round.rung[other].fetch_add(1, Ordering::SeqCst);
-                if let Err(error) = notify.ring() {
+                if let Err(error) = notify.notify() {
                     field.note(format!("notify: {error}"));
                 }
             }

@@ -456,7 +456,7 @@ fn block_and_wake(t: &Things) -> Done {
     if let Some(driver) = t.driver.get() {
         driver.wake();
     }
-    t.notify()?.ring()
+    t.notify()?.notify()
 }
 
 /// What the lock of nobody who has thought about it looks like.
