@@ -289,7 +289,7 @@ fn a_monitor_answers_the_most_urgent_first_and_times_out() {
     let (order, _) = start(4, || {
         let monitor = Arc::new(Monitor::<Vec<u64>, 1>::new(Vec::new()));
         let ask = |n| Step::<()>::Wait {
-            line: 0,
+            queue: 0,
             ask: n,
             holder: None,
         };
