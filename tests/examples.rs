@@ -10,8 +10,9 @@ use punctual::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
+use punctual_rules::check;
 use punctual_spec::Description;
-use punctual_trace::{check, replay};
+use punctual_trace::replay;
 
 /// Those of composed schedulers and shared resources.
 const COMPOSED: [&str; 10] = [

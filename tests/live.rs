@@ -12,8 +12,9 @@ use std::time::Duration;
 use punctual::{LiveOptions, Log, Progress, RunReport, SimOptions, Span, Workloads, run, simulate};
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
+use punctual_rules::check;
 use punctual_spec::Description;
-use punctual_trace::{Record, check, replay};
+use punctual_trace::{Record, replay};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

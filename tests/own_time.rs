@@ -8,7 +8,8 @@ use punctual::{
 use punctual_kern::{Attributes, Pick, Policy};
 use punctual_model::{Instant, ThreadId, Work};
 use punctual_policy::AnyPolicy;
-use punctual_trace::{check, replay};
+use punctual_rules::check;
+use punctual_trace::replay;
 
 const FILE: &str = r#"
 [system]

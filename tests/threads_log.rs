@@ -5,7 +5,7 @@ use std::sync::Arc;
 use punctual::sync::{Condvar, Mutex, Queue, Semaphore};
 use punctual::thread::{self, SpawnError};
 use punctual::{Constraint, Ns, PolicyKind, Recorded, RunReport, Runtime, Span, Work};
-use punctual::{System, record, replay, trace};
+use punctual::{System, record, replay, rules, trace};
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
@@ -41,7 +41,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 /// Obeys every rule, gives itself again, and survives its written form.
 fn prove<T>(recorded: &Recorded<T>) {
     let log = &recorded.log;
-    let violations: Vec<String> = trace::check(log).iter().map(ToString::to_string).collect();
+    let violations: Vec<String> = rules::check(log).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{violations:#?}");
     let stats = replay(log).expect("the same again");
     assert!(stats.events > 0 && stats.decisions >= stats.events);

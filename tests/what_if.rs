@@ -10,7 +10,8 @@ use punctual::{
 };
 use punctual_model::{Ns, System};
 use punctual_rosace::RosaceWorkload;
-use punctual_trace::{Behavior, check, diff};
+use punctual_rules::check;
+use punctual_trace::{Behavior, diff};
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;

@@ -51,6 +51,7 @@ pub use punctual_model::{
     Class, Cpu, CpuId, Ns, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
     WorkSource,
 };
+pub use punctual_rules as rules;
 pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
 pub use punctual_thread::{
     Constraint, Finished, JobContext, NotAdmitted, OnFault, Oracle, Runtime, StartError, Step,

@@ -114,6 +114,7 @@ pub(crate) struct Thread {
     pub(crate) gave_way: bool,
     pub(crate) in_section: bool,
     pub(crate) wake_pending: bool,
+    pub(crate) key: Key,
     /// How many resources it holds.
     pub(crate) held: u32,
 
@@ -154,6 +155,17 @@ pub(crate) struct Thread {
     pub(crate) reach: u32,
     /// As its runtime says.
     pub(crate) ceiling: Option<Ceiling>,
+}
+
+/// Whether the key by which a thread is queued has been reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Key {
+    /// It is that of the job as it was released.
+    AsReleased,
+    /// It may be another.
+    Differs,
+    /// It is to be reported at the end of the entry.
+    Pending,
 }
 
 /// A resource that a thread asked for.
@@ -199,6 +211,7 @@ impl Thread {
             taken: 0,
             in_section: false,
             wake_pending: false,
+            key: Key::AsReleased,
             unsatisfied: 0,
             held: 0,
             shields: 0,
@@ -211,6 +224,21 @@ impl Thread {
 
     pub(crate) fn id(&self, index: usize) -> ThreadId {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
+    }
+
+    /// It may be queued by another key than that of its job as it was released.
+    pub(crate) fn mark_key(&mut self) {
+        if self.key == Key::AsReleased {
+            self.key = Key::Differs;
+        }
+    }
+
+    /// Whether its job lives on the allotment of a later release.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| {
+            job.scheduling_deadline != job.absolute_deadline
+                || job.scheduling_arrival != job.arrival
+        })
     }
 
     /// Its effective priority: its own, or what it inherits if that is higher.

@@ -3,7 +3,7 @@
 //! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
-use punctual_model::{Instant, Mode, Span, ThreadId, Work};
+use punctual_model::{Instant, Mode, Priority, Span, ThreadId, Work};
 use punctual_order::{Next, NodeId};
 
 use crate::event::{Decision, Event, MissingCause};
@@ -273,6 +273,45 @@ pub enum TraceEvent {
         span: Span,
         /// Why.
         cause: MissingCause,
+    },
+    /// The entry is late: what was told of it so far was due before its event, which takes effect
+    /// here.
+    CaughtUp,
+    /// The key by which a ready thread is queued now, where it is another than that of its job as
+    /// it was released, or was.
+    Ordered {
+        /// Which.
+        thread: ThreadId,
+        /// Below all real-time work.
+        background: bool,
+        /// Its priority.
+        priority: Priority,
+        /// Its absolute deadline.
+        deadline: Instant,
+        /// The release by which ties are broken.
+        release: Instant,
+        /// It stands behind its equals, because it yielded.
+        yielded: bool,
+    },
+    /// A scheduler is queued among its siblings by this key.
+    Queued {
+        /// Which.
+        node: NodeId,
+        /// Its priority.
+        priority: Priority,
+        /// The deadline of its server; [`Instant::MAX`] without one.
+        deadline: Instant,
+        /// Since when it wants to run: breaks ties.
+        release: Instant,
+        /// What its server has left.
+        budget: Option<Work>,
+    },
+    /// A scheduler is not queued any more, or its budget has become less without being used.
+    Unqueued {
+        /// Which.
+        node: NodeId,
+        /// What its server has left.
+        budget: Option<Work>,
     },
 }
 

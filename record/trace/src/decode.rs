@@ -294,8 +294,12 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
         });
     }
     let of_lock = matches!(kind, form::LOCKED..=form::SECTION_OVERRAN | form::POSTPONED);
-    if kind >= form::SERVER_REPLENISHED && !of_lock {
+    let of_thread = of_lock || matches!(kind, form::CAUGHT_UP | form::ORDERED);
+    if kind >= form::SERVER_REPLENISHED && !of_thread {
         return decode_tree(kind, f);
+    }
+    if kind == form::CAUGHT_UP {
+        return Some(T::CaughtUp);
     }
     let thread = f.thread()?;
     Some(match kind {
@@ -319,6 +323,14 @@ fn decode_trace(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             },
         },
         form::LOCKED..=form::SECTION_OVERRAN | form::POSTPONED => decode_lock(kind, thread, f)?,
+        form::ORDERED => T::Ordered {
+            thread,
+            background: f.flag()?,
+            priority: Priority::new(f.small()?),
+            deadline: f.instant()?,
+            release: f.instant()?,
+            yielded: f.flag()?,
+        },
         _ => decode_job(kind, thread, f)?,
     })
 }
@@ -369,6 +381,17 @@ fn decode_tree(kind: u8, mut f: Fields<'_>) -> Option<TraceEvent> {
             from: f.node()?,
             to: f.node()?,
             work: f.work()?,
+        },
+        form::QUEUED => T::Queued {
+            node: f.node()?,
+            priority: Priority::new(f.small()?),
+            deadline: f.instant()?,
+            release: f.instant()?,
+            budget: f.work(),
+        },
+        form::UNQUEUED => T::Unqueued {
+            node: f.node()?,
+            budget: f.work(),
         },
         _ => return None,
     })

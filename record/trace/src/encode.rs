@@ -297,6 +297,53 @@ pub(crate) fn trace(event: &TraceEvent, put: impl FnOnce(&[u64])) {
         | T::Throttled { .. }
         | T::Demoted { .. }
         | T::Blocked { .. } => job(event, put),
+        T::CaughtUp | T::Ordered { .. } | T::Queued { .. } | T::Unqueued { .. } => key(event, put),
+    }
+}
+
+/// By what ready threads and schedulers are queued.
+#[inline(never)]
+fn key(event: &TraceEvent, put: impl FnOnce(&[u64])) {
+    use TraceEvent as T;
+    match *event {
+        T::CaughtUp => put(&[head(form::CAUGHT_UP)]),
+        T::Ordered {
+            thread,
+            background,
+            priority,
+            deadline,
+            release,
+            yielded,
+        } => put(&[
+            head(form::ORDERED),
+            thread_word(thread),
+            u64::from(background),
+            u64::from(priority.number()),
+            deadline.ticks(),
+            release.ticks(),
+            u64::from(yielded),
+        ]),
+        T::Queued {
+            node,
+            priority,
+            deadline,
+            release,
+            budget,
+        } => put(&[
+            head(form::QUEUED) | flag(4, budget),
+            node_word(node),
+            u64::from(priority.number()),
+            deadline.ticks(),
+            release.ticks(),
+            budget.map_or(0, Work::ticks),
+        ]),
+        T::Unqueued { node, budget } => put(&[
+            head(form::UNQUEUED) | flag(1, budget),
+            node_word(node),
+            budget.map_or(0, Work::ticks),
+        ]),
+        // The others are the business of `trace`.
+        _ => {}
     }
 }
 

@@ -214,6 +214,11 @@ forms! { TRACES:
     SECTION_OVERRAN = 57 "section-overran" &[THREAD, NUMBER];
     LENT = 58 "lent" &[NODE, NODE, NUMBER];
     POSTPONED = 59 "postponed" &[THREAD, NUMBER];
+    CAUGHT_UP = 60 "caught-up" &[];
+    ORDERED = 61 "ordered"
+        &[THREAD, must(Field::Word(YES_NO)), NUMBER, INSTANT, INSTANT, must(Field::Word(YES_NO))];
+    QUEUED = 62 "queued" &[NODE, NUMBER, INSTANT, INSTANT, may(Field::Number)];
+    UNQUEUED = 63 "unqueued" &[NODE, may(Field::Number)];
 }
 
 forms! { DECISIONS:

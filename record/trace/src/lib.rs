@@ -1,4 +1,4 @@
-//! Proof of what happened: log, text form, replay, checker, summary, exports.
+//! Proof of what happened: log, text form, replay, behavior, summary, exports.
 //!
 //! ```text
 //!   kern --Sink--> Recorder --+
@@ -7,7 +7,7 @@
 //!                             |
 //!        +-----------+--------+------+------------+
 //!        v           v               v            v
-//!  replay, diff    check         RunReport     CSV, Perfetto, HTML
+//!  replay, diff   Behavior       RunReport     CSV, Perfetto, HTML
 //! ```
 //!
 //! What this crate decides: how a run is written down, when it was on time, why a job was late.
@@ -16,7 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod behavior;
-mod check;
 mod decode;
 mod diff;
 mod encode;
@@ -36,7 +35,6 @@ pub use behavior::{
     Behavior, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved, ThreadCounts,
     WaitReason, Waiting,
 };
-pub use check::{Rule, Violation, check};
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, Records};

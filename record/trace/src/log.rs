@@ -1,7 +1,7 @@
 //! The log of one run: what was planned, what was promised, everything that happened.
 //!
 //! A log is enough to say whether the run was on time and why not ([`crate::RunReport`]), to check
-//! it against the predicates of the field ([`crate::check()`]), and to run it again
+//! it against the predicates of the field (`punctual-rules`), and to run it again
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
 use punctual_kern::Plan;

@@ -225,6 +225,26 @@ impl Random {
             T::Unlocked { thread, resource },
             T::SectionOverran { thread, resource },
             T::Postponed { thread, resource },
+            T::CaughtUp,
+            T::Ordered {
+                thread,
+                background: mode == Mode::Shared,
+                priority: Priority::new(resource),
+                deadline: Instant::from_ticks(work.ticks()),
+                release: Instant::MAX,
+                yielded: mode == Mode::Exclusive,
+            },
+            T::Queued {
+                node,
+                priority: Priority::new(resource),
+                deadline: Instant::MAX,
+                release: Instant::from_ticks(work.ticks()),
+                budget: (resource > 3).then_some(work),
+            },
+            T::Unqueued {
+                node,
+                budget: (resource > 3).then_some(work),
+            },
         ])
     }
 
@@ -410,7 +430,7 @@ fn damage(bytes: &[u8], random: &mut Random) -> bool {
         // Damage can make another meaningful log; using it must not panic either.
         Ok(log) => {
             drop(punctual_trace::RunReport::new(&log).to_string());
-            drop(punctual_trace::check(&log));
+            drop(punctual_rules::check(&log));
             drop(punctual_trace::html::page(&log));
             false
         }

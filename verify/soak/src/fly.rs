@@ -76,7 +76,7 @@ pub(crate) fn fly(cli: &Cli, hosts: &[u32]) -> Report {
 
 fn judge(log: &Log, report: &mut Report) {
     report.cut = log.is_cut();
-    let found = punctual_trace::check(log);
+    let found = punctual_rules::check(log);
     report
         .violations
         .extend(found.iter().take(5).map(ToString::to_string));

@@ -2,7 +2,8 @@
 
 use punctual::{Faults, SimOptions, Workloads, simulate_unjudged};
 use punctual_model::{Ns, Requirement, Span, System, TaskId};
-use punctual_trace::{Behavior, Log, Violation};
+use punctual_rules::Violation;
+use punctual_trace::{Behavior, Log};
 
 /// What was seen of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,7 +60,7 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
         tasks: tasks(system, &log, &behaviors),
         chains: chains(system, &log, &behaviors),
         broken_rules: if look.check_rules {
-            punctual_trace::check(&log)
+            punctual_rules::check(&log)
         } else {
             Vec::new()
         },

@@ -133,7 +133,9 @@ impl<P: Policy> Shard<P> {
             let effective = t.effective();
             if t.place == effective.band {
                 t.gave_way = false;
-                self.tree.renew(id, &effective.attributes, t.place);
+                let place = t.place;
+                self.tree.renew(id, &effective.attributes, place);
+                self.key_changed(thread);
             } else {
                 self.reposition(thread);
             }
@@ -150,6 +152,7 @@ impl<P: Policy> Shard<P> {
         if let Some(job) = t.job.as_mut() {
             job.scheduling_deadline = job.scheduling_deadline.max(deadline);
             job.scheduling_arrival = job.scheduling_arrival.max(t.last_arrival);
+            t.mark_key();
         }
     }
 

@@ -244,7 +244,8 @@ impl<P: Policy> Shard<P> {
     /// Carries out a choice, if nothing speaks against it; else chooses again the long way.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn conclude<S: Sink>(&mut self, now: Instant, choice: Choice, sink: &mut S) -> Outcome {
-        let Some((next, budget)) = self.may_run(choice) else {
+        let may_run = self.may_run(choice).filter(|_| self.rekeyed.is_empty());
+        let Some((next, budget)) = may_run else {
             let arm = self.decide(now, sink);
             return (self.next(), arm);
         };

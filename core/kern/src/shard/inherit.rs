@@ -152,6 +152,7 @@ impl<P: Policy> Shard<P> {
             }
             let before = t.effective();
             t.inherited = inherited;
+            t.mark_key();
             // Ties go to who inherits, also if it let its equals go first before.
             let comes_back = inherited.is_some() && t.gave_way && t.place == Band::RealTime;
             if t.effective() == before && !comes_back {
@@ -182,6 +183,7 @@ impl<P: Policy> Shard<P> {
         t.place = to;
         t.gave_way = false;
         let id = t.id(thread);
+        self.key_changed(thread);
         if from == to {
             self.tree.update(id, &effective.attributes, to);
             return;

@@ -22,14 +22,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use punctual_model::{Instant, Span, ThreadId, Work};
-use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
+use punctual_order::{Band, Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::effective::WaitOrder;
 use crate::event::{Decision, Event, Message, MissingCause};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
-use crate::thread::{JobStamp, JobView, State, Thread};
+use crate::thread::{JobStamp, JobView, Key, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
 
@@ -76,6 +76,8 @@ pub struct Shard<P> {
     calm_until: Instant,
     /// More timers were due than one entry serves.
     more: bool,
+    /// Threads whose keys are to be reported (at most once each).
+    rekeyed: Vec<u32>,
     last_created: Option<ThreadId>,
     last_promoted: Option<NodeId>,
     /// The scheduler that decides on its own supply since the last decision.
@@ -120,7 +122,11 @@ impl<P: Policy> Shard<P> {
             self.calm_until = Instant::ZERO;
             return undecided(now);
         }
+        let due = Choice::earlier(self.timeline.next(), self.tree.next_timer());
         let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
+        if due.is_some_and(|due| due < now) && *event != Event::Tick {
+            sink.trace(now, TraceEvent::CaughtUp);
+        }
         let refused = self.apply(now, event, sink).err();
         let _ = self.serve_timers(now, false, quota, sink);
         self.serve_parked(now, sink);
@@ -370,6 +376,7 @@ impl<P: Policy> Shard<P> {
             Next::Idle => (None, None),
         };
         self.deciding = deciding;
+        self.report_keys(now, sink);
         self.switch_to(now, chosen, sink);
         let arm = self.next_instant(now, until);
         self.set_calm(arm);
@@ -458,10 +465,82 @@ impl<P: Policy> Shard<P> {
         t.gave_way = false;
         let effective = t.effective();
         t.place = effective.band;
+        if t.key == Key::Differs {
+            self.key_changed(thread);
+        }
+        let t = &self.threads[thread];
         let (id, now, since) = (t.id(thread), self.now, self.since);
         let band = effective.band;
         self.tree.wake(now, since, id, &effective.attributes, band);
         self.raise(thread, true);
+    }
+
+    /// A thread is queued by another key than that of its job as it was released, or was before.
+    fn key_changed(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        if t.key != Key::Pending {
+            t.key = Key::Pending;
+            self.rekeyed.push(u32::try_from(thread).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Reports the keys that have changed, before the decision that they led to.
+    #[inline]
+    fn report_keys<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        if !self.rekeyed.is_empty() {
+            self.report_each_key(now, sink);
+        }
+        if self.tree.has_moved() {
+            self.report_schedulers(now, sink);
+        }
+    }
+
+    #[cold]
+    fn report_schedulers<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        self.tree.report_budgets(&mut |node, budget| {
+            sink.trace(now, TraceEvent::budget(node, budget));
+        });
+        self.tree.report_keys(&mut |node, key, budget| {
+            let change = match key {
+                None => TraceEvent::Unqueued { node, budget },
+                Some(key) => TraceEvent::Queued {
+                    node,
+                    priority: key.priority,
+                    deadline: key.absolute_deadline,
+                    release: key.release,
+                    budget,
+                },
+            };
+            sink.trace(now, change);
+        });
+    }
+
+    #[cold]
+    fn report_each_key<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        for index in 0..self.rekeyed.len() {
+            let thread = self.rekeyed[index] as usize;
+            let t = &mut self.threads[thread];
+            let as_released = t.queued && t.inherited.is_none() && !t.is_deferred();
+            t.key = match as_released {
+                true => Key::AsReleased,
+                false => Key::Differs,
+            };
+            if !t.queued {
+                continue;
+            }
+            let effective = t.effective();
+            let a = effective.attributes;
+            let ordered = TraceEvent::Ordered {
+                thread: t.id(thread),
+                background: effective.band == Band::Background,
+                priority: a.priority,
+                deadline: a.absolute_deadline,
+                release: a.release,
+                yielded: t.gave_way,
+            };
+            sink.trace(now, ordered);
+        }
+        self.rekeyed.clear();
     }
 
     fn leave_section(&mut self, thread: usize) {

@@ -85,6 +85,7 @@ impl<P: Policy> Tree<P> {
             timers: IndexedHeap::new(nodes),
             fallen: Vec::with_capacity(nodes),
             news: Vec::with_capacity(nodes),
+            moved: Vec::with_capacity(nodes),
             resting: 0,
             parked: Vec::with_capacity(capacity.threads),
             overruns: Vec::with_capacity(capacity.threads),
@@ -169,6 +170,9 @@ impl<P: Policy> Tree<P> {
             has_news: false,
             awake: false,
             reported: Work::ZERO,
+            told: false,
+            left: false,
+            has_moved: false,
         };
         node.take_terms(&terms);
         self.nodes.push(node);

@@ -79,6 +79,9 @@ impl<P: Policy> Tree<P> {
         if eligible {
             node.release = since;
         }
+        node.left |= !eligible;
+        self.moves(at);
+        let node = &mut self.nodes[usize::from(at)];
         let (parent, attributes, entity) = (node.parent, node.attributes(), self.entity(at));
         let policy = &mut self.nodes[usize::from(parent)].policy;
         if eligible {

@@ -258,6 +258,7 @@ impl<P> Node<P> {
         };
         self.deadline = Instant::MAX;
         self.reported = Work::ZERO;
+        (self.told, self.left) = (false, false);
         if let Supply::Server(server) = &self.supply {
             self.deadline = server.deadline();
             self.reported = server.budget();

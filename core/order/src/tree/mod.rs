@@ -51,6 +51,10 @@ pub use build::{Grant, NodeTerms, SlotTerms};
 /// Hears that a server has budget that it did not have, or has used its budget (zero).
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
 
+/// Where the tree says by which key a scheduler is queued among its siblings (`None`: it is not), and
+/// what its server has left.
+pub(crate) type TellKey<'a> = &'a mut dyn FnMut(NodeId, Option<Attributes>, Option<Work>);
+
 /// A tree of schedulers, each with a policy `P`, some on a server.
 ///
 /// Contract, beyond that of [`Policy`]: of one entry, [`Tree::begin`] comes first, then charges,
@@ -79,6 +83,8 @@ pub struct Tree<P> {
     fallen: Vec<u16>,
     /// Nodes whose budget has come and has not been reported (at most once each).
     news: Vec<u16>,
+    /// Nodes whose key or budget is other than was reported (at most once each).
+    moved: Vec<u16>,
     /// Threads that wait for budgets; threads that go on without.
     parked: Vec<Parked>,
     overruns: Vec<Overrun>,
@@ -309,8 +315,8 @@ impl<P: Policy> Tree<P> {
             self.catch_up(now, now);
         } else {
             self.serve(now, now);
-            self.report(tell);
         }
+        self.report_budgets(tell);
     }
 
     /// When something is due by itself next.

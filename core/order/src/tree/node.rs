@@ -92,8 +92,12 @@ pub(super) struct Node<P> {
     pub(super) has_news: bool,
     /// Its server believes that it has something to run.
     pub(super) awake: bool,
-    /// Budget that has been reported.
+    /// Budget that has been reported, less what has been used since.
     pub(super) reported: Work,
+    /// It was reported as queued; it has left the queue since; it is in [`super::Tree::moved`].
+    pub(super) told: bool,
+    pub(super) left: bool,
+    pub(super) has_moved: bool,
 }
 
 impl<P> Node<P> {

@@ -157,6 +157,7 @@ impl<P: Policy> Tree<P> {
         if node.queued {
             let (parent, attributes) = (node.parent, node.attributes());
             let entity = self.entity(at);
+            self.moves(at);
             let policy = &mut self.nodes[usize::from(parent)].policy;
             policy.update(entity, &attributes);
         }

@@ -3,7 +3,7 @@
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::node::{ROOT, Supply};
-use super::{Tell, Tree};
+use super::{Tell, TellKey, Tree};
 use crate::choice::Choice;
 use crate::policy::Policy;
 use crate::server::Server;
@@ -23,13 +23,12 @@ impl<P: Policy> Tree<P> {
                     server.idle(since);
                     node.awake = false;
                     node.fell = None;
-                    let budget = node.budget().unwrap_or_default();
-                    node.reported = node.reported.min(budget);
                 }
                 _ => {}
             }
             node.is_fallen = false;
             let _ = self.fallen.swap_remove(index);
+            self.budget_fell(at);
             self.arm(at);
         }
     }
@@ -64,6 +63,8 @@ impl<P: Policy> Tree<P> {
                 if budget.is_zero() && !node.reported.is_zero() {
                     tell(node.id(on), budget);
                 }
+                let node = &mut self.nodes[usize::from(on)];
+                node.reported = node.reported.saturating_sub(work);
                 self.supply_changed(on);
                 self.offer(now, now, on);
             }
@@ -117,17 +118,18 @@ impl<P: Policy> Tree<P> {
         };
         let deadline = server.deadline();
         let budget = node.budget().unwrap_or_default();
-        if budget <= node.reported {
-            node.reported = budget;
-        } else if !node.has_news {
+        if budget > node.reported && !node.has_news {
             node.has_news = true;
             self.news.push(at);
         }
+        self.budget_fell(at);
+        let node = &mut self.nodes[usize::from(at)];
         if deadline != node.deadline {
             node.deadline = deadline;
             if node.queued {
                 let (parent, attributes) = (node.parent, node.attributes());
                 let entity = self.entity(at);
+                self.moves(at);
                 let policy = &mut self.nodes[usize::from(parent)].policy;
                 policy.renew(entity, &attributes);
             }
@@ -135,7 +137,7 @@ impl<P: Policy> Tree<P> {
     }
 
     /// Reports budgets that have come since the last report.
-    pub(super) fn report(&mut self, tell: Tell<'_>) {
+    pub fn report_budgets(&mut self, tell: Tell<'_>) {
         while let Some(at) = self.news.pop() {
             let node = &mut self.nodes[usize::from(at)];
             let budget = node.budget().unwrap_or_default();
@@ -145,6 +147,53 @@ impl<P: Policy> Tree<P> {
             }
             self.nodes[usize::from(at)].reported = budget;
         }
+    }
+
+    /// A budget that has become less otherwise than by being used is to be reported.
+    fn budget_fell(&mut self, at: u16) {
+        let node = &mut self.nodes[usize::from(at)];
+        let budget = node.budget().unwrap_or_default();
+        if budget < node.reported {
+            node.reported = budget;
+            self.moves(at);
+        }
+    }
+
+    /// The key or the budget of a node is to be reported.
+    pub(super) fn moves(&mut self, at: u16) {
+        let node = &mut self.nodes[usize::from(at)];
+        if !node.has_moved {
+            node.has_moved = true;
+            self.moved.push(at);
+        }
+    }
+
+    /// Whether a key or a budget is to be reported.
+    #[inline]
+    pub fn has_moved(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// Reports by which keys nodes are queued, as far as that has changed, and their budgets.
+    pub fn report_keys(&mut self, tell: TellKey<'_>) {
+        for index in 0..self.moved.len() {
+            let at = self.moved[index];
+            let node = &mut self.nodes[usize::from(at)];
+            node.has_moved = false;
+            let (left, told) = (core::mem::take(&mut node.left), node.told);
+            node.told = node.queued;
+            if !node.alive {
+                continue;
+            }
+            let (id, budget) = (node.id(at), node.budget());
+            if (left && told) || !node.queued {
+                tell(id, None, budget);
+            }
+            if node.queued {
+                tell(id, Some(node.attributes()), budget);
+            }
+        }
+        self.moved.clear();
     }
 
     /// Sets the timer of a node to what it waits for next.

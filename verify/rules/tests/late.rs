@@ -1,5 +1,6 @@
 //! Entries that come late: what was due before them counts from when it was due.
 
+#[path = "../../../record/trace/tests/common/mod.rs"]
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
@@ -9,7 +10,8 @@ use punctual_model::{
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
-use punctual_trace::{Log, Record, Recorder, check};
+use punctual_rules::check;
+use punctual_trace::{Log, Record, Recorder};
 
 fn at(ticks: u64) -> Instant {
     Instant::from_ticks(ticks)

@@ -1,19 +1,15 @@
-//! Resources: who holds them, who waits, what that lends, how long sections last.
-//!
-//! Urgency that is lent is derived here from who waits and holds alone: a holder that runs although
-//! nobody whom it keeps waiting is as urgent breaks the order of its scheduler.
+//! Locks: who holds them, who waits, how long sections last.
 
-use punctual_kern::{CpuPlan, ResourcePlan, UsePlan, WaitOrder};
-use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Work};
+use punctual_kern::{Ceiling, CpuPlan, Event, ResourcePlan, UsePlan, WaitOrder};
+use punctual_model::{AtBudgetEnd, Instant, Mode, Protocol, Work};
 
-use super::Rule;
-use super::cpu::CpuCheck;
-use super::node::ROOT;
-use super::order::{Attributes, Entity};
+use crate::Rule;
+use crate::entry::Judge;
+use crate::queue::Key;
 
 /// What a thread that declared a resource is at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub(crate) enum State {
     Free,
     Waits(Mode),
     /// It waits for a budget of its schedulers that the section fits into.
@@ -29,15 +25,15 @@ enum State {
 
 /// One declared use.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     thread: usize,
-    plan: UsePlan,
-    state: State,
+    pub(crate) plan: UsePlan,
+    pub(crate) state: State,
 }
 
 /// The resources of one CPU.
 #[derive(Debug)]
-pub(super) struct Locks {
+pub(crate) struct Locks {
     plans: Vec<ResourcePlan>,
     claims: Vec<Claim>,
     /// Threads that may go on when a budget above them is used up, the last to begin last, and for
@@ -45,34 +41,8 @@ pub(super) struct Locks {
     overruns: Vec<(usize, u64)>,
 }
 
-/// Where a thread counts (below real-time work or not), and how urgent it is there.
-pub(super) type Standing = (bool, Attributes);
-
-type Rank = (bool, u64, Instant, u32);
-
-fn rank((low, a): &Standing, by: WaitOrder) -> Rank {
-    let by_priority = u64::from(u32::MAX - a.priority.number());
-    match by {
-        WaitOrder::Deadline if !low => (*low, a.deadline.0.ticks(), a.release.0, a.rank),
-        WaitOrder::Fifo if !low => (*low, 0, Instant::ZERO, 0),
-        _ => (*low, by_priority, a.release.0, a.rank),
-    }
-}
-
-/// The most urgent there is.
-fn before_all(rank: u32) -> Standing {
-    let at = (Instant::ZERO, Instant::ZERO);
-    let attributes = Attributes {
-        priority: Priority::new(u32::MAX),
-        deadline: at,
-        release: at,
-        rank,
-    };
-    (false, attributes)
-}
-
 impl Locks {
-    pub(super) fn new(plan: &CpuPlan) -> Locks {
+    pub(crate) fn new(plan: &CpuPlan) -> Locks {
         let mut claims: Vec<Claim> = Vec::new();
         for (thread, declared) in &plan.uses {
             let thread = *thread as usize;
@@ -103,8 +73,17 @@ impl Locks {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.plans.is_empty()
+    /// Who waits for a resource.
+    pub(crate) fn waiting(&self, resource: u32) -> impl Iterator<Item = usize> {
+        let waits =
+            move |c: &&Claim| c.plan.resource == resource && matches!(c.state, State::Waits(_));
+        self.claims.iter().filter(waits).map(|claim| claim.thread)
+    }
+
+    /// Whether a thread waits for supply of its schedulers.
+    pub(crate) fn is_postponed(&self, thread: usize) -> bool {
+        let postponed = |c: &Claim| matches!(c.state, State::Postponed(_));
+        self.of(thread).any(postponed)
     }
 
     fn find(&self, thread: usize, resource: u32) -> Option<usize> {
@@ -122,7 +101,7 @@ impl Locks {
     }
 
     /// The sections of a thread that are lent something.
-    pub(super) fn sections(
+    pub(crate) fn sections(
         &self,
         thread: usize,
     ) -> impl Iterator<Item = (&ResourcePlan, u64, &Claim)> {
@@ -141,7 +120,7 @@ impl Locks {
     }
 
     /// Whether a thread keeps its siblings away by what it holds.
-    pub(super) fn shields(&self, thread: usize) -> bool {
+    pub(crate) fn shields(&self, thread: usize) -> bool {
         let shields =
             |plan: &ResourcePlan| matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin);
         self.sections(thread).any(|(plan, ..)| shields(plan))
@@ -167,19 +146,19 @@ impl Locks {
     }
 
     /// What a thread may execute beyond the budgets above it.
-    pub(super) fn allowance(&self, thread: usize) -> u64 {
+    pub(crate) fn allowance(&self, thread: usize) -> u64 {
         let found = self.overruns.iter().find(|(t, _)| *t == thread);
         found.map_or(0, |(_, left)| *left)
     }
 
-    pub(super) fn overdraw(&mut self, thread: usize, beyond: u64) {
+    pub(crate) fn overdraw(&mut self, thread: usize, beyond: u64) {
         if let Some((_, left)) = self.overruns.iter_mut().find(|(t, _)| *t == thread) {
             *left = left.saturating_sub(beyond);
         }
     }
 
     /// The running thread has executed inside its sections.
-    pub(super) fn charge(&mut self, thread: usize, executed: u64) {
+    pub(crate) fn charge(&mut self, thread: usize, executed: u64) {
         for claim in self.claims.iter_mut().filter(|c| c.thread == thread) {
             if let State::Holds { used, .. } = &mut claim.state {
                 *used = used.saturating_add(executed);
@@ -210,13 +189,13 @@ impl Locks {
     }
 }
 
-impl CpuCheck<'_> {
+impl Judge<'_> {
     fn resource(&self, resource: u32) -> &str {
         self.log.resource_name(self.cpu, resource)
     }
 
     /// A thread holds a resource.
-    pub(super) fn locked(&mut self, thread: usize, resource: u32, mode: Mode) {
+    pub(crate) fn locked(&mut self, thread: usize, resource: u32, mode: Mode) {
         let asked = self.threads[thread].request.take() == Some((resource, mode));
         let now = self.now;
         let claim = self.locks.find(thread, resource);
@@ -277,7 +256,7 @@ impl CpuCheck<'_> {
     }
 
     /// A thread waits for a resource.
-    pub(super) fn waits_for(&mut self, thread: usize, resource: u32, mode: Mode) {
+    pub(crate) fn waits_for(&mut self, thread: usize, resource: u32, mode: Mode) {
         self.threads[thread].request = None;
         let free = self.locks.has_room(resource, mode);
         let others = self.locks.claims.iter();
@@ -296,7 +275,7 @@ impl CpuCheck<'_> {
     }
 
     /// A section waits for a budget that it fits into.
-    pub(super) fn postponed(&mut self, thread: usize, resource: u32) {
+    pub(crate) fn postponed(&mut self, thread: usize, resource: u32) {
         let Some(at) = self.locks.find(thread, resource) else {
             let what = format!("{} waits for what it did not declare", self.name(thread));
             return self.violation(Rule::LocksExclude, what);
@@ -306,14 +285,13 @@ impl CpuCheck<'_> {
             (State::Waits(mode), _) | (_, Some((_, mode))) => mode,
             _ => claim.plan.mode,
         };
-        let length = claim.plan.length.ticks();
         self.locks.claims[at].state = State::Postponed(mode);
         self.threads[thread].request = Some((resource, mode));
-        self.park(thread, length);
+        self.park(thread, true);
     }
 
     /// A thread gives a resource back.
-    pub(super) fn unlocked(&mut self, thread: usize, resource: u32) {
+    pub(crate) fn unlocked(&mut self, thread: usize, resource: u32) {
         let claim = self.locks.find(thread, resource);
         let held = |at: &usize| matches!(self.locks.claims[*at].state, State::Holds { .. });
         let Some(at) = claim.filter(held) else {
@@ -331,7 +309,7 @@ impl CpuCheck<'_> {
     }
 
     /// A section is longer than declared.
-    pub(super) fn section_overran(&mut self, thread: usize, resource: u32) {
+    pub(crate) fn section_overran(&mut self, thread: usize, resource: u32) {
         let Some(at) = self.locks.find(thread, resource) else {
             return self.locks_nothing(thread);
         };
@@ -364,28 +342,19 @@ impl CpuCheck<'_> {
             let most = self.locks.may_overrun(thread);
             self.locks.overruns.retain(|(t, _)| *t != thread);
             self.locks.overruns.extend(most.map(|most| (thread, most)));
-            self.offer_above(thread);
-        }
-    }
-
-    /// Brings the ready sets above a thread in line.
-    pub(super) fn offer_above(&mut self, thread: usize) {
-        let above: Vec<usize> = self.lineage(self.threads[thread].home).collect();
-        for at in above {
-            self.offer(at, self.now);
         }
     }
 
     /// A thread waits for no lock any more: it has one, or its time is over, or it has ended.
-    pub(super) fn wait_is_over(&mut self, thread: usize) {
+    pub(crate) fn wait_is_over(&mut self, thread: usize) {
         if self.locks.stop_waiting(thread).is_some() {
-            self.unpark(thread);
+            self.park(thread, false);
         }
     }
 
     /// What a thread waits for has come free: it asks again when it is chosen, unless it has been
     /// given it at once.
-    pub(super) fn asks_again(&mut self, thread: usize) {
+    pub(crate) fn asks_again(&mut self, thread: usize) {
         let mut of = self.locks.claims.iter_mut().filter(|c| c.thread == thread);
         let asked = of.find_map(|claim| match claim.state {
             State::Waits(mode) => {
@@ -400,7 +369,7 @@ impl CpuCheck<'_> {
     }
 
     /// A thread has ended.
-    pub(super) fn forget_locks(&mut self, thread: usize) {
+    pub(crate) fn forget_locks(&mut self, thread: usize) {
         self.wait_is_over(thread);
         let holds = |c: &&Claim| matches!(c.state, State::Holds { .. });
         let held = self.locks.of(thread).find(holds).map(|c| c.plan.resource);
@@ -413,7 +382,7 @@ impl CpuCheck<'_> {
     }
 
     /// Who goes on below a node whose budget is used up, and for how long.
-    pub(super) fn overdrawer(&self, at: usize) -> Option<(usize, u64)> {
+    pub(crate) fn overdrawer(&self, at: usize) -> Option<(usize, u64)> {
         let may = |entry: &&(usize, u64)| {
             let t = &self.threads[entry.0];
             entry.1 > 0 && t.ready && self.is_below(t.queue, at)
@@ -421,108 +390,8 @@ impl CpuCheck<'_> {
         self.locks.overruns.iter().rev().find(may).copied()
     }
 
-    /// Where a thread counts and how urgent it is, with what its sections lend it.
-    pub(super) fn standing(&self, thread: usize) -> Standing {
-        self.standing_within(thread, self.threads.len())
-    }
-
-    /// Whether a thread holds or is lent something.
-    pub(super) fn keeps_its_place(&self, thread: usize) -> bool {
-        let holds = |claim: &Claim| matches!(claim.state, State::Holds { .. });
-        self.locks.of(thread).any(holds) || self.is_lent(thread)
-    }
-
-    fn is_lent(&self, thread: usize) -> bool {
-        self.lent_to(thread, self.threads.len()).is_some()
-    }
-
-    fn standing_within(&self, thread: usize, most: usize) -> Standing {
-        let t = &self.threads[thread];
-        let own = (t.background, t.attributes());
-        let lent = most
-            .checked_sub(1)
-            .and_then(|most| self.lent_to(thread, most));
-        match lent {
-            Some((lent, by)) if rank(&lent, by) < rank(&own, by) => lent,
-            _ => own,
-        }
-    }
-
-    /// What the locks of a thread lend it: the urgency of whom it keeps waiting, and ceilings.
-    fn lent_to(&self, thread: usize, most: usize) -> Option<(Standing, WaitOrder)> {
-        let mut best: Option<(Standing, WaitOrder)> = None;
-        let mut take = |standing: Standing, by: WaitOrder| {
-            let better =
-                |(old, old_by): &(Standing, WaitOrder)| rank(old, *old_by) > rank(&standing, by);
-            if best.as_ref().is_none_or(better) {
-                best = Some((standing, by));
-            }
-        };
-        let order = self.threads[thread].constraint.order;
-        for (plan, _, claim) in self.locks.sections(thread) {
-            let State::Holds { mode, since, .. } = claim.state else {
-                continue;
-            };
-            if self.reaches_out(thread, plan) {
-                take(before_all(order), WaitOrder::Priority);
-                continue;
-            }
-            if let Some(ceiling) = ceiling(plan, since, order) {
-                take(ceiling, plan.wait_order);
-            }
-            if plan.spans_schedulers {
-                continue;
-            }
-            for other in self.locks.claims.iter() {
-                let waits = matches!(other.state, State::Waits(_));
-                if waits && other.plan.resource == claim.plan.resource {
-                    let (low, mut attributes) = self.standing_within(other.thread, most);
-                    if mode == Mode::Shared {
-                        // Several readers that one writer waits for must not tie.
-                        attributes.rank = order;
-                    }
-                    take((low, attributes), plan.wait_order);
-                }
-            }
-        }
-        let (by, lenders) = self.lenders.of(thread);
-        let waiting = lenders.map(|lender| self.standing_within(lender, most));
-        for standing in waiting.chain(self.lenders.ceiling(thread, order)) {
-            take(standing, by);
-        }
-        best
-    }
-
-    /// Urgencies are others than they were: whoever is ready is queued by its new one.
-    pub(super) fn refresh_urgency(&mut self) {
-        let lend = self.lenders.lend();
-        if self.locks.is_empty() && !lend && !self.lenders.lent {
-            return;
-        }
-        self.lenders.lent = lend;
-        for thread in 0..self.threads.len() {
-            if !self.threads[thread].ready {
-                continue;
-            }
-            let standing = self.standing(thread);
-            let old = self.threads[thread].standing.replace(standing);
-            if old != Some(standing) || self.is_lent(thread) {
-                let t = &self.threads[thread];
-                self.nodes[t.queue].order.doubt(Entity::Thread(t.id));
-            }
-            if standing.0 != self.threads[thread].low {
-                self.change_level(thread, standing.0);
-            } else if old != Some(standing) {
-                self.reorder(thread);
-            }
-        }
-        for at in ROOT + 1..self.nodes.len() {
-            self.nodes[at].raised = self.raised(at);
-        }
-    }
-
     /// At the end of an entry nobody waits for what is free, or for supply that is there.
-    pub(super) fn locks_are_passed_on(&mut self) {
+    pub(crate) fn locks_are_passed_on(&mut self) {
         let mut idle = None;
         for claim in &self.locks.claims {
             let resource = claim.plan.resource;
@@ -549,7 +418,7 @@ impl CpuCheck<'_> {
     }
 
     /// The core wants to be back when a section of the running thread is as long as declared.
-    pub(super) fn section_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
+    pub(crate) fn section_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
         let left = self.locks.sections(thread).map(|(_, left, _)| left).min();
         let end = left.map(|left| self.now.saturating_add(Work::from_ticks(left).as_span()));
         if end.is_some_and(|end| arm.is_none_or(|arm| arm > end)) {
@@ -560,18 +429,110 @@ impl CpuCheck<'_> {
     }
 }
 
-/// What a ceiling lends from `since` on.
-fn ceiling(plan: &ResourcePlan, since: Instant, rank: u32) -> Option<Standing> {
-    let has = matches!(
-        plan.protocol,
-        Protocol::ImmediateCeiling | Protocol::StackResource
-    );
-    let deadline = since.saturating_add(plan.floor);
-    let attributes = Attributes {
-        priority: plan.ceiling,
-        deadline: (deadline, deadline),
-        release: (Instant::ZERO, Instant::ZERO),
-        rank,
-    };
-    has.then_some((!plan.real_time, attributes))
+/// Somebody waits for a lock of a runtime.
+#[derive(Clone, Copy, Debug)]
+struct Lender {
+    thread: usize,
+    holder: usize,
+    key: u32,
+}
+
+/// The locks of a runtime on one CPU, as far as the core hears of them: that somebody waits for a
+/// thread (`block-on`), that what a thread held is now another's (`hand-over`), and how urgent the
+/// running thread is at least (`raise`). Between schedulers the urgencies of threads do not compare:
+/// in a tree, who waits lends nothing.
+#[derive(Debug)]
+pub(crate) struct Lenders {
+    /// By what the threads of the CPU compare.
+    pub(crate) by: WaitOrder,
+    waiting: Vec<Lender>,
+    ceilings: Vec<(usize, Ceiling)>,
+}
+
+impl Lenders {
+    pub(crate) fn new(plan: &CpuPlan) -> Lenders {
+        Lenders {
+            by: WaitOrder::of(plan.policy),
+            waiting: Vec::new(),
+            ceilings: Vec::new(),
+        }
+    }
+
+    /// A thread waits for nobody any more.
+    pub(crate) fn goes_on(&mut self, thread: usize) {
+        self.waiting.retain(|lender| lender.thread != thread);
+    }
+
+    /// A thread has ended.
+    pub(crate) fn ended(&mut self, thread: usize) {
+        self.goes_on(thread);
+        self.waiting.retain(|lender| lender.holder != thread);
+        self.ceilings.retain(|(holder, _)| *holder != thread);
+    }
+
+    /// Who waits for a thread.
+    pub(crate) fn of(&self, thread: usize) -> impl Iterator<Item = usize> {
+        let lenders = self.waiting.iter();
+        let lenders = lenders.filter(move |lender| lender.holder == thread);
+        lenders.map(|lender| lender.thread)
+    }
+
+    /// How urgent its ceilings make a thread that has this rank among equals.
+    pub(crate) fn ceiling(&self, thread: usize, rank: u32) -> Option<Key> {
+        let of_it = |(holder, _): &&(usize, Ceiling)| *holder == thread;
+        let (_, ceiling) = self.ceilings.iter().find(of_it)?;
+        Some(Key {
+            background: ceiling.absolute_deadline == Instant::MAX,
+            priority: ceiling.priority,
+            deadline: ceiling.absolute_deadline,
+            release: Instant::ZERO,
+            rank,
+        })
+    }
+}
+
+impl Judge<'_> {
+    /// The running thread is at least this urgent from now on.
+    pub(crate) fn raised_to(&mut self, ceiling: Option<Ceiling>) {
+        let Some(thread) = self.running.and_then(|id| self.find(id)) else {
+            return;
+        };
+        let ceilings = &mut self.lenders.ceilings;
+        ceilings.retain(|(holder, _)| *holder != thread);
+        ceilings.extend(ceiling.map(|ceiling| (thread, ceiling)));
+    }
+
+    /// What a thread held is another's: who waits for it waits for the other.
+    pub(crate) fn handed_over(&mut self, event: Event) {
+        let Event::HandOver { key, from, to } = event else {
+            return;
+        };
+        let (Some(from), Some(to)) = (self.find(from), self.find(to)) else {
+            return;
+        };
+        if self.threads[from].dead || self.threads[to].dead {
+            return;
+        }
+        for lender in &mut self.lenders.waiting {
+            if lender.holder == from && lender.key == key && lender.thread != to {
+                lender.holder = to;
+            }
+        }
+    }
+
+    /// The thread that ran waits from now on, for a holder if its event says so.
+    pub(crate) fn waits_for_holder(&mut self, thread: usize) {
+        let Some(Event::BlockOn { holder, key, .. }) = self.event else {
+            return;
+        };
+        let one_level = self.nodes.iter().filter(|node| node.alive).count() == 1;
+        let holder = self.find(holder).filter(|_| one_level);
+        if let Some(holder) = holder.filter(|&holder| !self.threads[holder].dead) {
+            self.lenders.waiting.push(Lender {
+                thread,
+                holder,
+                key,
+            });
+        }
+    }
 }

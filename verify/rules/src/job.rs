@@ -3,27 +3,24 @@
 use punctual_kern::Event;
 use punctual_model::{Class, Instant};
 
-use super::Rule;
-use super::cpu::CpuCheck;
-use super::thread::{OpenJob, Thread};
+use crate::Rule;
+use crate::entry::Judge;
+use crate::thread::{OpenJob, Thread};
 
-impl CpuCheck<'_> {
+impl Judge<'_> {
     /// A release became a job.
-    pub(super) fn released(&mut self, thread: usize, mut job: OpenJob) {
+    pub(crate) fn released(&mut self, thread: usize, mut job: OpenJob) {
         let (now, event) = (self.now, self.event);
         let t = &mut self.threads[thread];
         let mut wrong = release_place(t, job, now, event);
-        let deadline = match t.constraint.class.relative_deadline() {
-            Some(relative) => job.arrival.saturating_add(relative),
-            None => Instant::MAX,
-        };
+        let deadline = t.deadline_of(job.arrival);
         if t.first.is_none() || t.last_arrival.is_none() && !t.is_clocked() {
             t.first = Some(job.arrival);
             t.first_index = job.index;
         }
         t.last_arrival = Some(job.arrival);
-        t.take_turn(job.arrival, now, event);
-        job.allotment = t.grant(job.arrival);
+        t.seen = job.arrival;
+        job.allotment = t.grant();
         if deadline != job.deadline && wrong.is_none() {
             let (is, should) = (job.deadline.ticks(), deadline.ticks());
             wrong = Some((
@@ -32,7 +29,6 @@ impl CpuCheck<'_> {
             ));
         }
         t.open.push_back(job);
-        self.history.released(thread, (job.index, job.arrival), now);
         self.count_release(thread, job.index);
         if let Some((rule, what)) = wrong {
             self.violation(
@@ -42,8 +38,8 @@ impl CpuCheck<'_> {
         }
     }
 
-    /// A release became no job: it was skipped, or `lost` because too many wait.
-    pub(super) fn dropped(&mut self, thread: usize, index: u64, lost: bool) {
+    /// A release became no job: it was skipped, or lost because too many wait.
+    pub(crate) fn dropped(&mut self, thread: usize, index: u64) {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
@@ -52,13 +48,9 @@ impl CpuCheck<'_> {
             self.violation(Rule::ReleasesInTime, what);
         }
         let t = &mut self.threads[thread];
-        let arrival = t.is_clocked().then(|| t.arrival_of(index)).flatten();
-        if !t.is_clocked()
-            && let Some(at) = t.place_of_dropped(lost, self.now, self.event)
-        {
-            t.take_turn(at, self.now, self.event);
+        if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
+            t.seen = arrival;
         }
-        t.see(arrival, self.now);
         self.count_release(thread, index);
     }
 
@@ -76,7 +68,7 @@ impl CpuCheck<'_> {
     }
 
     /// The core wants to be back when the next job is released.
-    pub(super) fn releases_are_armed(&mut self, arm: Option<Instant>) {
+    pub(crate) fn releases_are_armed(&mut self, arm: Option<Instant>) {
         let due = |t: &Thread| {
             let at = t.arrival_of(t.next_index).filter(|_| t.is_clocked())?;
             (!t.dead && t.change.is_none() && at < t.constraint.until).then_some(at)
@@ -93,7 +85,7 @@ impl CpuCheck<'_> {
     }
 
     /// At the end of an entry no release is overdue, unless the core wants to be back at once.
-    pub(super) fn nothing_overdue(&mut self, arm: Option<Instant>) {
+    pub(crate) fn nothing_overdue(&mut self, arm: Option<Instant>) {
         if arm == Some(self.now) {
             return;
         }

@@ -1,11 +1,13 @@
 //! Who yields goes behind its equals; policies that order them otherwise are accused.
 
+#[path = "../../../record/trace/tests/common/mod.rs"]
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
 use punctual_kern::{Attributes, Event, Next, Pick, Plan, Policy, Shard};
 use punctual_model::{Frequency, Instant, Ns, PolicyKind, Priority, Span, System, ThreadId, Work};
-use punctual_trace::{Log, Recorder, Rule, check};
+use punctual_rules::{Rule, check};
+use punctual_trace::{Log, Recorder};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };

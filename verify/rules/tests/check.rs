@@ -1,11 +1,13 @@
 //! True traces obey every rule; for every rule a changed trace is rejected under its name.
 
+#[path = "../../../record/trace/tests/common/mod.rs"]
 mod common;
 
 use common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
 use punctual_kern::{Event, Next, TraceEvent};
 use punctual_model::{Instant, Ns, OnOverrun, PolicyKind, Span, TaskId, ThreadId, Work};
-use punctual_trace::{Log, Record, Records, Rule, check};
+use punctual_rules::{Rule, check};
+use punctual_trace::{Log, Record, Records};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };

@@ -6,13 +6,13 @@
 
 use punctual_model::{Instant, OnOverrun, Work};
 
-use super::Rule;
-use super::cpu::CpuCheck;
-use super::order::Entity;
+use crate::Rule;
+use crate::entry::Judge;
+use crate::queue::Entity;
 
-impl CpuCheck<'_> {
+impl Judge<'_> {
     /// Charges the interval since the last entry.
-    pub(super) fn charge(&mut self, executed: u64) {
+    pub(crate) fn charge(&mut self, executed: u64) {
         let Some(id) = self.running else { return };
         let late = self.lateness();
         let Some(thread) = self.find(id) else { return };
@@ -21,11 +21,14 @@ impl CpuCheck<'_> {
         if executed > 0 && (t.in_section || self.locks.shields(thread)) {
             self.nodes[queue].protected = Some(id);
         }
+        let background = self.nodes[queue].queue.key(Entity::Thread(id));
+        let background = background.is_none_or(|key| key.background);
+        let t = &mut self.threads[thread];
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
         }
-        if !t.low {
-            self.nodes[queue].order.charge(Entity::Thread(id), executed);
+        if !background {
+            self.nodes[queue].queue.charge(Entity::Thread(id), executed);
         }
         let t = &mut self.threads[thread];
         if !t.is_budgeted() {
@@ -43,7 +46,7 @@ impl CpuCheck<'_> {
     }
 
     /// A job starts with `budget`.
-    pub(super) fn funded(&mut self, thread: usize, budget: Option<Work>) {
+    pub(crate) fn funded(&mut self, thread: usize, budget: Option<Work>) {
         let t = &mut self.threads[thread];
         let budget = match (budget, t.is_budgeted()) {
             (None, false) => return,
@@ -63,7 +66,7 @@ impl CpuCheck<'_> {
     }
 
     /// A thread takes an allotment for a job that needs more than one.
-    pub(super) fn replenished(&mut self, thread: usize, budget: u64) {
+    pub(crate) fn replenished(&mut self, thread: usize, budget: u64) {
         let t = &mut self.threads[thread];
         let full = t.allotment();
         let expected = full.saturating_sub(t.debt);
@@ -71,7 +74,7 @@ impl CpuCheck<'_> {
         t.taken += 1;
         t.granted = t.granted.max(t.taken);
         let left = std::mem::replace(&mut t.budget, budget);
-        t.postpone();
+        t.defer();
         // What is too little for a section is forgone for it.
         if budget != expected || (left > 0 && t.request.is_none()) {
             let name = self.name(thread);
@@ -98,7 +101,7 @@ impl CpuCheck<'_> {
     /// Who runs on a budget has some left, or runs on for no time (a thread that begins or ends a
     /// section with its last tick may still complete with it): the core wants to be back when the
     /// budget ends.
-    pub(super) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
+    pub(crate) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
         let t = &self.threads[thread];
         if !t.is_budgeted() {
             return self.stop_is_armed(thread, arm);

@@ -3,14 +3,14 @@
 use punctual_kern::{ChildPick, Event, NodeId, NodeTerms, Refusal, Request};
 use punctual_model::{Instant, MAX_DEPTH, ThreadId, Work};
 
-use super::Rule;
-use super::cpu::CpuCheck;
-use super::node::{Answer, ROOT};
-use super::order::Entity;
+use crate::Rule;
+use crate::entry::Judge;
+use crate::node::{Answer, ROOT};
+use crate::queue::Entity;
 
 /// What an entry was asked to do about the tree, until its decision says what became of it.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// Why it must be refused.
     unlawful: Option<String>,
     /// The refusal that an answer of a child deserves.
@@ -23,16 +23,16 @@ pub(super) struct Asked {
     pays: Option<(usize, u64)>,
 }
 
-impl CpuCheck<'_> {
+impl Judge<'_> {
     /// A scheduler decided for `executed` ticks.
-    pub(super) fn child_decided(&mut self, executed: u64) {
+    pub(crate) fn child_decided(&mut self, executed: u64) {
         if let Some(child) = self.deciding.filter(|_| executed > 0) {
             self.asked.pays = Some((child, executed));
         }
     }
 
     /// The core says what a child pays for deciding.
-    pub(super) fn child_charged(&mut self, child: usize, work: Work) {
+    pub(crate) fn child_charged(&mut self, child: usize, work: Work) {
         let owed = self.asked.pays.take();
         if owed != Some((child, work.ticks())) {
             let (name, work) = (self.node_name(child), work.ticks());
@@ -42,7 +42,7 @@ impl CpuCheck<'_> {
     }
 
     /// Looks at what is asked before anything has come of it.
-    pub(super) fn ask(&mut self, event: Event) {
+    pub(crate) fn ask(&mut self, event: Event) {
         match event {
             Event::ChildPicked(pick) => self.ask_pick(&pick),
             Event::Manage { by, request } => {
@@ -59,7 +59,7 @@ impl CpuCheck<'_> {
     }
 
     /// Holds what became of it against what had to.
-    pub(super) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
+    pub(crate) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
         let asked = std::mem::take(&mut self.asked);
         if let Some((child, owed)) = asked.pays {
             let what = format!("{} decided {owed} ticks for nothing", self.node_name(child));
@@ -76,12 +76,6 @@ impl CpuCheck<'_> {
         }
         if let (Event::Manage { by, request }, None) = (event, refused) {
             self.blocked_by(by, &request);
-        }
-        if let Some(Refusal::TooLittleBudget(lender)) = refused
-            && let Some(lender) = self.node(lender)
-            && let Some(budget) = self.nodes[lender].budget.as_mut()
-        {
-            budget.refuse(self.now);
         }
         let Event::ChildPicked(pick) = event else {
             return;
@@ -100,9 +94,7 @@ impl CpuCheck<'_> {
     /// A scheduler has blocked a thread, unless that is over at the same instant.
     fn blocked_by(&mut self, by: NodeId, request: &Request) {
         let Request::Block {
-            thread,
-            exclusive,
-            until,
+            thread, exclusive, ..
         } = *request
         else {
             return;
@@ -111,7 +103,6 @@ impl CpuCheck<'_> {
         let Some(t) = thread.map(|t| &mut self.threads[t]).filter(|t| t.blocked) else {
             return;
         };
-        t.timeout = until.or(t.timeout);
         if exclusive {
             t.blocker = by;
         }
@@ -155,7 +146,7 @@ impl CpuCheck<'_> {
     }
 
     /// What is ready in a child has changed: its answer counts no more.
-    pub(super) fn forget_answer(&mut self, at: usize) {
+    pub(crate) fn forget_answer(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         node.answer = None;
         node.changed = true;
@@ -163,7 +154,7 @@ impl CpuCheck<'_> {
 
     /// The chosen `entity` of a child that decides on its own supply is what it answered; or it is
     /// asked because no answer stands.
-    pub(super) fn answer_is_kept(
+    pub(crate) fn answer_is_kept(
         &mut self,
         at: usize,
         thread: Option<ThreadId>,
@@ -182,7 +173,8 @@ impl CpuCheck<'_> {
                 let name = self.node_name(at);
                 format!("{name}: nothing is armed for the end of its answer")
             }
-            (None, None) if node.protected.is_none() => return,
+            // Who has just locked what keeps its siblings away has not executed yet.
+            (None, None) if node.protected.is_none_or(|p| self.before_id() != Some(p)) => return,
             (Some(thread), _) => {
                 let (name, thread) = (self.node_name(at), self.name(thread.index()));
                 format!("{thread} runs, which {name} did not choose")
@@ -193,12 +185,12 @@ impl CpuCheck<'_> {
     }
 
     /// Whether `at` is `above`, or below it.
-    pub(super) fn is_below(&self, at: usize, above: usize) -> bool {
+    pub(crate) fn is_below(&self, at: usize, above: usize) -> bool {
         self.lineage(at).any(|node| node == above)
     }
 
     /// A node and everything above it.
-    pub(super) fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn lineage(&self, at: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }
 
@@ -237,7 +229,7 @@ impl CpuCheck<'_> {
             },
             Request::Promote(_) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
-                let leaf = deep || self.nodes[by].own_time || self.nodes[by].order.is_divided();
+                let leaf = deep || self.nodes[by].own_time || self.nodes[by].queue.is_divided();
                 if leaf {
                     no("promotes where no child can be")
                 } else {
@@ -272,7 +264,7 @@ impl CpuCheck<'_> {
     fn why_no_room(&self, home: usize, end: Option<usize>) -> Option<String> {
         let above = self.lineage(home).take_while(|&at| Some(at) != end);
         let full = above.into_iter().find(|&at| {
-            let mine = |t: &&super::thread::Thread| !t.dead && self.is_below(t.home, at);
+            let mine = |t: &&crate::thread::Thread| !t.dead && self.is_below(t.home, at);
             let count = self.threads.iter().filter(mine).count();
             self.nodes[at]
                 .quota
@@ -290,17 +282,8 @@ impl CpuCheck<'_> {
     }
 
     /// A thread is in other care.
-    pub(super) fn moved(&mut self, thread: usize, home: NodeId) {
+    pub(crate) fn moved(&mut self, thread: usize) {
         self.asked.changed = true;
-        let was_ready = self.threads[thread].ready;
-        self.leave(thread);
-        match self.node(home) {
-            Some(home) => self.threads[thread].home = home,
-            None => self.no_such_scheduler(),
-        }
-        if was_ready {
-            self.enter(thread, self.now);
-        }
         let asked = matches!(
             self.event,
             Some(Event::Manage {
@@ -315,7 +298,7 @@ impl CpuCheck<'_> {
     }
 
     /// A scheduler begins to exist.
-    pub(super) fn promoted(&mut self, id: NodeId, parent: NodeId) {
+    pub(crate) fn promoted(&mut self, id: NodeId, parent: NodeId) {
         self.asked.changed = true;
         let asked = match self.event {
             Some(Event::Manage {
@@ -344,7 +327,7 @@ impl CpuCheck<'_> {
     }
 
     /// A scheduler exists no more, nor what is below it.
-    pub(super) fn scheduler_ended(&mut self, top: usize) {
+    pub(crate) fn scheduler_ended(&mut self, top: usize) {
         self.asked.changed = true;
         let gone: Vec<usize> = (0..self.nodes.len())
             .filter(|&at| self.nodes[at].alive && self.is_below(at, top))
@@ -365,19 +348,20 @@ impl CpuCheck<'_> {
         }
         for at in gone {
             if let Some(parent) = self.nodes[at].parent {
-                self.nodes[parent].order.leave(Entity::Node(at));
+                self.nodes[parent].queue.leave(Entity::Node(at));
             }
             self.nodes[at].end();
         }
     }
 
     /// When the first child that wants nobody to run, though it could, wants to be asked again.
-    pub(super) fn first_answer_ends(&self) -> Option<Instant> {
+    pub(crate) fn first_answer_ends(&self) -> Option<Instant> {
         let could = |at: usize| {
             let mut above = self.lineage(at);
-            above.all(|at| self.nodes[at].is_funded() && !self.nodes[at].order.is_divided())
+            above.all(|at| self.nodes[at].is_funded() && !self.nodes[at].queue.is_divided())
         };
-        let idle = (ROOT..self.nodes.len()).filter(|&at| self.nodes[at].ready > 0 && could(at));
+        let idle =
+            (ROOT..self.nodes.len()).filter(|&at| self.nodes[at].queue.len() > 0 && could(at));
         idle.filter_map(|at| self.nodes[at].standing(self.now)?.until)
             .min()
     }

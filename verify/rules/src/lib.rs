@@ -1,33 +1,31 @@
-//! The checker: does a log obey the rules of scheduling? Every violation has its rule and place.
+//! Does a log obey the rules of scheduling? The predicates of the field, over what the log states.
 //!
-//! It derives the state of every thread from the recorded changes alone, independently of the core,
-//! and holds each entry against it. Runs in virtual time and on a live machine are checked by the
-//! same rules: what a live machine does late (an entry after its armed instant) is in the log, and
-//! only there does tolerance come from.
+//! The vocabulary is that of Prosa's `behavior` and `model` folders: one thread runs per CPU; only
+//! pending jobs run; the processor idles only when nothing is ready (work conserving); among ready
+//! entities the policy's order holds; budgets and supply by windows; exclusion; precedence; release
+//! instants and completions. A log states by which key each entity is queued, so order is a
+//! comparison of keys; each key is derived again from the model where the model gives it. Runs in
+//! virtual time and on a live machine are judged alike: an entry after its armed instant is late,
+//! and only there is a budget exceeded lawfully.
 
 mod budget;
-mod changes;
+mod change;
 mod choice;
-mod cpu;
-mod flow;
-mod lenders;
-mod loan;
-mod locks;
+mod entry;
+mod job;
+mod key;
+mod lock;
 mod manage;
 mod node;
-mod order;
-mod park;
 mod precedence;
-mod raise;
-mod release;
+mod queue;
 mod supply;
 mod thread;
 
 use std::fmt;
 
 use punctual_model::Instant;
-
-use crate::log::Log;
+use punctual_trace::Log;
 
 /// Most violations listed per CPU; one broken entry breaks many after it.
 const MAX_LISTED: usize = 100;
@@ -125,21 +123,17 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks a log; empty when it obeys every rule. Violations stand in order of CPU and time, those
+/// Judges a log; empty when it obeys every rule. Violations stand in order of CPU and time, those
 /// of precedence last; at most a hundred per CPU. O(records · threads of a CPU): for proof, not for
 /// speed.
 pub fn check(log: &Log) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut histories = Vec::new();
-    for cpu in 0..log.cpus.len().min(log.plan.cpus.len()) {
-        let (found, history) = cpu::check(log, cpu);
+    let cpus = log.cpus.len().min(log.plan.cpus.len());
+    for cpu in 0..cpus {
+        let found = entry::judge(log, cpu);
         violations.extend(found.into_iter().take(MAX_LISTED));
-        histories.push(history);
     }
-    violations.extend(
-        precedence::check(log, &histories)
-            .into_iter()
-            .take(MAX_LISTED),
-    );
+    let of_precedence = precedence::judge(log, cpus);
+    violations.extend(of_precedence.into_iter().take(MAX_LISTED));
     violations
 }

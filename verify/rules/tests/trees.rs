@@ -1,5 +1,6 @@
 //! Runs of trees obey every rule; for every rule about supply a changed trace is rejected.
 
+#[path = "../../../record/trace/tests/common/mod.rs"]
 mod common;
 
 use common::{FIXED, cpu, missing, overrunning, periodic, simulate};
@@ -8,7 +9,8 @@ use punctual_model::{
     Class, CpuId, Instant, Ns, OnOverrun, PolicyKind, Priority, Scheduler, SchedulerId, Server,
     ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
-use punctual_trace::{Log, Record, Records, Rule, check, text};
+use punctual_rules::{Rule, check};
+use punctual_trace::{Log, Record, Records, text};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };

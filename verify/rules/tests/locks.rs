@@ -1,5 +1,6 @@
 //! Runs with resources obey every rule; traces that lie about locks are rejected.
 
+#[path = "../../../record/trace/tests/common/mod.rs"]
 mod common;
 
 use common::{FIXED, cpu, missing, overrunning, periodic, simulate};
@@ -10,7 +11,8 @@ use punctual_model::{
     Work,
 };
 use punctual_policy::AnyPolicy;
-use punctual_trace::{Cause, Log, Record, Records, Rule, RunReport, check, replay, text};
+use punctual_rules::{Rule, check};
+use punctual_trace::{Cause, Log, Record, Records, RunReport, replay, text};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 

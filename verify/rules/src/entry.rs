@@ -1,0 +1,445 @@
+//! One CPU, entry by entry: what an entry was told, what it changed, what it decided.
+
+use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
+use punctual_model::{Instant, Span, ThreadId};
+use punctual_trace::{Log, Record};
+
+use crate::lock::{Lenders, Locks};
+use crate::manage::Asked;
+use crate::node::{Node, ROOT};
+use crate::queue::{Entity, Key};
+use crate::thread::Thread;
+use crate::{MAX_LISTED, Rule, Violation};
+
+/// Judges the records of one CPU.
+pub(crate) fn judge(log: &Log, cpu: usize) -> Vec<Violation> {
+    let mut judge = Judge::new(log, cpu);
+    let mut open: Option<(Instant, Event, Vec<TraceEvent>)> = None;
+    for (now, record) in &log.cpus[cpu].records {
+        if judge.violations.len() >= MAX_LISTED {
+            break;
+        }
+        match (record, open.take()) {
+            (Record::Event { event, .. }, before) => {
+                if before.is_some() {
+                    judge.is_broken("an entry has no decision".into());
+                }
+                open = Some((now, event, Vec::new()));
+            }
+            (Record::Trace(change), Some((at, event, mut changes))) => {
+                changes.push(change);
+                open = Some((at, event, changes));
+            }
+            (Record::Decision(decision), Some((at, event, changes))) => {
+                judge.entry(at, event, &changes, decision);
+            }
+            (other, None) => judge.is_broken(format!("{other:?} outside of an entry")),
+        }
+    }
+    if open.is_some() {
+        judge.is_broken("the last entry has no decision".into());
+    }
+    judge.violations
+}
+
+/// The state of a CPU as its records state it.
+pub(crate) struct Judge<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) cpu: usize,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) running: Option<ThreadId>,
+    /// Who ran when this entry began.
+    before: Option<ThreadId>,
+    /// The scheduler that decides on its own supply since the last decision.
+    pub(crate) deciding: Option<usize>,
+    pub(crate) now: Instant,
+    /// Up to when time is charged.
+    last: Instant,
+    missing: Span,
+    pub(crate) armed: Option<Instant>,
+    /// An entry has been late.
+    pub(crate) was_late: bool,
+    /// The event of the entry that is open.
+    pub(crate) event: Option<Event>,
+    switched: bool,
+    pub(crate) asked: Asked,
+    pub(crate) locks: Locks,
+    pub(crate) lenders: Lenders,
+    violations: Vec<Violation>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(log: &'a Log, cpu: usize) -> Self {
+        let plan = &log.plan.cpus[cpu];
+        let threads = (0..).zip(&plan.threads).map(|(index, (_, constraint))| {
+            let home = plan.homes.get(index as usize).copied().unwrap_or(0);
+            let home = usize::from(home).min(plan.nodes.len());
+            Thread::new(ThreadId::new(index, 0), *constraint, home, Instant::ZERO)
+        });
+        Judge {
+            log,
+            cpu,
+            threads: threads.collect(),
+            nodes: Node::all(plan),
+            running: None,
+            before: None,
+            deciding: None,
+            now: Instant::ZERO,
+            last: Instant::ZERO,
+            missing: Span::ZERO,
+            armed: None,
+            was_late: false,
+            event: None,
+            switched: false,
+            asked: Asked::default(),
+            locks: Locks::new(plan),
+            lenders: Lenders::new(plan),
+            violations: Vec::new(),
+        }
+    }
+
+    pub(crate) fn violation(&mut self, rule: Rule, detail: String) {
+        self.violations.push(Violation {
+            rule,
+            cpu: self.log.cpus[self.cpu].name.clone(),
+            now: self.now,
+            detail,
+        });
+    }
+
+    pub(crate) fn is_broken(&mut self, what: String) {
+        self.violation(Rule::EntriesAreWhole, what);
+    }
+
+    /// A thread in messages: its task, or its number.
+    pub(crate) fn name(&self, thread: usize) -> String {
+        let id = self.threads.get(thread).map(|thread| thread.id);
+        match id.filter(|id| self.log.task_of(self.cpu, *id).is_some()) {
+            Some(id) => self.log.task_name(self.cpu, id).into(),
+            None => format!("thread {thread}"),
+        }
+    }
+
+    /// A scheduler in messages.
+    pub(crate) fn node_name(&self, node: usize) -> String {
+        self.log.node_name(self.cpu, node).into()
+    }
+
+    pub(crate) fn find(&self, id: ThreadId) -> Option<usize> {
+        let thread = self.threads.get(id.index())?;
+        (thread.id == id).then_some(id.index())
+    }
+
+    /// The place of a node; `None` for one that does not exist.
+    pub(crate) fn node(&self, id: NodeId) -> Option<usize> {
+        let node = self.nodes.get(id.index())?;
+        let present = node.alive && node.generation == id.generation();
+        present.then_some(id.index())
+    }
+
+    /// Who ran when this entry began, by its id.
+    pub(crate) fn before_id(&self) -> Option<ThreadId> {
+        self.before
+    }
+
+    /// Who ran when this entry began.
+    pub(crate) fn before(&self) -> Option<usize> {
+        self.before.and_then(|id| self.find(id))
+    }
+
+    /// How late this entry is.
+    pub(crate) fn lateness(&self) -> u64 {
+        self.armed.map_or(0, |armed| self.now.since(armed).ticks())
+    }
+
+    fn entry(&mut self, now: Instant, event: Event, changes: &[TraceEvent], decision: Decision) {
+        self.begin(now, event);
+        // What was due before a late entry's event comes before it.
+        let caught_up = changes.iter().position(|c| *c == TraceEvent::CaughtUp);
+        let (due, rest) = changes.split_at(caught_up.map_or(0, |at| at + 1));
+        for change in due {
+            self.change(*change);
+        }
+        if !is_announcement(event) {
+            self.ask(event);
+            self.take(event);
+        }
+        for change in rest {
+            self.change(*change);
+        }
+        self.end(event, decision);
+        self.event = None;
+    }
+
+    /// Time is charged to who ran.
+    fn begin(&mut self, now: Instant, event: Event) {
+        if now < self.now {
+            let (is, was) = (now.ticks(), self.now.ticks());
+            self.violation(Rule::TimeRunsForward, format!("{is} comes after {was}"));
+        }
+        self.now = now;
+        self.event = Some(event);
+        self.switched = false;
+        self.before = self.running;
+        if matches!(event, Event::Missing { .. }) {
+            return;
+        }
+        let executed = now.since(self.last).saturating_sub(self.missing).ticks();
+        (self.last, self.missing) = (now, Span::ZERO);
+        self.child_decided(executed);
+        self.charge(executed);
+        let thread = self.running.and_then(|id| self.find(id));
+        let from = thread.map(|t| self.threads[t].queue).or(self.deciding);
+        if let Some(from) = from.filter(|_| executed > 0) {
+            self.charge_supply(from, executed, thread);
+            if let Some(thread) = thread {
+                self.locks.charge(thread, executed);
+            }
+        }
+    }
+
+    /// What an event does by itself, before anything is told to have changed.
+    fn take(&mut self, event: Event) {
+        let now = self.now;
+        let running = self.running.and_then(|id| self.find(id));
+        match (event, running) {
+            (Event::Protect, Some(thread)) => self.threads[thread].in_section = true,
+            (Event::Unprotect, Some(thread)) => {
+                self.threads[thread].in_section = false;
+                if !self.locks.shields(thread) {
+                    self.unprotect(thread);
+                }
+            }
+            (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
+                let (at, id) = (self.threads[thread].queue, self.threads[thread].id);
+                if self.nodes[at].own_time {
+                    self.forget_answer(at);
+                } else {
+                    self.nodes[at].queue.yields(Entity::Thread(id), now);
+                }
+            }
+            (Event::HandOver { .. }, _) => self.handed_over(event),
+            (Event::Lock { resource, mode, .. }, Some(thread)) => {
+                self.threads[thread].request = Some((resource, mode));
+            }
+            (Event::Arrive { thread, arrival }, _) => {
+                if let Some(thread) = self.find(thread) {
+                    let t = &mut self.threads[thread];
+                    t.fed += u64::from(arrival.min(now) < t.constraint.until);
+                }
+            }
+            (Event::Change { thread, constraint }, _) => {
+                if let Some(thread) = self.find(thread) {
+                    self.threads[thread].change = Some(constraint);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, event: Event, decision: Decision) {
+        let (next, child) = match decision.next {
+            Next::Thread(thread) => (Some(thread), None),
+            Next::RunChild(node) => (None, Some(node)),
+            _ => (None, None),
+        };
+        if next != self.running {
+            let what = "the decision names another thread than the one that runs";
+            self.violation(Rule::OneThreadRuns, what.into());
+            self.running = next;
+        }
+        if let Event::Raise(ceiling) = event {
+            self.raised_to(ceiling);
+        }
+        if is_announcement(event) {
+            // Nothing is served and nobody chosen: the next entry is at once.
+            return;
+        }
+        self.answered(event, decision.refused);
+        self.settle(event, decision);
+        self.deciding = child.and_then(|node| self.node(node));
+        self.nothing_overdue(decision.arm);
+        self.keys_are_right();
+        self.schedulers_are_raised();
+        self.locks_are_passed_on();
+        self.supply_is_told(decision.arm);
+        let chosen = next.and_then(|id| self.find(id));
+        if (next.is_some() && chosen.is_none()) || (child.is_some() && self.deciding.is_none()) {
+            let what = "a thread or a scheduler runs that does not exist".into();
+            self.violation(Rule::OnlyReadyRuns, what);
+        } else {
+            let thread = chosen.map(|t| Entity::Thread(self.threads[t].id));
+            self.choice(thread.or(self.deciding.map(Entity::Node)), decision.arm);
+        }
+        self.schedulers_are_queued();
+        if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
+            self.running_is_funded(thread, decision.arm);
+            self.section_is_armed(thread, decision.arm);
+        }
+        self.releases_are_armed(decision.arm);
+        self.armed = match decision.arm {
+            // More was due than an entry serves: the next one, at once, is as late as this.
+            Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),
+            arm => arm,
+        };
+    }
+
+    /// What is left of an event when it has been answered: what was refused has not happened.
+    fn settle(&mut self, event: Event, decision: Decision) {
+        let refused = decision.refused;
+        if refused.is_none() {
+            return;
+        }
+        match event {
+            Event::Lock { .. } => {
+                if let Some(thread) = self.before() {
+                    self.threads[thread].request = None;
+                }
+            }
+            Event::Change { thread, .. } => {
+                if let Some(thread) = self.find(thread) {
+                    self.threads[thread].change = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, change: TraceEvent) {
+        use TraceEvent as T;
+        let node = match change {
+            T::ServerReplenished { node, .. }
+            | T::ServerExhausted { node }
+            | T::ChildCharged { node, .. }
+            | T::SchedulerEnded { node }
+            | T::Queued { node, .. }
+            | T::Unqueued { node, .. } => self.node(node),
+            _ => Some(ROOT),
+        };
+        let Some(node) = node else {
+            return self.is_broken("a change of a scheduler that does not exist".into());
+        };
+        match change {
+            T::Missing { span, .. } => self.take_missing(span),
+            T::Switched {
+                from,
+                to,
+                preempted,
+            } => self.switch((from, to), preempted),
+            T::ServerReplenished { budget, .. } => self.server_replenished(node, budget),
+            T::ServerExhausted { .. } => self.server_exhausted(node),
+            T::ChildCharged { work, .. } => self.child_charged(node, work),
+            T::Lent { from, to, work } => self.lent(from, to, work),
+            T::Promoted { node, parent } => self.promoted(node, parent),
+            T::SchedulerEnded { .. } => self.scheduler_ended(node),
+            T::Created { thread } => self.created(thread),
+            T::CaughtUp => {}
+            T::Queued { .. } | T::Unqueued { .. } => self.queued(node, change),
+            _ => self.of_thread(change),
+        }
+    }
+
+    /// By which key a scheduler is queued among its siblings, if it is.
+    fn queued(&mut self, at: usize, change: TraceEvent) {
+        let Some(parent) = self.nodes[at].parent else {
+            return self.is_broken("the CPU's own scheduler is queued".into());
+        };
+        let entity = Entity::Node(at);
+        match change {
+            TraceEvent::Unqueued { budget, .. } => {
+                self.budget_is(at, budget);
+                self.nodes[parent].queue.leave(entity);
+            }
+            TraceEvent::Queued {
+                priority,
+                deadline,
+                release,
+                budget,
+                ..
+            } => {
+                self.budget_is(at, budget);
+                let key = Key {
+                    background: false,
+                    priority,
+                    deadline,
+                    release,
+                    rank: self.nodes[at].rank,
+                };
+                let before = self.nodes[parent].queue.key(entity);
+                let wakes = before.is_none() && release > Instant::ZERO;
+                self.supply_is_due(at, deadline, wakes.then_some(release));
+                if release > self.now {
+                    let name = self.node_name(at);
+                    let what = format!("{name} counts from {}", release.ticks());
+                    self.violation(Rule::PolicyOrder, what);
+                }
+                self.wakes(parent);
+                let queue = &mut self.nodes[parent].queue;
+                match before {
+                    None => queue.enter(entity, key, Some(self.now)),
+                    Some(old) => {
+                        if old.deadline != deadline {
+                            queue.renew(entity);
+                        }
+                        queue.order(entity, key, false);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_missing(&mut self, span: Span) {
+        self.missing = self.missing.saturating_add(span);
+        let interval = self.now.since(self.last);
+        let announced = match self.event {
+            Some(Event::Missing { span: all, .. }) => span <= all,
+            _ => false,
+        };
+        if self.missing > interval || !announced {
+            let (is, most) = (self.missing.ticks(), interval.ticks());
+            let what = format!("{is} ticks missing in an interval of {most}");
+            self.violation(Rule::MissingWithinInterval, what);
+        }
+    }
+
+    fn switch(&mut self, (from, to): (Option<ThreadId>, Option<ThreadId>), preempted: bool) {
+        let still_ready = from
+            .and_then(|id| self.find(id))
+            .is_some_and(|t| self.threads[t].ready && !self.threads[t].dead);
+        if from != self.running || from == to || self.switched || preempted != still_ready {
+            let what = format!(
+                "switched from {from:?} to {to:?} (preempted: {preempted}) while {:?} runs",
+                self.running
+            );
+            self.violation(Rule::OneThreadRuns, what);
+        }
+        self.switched = true;
+        self.running = to;
+    }
+
+    fn created(&mut self, id: ThreadId) {
+        let (home, constraint) = match self.event {
+            Some(Event::Create(constraint)) => (NodeId::ROOT, constraint),
+            Some(Event::Manage {
+                request: Request::Create { home, constraint },
+                ..
+            }) => (home, constraint),
+            _ => return self.is_broken("a thread was created that nobody asked for".into()),
+        };
+        let home = self.node(home).unwrap_or(ROOT);
+        let thread = Thread::new(id, constraint, home, self.now);
+        let index = id.index();
+        if index < self.threads.len() {
+            self.threads[index] = thread;
+        } else if index == self.threads.len() {
+            self.threads.push(thread);
+        }
+    }
+}
+
+/// Whether an event only comes before another at the same instant, which decides.
+fn is_announcement(event: Event) -> bool {
+    matches!(event, Event::Missing { .. } | Event::Raise(_))
+}

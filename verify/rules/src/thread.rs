@@ -1,0 +1,215 @@
+//! What a log has stated about one thread so far.
+
+use std::collections::VecDeque;
+
+use punctual_kern::Constraint;
+use punctual_model::{Class, Instant, Mode, Span, ThreadId};
+
+use crate::queue::Key;
+
+/// A released job that is not over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenJob {
+    pub(crate) index: u64,
+    pub(crate) arrival: Instant,
+    pub(crate) deadline: Instant,
+    /// The allotment that its release grants: the thread's first, second, ...
+    pub(crate) allotment: u64,
+}
+
+/// The job that a thread is working on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CurrentJob {
+    pub(crate) job: OpenJob,
+    /// It lives on the allotment of a later release: of that release and its deadline.
+    pub(crate) deferred: Option<(Instant, Instant)>,
+    /// It has turned to such an allotment, and what it inherits hides of which release.
+    pub(crate) hidden: bool,
+    pub(crate) received: u64,
+    pub(crate) started: bool,
+    /// It was told to have exceeded its allotment.
+    pub(crate) overran: bool,
+    /// Its guarantee is settled; a reservation or a former `once` goes on.
+    pub(crate) settled: bool,
+}
+
+/// One thread of the shard.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) id: ThreadId,
+    pub(crate) constraint: Constraint,
+    /// Its scheduler, and the one in whose ready set it is.
+    pub(crate) home: usize,
+    pub(crate) queue: usize,
+    /// A committed change, not yet in force.
+    pub(crate) change: Option<Constraint>,
+    pub(crate) dead: bool,
+    pub(crate) ready: bool,
+    /// It wants to run and has no budget; what follows from that has not been told yet.
+    pub(crate) wants: bool,
+    pub(crate) blocked: bool,
+    /// The scheduler that blocked it for itself.
+    pub(crate) blocker: Option<usize>,
+    /// Below all real-time work, by itself.
+    pub(crate) background: bool,
+    /// The lock that it asked for and has not got.
+    pub(crate) request: Option<(u32, Mode)>,
+    /// In a non-preemptive section; it counts from its first executed tick on.
+    pub(crate) in_section: bool,
+    pub(crate) open: VecDeque<OpenJob>,
+    pub(crate) current: Option<CurrentJob>,
+
+    // Releases. The arrival of `first_index` is `first`; unknown after a change.
+    pub(crate) first: Option<Instant>,
+    pub(crate) first_index: u64,
+    pub(crate) next_index: u64,
+    pub(crate) last_arrival: Option<Instant>,
+    /// The arrival of the last release, become a job or not, and what it was when the thread
+    /// turned to an allotment last.
+    pub(crate) seen: Instant,
+    pub(crate) seen_then: Instant,
+    /// Arrivals fed by the platform that are not released yet.
+    pub(crate) fed: u64,
+
+    // Budget, in ticks.
+    pub(crate) budget: u64,
+    pub(crate) debt: u64,
+    /// Allotments granted by releases so far, and the last one taken.
+    pub(crate) granted: u64,
+    pub(crate) taken: u64,
+}
+
+impl Thread {
+    /// A thread of scheduler `home` that comes into being at `from`.
+    pub(crate) fn new(id: ThreadId, constraint: Constraint, home: usize, from: Instant) -> Thread {
+        Thread {
+            id,
+            constraint,
+            home,
+            queue: home,
+            change: None,
+            dead: false,
+            ready: false,
+            wants: false,
+            blocked: false,
+            blocker: None,
+            background: matches!(constraint.class, Class::Aperiodic),
+            request: None,
+            in_section: false,
+            open: VecDeque::new(),
+            current: None,
+            first: Some(from.saturating_add(constraint.phase)),
+            first_index: 0,
+            next_index: 0,
+            last_arrival: None,
+            seen: Instant::ZERO,
+            seen_then: Instant::ZERO,
+            fed: 0,
+            budget: 0,
+            debt: 0,
+            granted: 0,
+            taken: 0,
+        }
+    }
+
+    /// Whether the core releases its jobs by itself.
+    pub(crate) fn is_clocked(&self) -> bool {
+        !self.constraint.fed && !matches!(self.constraint.class, Class::Sporadic { .. })
+    }
+
+    /// By which key its own parameters and its job queue it.
+    pub(crate) fn own_key(&self) -> Key {
+        let as_released = |c: &CurrentJob| (c.job.arrival, c.job.deadline);
+        let dates = |c: &CurrentJob| c.deferred.unwrap_or_else(|| as_released(c));
+        let current = self.current.as_ref();
+        let (release, deadline) = current.map_or((Instant::ZERO, Instant::MAX), dates);
+        Key {
+            background: self.background,
+            priority: self.constraint.priority,
+            deadline,
+            release,
+            rank: self.constraint.order,
+        }
+    }
+
+    /// Whether it executes on a budget.
+    pub(crate) fn is_budgeted(&self) -> bool {
+        !self.background
+    }
+
+    /// Work of one allotment, in ticks.
+    pub(crate) fn allotment(&self) -> u64 {
+        self.constraint.class.budget().unwrap_or_default().ticks()
+    }
+
+    /// Where job `index` arrives by the clock; `None` when unknown, or never.
+    pub(crate) fn arrival_of(&self, index: u64) -> Option<Instant> {
+        let nth = index.checked_sub(self.first_index)?;
+        let first = self.first?;
+        match self.constraint.class.min_separation() {
+            Some(period) => first.checked_add(Span::from_ticks(period.ticks().checked_mul(nth)?)),
+            None => (nth == 0).then_some(first),
+        }
+    }
+
+    /// The absolute deadline of a release.
+    pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
+        match self.constraint.class.relative_deadline() {
+            Some(relative) => arrival.saturating_add(relative),
+            None => Instant::MAX,
+        }
+    }
+
+    /// A release grants an allotment. What piles up behind a job that lost its guarantee lapses.
+    pub(crate) fn grant(&mut self) -> u64 {
+        self.granted += 1;
+        if self.background && self.current.is_some() {
+            self.taken = self.granted;
+        }
+        self.granted
+    }
+
+    /// The thread turns to a job: its budget is the job's own allotment, or what the job before
+    /// left of a later one.
+    pub(crate) fn take_allotment(&mut self, job: &OpenJob) {
+        let renewed = matches!(self.constraint.class, Class::Reservation { .. });
+        if self.taken < job.allotment || renewed {
+            self.taken = job.allotment;
+            self.budget = self.allotment();
+            self.debt = 0;
+        } else {
+            self.defer();
+        }
+    }
+
+    /// Its job lives on the allotment of the last release from now on: known by the clock, or to be
+    /// stated.
+    pub(crate) fn defer(&mut self) {
+        self.seen_then = self.seen;
+        let (seen, deadline) = (self.seen, self.deadline_of(self.seen));
+        let goes_on = self.change.is_none() && seen < self.constraint.until;
+        let known = self.is_clocked() && goes_on;
+        if let Some(current) = &mut self.current {
+            let job = current.job;
+            current.hidden = !known;
+            if known {
+                let dates = (seen.max(job.arrival), deadline.max(job.deadline));
+                current.deferred = Some(dates).filter(|d| *d != (job.arrival, job.deadline));
+            }
+        }
+    }
+
+    /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.
+    pub(crate) fn opportunities(&self, now: Instant) -> Option<u64> {
+        if self.constraint.fed {
+            return None;
+        }
+        let first = match self.constraint.class {
+            Class::Sporadic { .. } => self.last_arrival.and(self.first)?,
+            _ => self.first?,
+        };
+        let since = now.checked_since(first)?;
+        let separation = self.constraint.class.min_separation();
+        Some(separation.map_or(0, |s| since.ticks() / s.ticks().max(1)) + 1)
+    }
+}
