@@ -14,15 +14,14 @@
 //!
 //! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `per_cpu`, `watchdog`, `mode`); light
 //! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `period`, `attend`, `tls_reset`), what they share ([`Monitor`], `waiters`, `wait_queue`; between
-//! CPUs `cross_cpu`, `ticket_lock`), schedulers of their own time (`child`) and inside light threads
-//! ([`direct`]); kernel threads in place of light ones (`group`, `program`, [`Backed`]); preemption
-//! (`signal`, `text`, `deferral`); calls of the C library (`calls` and `futex`, below them
-//! `punctual-linux-io`); what bodies may call ([`job`]); time ([`clock_rate`], `missing`,
-//! `offset`); other CPUs (`post`, `kicks`, [`Notify`]); what the machine can do ([`probe()`],
-//! [`measure_terms`]); for tests, whether the records are coherent (`coherence`), and runs that
-//! must fail (`forgo`).
-//! Every libc call stands in `sys`.
+//! `spawn`, `period`, `attend`, `tls_reset`), what they share ([`Monitor`], `waiters`,
+//! `wait_queue`; between CPUs `cross_cpu`, `ticket_lock`), schedulers of their own time (`child`)
+//! and inside light threads ([`direct`]); kernel threads in place of light ones (`group`,
+//! `program`, [`Backed`]); preemption (`signal`, `text`, `deferral`); calls of the C library
+//! (`calls` and `futex`, below them `punctual-linux-io`); what bodies may call ([`job`]); time
+//! ([`clock_rate`], `missing`, `offset`); other CPUs (`post`, `kicks`, [`Notify`]); what the
+//! machine can do ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent
+//! (`coherence`), and runs that must fail (`forgo`). Every libc call stands in `sys`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

@@ -88,8 +88,8 @@ impl<'a> Waiters<'a> {
         self.queues[queue].iter().next().is_none()
     }
 
-    /// The most urgent of a queue, the first come among equals and between CPUs, with what it asked.
-    /// O(waiters).
+    /// The most urgent of a queue, the first come among equals and between CPUs, with what it
+    /// asked. O(waiters).
     #[inline]
     pub fn most_urgent(&self, queue: usize) -> Option<(Who, u64)> {
         let found = self.most_urgent_of(queue, Some)?;

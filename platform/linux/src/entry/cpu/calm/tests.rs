@@ -34,6 +34,7 @@ use crate::record::per_cpu::{PerCpu, Reason, Shared};
 use crate::record::plan::RunOptions;
 use crate::record::post::Post;
 use crate::record::text::LibraryText;
+use crate::record::thread_group::ThreadGroup;
 use crate::run::life::main;
 use crate::storage::stack::Stack;
 use crate::storage::tls::{Library, Storage};
