@@ -35,7 +35,7 @@ const KICK: u64 = 1;
 pub struct Waiter(pub *const ());
 
 /// What a light thread waits for. Lives on its stack.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Operation {
     result: Cell<Option<i32>>,
     /// Who is to be woken; `None`: nobody blocks for it (yet).

@@ -41,6 +41,15 @@ use crate::wait::calls;
 static RUNNING: Mutex<()> = Mutex::new(());
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
+/// How a run ended whose threads have all ended.
+fn ending(barked: bool, options: &RunOptions) -> Ending {
+    match (barked, options.stop.load(Ordering::Relaxed)) {
+        (true, _) => Ending::Watchdog,
+        (_, true) => Ending::Stopped,
+        _ => Ending::Complete,
+    }
+}
+
 /// Runs the plan and returns what it left behind. One run at a time per process. Everything that
 /// it changes (signal handlers, memory locks, scheduling classes, timers) is as before afterwards.
 ///
@@ -102,25 +111,19 @@ where
     let (cpus, mut panics) = collected?;
     let of_pools = shared.panics.lock();
     panics.append(&mut of_pools.unwrap_or_else(PoisonError::into_inner));
-    for carrier_handle in carriers {
-        // It has sent its outcome, so it is about to end.
-        let _ = carrier_handle.handle.join();
-    }
+    // Each has sent its outcome, so it is about to end.
+    carriers
+        .into_iter()
+        .for_each(|carrier| drop(carrier.handle.join()));
     shared.post.forget_notified();
     lost.extend(loss_of_groups(&shared));
-    let stopped = options.stop.load(Ordering::Relaxed);
-    let ending = match (barked, stopped) {
-        (true, _) => Ending::Watchdog,
-        (_, true) => Ending::Stopped,
-        _ => Ending::Complete,
-    };
     Ok(Outcome {
         cpus,
         mode,
         lost,
         frequency: rate.frequency,
         source: rate.source,
-        ending,
+        ending: ending(barked, options),
         offsets,
         panics,
         missing: missing::method(watched),

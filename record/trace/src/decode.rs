@@ -141,14 +141,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The thread that [`crate::encode::thread_word`] packed.
+/// The thread that [`crate::codes::thread_word`] packed.
 pub(crate) fn thread_of(word: u64) -> Option<ThreadId> {
     let index = u32::try_from(word & u64::from(u32::MAX)).ok()?;
     let generation = u32::try_from(word >> 32).ok()?;
     Some(ThreadId::new(index, generation))
 }
 
-/// The scheduler that [`crate::encode::node_word`] packed.
+/// The scheduler that [`crate::codes::node_word`] packed.
 pub(crate) fn node_of(word: u64) -> Option<NodeId> {
     let index = u16::try_from(word & u64::from(u32::MAX)).ok()?;
     let generation = u16::try_from(word >> 32).ok()?;

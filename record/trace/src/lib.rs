@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod behavior;
+mod codes;
 mod decode;
 mod diff;
 mod encode;

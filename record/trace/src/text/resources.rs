@@ -3,8 +3,8 @@
 use punctual_kern::{CpuPlan, NodeId, ResourcePlan, UsePlan, WaitOrder};
 use punctual_model::{AtBudgetEnd, Priority, Protocol, ResourceId};
 
+use crate::codes::mode_word;
 use crate::decode::Fields;
-use crate::encode::mode_word;
 use crate::form;
 
 /// Hands the words of each line to `put`.

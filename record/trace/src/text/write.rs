@@ -43,7 +43,7 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
         for (thread, task) in &cpu.created {
             let words = [
                 u64::from(form::PLAN_CREATED),
-                encode::thread_word(*thread),
+                crate::codes::thread_word(*thread),
                 u64::from(task.0),
             ];
             put(&mut text, &words);
@@ -151,8 +151,10 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
     }
     for (successor, edge) in &plan.edges {
         let (kind, from) = match (edge.from, edge.strict) {
-            (Source::Local(thread), false) => (form::PLAN_AFTER, encode::thread_word(thread)),
-            (Source::Local(thread), true) => (form::PLAN_FOLLOWS, encode::thread_word(thread)),
+            (Source::Local(thread), false) => (form::PLAN_AFTER, crate::codes::thread_word(thread)),
+            (Source::Local(thread), true) => {
+                (form::PLAN_FOLLOWS, crate::codes::thread_word(thread))
+            }
             (Source::Remote { slot }, false) => (form::PLAN_AFTER_REMOTE, u64::from(slot)),
             (Source::Remote { slot }, true) => (form::PLAN_FOLLOWS_REMOTE, u64::from(slot)),
         };

@@ -1,0 +1,81 @@
+//! The keys by which threads and schedulers are queued, as the log states them.
+//!
+//! A reader of the log derives the key of a job from its release and its constraint; the core
+//! reports a key only where it differs from that, or did until now.
+
+use punctual_model::Instant;
+use punctual_order::{Band, Policy};
+
+use super::Shard;
+use crate::thread::Key;
+use crate::trace::{Sink, TraceEvent};
+
+impl<P: Policy> Shard<P> {
+    /// A thread is queued by another key than that of its job as it was released, or was before.
+    pub(super) fn key_changed(&mut self, thread: usize) {
+        let t = &mut self.threads[thread];
+        if t.key != Key::Pending {
+            t.key = Key::Pending;
+            self.rekeyed.push(u32::try_from(thread).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Reports the keys that have changed, before the decision that they led to.
+    #[inline]
+    pub(super) fn report_keys<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        if !self.rekeyed.is_empty() {
+            self.report_each_key(now, sink);
+        }
+        if self.tree.has_moved() {
+            self.report_schedulers(now, sink);
+        }
+    }
+
+    #[cold]
+    fn report_schedulers<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        self.tree.report_budgets(&mut |node, budget| {
+            sink.trace(now, TraceEvent::budget(node, budget));
+        });
+        self.tree.report_keys(&mut |node, key, budget| {
+            let change = match key {
+                None => TraceEvent::Unqueued { node, budget },
+                Some(key) => TraceEvent::Queued {
+                    node,
+                    priority: key.priority,
+                    deadline: key.absolute_deadline,
+                    release: key.release,
+                    budget,
+                },
+            };
+            sink.trace(now, change);
+        });
+    }
+
+    #[cold]
+    fn report_each_key<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        for index in 0..self.rekeyed.len() {
+            let thread = self.rekeyed[index] as usize;
+            let t = &mut self.threads[thread];
+            let as_released = t.queued && t.inherited.is_none() && !t.is_deferred();
+            t.key = match as_released {
+                true => Key::AsReleased,
+                false => Key::Differs,
+            };
+            if !t.queued {
+                continue;
+            }
+            let effective = t.effective();
+            let a = effective.attributes;
+            let ordered = TraceEvent::Ordered {
+                thread: t.id(thread),
+                background: effective.band == Band::Background,
+                priority: a.priority,
+                deadline: a.absolute_deadline,
+                release: a.release,
+                yielded: t.gave_way,
+            };
+            sink.trace(now, ordered);
+        }
+        self.rekeyed.clear();
+    }
+}
