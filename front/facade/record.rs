@@ -39,7 +39,7 @@ pub struct Recorded<T> {
 ///     ticks.join().ok();
 ///     Ok::<(), thread::SpawnError>(())
 /// })?;
-/// assert!(rules::check(&recorded.log).is_empty());
+/// assert!(punctual::rules::check(&recorded.log).is_empty());
 /// println!("{}", RunReport::new(&recorded.log));
 /// # Ok::<(), punctual::Error>(())
 /// ```

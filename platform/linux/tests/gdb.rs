@@ -62,12 +62,12 @@ handle all nostop noprint pass
 handle SIGTRAP SIGINT stop print nopass
 break gdb::deep_in_low
 run --ignored --exact program --nocapture
-frame function punctual_linux::light::main
+frame function punctual_linux::run::life::main
 set $low = light
 echo == runs\n
 backtrace
 delete
-break punctual_linux::signal::take
+break punctual_linux::entry::signal::take
 continue
 echo == preempted\n
 backtrace
@@ -136,8 +136,8 @@ fn a_debugger_walks_from_every_thread_to_its_first_frame_and_stops_there() {
     let body = [
         "deep_in_low",
         "low_works",
-        "light::work",
-        "light::main",
+        "life::work",
+        "life::main",
         "dispatch::start",
     ];
     assert!(part("runs").any(|frames| shows(frames, &body)), "{said}");
@@ -149,6 +149,6 @@ fn a_debugger_walks_from_every_thread_to_its_first_frame_and_stops_there() {
         part("preempted").any(|frames| shows(frames, &preempted)),
         "{said}"
     );
-    let left = [&["dispatch", "host::switch_"], &preempted[..]].concat();
+    let left = [&["dispatch", "switch::switch_"], &preempted[..]].concat();
     assert!(part("left").any(|frames| shows(frames, &left)), "{said}");
 }

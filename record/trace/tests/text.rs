@@ -456,7 +456,7 @@ fn mistakes_have_their_line_and_a_reason() {
     let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();
     let line_of = |what: &str| 1 + good.lines().position(|l| l.starts_with(what)).unwrap();
     let cases = [
-        ("punctual-log 1", "punctual-log 9", 1, "another version"),
+        ("punctual-log 2", "punctual-log 9", 1, "another version"),
         ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
         ("seed 1", "seed 01", line_of("seed"), "not a number"),
         ("= run 0", "= run -", line_of("= run 0"), "cannot be absent"),

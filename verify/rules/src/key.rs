@@ -1,8 +1,8 @@
 //! By which key each ready entity must be queued: its own, or what it inherits.
 //!
 //! A thread's own key is that of its job, or of the later release whose allotment the job lives on.
-//! It inherits from those that wait for what it holds, and from ceilings (priority inheritance). The
-//! log states each key that is not the job's own, and is held against this.
+//! It inherits from those that wait for what it holds, and from ceilings (priority inheritance).
+//! The log states each key that is not the job's own, and is held against this.
 
 use punctual_kern::{ResourcePlan, WaitOrder};
 use punctual_model::{Instant, Mode, Priority, Protocol, Span};

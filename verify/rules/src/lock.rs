@@ -437,10 +437,9 @@ struct Lender {
     key: u32,
 }
 
-/// The locks of a runtime on one CPU, as far as the core hears of them: that somebody waits for a
-/// thread (`block-on`), that what a thread held is now another's (`hand-over`), and how urgent the
-/// running thread is at least (`raise`). Between schedulers the urgencies of threads do not compare:
-/// in a tree, who waits lends nothing.
+/// The locks of a runtime on one CPU, as far as the core knows them: a thread waits for another
+/// (`block-on`), a lock has another holder (`hand-over`), the running thread has a ceiling
+/// (`raise`). Keys of threads of different schedulers do not compare: in a tree nobody inherits by them.
 #[derive(Debug)]
 pub(crate) struct Lenders {
     /// By what the threads of the CPU compare.

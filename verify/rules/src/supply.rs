@@ -341,8 +341,8 @@ impl Judge<'_> {
         }
     }
 
-    /// The key by which a scheduler is queued: its deadline is its server's, and it counts from when
-    /// it had both something ready and a budget.
+    /// Checks the key by which a scheduler is queued: the deadline is that of its server, and the
+    /// release the instant since which it has both a ready thread and a budget.
     pub(crate) fn supply_is_due(&mut self, at: usize, deadline: Instant, release: Option<Instant>) {
         let now = self.now;
         let supply = self.nodes[at].supply.as_mut();

@@ -13,9 +13,10 @@ const CIRCLES: &[(&str, &[usize])] = &[
     ("platform/linux", &[5, 2]),
     ("platform/sim", &[2]),
     ("platform/switch", &[3]),
-    ("record/trace", &[8, 4]),
+    ("record/trace", &[4]),
     ("runtime/thread", &[3]),
     ("verify/certificate", &[2, 2]),
+    ("verify/rules", &[5]),
     ("verify/soak", &[3]),
 ];
 

@@ -51,8 +51,8 @@ pub use build::{Grant, NodeTerms, SlotTerms};
 /// Hears that a server has budget that it did not have, or has used its budget (zero).
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(NodeId, Work);
 
-/// Where the tree says by which key a scheduler is queued among its siblings (`None`: it is not), and
-/// what its server has left.
+/// Receives the key by which a scheduler is queued among its siblings (`None`: it is not), and the
+/// budget that its server has left.
 pub(crate) type TellKey<'a> = &'a mut dyn FnMut(NodeId, Option<Attributes>, Option<Work>);
 
 /// A tree of schedulers, each with a policy `P`, some on a server.

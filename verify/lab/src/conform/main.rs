@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use punctual_conform::{Answer, Broken, Claims, Options, Report};
-use punctual_model::Span;
+use punctual_model::{Ns, Span};
 use serde::Serialize;
 
 use builtin::Builtin;
@@ -83,10 +83,10 @@ struct Args {
     seed: u64,
     /// Longest time of the whole, building included
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = input::duration)]
-    within: Span,
+    within: Span<Ns>,
     /// Longest time of one history; it takes microseconds, and shrinking it tries thousands
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = input::duration)]
-    patience: Span,
+    patience: Span<Ns>,
     /// Use nothing that is not on this machine
     #[arg(long)]
     offline: bool,
@@ -119,10 +119,10 @@ fn execute(args: &Args) -> Ended {
                 path: path.clone(),
                 make: args.make.clone(),
                 claims: claims_as_code(args.claims.as_deref())?,
-                patience: Duration::from_nanos(args.patience.ticks()),
+                patience: Duration::from_nanos(args.patience.as_ns()),
             };
             let interrupt = Interrupt::listen()?;
-            let limit = Limit::new(Duration::from_nanos(args.within.ticks()), interrupt);
+            let limit = Limit::new(Duration::from_nanos(args.within.as_ns()), interrupt);
             if !args.quiet {
                 output::remark(format!("building {path} with the kit"));
             }
