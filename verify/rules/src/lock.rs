@@ -439,7 +439,7 @@ struct Lender {
 
 /// The locks of a runtime on one CPU, as far as the core knows them: a thread waits for another
 /// (`block-on`), a lock has another holder (`hand-over`), the running thread has a ceiling
-/// (`raise`). Keys of threads of different schedulers do not compare: in a tree nobody inherits by them.
+/// (`raise`). Keys of threads of different schedulers do not compare: in a tree none is inherited.
 #[derive(Debug)]
 pub(crate) struct Lenders {
     /// By what the threads of the CPU compare.
