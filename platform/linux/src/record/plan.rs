@@ -30,7 +30,7 @@ pub struct ChildPlan {
     pub code: ChildScheduler,
 }
 
-/// One CPU of a plan. All instants count ticks of [`clock_rate`].
+/// One CPU of a plan. All instants count ticks of [`clock_rate`](crate::clock_rate).
 pub struct CpuPlan<P, S> {
     /// The host CPU that it is pinned to.
     pub host: u32,
