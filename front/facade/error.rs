@@ -30,14 +30,14 @@ pub enum Error {
     Foreign {
         /// The task whose work it is.
         task: TaskId,
-        /// What went wrong.
+        /// The cause.
         error: punctual_linux::ForeignError,
     },
     /// A program could not be started (mend the file, or install it).
     Program {
         /// The task whose work it is.
         task: TaskId,
-        /// What went wrong.
+        /// The cause.
         error: punctual_linux::ProgramError,
     },
     /// The core refused the plan.

@@ -39,7 +39,7 @@ pub enum WhatIfError {
     Unknown {
         /// The scheduler that was asked for.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// The policy cannot stand there.
@@ -53,7 +53,7 @@ pub enum WhatIfError {
     Entangled {
         /// The instant of the first such event, in ticks.
         at: Instant,
-        /// What it is.
+        /// The event in words.
         what: &'static str,
     },
     /// The log does not have the CPUs of its plan.

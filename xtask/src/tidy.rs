@@ -33,7 +33,7 @@ pub(crate) struct Finding {
     path: String,
     /// Line, from 1; 0 means the file as a whole.
     line: usize,
-    /// What is wrong and how to mend it.
+    /// The mistake and its remedy.
     message: String,
 }
 
@@ -57,8 +57,9 @@ impl fmt::Display for Finding {
 }
 
 /// The rules that look at files alone. The import edges also ask cargo.
-const RULES: [fn(&Tree) -> Vec<Finding>; 11] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 12] = [
     placement::check,
+    placement::modules,
     sizes::check,
     safety::check,
     invariants::check,

@@ -84,9 +84,6 @@ fn module(path: &str) -> Option<Module> {
     if parts.iter().any(|part| part == "tests" || part == "bin") {
         return None;
     }
-    if parts.last().is_some_and(|last| last == "mod") {
-        parts.pop();
-    }
     if parts == ["lib"] || parts == ["main"] {
         parts.clear();
     }

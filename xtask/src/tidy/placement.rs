@@ -1,4 +1,4 @@
-//! Where assembly and foreign calls may stand: each has one address.
+//! Where assembly, foreign calls and the parts of a module may stand: each has one address.
 
 use super::Finding;
 use super::rust::RustFile;
@@ -21,6 +21,22 @@ const FOREIGN_PROGRAMS: [&str; 4] = [
     "bench/rivals/src/",
     "bench/count/src/stepper.rs",
 ];
+
+/// The file name that Rust also knows for a module with parts.
+const OTHER_CONVENTION: &str = "/mod.rs";
+
+/// Finds modules with parts whose own file is not beside the folder of its parts. A module of the
+/// tests keeps cargo's `tests/common/mod.rs`: by another name it would be a test program.
+pub(crate) fn modules(tree: &Tree) -> Vec<Finding> {
+    tree.files()
+        .filter_map(|file| {
+            let folder = file.path.strip_suffix(OTHER_CONVENTION)?;
+            let is_of_tests = folder.split('/').rev().nth(1) == Some("tests");
+            let message = format!("a module with parts stands in {folder}.rs");
+            (!is_of_tests).then(|| Finding::new(&file.path, 0, message))
+        })
+        .collect()
+}
 
 /// Finds assembly outside `platform/switch/` and foreign calls outside the files of system calls.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -93,6 +109,14 @@ mod tests {
     fn assembly_has_one_folder() {
         assert_eq!(check(&assembly("platform/switch/src/arch/x86_64.rs")), []);
         assert_eq!(check(&assembly("core/kern/src/lib.rs")).len(), 1);
+    }
+
+    #[test]
+    fn a_module_with_parts_has_one_name() {
+        let of = |path: &str| modules(&Tree::sample(&[(path, "fn f() {}")])).len();
+        assert_eq!(of("core/kern/src/shard.rs"), 0);
+        assert_eq!(of("core/kern/src/shard/mod.rs"), 1);
+        assert_eq!(of("core/kern/tests/common/mod.rs"), 0);
     }
 
     #[test]
