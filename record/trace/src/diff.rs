@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use punctual_kern::{Next, TraceEvent};
 use punctual_model::{Instant, ThreadId};
-use serde::Serialize;
 
 use crate::behavior::Behavior;
 use crate::log::Log;
@@ -15,7 +14,8 @@ use crate::record::{Iter, Record};
 use crate::summary::{Quantiles, RunReport};
 
 /// How two runs differ.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Diff {
     /// Plans, promises and every record are equal: the same bytes but for what the logs say of
     /// themselves.
@@ -27,7 +27,8 @@ pub struct Diff {
 }
 
 /// One CPU of both runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CpuDiff {
     /// Its name.
     pub name: String,
@@ -42,7 +43,8 @@ pub struct CpuDiff {
 }
 
 /// Where two runs part.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct OtherChoice {
     /// The last choice that is equal, as the first run made it.
     pub after: Option<Choice>,
@@ -53,7 +55,8 @@ pub struct OtherChoice {
 }
 
 /// Who was let run, and when.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Choice {
     /// From the start of the run.
     pub at_ns: u64,
@@ -64,7 +67,8 @@ pub struct Choice {
 }
 
 /// One task of both runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TaskDiff {
     /// Its name.
     pub name: String,
@@ -84,7 +88,8 @@ pub struct TaskDiff {
 }
 
 /// What became of one task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TaskRun {
     /// Releases covered.
     pub jobs: u64,
@@ -95,7 +100,8 @@ pub struct TaskRun {
 }
 
 /// By how much a response changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Growth {
     /// The number of the job.
     pub job: u64,

@@ -12,7 +12,6 @@ mod supply;
 mod tree;
 
 use punctual_model::TaskId;
-use serde::Serialize;
 
 use crate::behavior::Behavior;
 use crate::log::Log;
@@ -27,7 +26,8 @@ pub const FORMAT: u32 = 1;
 pub const MAX_LISTED_MISSES: usize = 100_000;
 
 /// How a run went.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RunReport {
     /// Version of this structure.
     pub format: u32,
@@ -60,23 +60,24 @@ pub struct RunReport {
     /// In the order of the file.
     pub cpus: Vec<CpuReport>,
     /// Schedulers below CPUs, by CPU and place.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub schedulers: Vec<SchedulerReport>,
     /// Resources, by CPU.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub resources: Vec<ResourceReport>,
     /// Every late job, in order of CPU and release.
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
     pub misses_not_listed: u64,
     /// What a workload found when it compared itself with its reference.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub oracle: Option<OracleReport>,
 }
 
 /// The verdict of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
     /// Every deadline was met.
     Met,
@@ -98,7 +99,8 @@ impl RunVerdict {
 }
 
 /// One line of the fingerprint.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fact {
     /// What.
     pub name: String,
@@ -107,14 +109,15 @@ pub struct Fact {
 }
 
 /// One task.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TaskReport {
     /// From the file.
     pub name: String,
     /// Name of its CPU.
     pub cpu: String,
     /// Name of its scheduler, if it is not the CPU's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub scheduler: Option<String>,
     /// Releases covered: completed, late and unfinished ones.
     pub jobs: u64,
@@ -141,7 +144,8 @@ pub struct TaskReport {
 }
 
 /// One CPU.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CpuReport {
     /// Its name in the file.
     pub id: String,
@@ -182,7 +186,8 @@ pub struct CpuReport {
 }
 
 /// Something that a platform counted.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Counter {
     /// What.
     pub name: String,
@@ -191,12 +196,13 @@ pub struct Counter {
 }
 
 /// A late job and why.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Miss {
     /// Whose.
     pub task: String,
     /// Its place among the tasks.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub task_index: Option<TaskId>,
     /// Name of its CPU.
     pub cpu: String,
@@ -216,7 +222,8 @@ pub struct Miss {
 }
 
 /// What a workload found when it compared itself with its reference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct OracleReport {
     /// Steps compared.
     pub steps: u64,

@@ -11,7 +11,6 @@ use std::fmt::Write;
 
 use punctual_kern::{MissingCause, Outcome};
 use punctual_model::{Instant, Priority, Readable, readable};
-use serde::Serialize;
 
 use super::{MAX_LISTED_MISSES, Miss};
 use crate::behavior::{Behavior, JobRecord, WaitReason, Waiting};
@@ -22,8 +21,9 @@ use crate::log::Log;
 pub(super) const MAX_WINDOW: usize = 4_096;
 
 /// Why a job was late.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Cause {
     /// Time taken from below.
     MissingTime,

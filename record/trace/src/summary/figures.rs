@@ -1,7 +1,5 @@
 //! Counts and quantiles of a run.
 
-use serde::Serialize;
-
 use super::{Counter, CpuReport, Fact, Miss, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::{Counters, Log};
@@ -9,7 +7,8 @@ use punctual_kern::MissingCause;
 use punctual_model::Instant;
 
 /// Exact quantiles of all observations, by nearest rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Quantiles {
     /// Median; `None` without observations.
     pub p50: Option<u64>,

@@ -2,7 +2,6 @@
 
 use punctual_kern::{CpuPlan, Grant, NodePlan};
 use punctual_model::Span;
-use serde::Serialize;
 
 use super::starved::starved;
 use crate::behavior::{Behavior, WaitReason};
@@ -10,7 +9,8 @@ use crate::log::Log;
 use crate::slots;
 
 /// One scheduler below a CPU.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SchedulerReport {
     /// From the file.
     pub name: String,
@@ -49,7 +49,8 @@ pub struct SchedulerReport {
 }
 
 /// One resource, on one CPU.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ResourceReport {
     /// From the file.
     pub name: String,
