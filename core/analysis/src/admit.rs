@@ -81,7 +81,7 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
             verdict.cpus.push(CpuVerdict {
                 cpu: case.cpu,
                 name: system.cpus[case.cpu.index()].name.clone(),
-                utilization_ppm: parts_per_million(&case.ratios()),
+                utilization_ppm: parts_per_million(case.ratios()),
                 quick: quick::answers(case),
             });
         }
@@ -235,14 +235,18 @@ fn no_bound(case: &Case, place: usize) -> String {
             Some(_) => "no bound: nothing is sure of the supply of its scheduler".into(),
         };
     }
-    let ratios = match case.policy {
+    let (load, needed) = match case.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            fixed_priority::query(case, place, None).ratios()
+            let query = fixed_priority::query(case, place, None);
+            (
+                compare_with_one(query.ratios()),
+                parts_per_million(query.ratios()),
+            )
         }
-        _ => case.ratios_with_missing(),
+        _ => (case.load(), parts_per_million(case.ratios_with_missing())),
     };
-    if compare_with_one(&ratios) == Ordering::Greater {
-        let needed = explain::percent(parts_per_million(&ratios));
+    if load == Ordering::Greater {
+        let needed = explain::percent(needed);
         match case.supply {
             Supply::Dedicated => format!(
                 "no bound: with everything that may go before it, it needs {needed} of the CPU"

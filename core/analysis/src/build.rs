@@ -23,7 +23,7 @@ impl Case {
         system: &System,
         (cpu, node): (CpuId, Option<SchedulerId>),
         from_parent: FromParent,
-        waiting: &[u64],
+        waiting: &[Option<u64>],
     ) -> Checked<Case> {
         let policy = policy_of(system, cpu, node)?;
         let mut case = Case {
@@ -45,7 +45,7 @@ impl Case {
             }
             let id = TaskId(id);
             if !matches!(task.class, Class::Aperiodic) {
-                let waiting = waiting.get(id.index()).copied().unwrap_or(0);
+                let waiting = waiting.get(id.index()).copied().flatten().unwrap_or(0);
                 case.entities
                     .push(entity(system, policy, task, id, waiting)?);
             }

@@ -191,12 +191,12 @@ impl Rival<'_> {
 
 impl Query<'_> {
     /// The shares of the task, of its rivals and of the reserved demand, and what the supply lacks.
-    pub(crate) fn ratios(&self) -> Vec<Ratio> {
+    pub(crate) fn ratios(&self) -> impl Iterator<Item = Ratio> + Clone {
         let rivals = self.rivals.iter().map(|r| &r.entity.requests);
         let reserved = self.reserved.iter().map(|t| &t.requests);
         let requests = rivals.chain(reserved).chain([&self.own.requests]);
         let requests = requests.filter_map(RequestBound::ratio);
-        requests.chain(self.supply.missing()).collect()
+        requests.chain(self.supply.missing())
     }
 
     fn own_jobs(&self, offset: u64) -> u64 {

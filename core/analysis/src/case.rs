@@ -77,29 +77,30 @@ impl Case {
     }
 
     /// Everything that contends here: tasks, servers, work of children without a server.
-    pub(crate) fn all_entities(&self) -> impl Iterator<Item = &Entity> {
+    pub(crate) fn all_entities(&self) -> impl Iterator<Item = &Entity> + Clone {
         let unserved = self.unserved.iter().map(|g| &g.entity);
         self.entities.iter().chain(unserved)
     }
 
+    /// The shares of all entities.
+    pub(crate) fn entity_ratios(&self) -> impl Iterator<Item = Ratio> + Clone {
+        self.all_entities().filter_map(|c| c.requests.ratio())
+    }
+
     /// The shares of all entities and of what is reserved. Of a node that divides time its slots:
     /// that is inside of them.
-    pub(crate) fn ratios(&self) -> Vec<Ratio> {
-        let tasks = self.all_entities().filter_map(|c| c.requests.ratio());
+    pub(crate) fn ratios(&self) -> impl Iterator<Item = Ratio> + Clone {
         let reserved = match self.policy {
             PolicyKind::Tdm { .. } => &[],
             _ => &self.reserved[..],
         };
-        tasks
-            .chain(reserved.iter().filter_map(|t| t.requests.ratio()))
-            .collect()
+        let reserved = reserved.iter().filter_map(|t| t.requests.ratio());
+        self.entity_ratios().chain(reserved)
     }
 
     /// The same, and the share of the processor that this node does not get.
-    pub(crate) fn ratios_with_missing(&self) -> Vec<Ratio> {
-        let mut ratios = self.ratios();
-        ratios.extend(self.supply.missing());
-        ratios
+    pub(crate) fn ratios_with_missing(&self) -> impl Iterator<Item = Ratio> + Clone {
+        self.ratios().chain(self.supply.missing())
     }
 
     /// Whether it stands for a whole CPU.
@@ -116,7 +117,7 @@ impl Case {
 
     /// How the utilization compares with all that the node gets.
     pub(crate) fn load(&self) -> Ordering {
-        compare_with_one(&self.ratios_with_missing())
+        compare_with_one(self.ratios_with_missing())
     }
 }
 

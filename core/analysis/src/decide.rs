@@ -42,12 +42,11 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
     }
     let whole = punctual_model::Share::WHOLE.ppm();
     let kept = whole - system.machine.limits.utilization.ppm();
-    let mut ratios = case.ratios();
-    ratios.push(Ratio {
+    let kept = Ratio {
         demand: u64::from(kept),
         separation: u64::from(whole),
-    });
-    compare_with_one(&ratios) == Ordering::Greater
+    };
+    compare_with_one(case.ratios().chain([kept])) == Ordering::Greater
 }
 
 /// Whether everything on the CPUs of `component` holds.
@@ -67,22 +66,19 @@ pub(crate) fn admits(
     }
 }
 
-/// Whether a node refuses: a limit is passed, a deadline or a required response cannot be kept, or
-/// a server's budget comes late.
-fn refuses(system: &System, solved: &Solved, step_budget: &StepBudget) -> Checked<bool> {
-    let case = &solved.case;
-    if is_late(system, solved) {
-        return Ok(true);
-    }
-    // Where the demand has told already, it is not asked again.
+/// Whether the processor demand of a node whose bounds are in time exceeds its supply.
+fn has_excess(Solved { case, bounds }: &Solved, step_budget: &StepBudget) -> Checked<bool> {
+    // Bounds that the demand has given need no second search.
     let known = |b: &Option<Bound>| b.is_some_and(|b| b.basis == Basis::Feasible);
-    if !edf::decides(case) || solved.bounds.iter().any(known) {
+    if !edf::decides(case) || bounds.iter().any(known) {
         return Ok(false);
     }
     Ok(edf::find_excess(case, &mut step_budget.search_steps(STEPS))?.is_some())
 }
 
-/// The same, as far as bounds tell: of larger ones it holds as well.
+/// Whether the bounds of a node refuse it: a limit is passed (an overload passes every limit), a
+/// deadline or a required response may be missed, or a server's budget comes late. Larger bounds
+/// refuse it as well.
 fn is_late(system: &System, Solved { case, bounds }: &Solved) -> bool {
     if case.supply == Supply::Nothing {
         return true;
@@ -91,9 +87,7 @@ fn is_late(system: &System, Solved { case, bounds }: &Solved) -> bool {
         let allowed = allowed_of(system, entity);
         bound.is_none_or(|b| b.response > allowed)
     };
-    exceeds_limit(system, case)
-        || case.entities.iter().zip(bounds).any(late)
-        || (case.is_cpu() && overloaded(case))
+    case.entities.iter().zip(bounds).any(late) || exceeds_limit(system, case)
 }
 
 /// Whether more is asked of the whole CPU than it has. A node that divides time only has slots.
@@ -133,12 +127,11 @@ fn try_admits(
         step_budget,
     };
     let solution = solve::solve(system, edges, &options)?;
+    let mut admitted = !solution.is_hopeless;
     for solved in &solution.nodes {
-        if refuses(system, solved, step_budget)? {
-            return Ok(false);
-        }
+        admitted = admitted && !has_excess(solved, step_budget)?;
     }
-    Ok(true)
+    Ok(admitted)
 }
 
 /// By place: the longest response allowed, where a yes or no will do. `None` where other bounds

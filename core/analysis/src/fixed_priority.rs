@@ -113,7 +113,7 @@ pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_>
 /// Whether the task, everything that goes before it and what is reserved fit the processor. A
 /// single job has no share, and needs one that is left over.
 pub(crate) fn fits(query: &Query<'_>) -> bool {
-    match compare_with_one(&query.ratios()) {
+    match compare_with_one(query.ratios()) {
         Ordering::Less => true,
         Ordering::Equal => query.own.requests.separation.is_some(),
         Ordering::Greater => false,

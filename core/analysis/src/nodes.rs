@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 
 use punctual_model::{MAX_DEPTH, Ns, SchedulerId, Span, System, readable};
 
-use crate::case::Case;
 use crate::entity::Who;
 use crate::error::{Checked, invalid};
 use crate::supply::Supply;
@@ -59,12 +58,12 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
         let own = |s: &&Solved| s.case.node == Some(id) && s.case.is_node;
         let case = nodes.iter().find(own).map(|s| &s.case);
         let supply = case.map_or(&Supply::Nothing, |case| &case.supply);
-        let missing = supply.missing().map_or(0, |m| parts_per_million(&[m]));
+        let missing = parts_per_million(supply.missing().into_iter());
         SchedulerVerdict {
             scheduler: id,
             name: scheduler.name.clone(),
             cpu: scheduler.cpu,
-            utilization_ppm: case.map_or(0, |case| parts_per_million(&needs(case))),
+            utilization_ppm: case.map_or(0, |case| parts_per_million(case.entity_ratios())),
             supply_ppm: 1_000_000_u64.saturating_sub(missing),
             budget_bound: budget_bound(nodes, id),
             blackout: blackout(supply),
@@ -72,13 +71,6 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
         }
     })
     .collect()
-}
-
-/// What its tasks, its servers and children without a server need, without reserved demand.
-fn needs(case: &Case) -> Vec<crate::utilization::Ratio> {
-    case.all_entities()
-        .filter_map(|c| c.requests.ratio())
-        .collect()
 }
 
 fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span<Ns>> {

@@ -120,21 +120,18 @@ fn times(a: u128, b: u128) -> u128 {
 
 /// Π (Uᵢ + 1) ≤ 2.
 fn hyperbolic(case: &Case) -> bool {
-    let shares = case
-        .ratios()
-        .into_iter()
-        .map(|r| share(r.demand, r.separation));
+    let shares = case.ratios().map(|r| share(r.demand, r.separation));
     shares.fold(ONE, |product, u| times(product, (ONE + u).min(4 * ONE))) <= 2 * ONE
 }
 
 /// U ≤ n·(2^(1/n) − 1), as (1 + U/n)ⁿ ≤ 2.
 fn liu_layland(case: &Case) -> bool {
     let ratios = case.ratios();
-    let n = ratios.len() as u128;
+    let n = ratios.clone().count() as u128;
     if n == 0 {
         return true;
     }
-    let sum: u128 = ratios.iter().map(|r| share(r.demand, r.separation)).sum();
+    let sum: u128 = ratios.clone().map(|r| share(r.demand, r.separation)).sum();
     let factor = (ONE + sum.div_ceil(n)).min(4 * ONE);
-    ratios.iter().fold(ONE, |product, _| times(product, factor)) <= 2 * ONE
+    ratios.fold(ONE, |product, _| times(product, factor)) <= 2 * ONE
 }

@@ -206,7 +206,7 @@ fn node_refusal(
 ) -> Checked<Option<Refusal>> {
     let Solved { case, bounds } = solved;
     let (subject, name, title) = title(system, case);
-    let utilization = crate::utilization::parts_per_million(&case.ratios());
+    let utilization = crate::utilization::parts_per_million(case.ratios());
     let mut search_steps = step_budget.search_steps(STEPS);
     if overloaded {
         let reason = format!(

@@ -33,6 +33,8 @@ pub(crate) struct Solution {
     pub(crate) bounds: Vec<Option<Bound>>,
     /// By task: how much precedence adds to its jitter; `None`: nothing bounds it.
     pub(crate) waiting: Vec<Option<u64>>,
+    /// [`Options::hopeless`] holds of some node; then others may be missing.
+    pub(crate) is_hopeless: bool,
 }
 
 impl Solution {
@@ -73,7 +75,8 @@ impl<'a> Options<'a> {
 /// all precedence is consistent; limited by the effort.
 pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> Checked<Solution> {
     let mut known = Waiting::none(system.tasks.len());
-    let mut before = known.clone();
+    // What was known a round ago, if it was less.
+    let mut before: Option<Waiting> = None;
     let mut rounds = 0;
     let times = system.tasks.iter().flat_map(|t| {
         [t.class.relative_deadline(), t.class.min_separation()]
@@ -85,33 +88,27 @@ pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> C
         .map_or(0, Span::as_ns)
         .saturating_mul(MAX_WAITING);
     loop {
-        let found = match one_round(system, edges, &known, options) {
+        let found = match (one_round(system, edges, &known, options), before.take()) {
             // Jitters that grew until the search found no end have none.
-            Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. })
-                if known != before =>
-            {
+            (Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }), Some(before)) => {
                 known.give_up_growing(&before);
-                before = known.clone();
                 continue;
             }
-            found => found?,
+            (found, _) => found?,
         };
-        let next = known.after_round(edges, &found.1);
-        let lost = found.0.iter().any(options.hopeless);
-        if next == known || lost {
-            let (nodes, bounds) = found;
+        let next = known.after_round(edges, &found.bounds);
+        let Some(next) = next.filter(|_| !found.is_hopeless) else {
             return Ok(Solution {
-                nodes,
-                bounds,
                 waiting: known.all,
+                ..found
             });
-        }
-        before = known;
-        known = next;
+        };
+        let less = core::mem::replace(&mut known, next);
         rounds += 1;
         if rounds > MAX_ROUNDS || known.longest() > limit {
-            known.give_up_growing(&before);
-            before = known.clone();
+            known.give_up_growing(&less);
+        } else {
+            before = Some(less);
         }
     }
 }
@@ -148,12 +145,17 @@ impl Waiting {
             .unwrap_or(0)
     }
 
-    fn after_round(&self, edges: &[Edge], bounds: &[Option<Bound>]) -> Waiting {
+    /// With these bounds; `None`: nothing grows.
+    fn after_round(&self, edges: &[Edge], bounds: &[Option<Bound>]) -> Option<Waiting> {
+        if edges.is_empty() {
+            return None;
+        }
         let response = |task: TaskId| bounds[task.index()].map(|b| b.response);
-        Waiting {
+        let next = Waiting {
             all: next_waiting(edges, &self.all, |e| !e.consistent, response),
             outside: next_waiting(edges, &self.outside, |e| !e.inside, response),
-        }
+        };
+        (next != *self).then_some(next)
     }
 }
 
@@ -192,16 +194,12 @@ fn next_waiting(
     next
 }
 
-type Round = (Vec<Solved>, Vec<Option<Bound>>);
-
 fn one_round(
     system: &System,
     edges: &[Edge],
     known: &Waiting,
     options: &Options<'_>,
-) -> Checked<Round> {
-    let lengths = |list: &[Option<u64>]| list.iter().map(|w| w.unwrap_or(0)).collect::<Vec<_>>();
-    let (jitters, outer) = (lengths(&known.all), lengths(&known.outside));
+) -> Checked<Solution> {
     // What waits for ever, or does not wait at all, is seen node by node.
     let waits = |case: &Case, list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
         let tasks = case.all_entities().filter_map(|c| c.who.task());
@@ -221,7 +219,7 @@ fn one_round(
         let inside = !waits(case, &known.outside, Option::is_none)
             && has_inside_waiting(system, edges, case);
         if inside {
-            let case = with_waiting(system, case, &outer)?;
+            let case = with_waiting(system, case, &known.outside)?;
             for (mine, window) in found
                 .iter_mut()
                 .zip(bounds::in_any_order(&case, options.step_budget)?)
@@ -231,8 +229,12 @@ fn one_round(
         }
         Ok(found)
     };
-    let mut nodes = Vec::new();
-    let mut bounds = vec![None; system.tasks.len()];
+    let mut solution = Solution {
+        nodes: Vec::new(),
+        bounds: vec![None; system.tasks.len()],
+        waiting: Vec::new(),
+        is_hopeless: false,
+    };
     for (index, _) in (0_u16..)
         .zip(&system.cpus)
         .filter(|&(i, _)| (options.cpus)(CpuId(i)))
@@ -240,25 +242,29 @@ fn one_round(
         let walk = Walk {
             system,
             cpu: CpuId(index),
-            waiting: &jitters,
+            waiting: &known.all,
             bounds: &test,
             hopeless: options.hopeless,
             step_budget: options.step_budget,
         };
-        for solved in walk.solve()? {
+        let from = solution.nodes.len();
+        solution.is_hopeless = walk.solve(&mut solution.nodes)?;
+        for solved in &solution.nodes[from..] {
             for (entity, bound) in solved.case.entities.iter().zip(&solved.bounds) {
                 if let Some(task) = entity.who.task() {
-                    bounds[task.index()] = *bound;
+                    solution.bounds[task.index()] = *bound;
                 }
             }
-            nodes.push(solved);
+        }
+        if solution.is_hopeless {
+            break;
         }
     }
-    Ok((nodes, bounds))
+    Ok(solution)
 }
 
 /// The same case, its tasks waiting for so long.
-fn with_waiting(system: &System, case: &Case, waiting: &[u64]) -> Checked<Case> {
+fn with_waiting(system: &System, case: &Case, waiting: &[Option<u64>]) -> Checked<Case> {
     let from_parent = FromParent {
         supply: case.supply.clone(),
         reserved: case.reserved.clone(),

@@ -26,7 +26,6 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use punctual_model::{Class, PolicyKind, Requirement, System, Task, TaskId};
 
@@ -209,13 +208,12 @@ fn by_bandwidth(system: &System, task: &Task) -> bool {
     });
     let ratios = tasks()
         .filter_map(|t| terms(t).map(|(demand, separation, _)| Ratio { demand, separation }));
-    let ratios: Vec<Ratio> = ratios.collect();
     plain
         && edf
         && alone
         && !required
         && tasks().all(simple)
-        && compare_with_one(&ratios) != core::cmp::Ordering::Greater
+        && compare_with_one(ratios) != core::cmp::Ordering::Greater
 }
 
 /// Precedence to or from the task would have to hold between jobs of both.

@@ -53,8 +53,8 @@ pub(crate) struct Solved {
 pub(crate) struct Walk<'a> {
     pub(crate) system: &'a System,
     pub(crate) cpu: CpuId,
-    /// By task: what precedence adds to its jitter.
-    pub(crate) waiting: &'a [u64],
+    /// By task: what precedence adds to its jitter; `None`: nothing bounds it.
+    pub(crate) waiting: &'a [Option<u64>],
     /// The test of one node.
     pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
     /// Whether to go no further.
@@ -64,14 +64,14 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Every node of the CPU, parents before children. O(nodes · cost of the test).
-    pub(crate) fn solve(&self) -> Checked<Vec<Solved>> {
-        let mut solved = Vec::new();
+    /// Adds every node of the CPU, parents before children, up to a hopeless one; whether there is
+    /// one. O(nodes · cost of the test).
+    pub(crate) fn solve(&self, solved: &mut Vec<Solved>) -> Checked<bool> {
         let mut open = vec![(None, self.root()?)];
         while let Some((node, from_parent)) = open.pop() {
             let from = solved.len();
             if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, self.cpu, node)? {
-                self.visit_slots(node, frame, &from_parent, &mut solved, &mut open)?;
+                self.visit_slots(node, frame, &from_parent, solved, &mut open)?;
             } else {
                 let case = self.case(node, from_parent)?;
                 let bounds = (self.bounds)(&case)?;
@@ -79,10 +79,10 @@ impl Walk<'_> {
                 solved.push(Solved { case, bounds });
             }
             if solved[from..].iter().any(|s| (self.hopeless)(s)) {
-                return Ok(solved);
+                return Ok(true);
             }
         }
-        Ok(solved)
+        Ok(false)
     }
 
     /// What the CPU itself has: all of it, less what the machine takes; nothing is sure where a

@@ -20,9 +20,20 @@ const DIGIT: u32 = 64;
 
 /// Σ ratios against 1, exactly. O(n) but for sums within n·2⁻⁶⁴ of 1, then at most O(n²): a sum of
 /// n fractions that differs from 1 differs by at least 2^(−64·n), hence n + 1 digits decide.
-pub(crate) fn compare_with_one(ratios: &[Ratio]) -> Ordering {
+pub(crate) fn compare_with_one(ratios: impl Iterator<Item = Ratio> + Clone) -> Ordering {
+    // The first digit, each summand rounded up past itself.
+    let above = |r: Ratio| (u128::from(r.demand) << DIGIT) / u128::from(r.separation) + 1;
+    let sum = ratios.clone().map(above).fold(0, u128::saturating_add);
+    if sum <= 1 << DIGIT {
+        return Ordering::Less;
+    }
+    compare_digits(ratios)
+}
+
+/// The same, digit by digit.
+fn compare_digits(ratios: impl Iterator<Item = Ratio>) -> Ordering {
     let mut whole: u128 = 0;
-    let mut rests: Vec<(u64, u64)> = Vec::with_capacity(ratios.len());
+    let mut rests: Vec<(u64, u64)> = Vec::new();
     for r in ratios {
         whole += u128::from(r.demand / r.separation);
         rests.push((r.demand % r.separation, r.separation));
@@ -37,7 +48,7 @@ pub(crate) fn compare_with_one(ratios: &[Ratio]) -> Ordering {
     }
     // What is missing to 1, in units of the current digit.
     let mut missing: u128 = 1;
-    for _ in 0..=ratios.len() {
+    for _ in 0..=rests.len() {
         let mut digits: u128 = 0;
         for (rest, separation) in &mut rests {
             let shifted = u128::from(*rest) << DIGIT;
@@ -67,15 +78,15 @@ fn low(value: u128) -> u64 {
 
 /// Σ ratios in parts per million, rounded up (each share is rounded up at 2⁻⁶⁴, so the sum may
 /// show one part too many where it is within n·2⁻⁶⁴ above a whole part). O(n).
-pub(crate) fn parts_per_million(ratios: &[Ratio]) -> u64 {
+pub(crate) fn parts_per_million(ratios: impl Iterator<Item = Ratio>) -> u64 {
     let mut whole: u128 = 0;
-    let mut rest: u128 = 0;
+    let (mut rest, mut ulps): (u128, u128) = (0, 0);
     for r in ratios {
         whole += u128::from(r.demand / r.separation);
         let part = u128::from(r.demand % r.separation) << DIGIT;
         rest += part.div_ceil(u128::from(r.separation));
+        ulps += 1;
     }
-    let ulps = ratios.len() as u128;
     // Tolerating n ulps keeps a sum of exactly 500,000 parts from being shown as 500,001.
     let rest = rest.saturating_sub(ulps);
     low(whole * 1_000_000 + (rest * 1_000_000).div_ceil(1 << DIGIT))
@@ -100,10 +111,9 @@ pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn ratios(list: &[(u64, u64)]) -> Vec<Ratio> {
+    fn ratios(list: &[(u64, u64)]) -> impl Iterator<Item = Ratio> + Clone {
         list.iter()
             .map(|&(demand, separation)| Ratio { demand, separation })
-            .collect()
     }
 
     #[test]
@@ -116,7 +126,7 @@ mod tests {
             &[(1, 7), (2, 7), (4, 7)],
             &[(1, big), (big - 1, big)],
         ] {
-            assert_eq!(compare_with_one(&ratios(list)), Ordering::Equal, "{list:?}");
+            assert_eq!(compare_with_one(ratios(list)), Ordering::Equal, "{list:?}");
         }
     }
 
@@ -126,21 +136,21 @@ mod tests {
         let q = 18_446_744_073_709_551_533_u64; // The next one.
         // 1/2 + (p-1)/2p is below 1, and adding 1/q (more than 1/2p) passes it.
         let below = [(1, 2), ((p - 1) / 2, p)];
-        assert_eq!(compare_with_one(&ratios(&below)), Ordering::Less);
+        assert_eq!(compare_with_one(ratios(&below)), Ordering::Less);
         let above = [(1, 2), ((p - 1) / 2, p), (1, q)];
-        assert_eq!(compare_with_one(&ratios(&above)), Ordering::Greater);
+        assert_eq!(compare_with_one(ratios(&above)), Ordering::Greater);
         // Differs from 1 by 1/(p·q): only the second digit shows it.
         let close = [((p - 1) / 2, p), (q.div_ceil(2), q)];
-        assert_eq!(compare_with_one(&ratios(&close)), Ordering::Greater);
+        assert_eq!(compare_with_one(ratios(&close)), Ordering::Greater);
         let close = [(p.div_ceil(2), p), ((q - 1) / 2, q)];
-        assert_eq!(compare_with_one(&ratios(&close)), Ordering::Less);
+        assert_eq!(compare_with_one(ratios(&close)), Ordering::Less);
     }
 
     #[test]
     fn parts_per_million_round_up_but_not_past_a_whole_part() {
-        assert_eq!(parts_per_million(&ratios(&[(1, 4), (1, 4)])), 500_000);
-        assert_eq!(parts_per_million(&ratios(&[(1, 3)])), 333_334);
-        assert_eq!(parts_per_million(&ratios(&[(3, 2)])), 1_500_000);
+        assert_eq!(parts_per_million(ratios(&[(1, 4), (1, 4)])), 500_000);
+        assert_eq!(parts_per_million(ratios(&[(1, 3)])), 333_334);
+        assert_eq!(parts_per_million(ratios(&[(3, 2)])), 1_500_000);
     }
 
     #[test]

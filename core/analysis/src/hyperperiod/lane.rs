@@ -49,14 +49,12 @@ impl Lane {
     pub(crate) fn is_overloaded(&self) -> bool {
         let share = |demand, separation| Ratio { demand, separation };
         let tasks = self.contestants.iter();
-        let mut ratios: Vec<Ratio> = tasks
-            .filter_map(|c| c.period.map(|period| share(c.cost, period)))
-            .collect();
-        if let Some((frame, slots)) = &self.slots {
+        let ratios = tasks.filter_map(|c| c.period.map(|period| share(c.cost, period)));
+        let others = self.slots.as_ref().map(|(frame, slots)| {
             let own: u64 = slots.iter().map(|&(_, length)| length).sum();
-            ratios.push(share(frame.saturating_sub(own), *frame));
-        }
-        compare_with_one(&ratios) == Ordering::Greater
+            share(frame.saturating_sub(own), *frame)
+        });
+        compare_with_one(ratios.chain(others)) == Ordering::Greater
     }
 }
 
