@@ -1,41 +1,19 @@
-//! The table of record kinds: names, fields and their meaning, for the text form and for decoding.
+//! The table of record kinds: the number, the name, the fields and the value of each.
 //!
-//! One table serves the writer, the reader and the decoder, so the three cannot disagree. The
+//! Writing, reading, storing and restoring are made from the rows, so the four cannot disagree. The
 //! numbers of kinds live in memory only; in files a kind is its name.
 
-/// What a field holds, and thereby how it is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Field {
-    /// A thread or a scheduler: `index`, or `index:generation` when the place was used before.
-    Thread,
-    /// An instant in ticks; `never` for the end of the timeline.
-    Instant,
-    /// A number: ticks of work or of time, a job, a slot, a CPU.
-    Number,
-    /// One of these words.
-    Word(&'static [&'static str]),
-}
+use punctual_kern::{
+    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, MissingCause, Next,
+    NodeId, NodePlan, NodeTerms, Outcome, Refusal, Request, ResourcePlan, SlotTerms, Source,
+    TraceEvent, UsePlan, WaitOrder, WakeCause,
+};
+use punctual_model::{
+    AtBudgetEnd, CpuId, Instant, Mode, PolicyKind, Priority, Protocol, ResourceId, SchedulerId,
+    Span, TaskId, ThreadId, Trust, Work,
+};
 
-/// A field and whether it can be absent (written `-`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Column {
-    pub(crate) field: Field,
-    pub(crate) optional: bool,
-}
-
-const fn must(field: Field) -> Column {
-    Column {
-        field,
-        optional: false,
-    }
-}
-
-const fn may(field: Field) -> Column {
-    Column {
-        field,
-        optional: true,
-    }
-}
+use crate::value::{Column, Fields, ForPredecessors, columns, put_all, take_all};
 
 /// A kind of record: its number in memory, its name, its columns.
 #[derive(Clone, Copy, Debug)]
@@ -45,215 +23,222 @@ pub(crate) struct Form {
     pub(crate) columns: &'static [Column],
 }
 
-pub(crate) const YES_NO: &[&str] = &["no", "yes"];
-pub(crate) const CAUSES: &[&str] = &["stolen", "given-back"];
-pub(crate) const CLASSES: &[&str] = &["periodic", "sporadic", "reservation", "once", "aperiodic"];
-pub(crate) const LATE: &[&str] = &["queue", "skip"];
-pub(crate) const OVERRUN: &[&str] = &["throttle", "demote", "stop", "signal"];
-pub(crate) const OUTCOMES: &[&str] = &["done", "stopped", "aborted", "short"];
-pub(crate) const WHY_BLOCKED: &[&str] = &["request", "predecessors"];
-pub(crate) const WHY_WOKEN: &[&str] =
-    &["wake", "early", "timeout", "predecessors", "lock", "supply"];
-pub(crate) const MODES: &[&str] = &["exclusive", "shared"];
-pub(crate) const PROTOCOLS: &[&str] = &[
-    "inheritance",
-    "immediate-ceiling",
-    "srp",
-    "non-preemptive",
-    "spin",
-];
-pub(crate) const AT_BUDGET_END: &[&str] = &["overrun", "check-first"];
-pub(crate) const URGENCIES: &[&str] = &["priority", "deadline", "turn"];
-pub(crate) const REFUSALS: &[&str] = &[
-    "stale-thread",
-    "nobody-runs",
-    "no-thread-left",
-    "not-sporadic",
-    "no-such-slot",
-    "invalid-constraint",
-    "no-such-node",
-    "no-node-left",
-    "too-deep",
-    "not-a-parent",
-    "quota-exhausted",
-    "not-deciding",
-    "stale-pick",
-    "not-its-own",
-    "not-ready",
-    "not-its-child",
-    "only-root-creates",
-    "blocked-by-trusted",
-    "not-grantable",
-    "not-declared",
-    "already-held",
-    "not-held",
-    "nested-too-deep",
-    "deadlock",
-    "not-a-sibling",
-    "too-little-budget",
-    "uses-resources",
-];
-pub(crate) const TRUST: &[&str] = &["inline", "own-time"];
-pub(crate) const SUPPLIES: &[&str] = &[
-    "shared",
-    "slots",
-    "polling",
-    "deferrable",
-    "sporadic",
-    "constant-bandwidth",
-    "periodic-resource",
-];
-pub(crate) const POLICIES: &[&str] = &[
-    "fifo",
-    "edf",
-    "fixed-priority",
-    "non-preemptive",
-    "round-robin",
-    "tdm",
-];
-
-/// The twelve columns of a constraint.
-macro_rules! constraint {
-    ($($before:expr),*) => {
-        &[
-            $($before,)*
-            must(Field::Word(CLASSES)),
-            may(Field::Number),
-            may(Field::Number),
-            may(Field::Number),
-            must(Field::Number),
-            must(Field::Number),
-            must(Field::Word(LATE)),
-            may(Field::Number),
-            must(Field::Word(OVERRUN)),
-            must(Field::Number),
-            must(Field::Instant),
-            must(Field::Word(YES_NO)),
-        ]
-    };
+/// One line of what a shard was built from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PlanLine {
+    Thread(TaskId, Constraint),
+    Remote(Instant, Option<Span>),
+    Notify(u32, CpuId, u32),
+    Edge(u32, Edge),
+    Node(NodePlan),
+    Home(u32, u16),
+    Slot(SlotTerms),
+    Resource(ResourcePlan),
+    Use(u32, UsePlan),
+    /// A thread that was created while it ran, and its task.
+    Created(ThreadId, TaskId),
 }
 
-/// Declares a table of forms and one constant per kind.
+/// Declares a table of forms, what stores a value of it (its words go to `put`), and what restores
+/// it. A row ends with the value, as a pattern and as an expression of the fields.
 macro_rules! forms {
-    ($table:ident: $($id:ident = $kind:literal $name:literal $columns:expr;)*) => {
-        $(pub(crate) const $id: u8 = $kind;)*
+    (
+        $table:ident, $(#[$inline:meta])* $store:ident: $by:ty, $restore:ident: $of:ty;
+        $($kind:literal $name:literal ($($field:ident: $type:ty),*) [$($value:tt)+];)*
+    ) => {
         pub(crate) const $table: &[Form] = &[
-            $(Form { kind: $kind, name: $name, columns: $columns }),*
+            $(Form { kind: $kind, name: $name, columns: columns!($($type),*) }),*
         ];
+
+        /// Hands the words of a value to `put`.
+        $(#[$inline])*
+        pub(crate) fn $store(of: $by, put: impl FnOnce(&[u64])) {
+            match of {
+                $($($value)+ => {
+                    $(let $field = *$field;)*
+                    let mut words = [0; 1 + columns!($($type),*).len()];
+                    words[0] = $kind;
+                    put_all!(&mut words, 1; $($field: $type),*);
+                    put(&words);
+                })*
+            }
+        }
+
+        /// The value of a record; `None` for fields that do not belong together.
+        pub(crate) fn $restore(kind: u8, fields: &mut Fields<'_>) -> Option<$of> {
+            match kind {
+                $($kind => {
+                    take_all!(fields; $($field: $type),*);
+                    Some($($value)+)
+                })*
+                _ => None,
+            }
+        }
     };
 }
 
-const THREAD: Column = must(Field::Thread);
-/// A scheduler is written like a thread.
-const NODE: Column = THREAD;
-const NUMBER: Column = must(Field::Number);
-const INSTANT: Column = must(Field::Instant);
-const ARM: Column = may(Field::Instant);
+/// The kinds of the most frequent entries, which are stored without a look at the table.
+pub(crate) const TICK: u8 = 0;
+pub(crate) const COMPLETE: u8 = 2;
+pub(crate) const YIELD: u8 = 4;
+pub(crate) const SWITCHED: u8 = 46;
+pub(crate) const RUN: u8 = 64;
 
-forms! { EVENTS:
-    TICK = 0 "tick" &[INSTANT];
-    EVENT_MISSING = 1 "missing" &[INSTANT, NUMBER, must(Field::Word(CAUSES))];
-    COMPLETE = 2 "complete" &[INSTANT];
-    BLOCK = 3 "block" &[INSTANT, ARM];
-    YIELD = 4 "yield" &[INSTANT];
-    EXIT = 5 "exit" &[INSTANT];
-    PROTECT = 6 "protect" &[INSTANT];
-    UNPROTECT = 7 "unprotect" &[INSTANT];
-    WAKE = 8 "wake" &[INSTANT, THREAD];
-    ARRIVE = 9 "arrive" &[INSTANT, THREAD, INSTANT];
-    CREATE = 10 "create" constraint!(INSTANT);
-    CHANGE = 11 "change" constraint!(INSTANT, THREAD);
-    KILL = 12 "kill" &[INSTANT, THREAD];
-    REMOTE = 13 "remote" &[INSTANT, NUMBER, NUMBER, NUMBER];
-    CHILD_PICKED = 14 "child-picked" &[INSTANT, NODE, NUMBER, may(Field::Thread), ARM];
-    CREATE_FOR = 15 "create-for" constraint!(INSTANT, NODE, NODE);
-    GRANT = 16 "grant" &[INSTANT, NODE, THREAD, NODE];
-    REVOKE = 17 "revoke" &[INSTANT, NODE, THREAD];
-    PROMOTE = 18 "promote" &[
-        INSTANT, NODE, must(Field::Word(SUPPLIES)), may(Field::Number), may(Field::Number),
-        NUMBER, NUMBER, must(Field::Word(TRUST)), may(Field::Number),
-    ];
-    DEMOTE = 19 "demote" &[INSTANT, NODE, NODE];
-    BLOCK_BY = 20 "block-by" &[INSTANT, NODE, THREAD, must(Field::Word(YES_NO)), ARM];
-    WAKE_BY = 21 "wake-by" &[INSTANT, NODE, THREAD];
-    LOCK = 22 "lock" &[INSTANT, NUMBER, must(Field::Word(MODES)), ARM];
-    UNLOCK = 23 "unlock" &[INSTANT, NUMBER];
-    LEND = 24 "lend" &[INSTANT, NODE, NODE, NUMBER];
-    BLOCK_ON = 25 "block-on" &[INSTANT, THREAD, NUMBER, ARM];
-    HAND_OVER = 26 "hand-over" &[INSTANT, NUMBER, THREAD, THREAD];
-    RAISE = 27 "raise" &[INSTANT, may(Field::Number), ARM];
+forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Instant, Event);
+    0 "tick" (now: Instant) [(now, Event::Tick)];
+    1 "missing" (now: Instant, span: Span, cause: MissingCause)
+        [(now, Event::Missing { span, cause })];
+    2 "complete" (now: Instant) [(now, Event::Complete)];
+    3 "block" (now: Instant, until: Option<Instant>) [(now, Event::Block { until })];
+    4 "yield" (now: Instant) [(now, Event::Yield)];
+    5 "exit" (now: Instant) [(now, Event::Exit)];
+    6 "protect" (now: Instant) [(now, Event::Protect)];
+    7 "unprotect" (now: Instant) [(now, Event::Unprotect)];
+    8 "wake" (now: Instant, thread: ThreadId) [(now, Event::Wake(thread))];
+    9 "arrive" (now: Instant, thread: ThreadId, arrival: Instant)
+        [(now, Event::Arrive { thread, arrival })];
+    10 "create" (now: Instant, constraint: Constraint) [(now, Event::Create(constraint))];
+    11 "change" (now: Instant, thread: ThreadId, constraint: Constraint)
+        [(now, Event::Change { thread, constraint })];
+    12 "kill" (now: Instant, thread: ThreadId) [(now, Event::Kill(thread))];
+    13 "remote" (now: Instant, to: CpuId, slot: u32, frontier: u64)
+        [(now, Event::Remote(Message { to, slot, frontier }))];
+    14 "child-picked" (
+        now: Instant, child: NodeId, epoch: u32, thread: Option<ThreadId>, until: Option<Instant>
+    ) [(now, Event::ChildPicked(ChildPick { child, epoch, thread, until }))];
+    15 "create-for" (now: Instant, by: NodeId, home: NodeId, constraint: Constraint)
+        [(now, Event::Manage { by, request: Request::Create { home, constraint } })];
+    16 "grant" (now: Instant, by: NodeId, thread: ThreadId, to: NodeId)
+        [(now, Event::Manage { by, request: Request::Grant { thread, to } })];
+    17 "revoke" (now: Instant, by: NodeId, thread: ThreadId)
+        [(now, Event::Manage { by, request: Request::Revoke { thread } })];
+    18 "promote" (
+        now: Instant, by: NodeId, supply: Grant, priority: Priority, order: u32, trust: Trust,
+        quota: Option<u32>
+    ) [(now, Event::Manage {
+        by,
+        request: Request::Promote(NodeTerms { supply, priority, order, trust, quota }),
+    })];
+    19 "demote" (now: Instant, by: NodeId, node: NodeId)
+        [(now, Event::Manage { by, request: Request::Demote(node) })];
+    20 "block-by" (
+        now: Instant, by: NodeId, thread: ThreadId, exclusive: bool, until: Option<Instant>
+    ) [(now, Event::Manage { by, request: Request::Block { thread, exclusive, until } })];
+    21 "wake-by" (now: Instant, by: NodeId, thread: ThreadId)
+        [(now, Event::Manage { by, request: Request::Wake(thread) })];
+    22 "lock" (now: Instant, resource: u32, mode: Mode, until: Option<Instant>)
+        [(now, Event::Lock { resource, mode, until })];
+    23 "unlock" (now: Instant, resource: u32) [(now, Event::Unlock { resource })];
+    24 "lend" (now: Instant, by: NodeId, to: NodeId, work: Work)
+        [(now, Event::Manage { by, request: Request::Lend { to, work } })];
+    25 "block-on" (now: Instant, holder: ThreadId, key: u32, until: Option<Instant>)
+        [(now, Event::BlockOn { holder, key, until })];
+    26 "hand-over" (now: Instant, key: u32, from: ThreadId, to: ThreadId)
+        [(now, Event::HandOver { key, from, to })];
+    27 "raise" (now: Instant, ceiling: Option<Ceiling>) [(now, Event::Raise(ceiling))];
 }
 
-forms! { TRACES:
-    CREATED = 32 "created" &[THREAD];
-    ENDED = 33 "ended" &[THREAD];
-    CHANGED = 34 "changed" &[THREAD];
-    RELEASED = 35 "released" &[THREAD, NUMBER, INSTANT, INSTANT];
-    SKIPPED = 36 "skipped" &[THREAD, NUMBER];
-    LOST = 37 "lost" &[THREAD, NUMBER];
-    STARTED = 38 "started" &[THREAD, NUMBER, may(Field::Number)];
-    COMPLETED = 39 "completed"
-        &[THREAD, NUMBER, must(Field::Word(OUTCOMES)), INSTANT, INSTANT, NUMBER];
-    OVERRAN = 40 "overran" &[THREAD, NUMBER];
-    THROTTLED = 41 "throttled" &[THREAD, NUMBER];
-    REPLENISHED = 42 "replenished" &[THREAD, NUMBER];
-    DEMOTED = 43 "demoted" &[THREAD, NUMBER];
-    BLOCKED = 44 "blocked" &[THREAD, NUMBER, must(Field::Word(WHY_BLOCKED))];
-    WOKEN = 45 "woken" &[THREAD, must(Field::Word(WHY_WOKEN))];
-    SWITCHED = 46 "switched" &[may(Field::Thread), may(Field::Thread), must(Field::Word(YES_NO))];
-    MISSING = 47 "missing" &[NUMBER, must(Field::Word(CAUSES))];
-    SERVER_REPLENISHED = 48 "server-replenished" &[NODE, NUMBER];
-    SERVER_EXHAUSTED = 49 "server-exhausted" &[NODE];
-    CHILD_CHARGED = 50 "child-charged" &[NODE, NUMBER];
-    MOVED = 51 "moved" &[THREAD, NODE];
-    PROMOTED = 52 "promoted" &[NODE, NODE];
-    SCHEDULER_ENDED = 53 "scheduler-ended" &[NODE];
-    LOCKED = 54 "locked" &[THREAD, NUMBER, must(Field::Word(MODES))];
-    WAITS = 55 "waits" &[THREAD, NUMBER, must(Field::Word(MODES))];
-    UNLOCKED = 56 "unlocked" &[THREAD, NUMBER];
-    SECTION_OVERRAN = 57 "section-overran" &[THREAD, NUMBER];
-    LENT = 58 "lent" &[NODE, NODE, NUMBER];
-    POSTPONED = 59 "postponed" &[THREAD, NUMBER];
-    CAUGHT_UP = 60 "caught-up" &[];
-    ORDERED = 61 "ordered"
-        &[THREAD, must(Field::Word(YES_NO)), NUMBER, INSTANT, INSTANT, must(Field::Word(YES_NO))];
-    QUEUED = 62 "queued" &[NODE, NUMBER, INSTANT, INSTANT, may(Field::Number)];
-    UNQUEUED = 63 "unqueued" &[NODE, may(Field::Number)];
+forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
+    32 "created" (thread: ThreadId) [TraceEvent::Created { thread }];
+    33 "ended" (thread: ThreadId) [TraceEvent::Ended { thread }];
+    34 "changed" (thread: ThreadId) [TraceEvent::Changed { thread }];
+    35 "released" (thread: ThreadId, job: u64, arrival: Instant, deadline: Instant)
+        [TraceEvent::Released { thread, job, arrival, deadline }];
+    36 "skipped" (thread: ThreadId, job: u64) [TraceEvent::Skipped { thread, job }];
+    37 "lost" (thread: ThreadId, job: u64) [TraceEvent::Lost { thread, job }];
+    38 "started" (thread: ThreadId, job: u64, budget: Option<Work>)
+        [TraceEvent::Started { thread, job, budget }];
+    39 "completed" (
+        thread: ThreadId, job: u64, outcome: Outcome, arrival: Instant, deadline: Instant,
+        received: Work
+    ) [TraceEvent::Completed { thread, job, outcome, arrival, deadline, received }];
+    40 "overran" (thread: ThreadId, job: u64) [TraceEvent::Overran { thread, job }];
+    41 "throttled" (thread: ThreadId, job: u64) [TraceEvent::Throttled { thread, job }];
+    42 "replenished" (thread: ThreadId, budget: Work) [TraceEvent::Replenished { thread, budget }];
+    43 "demoted" (thread: ThreadId, job: u64) [TraceEvent::Demoted { thread, job }];
+    44 "blocked" (thread: ThreadId, job: u64, for_predecessors: ForPredecessors)
+        [TraceEvent::Blocked { thread, job, for_predecessors }];
+    45 "woken" (thread: ThreadId, cause: WakeCause) [TraceEvent::Woken { thread, cause }];
+    46 "switched" (from: Option<ThreadId>, to: Option<ThreadId>, preempted: bool)
+        [TraceEvent::Switched { from, to, preempted }];
+    47 "missing" (span: Span, cause: MissingCause) [TraceEvent::Missing { span, cause }];
+    48 "server-replenished" (node: NodeId, budget: Work)
+        [TraceEvent::ServerReplenished { node, budget }];
+    49 "server-exhausted" (node: NodeId) [TraceEvent::ServerExhausted { node }];
+    50 "child-charged" (node: NodeId, work: Work) [TraceEvent::ChildCharged { node, work }];
+    51 "moved" (thread: ThreadId, home: NodeId) [TraceEvent::Moved { thread, home }];
+    52 "promoted" (node: NodeId, parent: NodeId) [TraceEvent::Promoted { node, parent }];
+    53 "scheduler-ended" (node: NodeId) [TraceEvent::SchedulerEnded { node }];
+    54 "locked" (thread: ThreadId, resource: u32, mode: Mode)
+        [TraceEvent::Locked { thread, resource, mode }];
+    55 "waits" (thread: ThreadId, resource: u32, mode: Mode)
+        [TraceEvent::Waits { thread, resource, mode }];
+    56 "unlocked" (thread: ThreadId, resource: u32) [TraceEvent::Unlocked { thread, resource }];
+    57 "section-overran" (thread: ThreadId, resource: u32)
+        [TraceEvent::SectionOverran { thread, resource }];
+    58 "lent" (from: NodeId, to: NodeId, work: Work) [TraceEvent::Lent { from, to, work }];
+    59 "postponed" (thread: ThreadId, resource: u32) [TraceEvent::Postponed { thread, resource }];
+    60 "caught-up" () [TraceEvent::CaughtUp];
+    61 "ordered" (
+        thread: ThreadId, background: bool, priority: Priority, deadline: Instant,
+        release: Instant, yielded: bool
+    ) [TraceEvent::Ordered { thread, background, priority, deadline, release, yielded }];
+    62 "queued" (
+        node: NodeId, priority: Priority, deadline: Instant, release: Instant,
+        budget: Option<Work>
+    ) [TraceEvent::Queued { node, priority, deadline, release, budget }];
+    63 "unqueued" (node: NodeId, budget: Option<Work>) [TraceEvent::Unqueued { node, budget }];
 }
 
-forms! { DECISIONS:
-    RUN = 64 "run" &[THREAD, ARM];
-    IDLE = 65 "idle" &[ARM];
-    RUN_REFUSING = 66 "run-refusing"
-        &[THREAD, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
-    IDLE_REFUSING = 67 "idle-refusing" &[ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
-    RUN_CHILD = 68 "run-child" &[NODE, ARM];
-    RUN_CHILD_REFUSING = 69 "run-child-refusing"
-        &[NODE, ARM, must(Field::Word(REFUSALS)), may(Field::Number)];
+forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
+    64 "run" (thread: ThreadId, arm: Option<Instant>)
+        [Decision { next: Next::Thread(thread), arm, refused: None }];
+    65 "idle" (arm: Option<Instant>) [Decision { next: Next::Idle, arm, refused: None }];
+    66 "run-refusing" (thread: ThreadId, arm: Option<Instant>, refused: Refusal)
+        [Decision { next: Next::Thread(thread), arm, refused: Some(refused) }];
+    67 "idle-refusing" (arm: Option<Instant>, refused: Refusal)
+        [Decision { next: Next::Idle, arm, refused: Some(refused) }];
+    68 "run-child" (child: NodeId, arm: Option<Instant>)
+        [Decision { next: Next::RunChild(child), arm, refused: None }];
+    69 "run-child-refusing" (child: NodeId, arm: Option<Instant>, refused: Refusal)
+        [Decision { next: Next::RunChild(child), arm, refused: Some(refused) }];
 }
 
-forms! { PLANS:
-    PLAN_THREAD = 96 "thread" constraint!(NUMBER);
-    PLAN_REMOTE = 97 "remote" &[INSTANT, may(Field::Number)];
-    PLAN_NOTIFY = 98 "notify" &[NUMBER, NUMBER, NUMBER];
-    PLAN_AFTER = 99 "after" &[NUMBER, THREAD];
-    PLAN_FOLLOWS = 100 "follows" &[NUMBER, THREAD];
-    PLAN_AFTER_REMOTE = 101 "after-remote" &[NUMBER, NUMBER];
-    PLAN_FOLLOWS_REMOTE = 102 "follows-remote" &[NUMBER, NUMBER];
-    PLAN_NODE = 103 "node" &[
-        NUMBER, NUMBER, NUMBER, NUMBER, must(Field::Word(TRUST)), may(Field::Number),
-        must(Field::Word(SUPPLIES)), may(Field::Number), may(Field::Number),
-        must(Field::Word(POLICIES)), may(Field::Number), may(Field::Number),
-    ];
-    PLAN_HOME = 104 "home" &[NUMBER, NUMBER];
-    PLAN_SLOT = 105 "slot" &[NUMBER, NUMBER, NUMBER, NUMBER];
-    PLAN_RESOURCE = 106 "resource" &[
-        NUMBER, must(Field::Word(PROTOCOLS)), must(Field::Word(AT_BUDGET_END)),
-        must(Field::Word(URGENCIES)), NUMBER, NUMBER, must(Field::Word(YES_NO)), NUMBER,
-        must(Field::Word(YES_NO)),
-    ];
-    PLAN_USE = 107 "use" &[NUMBER, NUMBER, must(Field::Word(MODES)), NUMBER, NUMBER];
-    PLAN_CREATED = 108 "created" &[THREAD, NUMBER];
+forms! { PLANS, store_plan: &PlanLine, plan: PlanLine;
+    96 "thread" (task: TaskId, constraint: Constraint) [PlanLine::Thread(task, constraint)];
+    97 "remote" (first: Instant, period: Option<Span>) [PlanLine::Remote(first, period)];
+    98 "notify" (thread: u32, to: CpuId, slot: u32) [PlanLine::Notify(thread, to, slot)];
+    99 "after" (successor: u32, thread: ThreadId)
+        [PlanLine::Edge(successor, Edge { from: Source::Local(thread), strict: false })];
+    100 "follows" (successor: u32, thread: ThreadId)
+        [PlanLine::Edge(successor, Edge { from: Source::Local(thread), strict: true })];
+    101 "after-remote" (successor: u32, slot: u32)
+        [PlanLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: false })];
+    102 "follows-remote" (successor: u32, slot: u32)
+        [PlanLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: true })];
+    103 "node" (
+        scheduler: SchedulerId, parent: u16, priority: Priority, order: u32, trust: Trust,
+        quota: Option<u32>, supply: Grant, policy: PolicyKind
+    ) [PlanLine::Node(NodePlan {
+        scheduler,
+        parent,
+        policy,
+        terms: NodeTerms { supply, priority, order, trust, quota },
+    })];
+    104 "home" (thread: u32, home: u16) [PlanLine::Home(thread, home)];
+    105 "slot" (node: u16, entity: u32, at: Span, length: Span)
+        [PlanLine::Slot(SlotTerms { node, entity, at, length })];
+    106 "resource" (
+        resource: ResourceId, protocol: Protocol, at_budget_end: AtBudgetEnd,
+        wait_order: WaitOrder, ceiling: Priority, floor: Span, real_time: bool, common: NodeId,
+        spans_schedulers: bool
+    ) [PlanLine::Resource(ResourcePlan {
+        resource, protocol, at_budget_end, wait_order, ceiling, floor, real_time, common,
+        spans_schedulers,
+    })];
+    107 "use" (thread: u32, resource: u32, mode: Mode, length: Work, priority: Priority)
+        [PlanLine::Use(thread, UsePlan { resource, mode, length, priority })];
+    108 "created" (thread: ThreadId, task: TaskId) [PlanLine::Created(thread, task)];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.
@@ -268,13 +253,22 @@ pub(crate) fn mark(kind: u8) -> &'static str {
 
 /// The form of a record kind. O(1): each table is dense from its first kind on.
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
-    let (table, first) = match kind {
-        0..32 => (EVENTS, TICK),
-        32..64 => (TRACES, CREATED),
-        64..96 => (DECISIONS, RUN),
-        _ => (PLANS, PLAN_THREAD),
+    let table = match kind {
+        0..32 => EVENTS,
+        32..64 => TRACES,
+        64..96 => DECISIONS,
+        96..128 => PLANS,
+        _ => return None,
     };
-    table.get(usize::from(kind - first))
+    table.get(usize::from(kind % 32))
+}
+
+/// The record at the front of `words`: its kind, its fields, its length in words.
+pub(crate) fn split(words: &[u64]) -> Option<(u8, Fields<'_>, usize)> {
+    let head = *words.first()?;
+    let kind = u8::try_from(head & 0xff).ok()?;
+    let length = 1 + of_kind(kind)?.columns.len();
+    Some((kind, Fields::new(head, words.get(1..length)?), length))
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod behavior;
-mod codes;
-mod decode;
 mod diff;
 mod encode;
 pub mod export;
@@ -31,6 +29,7 @@ mod short;
 mod slots;
 mod summary;
 pub mod text;
+mod value;
 
 pub use behavior::{
     Behavior, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved, ThreadCounts,

@@ -14,7 +14,7 @@
 use punctual_kern::{Decision, Event, TraceEvent};
 use punctual_model::Instant;
 
-use crate::{decode, encode};
+use crate::encode;
 
 /// One thing that a shard was told, changed or decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ impl Iterator for Iter<'_> {
     type Item = (Instant, Record);
 
     fn next(&mut self) -> Option<(Instant, Record)> {
-        let (record, length) = decode::decode(self.words)?;
+        let (record, length) = encode::decode(self.words)?;
         self.words = self.words.get(length..)?;
         if let Record::Event { now, .. } = record {
             self.now = now;

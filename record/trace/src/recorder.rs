@@ -6,6 +6,7 @@ use punctual_kern::{Decision, Event, Next, Sink, TraceEvent};
 use punctual_model::{Instant, ThreadId};
 
 use crate::encode::{self, Entry};
+use crate::form;
 use crate::record::Records;
 
 /// Records everything that a shard reports, until its buffer is full; then it stops and says from
@@ -126,7 +127,7 @@ impl Sink for Recorder {
 
     #[inline]
     fn trace(&mut self, _: Instant, event: TraceEvent) {
-        encode::trace(&event, |words| self.put(words));
+        form::store_trace(&event, |words| self.put(words));
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

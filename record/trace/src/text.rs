@@ -9,8 +9,6 @@ mod line;
 mod policy;
 mod read;
 mod read_plan;
-mod resources;
-pub(crate) mod tree;
 mod words;
 mod write;
 

@@ -13,7 +13,7 @@ const CIRCLES: &[(&str, &[usize])] = &[
     ("platform/linux", &[5, 2]),
     ("platform/sim", &[2]),
     ("platform/switch", &[3]),
-    ("record/trace", &[4]),
+    ("record/trace", &[2]),
     ("runtime/thread", &[3]),
     ("verify/certificate", &[2, 2]),
     ("verify/rules", &[5]),

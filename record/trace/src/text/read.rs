@@ -8,7 +8,7 @@ use punctual_model::{Frequency, Instant, Ns, Span};
 use super::read_plan::{PlanReader, words_of};
 use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
-use crate::decode;
+use crate::encode;
 use crate::form;
 use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 use crate::record::Records;
@@ -285,7 +285,7 @@ fn record(text: &str, mark: &str, all: &mut Vec<u64>) -> Result<(), String> {
         return Err(format!("`{}` is no record of this kind", clip(name)));
     };
     let words = words_of(form, fields)?;
-    if decode::decode(&words).is_none() {
+    if encode::decode(&words).is_none() {
         return Err(format!("the fields of `{name}` do not belong together"));
     }
     all.extend_from_slice(&words);

@@ -1,17 +1,16 @@
 //! Reads what one shard was built from.
 
-use punctual_kern::{Capacity, Constraint, CpuPlan, Edge, Source};
-use punctual_model::{CpuId, Instant, PolicyKind, Span, TaskId, ThreadId};
+use punctual_kern::{Capacity, CpuPlan, SlotTerms};
+use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId};
 
 use super::policy;
-use super::resources::ResourceReader;
-use super::tree::TreeReader;
 use super::words::{clip, number, read_field};
-use crate::decode::{Fields, thread_of};
-use crate::form::{self, Form};
+use crate::form::{self, Form, PlanLine};
 
 /// Most threads that a log may plan: what it says is allocated when it is run again.
 const MAX_THREADS: usize = 1 << 20;
+/// Most places for threads in the queues of all nodes together, likewise.
+const MAX_PLACES: usize = 1 << 24;
 /// Most waiting jobs, likewise.
 const MAX_PENDING: usize = 1 << 24;
 
@@ -42,14 +41,7 @@ pub(super) fn words_of(form: &Form, text: &str) -> Result<Vec<u64>, String> {
 pub(super) struct PlanReader {
     cpu: Option<(CpuId, PolicyKind)>,
     capacity: Option<Capacity>,
-    threads: Vec<(TaskId, Constraint)>,
-    tree: TreeReader,
-    resources: ResourceReader,
-    edges: Vec<(u32, Edge)>,
-    remotes: Vec<(Instant, Option<Span>)>,
-    notifications: Vec<(u32, CpuId, u32)>,
-    /// Threads that were created while it ran, and their tasks.
-    created: Vec<(ThreadId, TaskId)>,
+    lines: Vec<PlanLine>,
 }
 
 impl PlanReader {
@@ -62,79 +54,87 @@ impl PlanReader {
                     return Err(format!("`{}` is unknown here", clip(key)));
                 };
                 let words = words_of(form, rest)?;
-                let nonsense = || format!("the fields of `{key}` do not belong together");
-                self.entry(&words).ok_or_else(nonsense)?;
+                let line = form::split(&words)
+                    .and_then(|(kind, mut fields, _)| form::plan(kind, &mut fields));
+                let line =
+                    line.ok_or_else(|| format!("the fields of `{key}` do not belong together"))?;
+                self.lines.push(line);
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, words: &[u64]) -> Option<()> {
-        let (kind, mut fields, _) = Fields::split(words)?;
-        let first = fields.maybe()?;
-        let index = u32::try_from(first);
-        match kind {
-            form::PLAN_NODE | form::PLAN_HOME | form::PLAN_SLOT => {
-                return self.tree.entry(words);
-            }
-            form::PLAN_RESOURCE | form::PLAN_USE => {
-                return self.resources.entry(words);
-            }
-            form::PLAN_THREAD => self
-                .threads
-                .push((TaskId(index.ok()?), fields.constraint()?)),
-            form::PLAN_REMOTE => {
-                let period = fields.maybe().map(Span::from_ticks);
-                self.remotes.push((Instant::from_ticks(first), period));
-            }
-            form::PLAN_NOTIFY => {
-                let to = CpuId(u16::try_from(fields.maybe()?).ok()?);
-                let slot = u32::try_from(fields.maybe()?).ok()?;
-                self.notifications.push((index.ok()?, to, slot));
-            }
-            form::PLAN_CREATED => {
-                let task = TaskId(u32::try_from(fields.maybe()?).ok()?);
-                self.created.push((thread_of(first)?, task));
-            }
-            _ => {
-                let word = fields.maybe()?;
-                let local = matches!(kind, form::PLAN_AFTER | form::PLAN_FOLLOWS);
-                let from = if local {
-                    Source::Local(thread_of(word)?)
-                } else {
-                    Source::Remote {
-                        slot: u32::try_from(word).ok()?,
-                    }
-                };
-                let strict = matches!(kind, form::PLAN_FOLLOWS | form::PLAN_FOLLOWS_REMOTE);
-                self.edges.push((index.ok()?, Edge { from, strict }));
-            }
-        }
-        Some(())
-    }
-
-    /// The plan, and who was created while it ran.
-    pub(super) fn finish(mut self) -> Result<(CpuPlan, Vec<(ThreadId, TaskId)>), String> {
-        self.created.sort_unstable();
+    /// The plan, and the threads that were created while it ran.
+    pub(super) fn finish(self) -> Result<(CpuPlan, Vec<(ThreadId, TaskId)>), String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
-        let homes = self.tree.homes(self.threads.len(), &capacity)?;
-        let plan = CpuPlan {
+        let mut plan = CpuPlan {
             cpu,
             policy,
             capacity,
-            threads: self.threads,
-            homes,
-            nodes: self.tree.nodes,
-            slots: self.tree.slots,
-            edges: self.edges,
-            remotes: self.remotes,
-            notifications: self.notifications,
-            resources: self.resources.resources,
-            uses: self.resources.uses,
+            threads: Vec::new(),
+            homes: Vec::new(),
+            nodes: Vec::new(),
+            slots: Vec::new(),
+            edges: Vec::new(),
+            remotes: Vec::new(),
+            notifications: Vec::new(),
+            resources: Vec::new(),
+            uses: Vec::new(),
         };
-        Ok((plan, self.created))
+        let (mut homes, mut created) = (Vec::new(), Vec::new());
+        for line in self.lines {
+            match line {
+                PlanLine::Thread(task, constraint) => plan.threads.push((task, constraint)),
+                PlanLine::Remote(first, period) => plan.remotes.push((first, period)),
+                PlanLine::Notify(thread, to, slot) => plan.notifications.push((thread, to, slot)),
+                PlanLine::Edge(successor, edge) => plan.edges.push((successor, edge)),
+                PlanLine::Node(node) => plan.nodes.push(node),
+                PlanLine::Home(thread, home) => homes.push((thread, home)),
+                PlanLine::Slot(slot) => plan.slots.push(slot),
+                PlanLine::Resource(resource) if resource.common.generation() > 0 => {
+                    return Err("a planned scheduler is the first in its place".into());
+                }
+                PlanLine::Resource(resource) => plan.resources.push(resource),
+                PlanLine::Use(thread, declared) => plan.uses.push((thread, declared)),
+                PlanLine::Created(thread, task) => created.push((thread, task)),
+            }
+        }
+        created.sort_unstable();
+        plan.homes = homes_of(&plan, &homes)?;
+        Ok((plan, created))
     }
+}
+
+/// The home of each thread, when schedulers, slots and threads belong together.
+fn homes_of(plan: &CpuPlan, given: &[(u32, u16)]) -> Result<Vec<u16>, String> {
+    let (nodes, room) = (plan.nodes.len(), &plan.capacity);
+    if nodes > usize::from(room.nodes) {
+        return Err(format!("{nodes} nodes, and room for {}", room.nodes));
+    }
+    if (nodes + 1).saturating_mul(room.threads) > MAX_PLACES {
+        return Err("more nodes and threads than a replay can hold".into());
+    }
+    for (place, node) in plan.nodes.iter().enumerate() {
+        if usize::from(node.parent) > place {
+            let parent = node.parent;
+            return Err(format!(
+                "node {} stands before its parent {parent}",
+                place + 1
+            ));
+        }
+    }
+    let known = |at: u16| usize::from(at) <= nodes;
+    let slot = |slot: &SlotTerms| known(slot.node) && (slot.entity as usize) < room.entities();
+    if !plan.slots.iter().all(slot) || !given.iter().all(|(_, home)| known(*home)) {
+        return Err("a slot or a home in a node that is not planned".into());
+    }
+    let mut homes = vec![0; plan.threads.len()];
+    for (thread, home) in given {
+        let place = homes.get_mut(*thread as usize);
+        *place.ok_or_else(|| format!("thread {thread} has a home but is not planned"))? = *home;
+    }
+    Ok(homes)
 }
 
 fn plan(text: &str) -> Result<(CpuId, PolicyKind), String> {

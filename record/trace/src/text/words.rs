@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::form::{Column, Field, Form};
+use crate::form::Form;
+use crate::value::{Column, Field};
 
 /// Writes the fields of a record after its name, each after a space. `words` are the record's, the
 /// head first.

@@ -3,15 +3,13 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use punctual_kern::{CpuPlan, Source};
-use punctual_model::Span;
+use punctual_kern::CpuPlan;
 
 use super::FIRST_LINE;
 use super::policy;
 use super::words::{escape, write_fields};
-use super::{resources, tree};
 use crate::encode;
-use crate::form;
+use crate::form::{self, PlanLine};
 use crate::log::{Bound, CpuLog, Log};
 use crate::record::Records;
 
@@ -41,12 +39,7 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
         counters(cpu, &mut text);
         write_plan(plan, &mut text);
         for (thread, task) in &cpu.created {
-            let words = [
-                u64::from(form::PLAN_CREATED),
-                crate::codes::thread_word(*thread),
-                u64::from(task.0),
-            ];
-            put(&mut text, &words);
+            put_line(&mut text, PlanLine::Created(*thread, *task));
         }
         text.push_str("records\n");
         records(&cpu.records, &mut text, out)?;
@@ -135,40 +128,40 @@ fn write_plan(plan: &CpuPlan, text: &mut String) {
         let _ = write!(text, " {}", room.nodes);
     }
     text.push('\n');
-    tree::write(plan, |words| put(text, words));
-    resources::write(plan, |words| put(text, words));
+    let mut put = |line| put_line(text, line);
+    for node in &plan.nodes {
+        put(PlanLine::Node(*node));
+    }
+    for (thread, home) in (0..).zip(&plan.homes) {
+        if *home != 0 {
+            put(PlanLine::Home(thread, *home));
+        }
+    }
+    for slot in &plan.slots {
+        put(PlanLine::Slot(*slot));
+    }
+    for resource in &plan.resources {
+        put(PlanLine::Resource(*resource));
+    }
+    for (thread, declared) in &plan.uses {
+        put(PlanLine::Use(*thread, *declared));
+    }
     for (task, constraint) in &plan.threads {
-        let before = [u64::from(form::PLAN_THREAD), u64::from(task.0)];
-        encode::with_constraint(constraint, &before, |words| put(text, words));
+        put(PlanLine::Thread(*task, *constraint));
     }
     for (first, period) in &plan.remotes {
-        let absent = u64::from(period.is_none()) << 9;
-        let period = period.map_or(0, Span::ticks);
-        put(
-            text,
-            &[u64::from(form::PLAN_REMOTE) | absent, first.ticks(), period],
-        );
+        put(PlanLine::Remote(*first, *period));
     }
     for (successor, edge) in &plan.edges {
-        let (kind, from) = match (edge.from, edge.strict) {
-            (Source::Local(thread), false) => (form::PLAN_AFTER, crate::codes::thread_word(thread)),
-            (Source::Local(thread), true) => {
-                (form::PLAN_FOLLOWS, crate::codes::thread_word(thread))
-            }
-            (Source::Remote { slot }, false) => (form::PLAN_AFTER_REMOTE, u64::from(slot)),
-            (Source::Remote { slot }, true) => (form::PLAN_FOLLOWS_REMOTE, u64::from(slot)),
-        };
-        put(text, &[u64::from(kind), u64::from(*successor), from]);
+        put(PlanLine::Edge(*successor, *edge));
     }
     for (thread, to, slot) in &plan.notifications {
-        let words = [
-            u64::from(form::PLAN_NOTIFY),
-            u64::from(*thread),
-            u64::from(to.0),
-            u64::from(*slot),
-        ];
-        put(text, &words);
+        put(PlanLine::Notify(*thread, *to, *slot));
     }
+}
+
+fn put_line(text: &mut String, line: PlanLine) {
+    form::store_plan(&line, |words| put(text, words));
 }
 
 fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Result<()> {
