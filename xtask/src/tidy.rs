@@ -9,6 +9,7 @@ mod circles;
 mod edges;
 mod guarantees;
 mod invariants;
+mod layers;
 mod links;
 mod manifests;
 mod modules;
@@ -57,7 +58,7 @@ impl fmt::Display for Finding {
 }
 
 /// The rules that look at files alone. The import edges also ask cargo.
-const RULES: [fn(&Tree) -> Vec<Finding>; 12] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 13] = [
     placement::check,
     placement::modules,
     sizes::check,
@@ -70,6 +71,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 12] = [
     guarantees::check,
     changelog::check,
     circles::check,
+    layers::check,
 ];
 
 /// Prints every finding; whether there was none.

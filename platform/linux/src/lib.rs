@@ -26,7 +26,6 @@
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-pub mod bench;
 mod entry;
 mod measure;
 mod record;
@@ -38,6 +37,7 @@ mod time;
 mod wait;
 
 pub use entry::direct;
+pub use measure::bench;
 pub use wait::job;
 
 pub use measure::gaps::{Gaps, scan_gaps};

@@ -1,5 +1,6 @@
 //! Above the layers: what this machine can promise and what it takes, by measurement.
 
+pub mod bench;
 pub(crate) mod gaps;
 pub(crate) mod overhead;
 pub(crate) mod probe;
