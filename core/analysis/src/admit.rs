@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{PolicyKind, Span, System, TaskId};
+use punctual_model::{PolicyKind, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::{self, Basis, Bound};
@@ -201,7 +201,7 @@ fn fill(
     let entity = &case.entities[place];
     let allowed = decide::allowed_of(system, entity);
     let bound = bounds[place];
-    row.response_bound = bound.map(|b| Span::from_ns(b.response));
+    row.response_bound = bound.map(|b| b.response);
     row.test = explain::test_of(case, entity, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
     row.exactness = if reasons.is_empty() {

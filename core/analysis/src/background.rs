@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Scheduler, Supply, System, Task, TaskId, readable};
+use punctual_model::{Scheduler, Supply, System, Task, TaskId};
 
 use crate::verdict::{Exactness, TaskVerdict, Test};
 
@@ -59,8 +59,8 @@ fn on_a_budget(scheduler: &Scheduler) -> (String, String) {
     let supply = match &scheduler.supply {
         Supply::Server(server) => format!(
             "the budget of {name}, {} in every {}",
-            readable(server.budget.as_ns()),
-            readable(server.period.as_ns())
+            server.budget.readable(),
+            server.period.readable()
         ),
         _ => format!("the slots of {name}"),
     };

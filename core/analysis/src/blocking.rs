@@ -45,6 +45,7 @@ use punctual_model::{
 
 use crate::entity::Who;
 use crate::error::{Checked, in_range};
+use crate::units::{Span, Work};
 
 const WHAT: &str = "blocking";
 
@@ -56,7 +57,7 @@ pub(crate) struct Section {
     /// Whose job holds it.
     pub(crate) holder: TaskId,
     pub(crate) resource: ResourceId,
-    pub(crate) length: u64,
+    pub(crate) length: Work,
     /// Urgency of the holder here.
     rank: i128,
     /// It blocks nobody more urgent than this.
@@ -75,7 +76,7 @@ pub(crate) struct Locks {
 /// What blocks at one urgency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Blocking<'a> {
-    pub(crate) total: u64,
+    pub(crate) total: Work,
     pub(crate) sections: Vec<&'a Section>,
 }
 
@@ -86,15 +87,15 @@ impl Locks {
     }
 
     /// More than any blocking can be. O(sections).
-    pub(crate) fn at_most(&self) -> u64 {
+    pub(crate) fn at_most(&self) -> Work {
         let all = self.sections.iter().map(|s| s.length);
-        all.fold(0, u64::saturating_add)
+        all.fold(Work::ZERO, Work::saturating_add)
     }
 
     /// Under EDF: the instants at which the blocking of deadlines changes.
-    pub(crate) fn deadlines(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn deadlines(&self) -> impl Iterator<Item = Span> + '_ {
         let both = self.sections.iter().flat_map(|s| [s.rank, s.ceiling]);
-        both.filter_map(|rank| u64::try_from(rank.checked_neg()?).ok())
+        both.filter_map(|rank| u64::try_from(rank.checked_neg()?).ok().map(Span::from_ns))
     }
 
     /// Who is blocked by the longest of one kind and by all of the other: what keeps work of this
@@ -175,7 +176,7 @@ pub(crate) fn held_in_background(
     system: &System,
     (cpu, node): (CpuId, Option<SchedulerId>),
     policy: PolicyKind<Ns>,
-) -> Checked<u64> {
+) -> Checked<Work> {
     // In slots everybody is alone.
     let counted = matches!(
         policy,
@@ -183,12 +184,12 @@ pub(crate) fn held_in_background(
             | PolicyKind::RoundRobin { .. }
             | PolicyKind::FixedPriority { preemptive: false }
     );
-    let mut sum = 0_u64;
+    let mut sum = Work::ZERO;
     for (task, id) in system.tasks.iter().zip(0_u32..) {
         let here = task.cpu == cpu && entity(system, TaskId(id), node).is_some();
         if counted && here && locks_in_background(task) {
-            let lengths = task.uses.iter().map(|section| section.length.as_ns());
-            sum = in_range(sum.checked_add(lengths.max().unwrap_or(0)), WHAT)?;
+            let lengths = task.uses.iter().map(|section| section.length);
+            sum = in_range(sum.checked_add(lengths.max().unwrap_or_default()), WHAT)?;
         }
     }
     Ok(sum)
@@ -209,16 +210,22 @@ fn held_together(sections: Vec<&Section>) -> Vec<&Section> {
         }
     }
     let together: Vec<&Section> = readers.into_values().collect();
-    let read = together.iter().map(|s| u128::from(s.length)).sum::<u128>();
+    let read = sum_exactly(&together);
     match writer {
-        Some(writer) if u128::from(writer.length) >= read => alloc::vec![writer],
+        Some(writer) if u128::from(writer.length.as_ns()) >= read => alloc::vec![writer],
         _ => together,
     }
 }
 
-fn sum(sections: &[&Section]) -> Checked<u64> {
-    let sum = sections.iter().map(|s| u128::from(s.length)).sum::<u128>();
-    in_range(u64::try_from(sum).ok(), WHAT)
+fn sum(sections: &[&Section]) -> Checked<Work> {
+    let sum = u64::try_from(sum_exactly(sections)).ok();
+    in_range(sum.map(Work::from_ns), WHAT)
+}
+
+/// In nanoseconds, which may be beyond 64 bits.
+fn sum_exactly(sections: &[&Section]) -> u128 {
+    let lengths = sections.iter().map(|s| u128::from(s.length.as_ns()));
+    lengths.sum()
 }
 
 /// The entity of `task` in `node`: itself, the child that it is below, or nobody.
@@ -394,7 +401,7 @@ impl Place<'_> {
                 who,
                 holder: id,
                 resource: section.resource,
-                length: section.length.as_ns(),
+                length: section.length,
                 rank,
                 ceiling,
                 shared: reads,

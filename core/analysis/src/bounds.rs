@@ -15,6 +15,7 @@ use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::StepBudget;
 use crate::supply::Supply;
+use crate::units::Span;
 use crate::{edf, fixed_priority, round_robin, spuri, upper_bound};
 
 /// Steps for one task's response, or one CPU's processor demand: some ten milliseconds. A set that
@@ -36,7 +37,7 @@ pub(crate) enum Basis {
     /// The worst job of the busy window.
     Job(Worst),
     /// The length of the longest busy window of the node.
-    Window(u64),
+    Window(Span),
     /// It is within this; the response itself is not computed.
     Feasible,
 }
@@ -44,7 +45,7 @@ pub(crate) enum Basis {
 /// A bound on the response of one task, from arrival to completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bound {
-    pub(crate) response: u64,
+    pub(crate) response: Span,
     pub(crate) basis: Basis,
 }
 
@@ -57,7 +58,7 @@ impl Bound {
     }
 
     /// What is shown without the response itself.
-    fn within(response: u64) -> Bound {
+    fn within(response: Span) -> Bound {
         Bound {
             response,
             basis: Basis::Feasible,
@@ -65,7 +66,7 @@ impl Bound {
     }
 
     /// A bound from the longest busy window, for jobs with this jitter.
-    pub(crate) fn of_window(window: u64, jitter: u64) -> Checked<Bound> {
+    pub(crate) fn of_window(window: Span, jitter: Span) -> Checked<Bound> {
         let response = in_range(window.checked_add(jitter), "response")?;
         Ok(Bound {
             response,
@@ -80,7 +81,7 @@ impl Bound {
 /// those after the first late one are `None`.
 pub(crate) fn of_node(
     case: &Case,
-    allowed: Option<&[u64]>,
+    allowed: Option<&[Span]>,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
     // An overload is late somewhere: for a yes or no its first miss need not be looked for.
@@ -91,7 +92,7 @@ pub(crate) fn of_node(
     match case.policy {
         // The turns of a child under a policy that does not preempt are nobody's to foresee.
         PolicyKind::Fifo if has_children(case) => in_any_order(case, step_budget),
-        PolicyKind::Fifo if case.entities.iter().any(|c| c.waiting > 0) => {
+        PolicyKind::Fifo if case.entities.iter().any(|c| !c.waiting.is_zero()) => {
             in_any_order(case, step_budget)
         }
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => of_ranks(case, allowed, step_budget),
@@ -111,7 +112,7 @@ fn has_children(case: &Case) -> bool {
 /// Fixed priority and FIFO.
 fn of_ranks(
     case: &Case,
-    allowed: Option<&[u64]>,
+    allowed: Option<&[Span]>,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
     let count = case.entities.len();
@@ -220,7 +221,7 @@ fn of_deadlines(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bou
 /// for only where less than the deadline is allowed.
 fn of_demand(
     case: &Case,
-    allowed: &[u64],
+    allowed: &[Span],
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
     let mut bounds = vec![None; case.entities.len()];

@@ -14,6 +14,7 @@ use crate::demand::RequestBound;
 use crate::entity::{Arrival, Entity, Who};
 use crate::error::{Checked, in_range, invalid};
 use crate::overhead;
+use crate::units::Span;
 
 impl Case {
     /// Collects the tasks of one node; `waiting[task]` is what precedence adds to a task's jitter.
@@ -23,7 +24,7 @@ impl Case {
         system: &System,
         (cpu, node): (CpuId, Option<SchedulerId>),
         from_parent: FromParent,
-        waiting: &[Option<u64>],
+        waiting: &[Option<Span>],
     ) -> Checked<Case> {
         let policy = policy_of(system, cpu, node)?;
         let mut case = Case {
@@ -45,12 +46,16 @@ impl Case {
             }
             let id = TaskId(id);
             if !matches!(task.class, Class::Aperiodic) {
-                let waiting = waiting.get(id.index()).copied().flatten().unwrap_or(0);
+                let waiting = waiting
+                    .get(id.index())
+                    .copied()
+                    .flatten()
+                    .unwrap_or_default();
                 case.entities
                     .push(entity(system, policy, task, id, waiting)?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
-                note_background(&mut case.background, id, task.non_preemptive.as_ns());
+                note_background(&mut case.background, id, task.non_preemptive);
             }
         }
         let held = blocking::held_in_background(system, (cpu, node), policy)?;
@@ -66,17 +71,17 @@ fn entity(
     policy: PolicyKind<Ns>,
     task: &Task,
     id: TaskId,
-    waiting: u64,
+    waiting: Span,
 ) -> Checked<Entity> {
     let (Some(deadline), Some(budget)) = (task.class.relative_deadline(), task.class.budget())
     else {
         return Err(invalid(&format!("`{}` has no deadline", task.name)));
     };
-    let separation = task.class.min_separation().map(punctual_model::Span::as_ns);
-    if separation == Some(0) {
+    let separation = task.class.min_separation();
+    if separation == Some(Span::ZERO) {
         return Err(invalid(&format!("`{}` arrives every 0s", task.name)));
     }
-    let cost = overhead::cost(system, policy, task, budget.as_ns())?;
+    let cost = overhead::cost(system, policy, task, budget)?;
     let runs_through = match policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
         PolicyKind::RoundRobin { .. } => false,
@@ -86,26 +91,20 @@ fn entity(
     let section = if runs_through {
         cost.computing()?
     } else {
-        task.non_preemptive.min(budget).as_ns()
+        task.non_preemptive.min(budget)
     };
-    let released = in_range(
-        task.phase.as_ns().checked_add(task.jitter.as_ns()),
-        "phase and jitter",
-    )?;
-    let jitter = in_range(
-        task.jitter.as_ns().checked_add(waiting),
-        "jitter and waiting",
-    )?;
+    let released = in_range(task.phase.checked_add(task.jitter), "phase and jitter")?;
+    let jitter = in_range(task.jitter.checked_add(waiting), "jitter and waiting")?;
     Ok(Entity {
         who: Who::Task(id),
-        kept: 0,
+        kept: Span::ZERO,
         requests: RequestBound {
             separation,
             cost: cost.total()?,
             jitter,
             is_fluid: false,
         },
-        deadline: deadline.as_ns(),
+        deadline,
         priority: task.priority.number(),
         section,
         whole,

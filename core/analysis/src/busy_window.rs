@@ -31,6 +31,7 @@ use crate::entity::{Entity, Reserved, Who};
 use crate::error::{Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::supply::Supply;
+use crate::units::{Span, TICK, UNIT, Work};
 use crate::utilization::Ratio;
 
 const WHAT: &str = "busy window";
@@ -61,7 +62,7 @@ pub(crate) struct Blocker {
     /// `None` for background work.
     pub(crate) who: Option<Who>,
     /// One tick less than the section, for it has to have begun.
-    pub(crate) length: u64,
+    pub(crate) length: Work,
     /// Offset from which on it no longer blocks.
     pub(crate) until: i128,
 }
@@ -79,9 +80,9 @@ pub(crate) enum Urgency {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     /// At the first offset that finds the window over, or here (one hyperperiod repeats itself).
-    Idle { or: u64 },
+    Idle { or: Span },
     /// At this offset.
-    Offset(u64),
+    Offset(Span),
 }
 
 /// The query: how late can a job of `own` complete?
@@ -99,29 +100,29 @@ pub(crate) struct Query<'a> {
     pub(crate) runs_through: bool,
     pub(crate) until: Until,
     /// A response beyond this ends the search: the answer is known.
-    pub(crate) enough: Option<u64>,
+    pub(crate) enough: Option<Span>,
 }
 
 /// The worst job found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Worst {
     /// From arrival to completion.
-    pub(crate) response: u64,
+    pub(crate) response: Span,
     /// Which job of the busy window, counted from 0.
     pub(crate) job: u64,
     /// Its release, from the start of the window.
-    pub(crate) offset: u64,
+    pub(crate) offset: Span,
     /// Up to here rivals delay it: its completion, or its start when it runs through.
-    pub(crate) reach: u64,
+    pub(crate) reach: Span,
     /// Its completion, from the start of the window.
-    pub(crate) completion: u64,
+    pub(crate) completion: Span,
     /// The phase of the supply in which the window begins.
     pub(crate) phase: usize,
 }
 
 impl Rival<'_> {
     /// Work that goes before a job released at `offset`, among what is released in `window`.
-    pub(crate) fn work(&self, window: u64, offset: u64) -> Checked<u64> {
+    pub(crate) fn work(&self, window: Span, offset: Span) -> Checked<Work> {
         let requests = &self.entity.requests;
         if !requests.is_fluid {
             return requests.work_of(self.jobs(window, offset)?);
@@ -132,29 +133,30 @@ impl Rival<'_> {
         };
         // A server's relative deadline is its period. Offsets up to the next one asked about are
         // answered by this one.
-        let ahead = i128::from(self.grid() - 1);
-        let due = i128::from(offset) + ahead + shift + i128::from(self.entity.deadline);
-        let due = u64::try_from(due.max(0)).map_or(Ok(u64::MAX), |due| requests.share_of(due))?;
+        let ahead = signed(self.grid()) - 1;
+        let due = signed(offset) + ahead + shift + signed(self.entity.deadline);
+        let due = u64::try_from(due.max(0)).map(Span::from_ns);
+        let due = due.map_or(Ok(Work::MAX), |due| requests.share_of(due))?;
         Ok(released.min(due))
     }
 
     /// Jobs that go before a job released at `offset`, among those released in `window`.
-    pub(crate) fn jobs(&self, window: u64, offset: u64) -> Checked<u64> {
+    pub(crate) fn jobs(&self, window: Span, offset: Span) -> Checked<u64> {
         let requests = &self.entity.requests;
         let released = requests.releases(window)?;
         Ok(match self.urgent {
             Urgent::Always => released,
             Urgent::Earlier { ties } => {
-                let until = in_range(offset.checked_add(u64::from(ties)), WHAT)?;
+                let until = in_range(offset.checked_add(Span::from_ns(u64::from(ties))), WHAT)?;
                 released.min(requests.releases(until)?)
             }
             Urgent::Deadline { shift } => {
-                let reach = i128::from(offset) + shift;
+                let reach = signed(offset) + shift;
                 released.min(match (u128::try_from(reach), requests.separation) {
                     (Err(_), _) => 0,
                     (Ok(_), None) => 1,
                     (Ok(reach), Some(t)) => {
-                        u64::try_from(reach / u128::from(t) + 1).unwrap_or(u64::MAX)
+                        u64::try_from(reach / u128::from(t.as_ns()) + 1).unwrap_or(u64::MAX)
                     }
                 })
             }
@@ -162,12 +164,13 @@ impl Rival<'_> {
     }
 
     /// Distance of the offsets that are asked about, where the demand grows at each.
-    fn grid(&self) -> u64 {
-        (self.entity.requests.separation.unwrap_or(1) / GRID).max(1)
+    fn grid(&self) -> Span {
+        let separation = self.entity.requests.separation.unwrap_or(TICK);
+        Span::from_ns(separation.as_ns() / GRID).max(TICK)
     }
 
     /// The next offset after `offset` at which one more job becomes urgent enough.
-    fn next_step(&self, offset: u64) -> Option<u64> {
+    fn next_step(&self, offset: Span) -> Option<Span> {
         let requests = &self.entity.requests;
         if requests.is_fluid && self.urgent != Urgent::Always {
             return offset.checked_add(self.grid());
@@ -175,17 +178,17 @@ impl Rival<'_> {
         // The k-th job counts from offset k·T + origin on.
         let origin = match self.urgent {
             Urgent::Always => return None,
-            Urgent::Earlier { ties } => i128::from(!ties) - i128::from(requests.jitter),
+            Urgent::Earlier { ties } => i128::from(!ties) - signed(requests.jitter),
             Urgent::Deadline { shift } => -shift,
         };
-        let since = i128::from(offset) - origin;
+        let since = signed(offset) - origin;
         let next = if since < 0 {
             origin
         } else {
-            let t = i128::from(requests.separation?);
+            let t = signed(requests.separation?);
             (since / t + 1) * t + origin
         };
-        u64::try_from(next).ok()
+        u64::try_from(next).ok().map(Span::from_ns)
     }
 }
 
@@ -199,31 +202,28 @@ impl Query<'_> {
         requests.chain(self.supply.missing())
     }
 
-    fn own_jobs(&self, offset: u64) -> u64 {
+    fn own_jobs(&self, offset: Span) -> u64 {
         self.own.requests.separation.map_or(1, |t| offset / t + 1)
     }
 
     /// The section that blocks longest at this offset.
-    pub(crate) fn blocker(&self, offset: u64) -> Option<&Blocker> {
-        let reaching = self
-            .blockers
-            .iter()
-            .filter(|b| i128::from(offset) < b.until);
+    pub(crate) fn blocker(&self, offset: Span) -> Option<&Blocker> {
+        let reaching = self.blockers.iter().filter(|b| signed(offset) < b.until);
         reaching.max_by_key(|b| b.length)
     }
 
     /// The critical sections that block a job at this offset.
-    pub(crate) fn locks(&self, offset: u64) -> Checked<Blocking<'_>> {
+    pub(crate) fn locks(&self, offset: Span) -> Checked<Blocking<'_>> {
         let urgency = match self.urgency {
             Urgency::Priority(priority) => i128::from(priority),
-            Urgency::Deadline(lead) => -(i128::from(offset) + lead),
+            Urgency::Deadline(lead) => -(signed(offset) + lead),
         };
         self.case.blocking(urgency, Some(self.own.who))
     }
 
     /// All that blocks a job at this offset.
-    fn blocking(&self, offset: u64) -> Checked<u64> {
-        let section = self.blocker(offset).map_or(0, |b| b.length);
+    fn blocking(&self, offset: Span) -> Checked<Work> {
+        let section = self.blocker(offset).map_or(Work::ZERO, |b| b.length);
         let held = in_range(section.checked_add(self.case.held_above), WHAT)?;
         if !self.case.has_locks() {
             return Ok(held);
@@ -231,28 +231,28 @@ impl Query<'_> {
         in_range(held.checked_add(self.locks(offset)?.total), WHAT)
     }
 
-    fn next_offset(&self, offset: u64) -> Option<u64> {
+    fn next_offset(&self, offset: Span) -> Option<Span> {
         let own = self.own.requests.separation;
-        let own = own.and_then(|t| (offset / t).checked_add(1)?.checked_mul(t));
+        let own = own.and_then(|t| t.checked_mul((offset / t).checked_add(1)?));
         let rivals = self.rivals.iter().filter_map(|r| r.next_step(offset));
         rivals.chain(own).chain(self.next_ceiling(offset)).min()
     }
 
     /// The next offset at which one more resource may block, because it is used by then.
-    fn next_ceiling(&self, offset: u64) -> Option<u64> {
+    fn next_ceiling(&self, offset: Span) -> Option<Span> {
         let Urgency::Deadline(lead) = self.urgency else {
             return None;
         };
         if !self.case.has_locks() {
             return None;
         }
-        let offsets = self.case.locks.deadlines().map(|at| i128::from(at) - lead);
-        let later = offsets.filter(|&at| at > i128::from(offset)).min()?;
-        u64::try_from(later).ok()
+        let offsets = self.case.locks.deadlines().map(|at| signed(at) - lead);
+        let later = offsets.filter(|&at| at > signed(offset)).min()?;
+        u64::try_from(later).ok().map(Span::from_ns)
     }
 
     /// Work before the window is over for a job at `offset`: `fixed`, and what comes in `window`.
-    fn delayed(&self, fixed: u64, window: u64, offset: u64) -> Checked<u64> {
+    fn delayed(&self, fixed: Work, window: Span, offset: Span) -> Checked<Work> {
         let mut sum = fixed;
         for rival in &self.rivals {
             let work = rival.work(window, offset)?;
@@ -262,14 +262,14 @@ impl Query<'_> {
     }
 
     /// The work that goes before the end of the first job, among what is released in `window`.
-    pub(crate) fn first_demand(&self, window: u64) -> Checked<u64> {
-        let blocking = self.blocking(0)?;
+    pub(crate) fn first_demand(&self, window: Span) -> Checked<Work> {
+        let blocking = self.blocking(Span::ZERO)?;
         let fixed = in_range(self.own.requests.cost.checked_add(blocking), WHAT)?;
-        self.delayed(fixed, window, 0)
+        self.delayed(fixed, window, Span::ZERO)
     }
 
-    fn time(&self, phase: usize, work: u64) -> Checked<u64> {
-        Ok(self.supply.time_in(phase, work)?.unwrap_or(u64::MAX))
+    fn time(&self, phase: usize, work: Work) -> Checked<Span> {
+        Ok(self.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
     }
 
     fn cost_of_step(&self) -> usize {
@@ -303,7 +303,7 @@ impl Query<'_> {
         &self,
         own: &Entity,
         search_steps: &mut SearchSteps<'_>,
-    ) -> Checked<Option<u64>> {
+    ) -> Checked<Option<Span>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
         }
@@ -311,13 +311,16 @@ impl Query<'_> {
             own,
             ..self.clone()
         };
-        let fixed = in_range(own.requests.cost.checked_add(self.blocking(0)?), WHAT)?;
+        let fixed = in_range(
+            own.requests.cost.checked_add(self.blocking(Span::ZERO)?),
+            WHAT,
+        )?;
         let step = self.cost_of_step();
-        let mut longest = 0;
+        let mut longest = Span::ZERO;
         for phase in 0..self.supply.phases() {
             let done = least_fixed_point(self.time(phase, fixed)?, own.deadline, |t| {
                 search_steps.spend(step, WHAT)?;
-                query.time(phase, query.delayed(fixed, t, 0)?)
+                query.time(phase, query.delayed(fixed, t, Span::ZERO)?)
             })?;
             let Some(done) = done else { return Ok(None) };
             longest = longest.max(done);
@@ -327,17 +330,17 @@ impl Query<'_> {
 
     fn worst_in(&self, phase: usize, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
         let mut worst: Option<Worst> = None;
-        let mut offset = 0;
+        let mut offset = Span::ZERO;
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
         let by_deadline = matches!(self.urgency, Urgency::Deadline(_));
         let steady = self.blockers.iter().all(|b| b.until == i128::MAX)
             && !(by_deadline && self.case.has_locks());
-        let mut known = 0;
+        let mut known = Span::ZERO;
         loop {
             let Some((found, busy)) = self.at(phase, offset, known, search_steps)? else {
                 return Ok(None);
             };
-            known = if steady { busy } else { 0 };
+            known = if steady { busy } else { Span::ZERO };
             if worst.is_none_or(|w| found.response > w.response) {
                 worst = Some(found);
             }
@@ -366,9 +369,9 @@ impl Query<'_> {
     fn idle_by(
         &self,
         phase: usize,
-        next: u64,
-        offset: u64,
-        busy: u64,
+        next: Span,
+        offset: Span,
+        busy: Span,
         search_steps: &mut SearchSteps<'_>,
     ) -> Checked<bool> {
         let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
@@ -397,16 +400,16 @@ impl Query<'_> {
     fn at(
         &self,
         phase: usize,
-        offset: u64,
-        known: u64,
+        offset: Span,
+        known: Span,
         search_steps: &mut SearchSteps<'_>,
-    ) -> Checked<Option<(Worst, u64)>> {
+    ) -> Checked<Option<(Worst, Span)>> {
         let jobs = self.own_jobs(offset);
         let blocking = self.blocking(offset)?;
         let own = self.own.requests.work_of(jobs)?;
         let fixed = in_range(own.checked_add(blocking), WHAT)?;
         let step = self.cost_of_step();
-        let busy = least_fixed_point(self.time(phase, fixed)?.max(known), u64::MAX, |t| {
+        let busy = least_fixed_point(self.time(phase, fixed)?.max(known), Span::MAX, |t| {
             search_steps.spend(step, WHAT)?;
             self.time(phase, self.delayed(fixed, t, offset)?)
         })?;
@@ -439,40 +442,45 @@ impl Query<'_> {
     fn start_and_completion(
         &self,
         phase: usize,
-        fixed: u64,
-        offset: u64,
+        fixed: Work,
+        offset: Span,
         search_steps: &mut SearchSteps<'_>,
-    ) -> Checked<Option<(u64, u64)>> {
-        let before = fixed - self.own.requests.cost;
+    ) -> Checked<Option<(Span, Span)>> {
+        let before = fixed.saturating_sub(self.own.requests.cost);
         let step = self.cost_of_step();
         // The job gets the first unit after `work`: its tick begins one before that unit is done.
-        let first = |work: u64| -> Checked<u64> {
-            let unit = in_range(work.checked_add(1), WHAT)?;
-            Ok(self.time(phase, unit)? - 1)
+        let first = |work: Work| -> Checked<Span> {
+            let unit = in_range(work.checked_add(UNIT), WHAT)?;
+            Ok(self.time(phase, unit)?.saturating_sub(TICK))
         };
-        let start = least_fixed_point(first(before)?, u64::MAX - 1, |t| {
+        let start = least_fixed_point(first(before)?, Span::MAX.saturating_sub(TICK), |t| {
             search_steps.spend(step, WHAT)?;
-            first(self.delayed(before, t + 1, offset)?)
+            first(self.delayed(before, t.saturating_add(TICK), offset)?)
         })?;
         let Some(start) = start else { return Ok(None) };
-        let mut served = self.delayed(before, start + 1, offset)?;
+        let mut served = self.delayed(before, start.saturating_add(TICK), offset)?;
         if start < offset {
             served = served.max(self.supply.provided_in(phase, offset)?);
         }
         let start = start.max(offset);
-        let until_start = add_reserved(self.reserved, 0, start + 1)?;
+        let until_start = add_reserved(self.reserved, Work::ZERO, start.saturating_add(TICK))?;
         let busy = in_range(served.checked_add(self.own.requests.cost), WHAT)?;
-        let completion = least_fixed_point(self.time(phase, busy)?, u64::MAX, |t| {
+        let completion = least_fixed_point(self.time(phase, busy)?, Span::MAX, |t| {
             search_steps.spend(step, WHAT)?;
             let work = add_reserved(self.reserved, busy, t)?.saturating_sub(until_start);
             self.time(phase, work.max(busy))
         })?;
-        Ok(completion.map(|completion| (start + 1, completion)))
+        Ok(completion.map(|completion| (start.saturating_add(TICK), completion)))
     }
 }
 
+/// In nanoseconds, for differences that may be negative.
+pub(crate) fn signed(span: Span) -> i128 {
+    i128::from(span.as_ns())
+}
+
 /// `sum` plus what is taken from the node in a window of this length.
-pub(crate) fn add_reserved(reserved: &[Reserved], mut sum: u64, window: u64) -> Checked<u64> {
+pub(crate) fn add_reserved(reserved: &[Reserved], mut sum: Work, window: Span) -> Checked<Work> {
     for reserved in reserved {
         sum = in_range(
             sum.checked_add(reserved.requests.request_bound(window)?),
@@ -487,22 +495,23 @@ pub(crate) fn add_reserved(reserved: &[Reserved], mut sum: u64, window: u64) -> 
 /// O(phases · iterations · tasks).
 pub(crate) fn longest(
     case: &Case,
-    limit: u64,
+    limit: Span,
     search_steps: &mut SearchSteps<'_>,
-) -> Checked<Option<u64>> {
-    let blocking = case.background.map_or(0, |(_, section)| section - 1);
+) -> Checked<Option<Span>> {
+    let background = case.background.map(|(_, section)| section);
+    let blocking = background.unwrap_or_default().saturating_sub(UNIT);
     let blocking = in_range(blocking.checked_add(case.held_above), WHAT)?;
     let step = 1 + case.entities.len() + case.unserved.len() + case.reserved.len();
-    let mut longest = Some(0);
+    let mut longest = Some(Span::ZERO);
     for phase in 0..case.supply.phases() {
-        let found = least_fixed_point(1, limit, |t| {
+        let found = least_fixed_point(TICK, limit, |t| {
             search_steps.spend(step, WHAT)?;
             let mut sum = blocking;
             for entity in case.all_entities() {
                 sum = in_range(sum.checked_add(entity.requests.request_bound(t)?), WHAT)?;
             }
             let work = add_reserved(&case.reserved, sum, t)?;
-            Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX))
+            Ok(case.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
         })?;
         longest = match (longest, found) {
             (Some(longest), Some(found)) => Some(found.max(longest)),

@@ -20,6 +20,7 @@ use crate::blocking::{Blocking, Locks};
 use crate::entity::{Entity, Reserved, Unserved, Who};
 use crate::error::{Checked, invalid};
 use crate::supply::Supply;
+use crate::units::{Span, UNIT, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
 
 /// What a node inherits from above.
@@ -29,9 +30,9 @@ pub(crate) struct FromParent {
     pub(crate) reserved: Vec<Reserved>,
     /// Longest section that may block everybody here: of background work, or of a less urgent task
     /// of a node above without a server between.
-    pub(crate) background: Option<(TaskId, u64)>,
+    pub(crate) background: Option<(TaskId, Work)>,
     /// Sections of resources shared above, as long as they may block everybody here.
-    pub(crate) held_above: u64,
+    pub(crate) held_above: Work,
 }
 
 /// One node with everything that its tests need.
@@ -49,9 +50,9 @@ pub(crate) struct Case {
     pub(crate) unserved: Vec<Unserved>,
     pub(crate) reserved: Vec<Reserved>,
     /// Longest section that may block everybody, and whose it is: see [`FromParent`].
-    pub(crate) background: Option<(TaskId, u64)>,
+    pub(crate) background: Option<(TaskId, Work)>,
     /// See [`FromParent`].
-    pub(crate) held_above: u64,
+    pub(crate) held_above: Work,
     /// Critical sections that count in this node.
     pub(crate) locks: Locks,
 }
@@ -109,7 +110,7 @@ impl Case {
     }
 
     /// Least common multiple of all separations, the supply's included; `None` beyond 64 bits.
-    pub(crate) fn hyperperiod(&self) -> Option<u64> {
+    pub(crate) fn hyperperiod(&self) -> Option<Span> {
         let tasks = self.all_entities().filter_map(|c| c.requests.separation);
         let reserved = self.reserved.iter().filter_map(|t| t.requests.separation);
         hyperperiod(tasks.chain(reserved).chain(self.supply.period()))
@@ -135,8 +136,8 @@ pub(crate) fn policy_of(
 }
 
 /// Remembers the longest section.
-pub(crate) fn note_background(known: &mut Option<(TaskId, u64)>, id: TaskId, section: u64) {
-    if section > known.map_or(1, |(_, longest)| longest) {
+pub(crate) fn note_background(known: &mut Option<(TaskId, Work)>, id: TaskId, section: Work) {
+    if section > known.map_or(UNIT, |(_, longest)| longest) {
         *known = Some((id, section));
     }
 }

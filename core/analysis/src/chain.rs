@@ -33,7 +33,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Requirement, Span, System, TaskId, Work, WorkSource, readable};
+use punctual_model::{Class, CpuId, Requirement, System, TaskId, WorkSource};
 
 use crate::component::Component;
 use crate::error::{Checked, in_range};
@@ -41,6 +41,7 @@ use crate::fixed_point::StepBudget;
 use crate::handover::{self, BY_PERIODS, Latency, Step};
 use crate::precedence::Edge;
 use crate::solve::{self, Options, Solution};
+use crate::units::{Span, Work};
 use crate::verdict::{
     ChainVerdict, Exactness, Handover, How, JitterVerdict, Refusal, Subject, TaskVerdict,
 };
@@ -75,12 +76,11 @@ pub(crate) fn hold(
         let holds = match requirement {
             Requirement::Chain { tasks, within } => {
                 let found = latency(system, &solution, tasks)?;
-                found.is_ok_and(|latency| latency.1.total <= within.as_ns())
+                found.is_ok_and(|latency| latency.1.total <= *within)
             }
             Requirement::Jitter { task, within } => {
-                let response = solution.response(*task);
-                response
-                    .is_some_and(|r| r.saturating_sub(shortest(system, *task)) <= within.as_ns())
+                let widest = jitter(system, &solution, *task).map(|(_, _, widest)| widest);
+                widest.is_some_and(|widest| widest <= *within)
             }
             Requirement::Response { .. } => true,
         };
@@ -128,24 +128,22 @@ pub(crate) fn jitters(system: &System, solution: &Solution) -> Vec<JitterVerdict
         let &Requirement::Jitter { task, within } = required else {
             return None;
         };
-        let shortest = shortest(system, task);
-        let longest = solution.response(task);
-        let bound = longest.map(|r| r.saturating_sub(shortest));
-        let explanation = match (longest, bound) {
-            (Some(longest), Some(bound)) => format!(
+        let found = jitter(system, solution, task);
+        let explanation = match found {
+            Some((longest, shortest, widest)) => format!(
                 "{} = {} (longest response) - {} (what each job surely executes)",
-                readable(bound),
-                readable(longest),
-                readable(shortest)
+                widest.readable(),
+                longest.readable(),
+                shortest.readable()
             ),
-            _ => "no bound: nothing bounds its response".to_string(),
+            None => "no bound: nothing bounds its response".to_string(),
         };
         Some(JitterVerdict {
             requirement,
             task,
             name: name_of(system, task).to_string(),
             within,
-            bound: bound.map(Span::from_ns),
+            bound: found.map(|(_, _, widest)| widest),
             explanation,
         })
     };
@@ -160,7 +158,7 @@ pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Ve
         .filter(|c| c.bound.is_none_or(|b| b > c.within));
     let mut refusals: Vec<Refusal> = late
         .map(|c| {
-            let over = format!("over the {} required", readable(c.within.as_ns()));
+            let over = format!("over the {} required", c.within.readable());
             refusal(
                 c.requirement,
                 &c.name,
@@ -174,7 +172,7 @@ pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Ve
         .iter()
         .filter(|j| j.bound.is_none_or(|b| b > j.within));
     refusals.extend(wide.map(|j| {
-        let over = format!("over the {} required", readable(j.within.as_ns()));
+        let over = format!("over the {} required", j.within.readable());
         refusal(
             j.requirement,
             &j.name,
@@ -206,14 +204,14 @@ fn fill(
     steps: &[Step],
     latency: &Latency,
 ) {
-    let handover = |(step, &length): (&Step, &u64)| Handover {
+    let handover = |(step, &length): (&Step, &Span)| Handover {
         from: step.from,
         to: step.to,
         how: step.how,
-        length: Span::from_ns(length),
+        length,
     };
     verdict.handovers = steps.iter().zip(&latency.lengths).map(handover).collect();
-    verdict.bound = Some(Span::from_ns(latency.total));
+    verdict.bound = Some(latency.total);
     verdict.test = latency.test;
     verdict.explanation = words(system, tasks, verdict, latency);
     // With one job of each task per job of the first, and no response but the last in the sum, the
@@ -233,8 +231,8 @@ fn fill(
 }
 
 fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &Latency) -> String {
-    let mut words = format!("{} =", readable(latency.total));
-    let mut arrivals = 0;
+    let mut words = format!("{} =", latency.total.readable());
+    let mut arrivals = Span::ZERO;
     for handover in &verdict.handovers {
         let (from, to) = (name_of(system, handover.from), name_of(system, handover.to));
         let how = match handover.how {
@@ -242,14 +240,14 @@ fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &La
             How::Ordered => format!("{to} arrives, and cannot overtake {from}"),
             How::Sampled => format!("{to} arrives when {from} has completed"),
         };
-        words += &format!(" {} ({how}) +", readable(handover.length.as_ns()));
-        arrivals += handover.length.as_ns();
+        words += &format!(" {} ({how}) +", handover.length.readable());
+        arrivals = arrivals.saturating_add(handover.length);
     }
     let last = tasks.last().map_or("?", |&task| name_of(system, task));
     words
         + &format!(
             " {} (response of {last})",
-            readable(latency.total - arrivals)
+            latency.total.saturating_sub(arrivals).readable()
         )
 }
 
@@ -285,16 +283,23 @@ fn latency(
     Ok(Ok((steps, Latency { total, ..found })))
 }
 
+/// The longest and the shortest response of a task, and how much they differ.
+fn jitter(system: &System, solution: &Solution, task: TaskId) -> Option<(Span, Span, Span)> {
+    let longest = solution.response(task)?;
+    let shortest = shortest(system, task).as_span();
+    Some((longest, shortest, longest.saturating_sub(shortest)))
+}
+
 /// What every job of the task surely executes.
-fn shortest(system: &System, task: TaskId) -> u64 {
+fn shortest(system: &System, task: TaskId) -> Work {
     let Some(task) = system.tasks.get(task.index()) else {
-        return 0;
+        return Work::ZERO;
     };
-    let budget = task.class.budget().map_or(0, Work::as_ns);
+    let budget = task.class.budget().unwrap_or_default();
     match (&task.class, &task.work) {
         (Class::Reservation { .. }, _) => budget,
-        (_, Some(WorkSource::Burn(work))) => work.as_ns().min(budget),
-        _ => 0,
+        (_, Some(WorkSource::Burn(work))) => budget.min(*work),
+        _ => Work::ZERO,
     }
 }
 

@@ -22,14 +22,15 @@ use crate::precedence::Edge;
 use crate::solve::{self, Options};
 use crate::supply::Supply;
 use crate::tree::Solved;
+use crate::units::Span;
 use crate::utilization::{Ratio, compare_with_one};
 use crate::verdict::{Refusal, Subject};
 use crate::{chain, edf};
 
 /// The longest response that deadline and requirements allow.
-pub(crate) fn allowed(system: &System, task: TaskId, deadline: u64) -> u64 {
+pub(crate) fn allowed(system: &System, task: TaskId, deadline: Span) -> Span {
     let within = system.requirements.iter().filter_map(|r| match *r {
-        Requirement::Response { task: t, within } if t == task => Some(within.as_ns()),
+        Requirement::Response { task: t, within } if t == task => Some(within),
         _ => None,
     });
     within.chain([deadline]).min().unwrap_or(deadline)
@@ -43,8 +44,8 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
     let whole = punctual_model::Share::WHOLE.ppm();
     let kept = whole - system.machine.limits.utilization.ppm();
     let kept = Ratio {
-        demand: u64::from(kept),
-        separation: u64::from(whole),
+        numerator: u64::from(kept),
+        denominator: u64::from(whole),
     };
     compare_with_one(case.ratios().chain([kept])) == Ordering::Greater
 }
@@ -96,7 +97,7 @@ pub(crate) fn overloaded(case: &Case) -> bool {
 }
 
 /// The longest response that is allowed to an entity: a server's is its period.
-pub(crate) fn allowed_of(system: &System, entity: &Entity) -> u64 {
+pub(crate) fn allowed_of(system: &System, entity: &Entity) -> Span {
     match entity.who {
         Who::Task(task) => allowed(system, task, entity.deadline),
         Who::Server(_) => entity.deadline,
@@ -136,7 +137,7 @@ fn try_admits(
 
 /// By place: the longest response allowed, where a yes or no will do. `None` where other bounds
 /// build on those of this node: of servers, and along precedence.
-fn allowed_of_all(system: &System, edges: &[Edge], case: &Case) -> Option<Vec<u64>> {
+fn allowed_of_all(system: &System, edges: &[Edge], case: &Case) -> Option<Vec<Span>> {
     let allowed = |entity: &Entity| {
         let task = entity.who.task()?;
         let mut edges = edges.iter().filter(|e| e.can_delay());

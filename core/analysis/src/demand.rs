@@ -13,27 +13,28 @@
 //! 1998 (what a constant-bandwidth server demands by its deadlines).
 
 use crate::error::{Checked, in_range};
+use crate::units::{Span, TICK, Work, share};
 use crate::utilization::Ratio;
 
 const WHAT: &str = "work of many jobs";
 
-/// A stream of jobs as the tests see it. All times in nanoseconds.
+/// A stream of jobs as the tests see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestBound {
     /// Smallest distance of arrivals; `None`: a single job.
-    pub(crate) separation: Option<u64>,
+    pub(crate) separation: Option<Span>,
     /// Most that one job takes from the processor.
-    pub(crate) cost: u64,
+    pub(crate) cost: Work,
     /// Latest release after the arrival.
-    pub(crate) jitter: u64,
+    pub(crate) jitter: Span,
     /// In any portions at this rate, instead of whole jobs.
     pub(crate) is_fluid: bool,
 }
 
 impl RequestBound {
     /// Most jobs released in a half-open interval of length `window`: ⌈(window + J)/T⌉. O(1).
-    pub(crate) fn releases(&self, window: u64) -> Checked<u64> {
-        if window == 0 {
+    pub(crate) fn releases(&self, window: Span) -> Checked<u64> {
+        if window.is_zero() {
             return Ok(0);
         }
         match self.separation {
@@ -43,21 +44,21 @@ impl RequestBound {
     }
 
     /// Most work requested in a half-open interval of length `window`. O(1).
-    pub(crate) fn request_bound(&self, window: u64) -> Checked<u64> {
-        if self.is_fluid && window > 0 {
+    pub(crate) fn request_bound(&self, window: Span) -> Checked<Work> {
+        if self.is_fluid && !window.is_zero() {
             return in_range(self.cost.checked_add(self.share_of(window)?), WHAT);
         }
         self.work_of(self.releases(window)?)
     }
 
     /// The work of this many jobs. O(1).
-    pub(crate) fn work_of(&self, jobs: u64) -> Checked<u64> {
-        in_range(jobs.checked_mul(self.cost), WHAT)
+    pub(crate) fn work_of(&self, jobs: u64) -> Checked<Work> {
+        in_range(self.cost.checked_mul(jobs), WHAT)
     }
 
     /// How many jobs can have a deadline at or before `at`, when the first is released at 0 with
     /// its largest jitter: ⌊(at + J − D)/T⌋ + 1, or none. O(1).
-    pub(crate) fn deadlines_until(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
+    pub(crate) fn deadlines_until(&self, at: Span, relative_deadline: Span) -> Checked<u64> {
         let reach = in_range(at.checked_add(self.jitter), "deadlines")?;
         Ok(
             match (reach.checked_sub(relative_deadline), self.separation) {
@@ -69,40 +70,35 @@ impl RequestBound {
     }
 
     /// cost/separation of `window`, in whole ticks.
-    pub(crate) fn share_of(&self, window: u64) -> Checked<u64> {
-        let separation = u128::from(self.separation.unwrap_or(u64::MAX));
-        let share = u128::from(self.cost) * u128::from(window) / separation;
-        in_range(u64::try_from(share).ok(), WHAT)
+    pub(crate) fn share_of(&self, window: Span) -> Checked<Work> {
+        let separation = self.separation.unwrap_or(Span::MAX);
+        in_range(share(self.cost, window, separation), WHAT)
     }
 
     /// The demand bound function: work released in [0, `at`] with deadlines in it. O(1).
-    pub(crate) fn demand_bound(&self, at: u64, relative_deadline: u64) -> Checked<u64> {
+    pub(crate) fn demand_bound(&self, at: Span, relative_deadline: Span) -> Checked<Work> {
         if self.is_fluid {
             return self.share_of(at);
         }
         self.work_of(self.deadlines_until(at, relative_deadline)?)
     }
 
-    /// The latest deadline before `before` (or at it, if `inclusive`), in the same situation; jobs
-    /// that are late when they are released count at 0. O(1).
-    pub(crate) fn last_deadline(&self, before: u64, d: u64, inclusive: bool) -> Option<u64> {
-        let limit = if inclusive {
-            before
-        } else {
-            before.checked_sub(1)?
-        };
-        let rest = limit.checked_add(self.jitter)?.checked_sub(d)?;
-        let jobs = self.separation.map_or(0, |t| rest / t);
-        let deadline = d.checked_add(jobs.checked_mul(self.separation.unwrap_or(0))?)?;
+    /// The latest deadline before `before`, in the same situation; jobs that are late when they are
+    /// released count at 0. O(1).
+    pub(crate) fn last_deadline(&self, before: Span, relative_deadline: Span) -> Option<Span> {
+        let limit = before.checked_sub(TICK)?.checked_add(self.jitter)?;
+        let rest = limit.checked_sub(relative_deadline)?;
+        let periods = self
+            .separation
+            .map_or(Span::ZERO, |t| rest.saturating_sub(rest % t));
+        let deadline = relative_deadline.checked_add(periods)?;
         Some(deadline.saturating_sub(self.jitter))
     }
 
     /// Long-run share of the processor; a single job has none.
     pub(crate) fn ratio(&self) -> Option<Ratio> {
-        self.separation.map(|separation| Ratio {
-            demand: self.cost,
-            separation,
-        })
+        let separation = self.separation?;
+        Some(Ratio::of(self.cost, separation))
     }
 }
 
@@ -110,16 +106,16 @@ impl RequestBound {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cost {
     /// Its own work.
-    pub(crate) wcet: u64,
+    pub(crate) wcet: Work,
     /// Switches, preemption, caches.
-    pub(crate) overhead: u64,
+    pub(crate) overhead: Work,
     /// Suspension, and what may block it when it resumes.
-    pub(crate) suspension: u64,
+    pub(crate) suspension: Work,
 }
 
 impl Cost {
     /// All of it.
-    pub(crate) fn total(&self) -> Checked<u64> {
+    pub(crate) fn total(&self) -> Checked<Work> {
         in_range(
             self.computing()?.checked_add(self.suspension),
             "cost of a job",
@@ -128,11 +124,11 @@ impl Cost {
 
     /// Whether something is counted as computation that is none: no simulation would show it.
     pub(crate) fn is_padded(&self) -> bool {
-        self.suspension > 0
+        !self.suspension.is_zero()
     }
 
     /// The part that is spent on the processor without a break.
-    pub(crate) fn computing(&self) -> Checked<u64> {
+    pub(crate) fn computing(&self) -> Checked<Work> {
         in_range(self.wcet.checked_add(self.overhead), "cost of a job")
     }
 }
@@ -141,13 +137,21 @@ impl Cost {
 mod tests {
     use super::*;
 
+    fn span(ns: u64) -> Span {
+        Span::from_ns(ns)
+    }
+
+    fn work(ns: u64) -> Work {
+        Work::from_ns(ns)
+    }
+
     #[test]
     fn bounds_match_counting_every_arrival() {
         for (t, j, d) in [(5, 0, 5), (5, 3, 4), (5, 12, 9), (7, 1, 20), (4, 9, 2)] {
             let requests = RequestBound {
-                separation: Some(t),
-                cost: 2,
-                jitter: j,
+                separation: Some(span(t)),
+                cost: work(2),
+                jitter: span(j),
                 is_fluid: false,
             };
             for window in 0..60_u64 {
@@ -155,13 +159,13 @@ mod tests {
                 let arrivals = || (0..40_u64).map(|k| k * t);
                 let released = arrivals().filter(|a| a.saturating_sub(j) < window).count() as u64;
                 assert_eq!(
-                    requests.releases(window),
+                    requests.releases(span(window)),
                     Ok(released),
                     "T {t} J {j} window {window}"
                 );
                 let due = arrivals().filter(|a| a + d <= window + j).count() as u64;
                 assert_eq!(
-                    requests.deadlines_until(window, d),
+                    requests.deadlines_until(span(window), span(d)),
                     Ok(due),
                     "T {t} J {j} at {window}"
                 );
@@ -170,8 +174,8 @@ mod tests {
                     .filter(|&at| at < window)
                     .max();
                 assert_eq!(
-                    requests.last_deadline(window, d, false),
-                    last,
+                    requests.last_deadline(span(window), span(d)),
+                    last.map(span),
                     "T {t} J {j} at {window}"
                 );
             }
@@ -182,14 +186,14 @@ mod tests {
     fn a_single_job_arrives_once() {
         let requests = RequestBound {
             separation: None,
-            cost: 3,
-            jitter: 0,
+            cost: work(3),
+            jitter: Span::ZERO,
             is_fluid: false,
         };
-        assert_eq!(requests.request_bound(0), Ok(0));
-        assert_eq!(requests.request_bound(u64::MAX), Ok(3));
-        assert_eq!(requests.demand_bound(9, 10), Ok(0));
-        assert_eq!(requests.demand_bound(10, 10), Ok(3));
+        assert_eq!(requests.request_bound(Span::ZERO), Ok(Work::ZERO));
+        assert_eq!(requests.request_bound(Span::MAX), Ok(work(3)));
+        assert_eq!(requests.demand_bound(span(9), span(10)), Ok(Work::ZERO));
+        assert_eq!(requests.demand_bound(span(10), span(10)), Ok(work(3)));
         assert_eq!(requests.ratio(), None);
     }
 }

@@ -17,12 +17,14 @@ use core::cmp::Ordering;
 
 use punctual_model::PolicyKind;
 
-use crate::busy_window;
+use crate::busy_window::{self, signed};
 use crate::case::Case;
+use crate::demand::RequestBound;
 use crate::entity::Entity;
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::supply::Supply;
+use crate::units::{Span, TICK, UNIT, Work, border};
 
 const WHAT: &str = "processor demand";
 /// How many deadlines are tried one by one for the earliest witness of an overload.
@@ -33,14 +35,14 @@ const BUSY_PERIOD_STEPS: u64 = 1_000_000;
 /// More is demanded by an instant than can be supplied until then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Excess {
-    pub(crate) at: u64,
-    pub(crate) demand: u64,
-    pub(crate) supply: u64,
+    pub(crate) at: Span,
+    pub(crate) demand: Work,
+    pub(crate) supply: Work,
 }
 
 /// Work with deadlines up to `at` when everything is released at 0.
-pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
-    case.all_entities().try_fold(0_u64, |sum, c| {
+pub(crate) fn demand(case: &Case, at: Span) -> Checked<Work> {
+    case.all_entities().try_fold(Work::ZERO, |sum, c| {
         in_range(
             sum.checked_add(c.requests.demand_bound(at, c.deadline)?),
             WHAT,
@@ -50,15 +52,15 @@ pub(crate) fn demand(case: &Case, at: u64) -> Checked<u64> {
 
 /// Up to which deadlines a section of this task can block. A job in its section at -1 has completed
 /// all earlier ones of its task, so none of its task is due by then: it would be demand instead.
-fn blocks_until(entity: &Entity) -> u64 {
+fn blocks_until(entity: &Entity) -> Span {
     entity.deadline.saturating_sub(entity.requests.jitter)
 }
 
 /// The longest section whose task can have a later deadline than `at`, less one tick. Under other
 /// policies nothing is claimed of blocking: there the demand is only asked about overload.
-pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
+pub(crate) fn blocking(case: &Case, at: Span) -> Work {
     if case.policy != PolicyKind::EarliestDeadlineFirst {
-        return 0;
+        return Work::ZERO;
     }
     let sections = case
         .entities
@@ -69,33 +71,33 @@ pub(crate) fn blocking(case: &Case, at: u64) -> u64 {
     sections
         .chain(background)
         .max()
-        .unwrap_or(0)
-        .saturating_sub(1)
+        .unwrap_or_default()
+        .saturating_sub(UNIT)
 }
 
 /// What critical sections and blocking above add, for deadlines up to `at`.
-fn locked(case: &Case, at: u64) -> Checked<u64> {
+fn locked(case: &Case, at: Span) -> Checked<Work> {
     if case.policy != PolicyKind::EarliestDeadlineFirst {
-        return Ok(0);
+        return Ok(Work::ZERO);
     }
-    let locks = case.blocking(-i128::from(at), None)?.total;
+    let locks = case.blocking(-signed(at), None)?.total;
     in_range(locks.checked_add(case.held_above), WHAT)
 }
 
 /// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
 fn done_by(
     case: &Case,
-    work: u64,
-    limit: u64,
+    work: Work,
+    limit: Span,
     search_steps: &mut SearchSteps<'_>,
-) -> Checked<Option<u64>> {
+) -> Checked<Option<Span>> {
     if case.reserved.is_empty() && case.supply == Supply::Dedicated {
         search_steps.spend(1, WHAT)?;
-        return Ok((work <= limit).then_some(work));
+        return Ok(Some(work.as_span()).filter(|&done| done <= limit));
     }
-    let mut latest = Some(0);
+    let mut latest = Some(Span::ZERO);
     for phase in 0..case.supply.phases() {
-        let time = |work| Ok(case.supply.time_in(phase, work)?.unwrap_or(u64::MAX));
+        let time = |work| Ok(case.supply.time_in(phase, work)?.unwrap_or(Span::MAX));
         let done = least_fixed_point(time(work)?, limit, |t| {
             search_steps.spend(case.reserved.len() + 1, WHAT)?;
             time(busy_window::add_reserved(&case.reserved, work, t)?)
@@ -111,13 +113,13 @@ fn done_by(
 /// The excess at `at`, if there is one.
 fn excess(
     case: &Case,
-    at: u64,
+    at: Span,
     search_steps: &mut SearchSteps<'_>,
-) -> Checked<Result<u64, Excess>> {
+) -> Checked<Result<Span, Excess>> {
     search_steps.spend(case.entities.len(), WHAT)?;
     let demand = demand(case, at)?;
-    if demand == 0 {
-        return Ok(Ok(0));
+    if demand.is_zero() {
+        return Ok(Ok(Span::ZERO));
     }
     let blocking = in_range(blocking(case, at).checked_add(locked(case, at)?), WHAT)?;
     let demand = in_range(demand.checked_add(blocking), WHAT)?;
@@ -132,17 +134,11 @@ fn excess(
 }
 
 /// What is left of [0, `at`] when everything takes as much as it may: bisection.
-fn supply(case: &Case, at: u64, search_steps: &mut SearchSteps<'_>) -> Checked<u64> {
-    let (mut done, mut not_done) = (0, at.saturating_add(1));
-    while not_done - done > 1 {
-        let middle = done + (not_done - done) / 2;
-        if done_by(case, middle, at, search_steps)?.is_some() {
-            done = middle;
-        } else {
-            not_done = middle;
-        }
-    }
-    Ok(done)
+fn supply(case: &Case, at: Span, search_steps: &mut SearchSteps<'_>) -> Checked<Work> {
+    let too_much = at.as_work().saturating_add(UNIT);
+    border(too_much, Work::ZERO, |work| {
+        Ok(done_by(case, work, at, search_steps)?.is_some())
+    })
 }
 
 /// Whether the supply has no holes: then what is demanded in any portions, which grows no faster
@@ -154,8 +150,8 @@ fn is_whole(case: &Case) -> bool {
 /// Whether a constant-bandwidth server keeps every deadline here, also those of what is left of a
 /// budget when it wakes up; else only those of full budgets.
 pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
-    let sections = case.entities.iter().any(|c| c.section > 1) || case.background.is_some();
-    is_whole(case) && !sections && case.locks.is_empty() && case.held_above == 0
+    let sections = case.entities.iter().any(|c| c.section > UNIT) || case.background.is_some();
+    is_whole(case) && !sections && case.locks.is_empty() && case.held_above.is_zero()
 }
 
 /// Whether the demand decides here. Work that waits for others, and a budget that may be kept, come
@@ -163,24 +159,28 @@ pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
 /// responses tell apart and the demand does not.
 pub(crate) fn decides(case: &Case) -> bool {
     let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
-    edf && case.entities.iter().all(|c| c.waiting == 0 && c.kept == 0)
+    edf && case
+        .entities
+        .iter()
+        .all(|c| c.waiting.is_zero() && c.kept.is_zero())
 }
 
 /// The first instant that counts: no whole job is due before it.
-fn first_deadline(case: &Case) -> u64 {
-    case.entities.iter().map(blocks_until).min().unwrap_or(0)
+fn first_deadline(case: &Case) -> Span {
+    let first = case.entities.iter().map(blocks_until).min();
+    first.unwrap_or_default()
 }
 
 /// The latest deadline before `before`. Of what is demanded in any portions, every instant is one
 /// where the supply has holes, from the first deadline of a whole job on: before that nobody is
 /// late but a rest of a budget.
-fn last_deadline(case: &Case, before: u64) -> Option<u64> {
+fn last_deadline(case: &Case, before: Span) -> Option<Span> {
     let whole = is_whole(case);
     let first = first_deadline(case);
     let last = |c: &Entity| match c.requests.is_fluid {
         true if whole => Some(c.deadline).filter(|&at| at < before),
-        true => before.checked_sub(1).filter(|&at| at >= first),
-        false => c.requests.last_deadline(before, c.deadline, false),
+        true => before.checked_sub(TICK).filter(|&at| at >= first),
+        false => c.requests.last_deadline(before, c.deadline),
     };
     case.entities.iter().filter_map(last).max()
 }
@@ -201,11 +201,11 @@ pub(crate) fn find_excess(
         return Ok(None);
     };
     // Blocking changes only where a deadline of a task with a section is passed.
-    let mut steps: Vec<u64> = Vec::new();
+    let mut steps: Vec<Span> = Vec::new();
     steps.extend(
         case.entities
             .iter()
-            .filter(|c| c.section > 1)
+            .filter(|c| c.section > UNIT)
             .map(blocks_until),
     );
     if case.has_locks() {
@@ -230,18 +230,18 @@ pub(crate) fn find_excess(
 enum Below {
     Excess(Excess),
     /// Nothing between this step of the blocking function and the end.
-    Step(u64),
+    Step(Span),
 }
 
 /// QPA downwards from the last deadline before `end`, while the blocking stays the same: a demand
 /// h(t) that is done by s < t leaves no excess anywhere in [s, t].
 fn search_below(
     case: &Case,
-    end: u64,
-    step: Option<u64>,
+    end: Span,
+    step: Option<Span>,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Below>> {
-    let floor = step.unwrap_or(0).max(first_deadline(case));
+    let floor = step.unwrap_or_default().max(first_deadline(case));
     let mut at = last_deadline(case, end);
     while let Some(t) = at {
         if t < floor {
@@ -251,7 +251,7 @@ fn search_below(
             Err(excess) => return Ok(Some(Below::Excess(excess))),
             Ok(done) => done,
         };
-        if done == 0 {
+        if done.is_zero() {
             return Ok(None);
         }
         at = if done < t {
@@ -266,22 +266,22 @@ fn search_below(
 /// Beyond which instant nothing new can happen: the smaller of the longest busy period and the
 /// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
 /// `None` when there is nothing to search.
-fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<u64>> {
+fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<Span>> {
     let Some(latest) = case.entities.iter().map(|c| c.deadline).max() else {
         return Ok(None);
     };
     let hyper = case.hyperperiod();
     let repeats = hyper
         .and_then(|h| h.checked_add(latest))
-        .and_then(|h| h.checked_add(case.supply.delay())?.checked_add(1));
+        .and_then(|h| h.checked_add(case.supply.delay())?.checked_add(TICK));
     let linear = linear_horizon(case);
     let limit = match case.load() {
-        Ordering::Less => u64::MAX,
-        _ => hyper.map_or(u64::MAX, |h| h.saturating_add(case.supply.delay())),
+        Ordering::Less => Span::MAX,
+        _ => hyper.map_or(Span::MAX, |h| h.saturating_add(case.supply.delay())),
     };
     let mut trial = search_steps.apart(BUSY_PERIOD_STEPS);
     let busy = match busy_window::longest(case, limit, &mut trial) {
-        Ok(busy) => busy.and_then(|b| b.checked_add(1)),
+        Ok(busy) => busy.and_then(|b| b.checked_add(TICK)),
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
     };
@@ -293,13 +293,13 @@ fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<u64>> 
 
 /// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ +
 /// Jᵢ − Dᵢ) + reserved + blocking) / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
-fn linear_horizon(case: &Case) -> Option<u64> {
+fn linear_horizon(case: &Case) -> Option<Span> {
     const ONE: u128 = 1 << 40;
     let mut utilization = 0_u128;
     let mut constant = 0_u128;
-    let mut add = |requests: &crate::demand::RequestBound, lead: i128| -> Option<()> {
-        let cost = u128::from(requests.cost);
-        let Some(t) = requests.separation.map(u128::from) else {
+    let mut add = |requests: &RequestBound, lead: i128| -> Option<()> {
+        let cost = u128::from(requests.cost.as_ns());
+        let Some(t) = requests.separation.map(|t| u128::from(t.as_ns())) else {
             constant += cost;
             return Some(());
         };
@@ -308,27 +308,29 @@ fn linear_horizon(case: &Case) -> Option<u64> {
         constant = constant.checked_add(cost.checked_mul(lead)?.div_ceil(t))?;
         Some(())
     };
+    let latest = |r: &RequestBound| signed(r.separation.unwrap_or_default()) + signed(r.jitter);
     for c in case.all_entities() {
-        let lead = i128::from(c.requests.separation.unwrap_or(0)) + i128::from(c.requests.jitter);
-        add(&c.requests, lead - i128::from(c.deadline))?;
+        add(&c.requests, latest(&c.requests) - signed(c.deadline))?;
     }
     for t in &case.reserved {
-        add(
-            &t.requests,
-            i128::from(t.requests.separation.unwrap_or(0)) + i128::from(t.requests.jitter),
-        )?;
+        add(&t.requests, latest(&t.requests))?;
     }
-    constant += u128::from(blocking(case, 0));
-    constant += u128::from(case.held_above) + u128::from(case.locks.at_most());
+    for blocking in [
+        blocking(case, Span::ZERO),
+        case.held_above,
+        case.locks.at_most(),
+    ] {
+        constant += u128::from(blocking.as_ns());
+    }
     if let Some(missing) = case.supply.missing() {
         // What is missing in t is at most its share of t, and what is supplied in the delay.
-        utilization += (u128::from(missing.demand) * ONE).div_ceil(u128::from(missing.separation));
-        constant += u128::from(case.supply.delay());
+        utilization +=
+            (u128::from(missing.numerator) * ONE).div_ceil(u128::from(missing.denominator));
+        constant += u128::from(case.supply.delay().as_ns());
     }
     let spare = ONE.checked_sub(utilization).filter(|&spare| spare > 0)?;
-    u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare))
-        .ok()?
-        .checked_add(1)
+    let horizon = u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare)).ok()?;
+    Span::from_ns(horizon).checked_add(TICK)
 }
 
 /// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
@@ -345,7 +347,7 @@ pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> 
         at = Some(next);
     }
     // Demand grows by U per tick, supply by 1: doubling the instant finds an excess.
-    let mut at = at.unwrap_or(1);
+    let mut at = at.unwrap_or(TICK);
     loop {
         if let Err(excess) = excess(case, at, search_steps)? {
             return Ok(excess);
@@ -355,17 +357,17 @@ pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> 
 }
 
 /// The earliest deadline after `after`.
-fn next_deadline(case: &Case, after: Option<u64>) -> Checked<Option<u64>> {
-    let mut next: Option<u64> = None;
+fn next_deadline(case: &Case, after: Option<Span>) -> Checked<Option<Span>> {
+    let mut next: Option<Span> = None;
     for c in case.all_entities() {
         let jobs = match after {
             None => 0,
             Some(after) => c.requests.deadlines_until(after, c.deadline)?,
         };
         let arrival = match (jobs, c.requests.separation) {
-            (0, _) => Some(0),
+            (0, _) => Some(Span::ZERO),
             (_, None) => None,
-            (jobs, Some(t)) => Some(in_range(jobs.checked_mul(t), WHAT)?),
+            (jobs, Some(t)) => Some(in_range(t.checked_mul(jobs), WHAT)?),
         };
         if let Some(arrival) = arrival {
             let deadline = in_range(arrival.checked_add(c.deadline), WHAT)?;

@@ -8,6 +8,7 @@ use alloc::string::String;
 use punctual_model::{SchedulerId, System, TaskId};
 
 use crate::demand::{Cost, RequestBound};
+use crate::units::{Span, Work};
 
 /// Who contends. Tasks stand before schedulers where nothing else decides, as in `kern`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,9 +44,9 @@ pub(crate) enum Arrival {
     /// Any arrivals with the separation are legal: every alignment happens.
     Free,
     /// By the clock, first released (at the latest) at this instant.
-    Clock(u64),
+    Clock(Span),
     /// Once, released (at the latest) at this instant.
-    Once(u64),
+    Once(Span),
 }
 
 /// A real-time task of this node, or a server below it.
@@ -53,26 +54,26 @@ pub(crate) enum Arrival {
 pub(crate) struct Entity {
     pub(crate) who: Who,
     pub(crate) requests: RequestBound,
-    /// Part of `flow.jitter` that only others feel: a budget may be kept for so long.
-    pub(crate) kept: u64,
+    /// Part of `requests.jitter` that only others feel: a budget may be kept for so long.
+    pub(crate) kept: Span,
     /// From arrival to deadline.
-    pub(crate) deadline: u64,
+    pub(crate) deadline: Span,
     pub(crate) priority: u32,
     /// Longest stretch that lets nobody preempt it, its overheads included; zero: none.
-    pub(crate) section: u64,
+    pub(crate) section: Work,
     /// The section is the whole job: once started it runs to its end.
     pub(crate) whole: bool,
     pub(crate) arrival: Arrival,
-    /// The parts of `flow.cost`.
+    /// The parts of `requests.cost`.
     pub(crate) cost: Cost,
-    /// Part of `flow.jitter` that comes from waiting for predecessors.
-    pub(crate) waiting: u64,
+    /// Part of `requests.jitter` that comes from waiting for predecessors.
+    pub(crate) waiting: Span,
 }
 
 impl Entity {
     /// The jitter of its own releases.
-    pub(crate) fn own_jitter(&self) -> u64 {
-        self.requests.jitter - self.kept
+    pub(crate) fn own_jitter(&self) -> Span {
+        self.requests.jitter.saturating_sub(self.kept)
     }
 }
 

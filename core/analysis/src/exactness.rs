@@ -20,6 +20,7 @@ use crate::bounds::{Basis, Bound};
 use crate::case::Case;
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved};
 use crate::supply::Supply;
+use crate::units::{Span, TICK, Work};
 use crate::utilization::gcd;
 use crate::{fixed_priority, spuri};
 
@@ -36,7 +37,7 @@ struct Released<'a> {
     level: u32,
     name: &'a str,
     arrival: Arrival,
-    separation: Option<u64>,
+    separation: Option<Span>,
 }
 
 /// What is doubtful in one node, computed once for all its tasks.
@@ -62,7 +63,7 @@ impl<'a> Doubts<'a> {
         &self,
         place: usize,
         bounds: &[Option<Bound>],
-        allowed: u64,
+        allowed: Span,
     ) -> Vec<String> {
         let mut doubts = Vec::new();
         let own = &self.case.entities[place];
@@ -117,13 +118,13 @@ impl<'a> Doubts<'a> {
         if overheads.iter().any(|o| !o.is_zero()) {
             doubts.push("every job is charged all overheads at their most".into());
         }
-        if let Some(c) = self.case.all_entities().find(|c| c.cost.suspension > 0) {
+        if let Some(c) = self.case.all_entities().find(|c| c.cost.is_padded()) {
             doubts.push(format!(
                 "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
                 self.name(c)
             ));
         }
-        if let Some(c) = self.case.all_entities().find(|c| c.waiting > 0) {
+        if let Some(c) = self.case.all_entities().find(|c| !c.waiting.is_zero()) {
             doubts.push(format!(
                 "{} waits for predecessors that are less urgent or on another CPU; the wait is \
                  counted as release jitter",
@@ -257,20 +258,21 @@ impl<'a> Doubts<'a> {
     }
 
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
-    fn about_offset(&self, own: &Entity, offset: u64, doubts: &mut Vec<String>) {
+    fn about_offset(&self, own: &Entity, offset: Span, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
         let together = own
             .requests
             .separation
-            .map_or(offset == 0, |t| offset.is_multiple_of(t));
+            .map_or(offset.is_zero(), |t| (offset % t).is_zero());
         if !edf && !together && own.arrival != Arrival::Free {
             doubts.push(
                 "the worst job is released apart from the others, which its clock may not allow"
                     .into(),
             );
         }
-        let blurred =
-            |c: &&Entity| c.requests.jitter > 0 && level(self.case, c) == level(self.case, own);
+        let blurred = |c: &&Entity| {
+            !c.requests.jitter.is_zero() && level(self.case, c) == level(self.case, own)
+        };
         let equals = self.case.entities.iter().filter(|c| c.who != own.who);
         let rivals = equals
             .filter(|c| level(self.case, c) == level(self.case, own))
@@ -280,9 +282,9 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    fn about_blocking(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
+    fn about_blocking(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
         let query = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, 0),
+            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, Span::ZERO),
             _ => fixed_priority::query(self.case, place, None),
         };
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
@@ -343,14 +345,14 @@ impl<'a> Doubts<'a> {
         node != self.case.node && path.skip(1).any(|id| id == self.case.node)
     }
 
-    fn about_locks(&self, place: usize, offset: u64, doubts: &mut Vec<String>) {
+    fn about_locks(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
         let query = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, 0),
+            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, Span::ZERO),
             _ => fixed_priority::query(self.case, place, None),
         };
         let held = query.locks(offset).is_ok_and(|l| !l.sections.is_empty());
-        if held || self.case.held_above > 0 || (edf && self.case.has_locks()) {
+        if held || self.case.held_above > Work::ZERO || (edf && self.case.has_locks()) {
             doubts.push(
                 "every section that may block it is taken to be held, for its whole length, when \
                  it is released"
@@ -365,9 +367,9 @@ impl<'a> Doubts<'a> {
             let task = task.and_then(|task| self.system.tasks.get(task.index()));
             let late = task.map(|t| t.late).unwrap_or_default();
             let overtaken = match (bound, entity.requests.separation) {
-                (Some(bound), Some(t)) => bound.response.saturating_sub(1) / t,
+                (Some(bound), Some(t)) => bound.response.saturating_sub(TICK) / t,
                 // As long as it keeps its deadline.
-                (None, Some(t)) => entity.deadline.saturating_sub(1) / t,
+                (None, Some(t)) => entity.deadline.saturating_sub(TICK) / t,
                 _ => 0,
             };
             let lost = match late {
@@ -413,8 +415,8 @@ fn released<'a>(system: &'a System, case: &'a Case) -> Vec<Released<'a>> {
 }
 
 /// Whether two streams of releases fall together at some instant.
-fn fall_together(a: (Arrival, Option<u64>), b: (Arrival, Option<u64>)) -> bool {
-    let period = |(_, separation): (Arrival, Option<u64>)| separation.unwrap_or(0);
+fn fall_together(a: (Arrival, Option<Span>), b: (Arrival, Option<Span>)) -> bool {
+    let period = |(_, separation): (Arrival, Option<Span>)| separation.unwrap_or_default();
     match (a.0, b.0) {
         (Arrival::Free, _) | (_, Arrival::Free) => true,
         (Arrival::Once(x), Arrival::Once(y)) => x == y,
@@ -422,14 +424,14 @@ fn fall_together(a: (Arrival, Option<u64>), b: (Arrival, Option<u64>)) -> bool {
         (Arrival::Clock(first), Arrival::Once(once)) => met(once, first, period(a)),
         (Arrival::Clock(x), Arrival::Clock(y)) => {
             let common = gcd(period(a), period(b));
-            common > 0 && x.abs_diff(y) % common == 0
+            !common.is_zero() && (x.abs_diff(y) % common).is_zero()
         }
     }
 }
 
-fn met(once: u64, first: u64, period: u64) -> bool {
-    once.checked_sub(first)
-        .is_some_and(|since| since.checked_rem(period) == Some(0))
+fn met(once: Span, first: Span, period: Span) -> bool {
+    let since = once.checked_sub(first).filter(|_| !period.is_zero());
+    since.is_some_and(|since| (since % period).is_zero())
 }
 
 /// The pair that is never released together and counts for the most urgent task.

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, System, Work, readable};
+use punctual_model::{PolicyKind, System};
 
 use crate::bounds::{Basis, Bound};
 use crate::busy_window::{Query, Worst};
@@ -15,6 +15,7 @@ use crate::case::Case;
 use crate::entity::Entity;
 use crate::error::Checked;
 use crate::supply::Supply;
+use crate::units::{Span, Work};
 use crate::verdict::{Term, Test};
 use crate::{fixed_priority, nodes, spuri};
 
@@ -52,7 +53,7 @@ pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Tes
 /// The query whose answer the bound is.
 fn query<'a>(case: &'a Case, place: usize) -> Query<'a> {
     match case.policy {
-        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, 0),
+        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, Span::ZERO),
         _ => fixed_priority::query(case, place, None),
     }
 }
@@ -62,13 +63,9 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
     let query = query(case, place);
     let own = &case.entities[place];
     let mut terms = Vec::new();
-    let mut push = |what: String, count: u64, each: u64| {
-        if count > 0 && each > 0 {
-            terms.push(Term {
-                what,
-                count,
-                each: Work::from_ns(each),
-            });
+    let mut push = |what: String, count: u64, each: Work| {
+        if count > 0 && !each.is_zero() {
+            terms.push(Term { what, count, each });
         }
     };
     push(
@@ -134,14 +131,14 @@ pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) ->
         Basis::Feasible => format!(
             "at most its deadline of {}: the processor demand never exceeds the supply; the worst \
              response itself would take too long to search for",
-            readable(bound.response)
+            bound.response.readable()
         ),
         Basis::Window(window) => {
             let jitter = jitter_words(own);
             format!(
                 "{} = {} (longest busy window of the {}){jitter}",
-                readable(bound.response),
-                readable(window),
+                bound.response.readable(),
+                window.readable(),
                 if case.node.is_none() {
                     "CPU"
                 } else {
@@ -154,21 +151,21 @@ pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) ->
 }
 
 fn jitter_words(own: &Entity) -> String {
-    let released = own.requests.jitter - own.waiting.min(own.requests.jitter);
+    let released = own.requests.jitter.saturating_sub(own.waiting);
     let mut words = String::new();
-    if released > 0 {
-        words += &format!(" + {} (release jitter)", readable(released));
+    if !released.is_zero() {
+        words += &format!(" + {} (release jitter)", released.readable());
     }
-    if own.waiting > 0 {
-        words += &format!(" + {} (waiting for predecessors)", readable(own.waiting));
+    if !own.waiting.is_zero() {
+        words += &format!(" + {} (waiting for predecessors)", own.waiting.readable());
     }
     words
 }
 
-fn job_words(own: &Entity, response: u64, worst: &Worst, terms: &[Term]) -> String {
-    let mut words = format!("{} =", readable(response));
+fn job_words(own: &Entity, response: Span, worst: &Worst, terms: &[Term]) -> String {
+    let mut words = format!("{} =", response.readable());
     for (index, term) in terms.iter().enumerate() {
-        let each = readable(term.each.as_ns());
+        let each = term.each.readable();
         let plus = if index == 0 { "" } else { " +" };
         let own = if index == 0 { "own " } else { "" };
         words += &match term.count {
@@ -176,31 +173,30 @@ fn job_words(own: &Entity, response: u64, worst: &Worst, terms: &[Term]) -> Stri
             count => format!("{plus} {count} x {each} ({own}{})", term.what),
         };
     }
-    let work = terms
-        .iter()
-        .map(|t| t.count.saturating_mul(t.each.as_ns()))
-        .sum::<u64>();
-    if let Some(late) = worst.completion.checked_sub(work).filter(|&late| late > 0) {
-        words += &format!(" + {} (without supply)", readable(late));
+    let work = terms.iter().map(|t| t.each.saturating_mul(t.count));
+    let work = work.fold(Work::ZERO, Work::saturating_add);
+    let late = worst.completion.saturating_sub(work.as_span());
+    if !late.is_zero() {
+        words += &format!(" + {} (without supply)", late.readable());
     }
-    if worst.offset > 0 {
+    if !worst.offset.is_zero() {
         words += &format!(
             " - {} (released that late in the busy window)",
-            readable(worst.offset)
+            worst.offset.readable()
         );
     }
     words += &jitter_words(own);
     let cost = &own.cost;
-    if cost.overhead > 0 || cost.is_padded() {
-        words += &format!("; each own job: {} wcet", readable(cost.wcet));
-        if cost.overhead > 0 {
+    if !cost.overhead.is_zero() || cost.is_padded() {
+        words += &format!("; each own job: {} wcet", cost.wcet.readable());
+        if !cost.overhead.is_zero() {
             words += &format!(
                 " + {} switches, preemption and caches",
-                readable(cost.overhead)
+                cost.overhead.readable()
             );
         }
-        if cost.suspension > 0 {
-            words += &format!(" + {} suspension", readable(cost.suspension));
+        if cost.is_padded() {
+            words += &format!(" + {} suspension", cost.suspension.readable());
         }
     }
     words

@@ -20,13 +20,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Requirement, Span, System, TaskId, Work};
+use punctual_model::{Class, Requirement, System, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
 use crate::precedence::{self, Edge};
 use crate::slack::set_budget;
 use crate::trials::Trials;
+use crate::units::{Span, TICK, Work, border};
 use crate::verdict::{Fix, FixTarget, Refusal, Subject, Verdict};
 
 /// Most tasks whose wcet or period is tried for one refusal: those that use most of the processor.
@@ -35,15 +36,14 @@ const MAX_CANDIDATES: usize = 16;
 impl Fix {
     /// Changes `system` as the fix says.
     pub fn apply(&self, system: &mut System) {
-        set(system, self.target, self.to.as_ns());
+        set(system, self.target, self.to);
     }
 }
 
-fn set(system: &mut System, target: FixTarget, value: u64) {
-    let span = Span::from_ns(value);
+fn set(system: &mut System, target: FixTarget, span: Span) {
     match target {
         FixTarget::Budget(task) => {
-            set_budget(&mut system.tasks[task.index()].class, Work::from_ns(value));
+            set_budget(&mut system.tasks[task.index()].class, span.as_work());
         }
         FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
@@ -80,7 +80,7 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
         | FixTarget::ServerPeriod(_)
         | FixTarget::SlotLength(..)
         | FixTarget::TaskSlotLength(..) => {
-            supply::set(system, target, value);
+            supply::set(system, target, span);
         }
         FixTarget::Within(index) => {
             if let Some(
@@ -95,15 +95,15 @@ fn set(system: &mut System, target: FixTarget, value: u64) {
     }
 }
 
-fn get(system: &System, target: FixTarget) -> Option<u64> {
+fn get(system: &System, target: FixTarget) -> Option<Span> {
     let class = |task: TaskId| &system.tasks[task.index()].class;
     match target {
-        FixTarget::Budget(task) => class(task).budget().map(Work::as_ns),
+        FixTarget::Budget(task) => class(task).budget().map(Work::as_span),
         FixTarget::Deadline(task) => match class(task) {
             Class::Reservation { .. } => None,
-            class => class.relative_deadline().map(Span::as_ns),
+            class => class.relative_deadline(),
         },
-        FixTarget::Period(task) => class(task).min_separation().map(Span::as_ns),
+        FixTarget::Period(task) => class(task).min_separation(),
         FixTarget::ServerBudget(_)
         | FixTarget::ServerPeriod(_)
         | FixTarget::SlotLength(..)
@@ -111,7 +111,7 @@ fn get(system: &System, target: FixTarget) -> Option<u64> {
         FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
-            | Requirement::Jitter { within, .. } => within.as_ns(),
+            | Requirement::Jitter { within, .. } => *within,
         }),
     }
 }
@@ -161,7 +161,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn admits(&self, target: FixTarget, value: u64) -> Checked<bool> {
+    fn admits(&self, target: FixTarget, value: Span) -> Checked<bool> {
         let mut changed = self.system.clone();
         set(&mut changed, target, value);
         // Deadlines and periods decide which precedence is consistent.
@@ -173,7 +173,7 @@ impl Search<'_> {
     }
 
     /// The value nearest to the present one that admits, between it and `end`: bisection.
-    fn border(&self, target: FixTarget, end: u64) -> Checked<Option<u64>> {
+    fn border(&self, target: FixTarget, end: Span) -> Checked<Option<Span>> {
         let Some(now) = get(self.system, target) else {
             return Ok(None);
         };
@@ -184,29 +184,24 @@ impl Search<'_> {
     }
 
     /// The value next to the refused ones that admits.
-    fn between(&self, target: FixTarget, refused: u64, admitted: u64) -> Checked<u64> {
-        let (mut refused, mut admitted) = (refused, admitted);
-        while refused.abs_diff(admitted) > 1 {
-            let middle = refused.min(admitted) + refused.abs_diff(admitted) / 2;
-            if self.admits(target, middle)? {
-                admitted = middle;
-            } else {
-                refused = middle;
-            }
-        }
-        Ok(admitted)
+    fn between(&self, target: FixTarget, refused: Span, admitted: Span) -> Checked<Span> {
+        border(refused, admitted, |value| self.admits(target, value))
     }
 
     /// The same where the end of the range may be too much: in sixteenths of the way.
-    fn step_by_step(&self, target: FixTarget, end: u64) -> Checked<Option<Fix>> {
+    fn step_by_step(&self, target: FixTarget, end: Span) -> Checked<Option<Fix>> {
         let Some(now) = get(self.system, target) else {
             return Ok(None);
         };
         let mut refused = now;
         for step in 1..=16 {
-            let way = u128::from(now.abs_diff(end)) * step / 16;
-            let way = u64::try_from(way).unwrap_or(u64::MAX);
-            let value = if end > now { now + way } else { now - way };
+            let way = u128::from(now.abs_diff(end).as_ns()) * step / 16;
+            let way = u64::try_from(way).map_or(Span::MAX, Span::from_ns);
+            let value = if end > now {
+                now.saturating_add(way)
+            } else {
+                now.saturating_sub(way)
+            };
             if value != refused && self.admits(target, value)? {
                 let to = self.between(target, refused, value)?;
                 return Ok(Some(self.told(target, now, to)));
@@ -216,16 +211,16 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn told(&self, target: FixTarget, from: u64, to: u64) -> Fix {
+    fn told(&self, target: FixTarget, from: Span, to: Span) -> Fix {
         Fix {
             target,
             parameter: parameter(self.system, target),
-            from: Span::from_ns(from),
-            to: Span::from_ns(to),
+            from,
+            to,
         }
     }
 
-    fn fix(&self, target: FixTarget, end: u64) -> Checked<Option<Fix>> {
+    fn fix(&self, target: FixTarget, end: Span) -> Checked<Option<Fix>> {
         let (Some(to), Some(from)) = (self.border(target, end)?, get(self.system, target)) else {
             return Ok(None);
         };
@@ -247,9 +242,10 @@ impl Search<'_> {
             .collect();
         let share = |task: &TaskId| {
             let class = &self.system.tasks[task.index()].class;
-            let budget = class.budget().map_or(0, Work::as_ns);
+            let budget = class.budget().unwrap_or_default();
             let span = class.min_separation().or(class.relative_deadline());
-            u128::from(budget) * 1_000_000 / u128::from(span.map_or(1, Span::as_ns).max(1))
+            u128::from(budget.as_ns()) * 1_000_000
+                / u128::from(span.unwrap_or_default().max(TICK).as_ns())
         };
         tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
         tasks.truncate(MAX_CANDIDATES);
@@ -257,13 +253,13 @@ impl Search<'_> {
     }
 
     /// The fix with the smallest relative change among the same parameter of several tasks.
-    fn smallest(&self, fixes: impl Iterator<Item = (FixTarget, u64)>) -> Checked<Option<Fix>> {
+    fn smallest(&self, fixes: impl Iterator<Item = (FixTarget, Span)>) -> Checked<Option<Fix>> {
         let mut best: Option<Fix> = None;
         for (target, end) in fixes {
             let Some(fix) = self.fix(target, end)? else {
                 continue;
             };
-            let change = |f: &Fix| u128::from(f.from.as_ns().abs_diff(f.to.as_ns()));
+            let change = |f: &Fix| u128::from(f.from.abs_diff(f.to).as_ns());
             let is_smaller = |b: &Fix| {
                 let (mine, theirs) = (u128::from(fix.from.as_ns()), u128::from(b.from.as_ns()));
                 change(&fix) * theirs < change(b) * mine
@@ -286,7 +282,9 @@ impl Search<'_> {
             Subject::Cpu(_) | Subject::Scheduler(_) | Subject::Requirement(_) => None,
         };
         let candidates = self.candidates(own);
-        let budgets = candidates.iter().map(|&task| (FixTarget::Budget(task), 1));
+        let budgets = candidates
+            .iter()
+            .map(|&task| (FixTarget::Budget(task), TICK));
         if let Some(fix) = self.smallest(budgets)? {
             return Ok(Some(fix));
         }
@@ -314,8 +312,10 @@ impl Search<'_> {
     }
 
     /// A thousand times the present value: a fix beyond would be none.
-    fn far(&self, target: FixTarget) -> u64 {
-        get(self.system, target).unwrap_or(0).saturating_mul(1_000)
+    fn far(&self, target: FixTarget) -> Span {
+        get(self.system, target)
+            .unwrap_or_default()
+            .saturating_mul(1_000)
     }
 }
 

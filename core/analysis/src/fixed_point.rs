@@ -10,6 +10,7 @@
 use core::cell::Cell;
 
 use crate::error::{AnalysisError, Checked};
+use crate::units::Span;
 
 /// Steps left for a whole query, however many searches it takes: an answer that takes longer
 /// than anyone waits is an error. One step looks at one task once (a few nanoseconds).
@@ -75,10 +76,10 @@ impl<'a> SearchSteps<'a> {
 /// The least `t >= start` with `f(t) <= t`; `None` when it lies beyond `limit`.
 /// O(iterations · cost of `f`).
 pub(crate) fn least_fixed_point(
-    start: u64,
-    limit: u64,
-    mut f: impl FnMut(u64) -> Checked<u64>,
-) -> Checked<Option<u64>> {
+    start: Span,
+    limit: Span,
+    mut f: impl FnMut(Span) -> Checked<Span>,
+) -> Checked<Option<Span>> {
     let mut t = start;
     while t <= limit {
         let next = f(t)?;
@@ -104,8 +105,9 @@ mod tests {
         for c in 1..12_u64 {
             for (c1, t1, c2, t2) in [(1, 3, 2, 7), (2, 5, 3, 11), (1, 2, 1, 4), (3, 8, 2, 9)] {
                 let f = |t: u64| c + t.div_ceil(t1) * c1 + t.div_ceil(t2) * c2;
-                let found = least_fixed_point(c, 200, |t| Ok(f(t))).expect("small numbers");
-                assert_eq!(found, brute_force(c, 200, f));
+                let span = Span::from_ns;
+                let found = least_fixed_point(span(c), span(200), |t| Ok(span(f(t.as_ns()))));
+                assert_eq!(found, Ok(brute_force(c, 200, f).map(span)));
             }
         }
     }

@@ -24,6 +24,7 @@ use crate::case::Case;
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::units::{Span, TICK, UNIT};
 use crate::utilization::{compare_with_one, hyperperiod};
 
 /// Whether `other` goes before a job of `own`, and which of its jobs do.
@@ -39,7 +40,8 @@ fn urgency(policy: PolicyKind<Ns>, own: &Entity, other: &Entity) -> Option<Urgen
         // A server is there as long as it has a budget: no release of it is the earlier one.
         Ordering::Equal if matches!((own.who, other.who), (Who::Task(_), Who::Task(_))) => {
             Some(Urgent::Earlier {
-                ties: other.who < own.who || other.requests.jitter > 0 || own.requests.jitter > 0,
+                ties: other.who < own.who
+                    || !other.requests.jitter.max(own.requests.jitter).is_zero(),
             })
         }
         Ordering::Equal => Some(Urgent::Always),
@@ -52,7 +54,7 @@ fn own_is_higher(policy: PolicyKind<Ns>, own: &Entity, unserved: &Entity) -> boo
 }
 
 /// The query for the entity at `place`.
-pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_> {
+pub(crate) fn query(case: &Case, place: usize, enough: Option<Span>) -> Query<'_> {
     let own = &case.entities[place];
     let mut rivals = Vec::new();
     let mut blockers = Vec::new();
@@ -65,9 +67,9 @@ pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_>
                 entity: other,
                 urgent,
             }),
-            None if other.section > 1 => blockers.push(Blocker {
+            None if other.section > UNIT => blockers.push(Blocker {
                 who: Some(other.who),
-                length: other.section - 1,
+                length: other.section.saturating_sub(UNIT),
                 until: i128::MAX,
             }),
             None => {}
@@ -83,7 +85,7 @@ pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_>
     if let Some((task, section)) = case.background {
         blockers.push(Blocker {
             who: Some(Who::Task(task)),
-            length: section - 1,
+            length: section.saturating_sub(UNIT),
             until: i128::MAX,
         });
     }
@@ -94,8 +96,9 @@ pub(crate) fn query(case: &Case, place: usize, enough: Option<u64>) -> Query<'_>
     // A single job adds no more than one step, at 0 or just after it, and the supply is late once;
     // from there on all repeats.
     let late = case.supply.delay();
-    let or = hyperperiod(separations).and_then(|h| h.checked_add(2)?.checked_add(late));
-    let or = or.unwrap_or(u64::MAX);
+    let or = hyperperiod(separations)
+        .and_then(|h| h.checked_add(TICK)?.checked_add(TICK)?.checked_add(late));
+    let or = or.unwrap_or(Span::MAX);
     Query {
         own,
         rivals,
@@ -125,7 +128,7 @@ pub(crate) fn fits(query: &Query<'_>) -> bool {
 pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
-    enough: Option<u64>,
+    enough: Option<Span>,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
     let query = query(case, place, enough);

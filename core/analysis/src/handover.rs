@@ -9,10 +9,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Late, PolicyKind, Span, System, Task, TaskId};
+use punctual_model::{Late, PolicyKind, System, Task, TaskId};
 
+use crate::busy_window::signed;
 use crate::error::{Checked, in_range};
 use crate::solve::Solution;
+use crate::units::{Span, TICK};
 use crate::utilization::{gcd, hyperperiod};
 use crate::verdict::{How, Test};
 
@@ -36,22 +38,30 @@ pub(crate) struct Step {
     pub(crate) to: TaskId,
     pub(crate) how: How,
     /// A job of `to` that arrives so long after the arrival of `from`'s must see it.
-    ready: u64,
+    ready: Span,
     /// Later than that, not at that instant.
     strictly: bool,
     /// Phase and period of `from`; `None`: it arrives when it likes.
-    pub(crate) source: Option<(u64, u64)>,
+    pub(crate) source: Option<(Span, Span)>,
     /// Phase and period of `to`.
-    pub(crate) target: (u64, u64),
+    pub(crate) target: (Span, Span),
     /// Most arrivals of `to` in a row of which all but one can be dropped.
     dropped: u64,
+}
+
+impl Step {
+    /// The earliest arrival of `to`, since that of `from`'s job, that must see it.
+    fn ready_at(&self) -> Checked<Span> {
+        let tick = if self.strictly { TICK } else { Span::ZERO };
+        in_range(self.ready.checked_add(tick), WHAT)
+    }
 }
 
 /// Latency of a chain, with the lengths of its hand-overs in that case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Latency {
-    pub(crate) total: u64,
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) total: Span,
+    pub(crate) lengths: Vec<Span>,
     /// The same for every job of the first task.
     pub(crate) constant: bool,
     pub(crate) test: Test,
@@ -74,7 +84,7 @@ pub(crate) fn step(
         return Ok(Err(why));
     };
     let waits = |list: &[TaskId]| list.contains(&from);
-    let released = a.jitter.as_ns();
+    let released = a.jitter;
     let (how, ready, strictly) = if waits(&b.after) {
         (How::Triggered, released, false)
     } else if waits(&b.follows) {
@@ -123,16 +133,16 @@ fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
 }
 
 /// Phase and period of a task that arrives by the clock.
-fn clock(task: &Task) -> Option<(u64, u64)> {
-    let period = task.class.min_separation().map_or(0, Span::as_ns);
-    let by_clock = task.class.arrives_by_clock() && period > 0;
-    by_clock.then_some((task.phase.as_ns(), period))
+fn clock(task: &Task) -> Option<(Span, Span)> {
+    let period = task.class.min_separation().filter(|t| !t.is_zero())?;
+    let by_clock = task.class.arrives_by_clock();
+    by_clock.then_some((task.phase, period))
 }
 
 /// An arrival is dropped while earlier jobs keep all places, which one of them leaves at the latest
 /// `response` after its own arrival. How many periods later the next one is surely taken.
-fn droppings(task: &Task, response: u64, period: u64) -> u64 {
-    let overtaken = response.saturating_sub(1) / period;
+fn droppings(task: &Task, response: Span, period: Span) -> u64 {
+    let overtaken = response.saturating_sub(TICK) / period;
     let dropped = match task.late {
         Late::Skip => overtaken > 0,
         Late::Queue { backlog } => overtaken > u64::from(backlog),
@@ -152,7 +162,7 @@ pub(crate) fn walk(steps: &[Step]) -> Checked<Option<Latency>> {
     else {
         return Ok(None);
     };
-    let latest = clocks.map(|(phase, _)| phase).max().unwrap_or(0);
+    let latest = clocks.map(|(phase, _)| phase).max().unwrap_or_default();
     // Arrivals before the last first arrival, and one round of all periods after it.
     let jobs = latest.saturating_sub(first.0).div_ceil(first.1) + repeats / first.1;
     if jobs > MAX_ARRIVALS {
@@ -161,19 +171,16 @@ pub(crate) fn walk(steps: &[Step]) -> Checked<Option<Latency>> {
     let mut worst: Option<Latency> = None;
     let mut constant = true;
     for job in 0..jobs {
-        let start = in_range(
-            job.checked_mul(first.1)
-                .and_then(|t| t.checked_add(first.0)),
-            WHAT,
-        )?;
+        let start = first.1.checked_mul(job);
+        let start = in_range(start.and_then(|t| t.checked_add(first.0)), WHAT)?;
         let mut at = start;
         let mut lengths = Vec::with_capacity(steps.len());
         for step in steps {
             let next = next_arrival(step, at)?;
-            lengths.push(next - at);
+            lengths.push(next.saturating_sub(at));
             at = next;
         }
-        let total = at - start;
+        let total = at.saturating_sub(start);
         constant &= worst.as_ref().is_none_or(|w| w.total == total);
         if worst.as_ref().is_none_or(|w| total > w.total) {
             worst = Some(Latency {
@@ -188,24 +195,17 @@ pub(crate) fn walk(steps: &[Step]) -> Checked<Option<Latency>> {
 }
 
 /// The first arrival of the step's target that must see what arrived at `at`.
-fn next_arrival(step: &Step, at: u64) -> Checked<u64> {
+fn next_arrival(step: &Step, at: Span) -> Checked<Span> {
     let (phase, period) = step.target;
-    let ready = at.checked_add(step.ready);
-    let from = in_range(
-        ready.and_then(|t| t.checked_add(u64::from(step.strictly))),
-        WHAT,
-    )?;
-    let since = from.saturating_sub(phase).div_ceil(period);
-    in_range(
-        since.checked_mul(period).and_then(|t| t.checked_add(phase)),
-        WHAT,
-    )
+    let from = in_range(at.checked_add(step.ready_at()?), WHAT)?;
+    let since = period.checked_mul(from.saturating_sub(phase).div_ceil(period));
+    in_range(since.and_then(|t| t.checked_add(phase)), WHAT)
 }
 
 /// The sum of the longest hand-overs, each by itself.
 pub(crate) fn by_periods(steps: &[Step]) -> Checked<Latency> {
     let mut lengths = Vec::with_capacity(steps.len());
-    let mut total = 0_u64;
+    let mut total = Span::ZERO;
     for step in steps {
         let length = longest_handover(step)?;
         total = in_range(total.checked_add(length), WHAT)?;
@@ -221,9 +221,9 @@ pub(crate) fn by_periods(steps: &[Step]) -> Checked<Latency> {
 
 /// The longest distance to the next arrival that must see it: a whole period after it is ready; by
 /// the clock only those distances occur that differ by multiples of the common divisor.
-fn longest_handover(step: &Step) -> Checked<u64> {
+fn longest_handover(step: &Step) -> Checked<Span> {
     let (phase, period) = step.target;
-    let ready = in_range(step.ready.checked_add(u64::from(step.strictly)), WHAT)?;
+    let ready = step.ready_at()?;
     let periods = in_range(period.checked_mul(step.dropped), WHAT)?;
     let (Some((before, other)), 1) = (step.source, step.dropped) else {
         // Before the first arrival of the target there is none to see anything.
@@ -231,10 +231,10 @@ fn longest_handover(step: &Step) -> Checked<u64> {
         return Ok(later.max(phase));
     };
     let common = gcd(period, other);
-    let apart = i128::from(phase) - i128::from(before) - i128::from(ready);
-    let rest = u64::try_from(apart.rem_euclid(i128::from(common))).unwrap_or(0);
+    let apart = signed(phase) - signed(before) - signed(ready);
+    let rest = u64::try_from(apart.rem_euclid(signed(common))).map_or(Span::ZERO, Span::from_ns);
     let longest = ready
-        .checked_add(period - common)
+        .checked_add(period.saturating_sub(common))
         .and_then(|t| t.checked_add(rest));
     Ok(in_range(longest, WHAT)?.max(phase.saturating_sub(before)))
 }

@@ -62,6 +62,7 @@ mod synthesis;
 mod transition;
 mod tree;
 mod trials;
+mod units;
 mod upper_bound;
 mod utilization;
 mod verdict;

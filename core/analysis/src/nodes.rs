@@ -7,12 +7,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{MAX_DEPTH, Ns, SchedulerId, Span, System, readable};
+use punctual_model::{MAX_DEPTH, SchedulerId, System};
 
 use crate::entity::Who;
 use crate::error::{Checked, invalid};
 use crate::supply::Supply;
 use crate::tree::Solved;
+use crate::units::{Span, TICK, UNIT};
 use crate::utilization::parts_per_million;
 use crate::verdict::SchedulerVerdict;
 
@@ -73,38 +74,38 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
     .collect()
 }
 
-fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span<Ns>> {
+fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {
     let mut bounds = nodes
         .iter()
         .flat_map(|s| s.case.entities.iter().zip(&s.bounds));
     let (_, bound) = bounds.find(|(c, _)| c.who == Who::Server(id))?;
-    bound.map(|b| Span::from_ns(b.response))
+    bound.map(|b| b.response)
 }
 
-fn blackout(supply: &Supply) -> Option<Span<Ns>> {
+fn blackout(supply: &Supply) -> Option<Span> {
     let first = match supply {
-        Supply::Dedicated => 1,
-        _ => supply.time_for(1).ok().flatten()?,
+        Supply::Dedicated => TICK,
+        _ => supply.time_for(UNIT).ok().flatten()?,
     };
-    Some(Span::from_ns(first - 1))
+    first.checked_sub(TICK)
 }
 
 /// A supply in words: what, how often, and what is missing at worst.
 pub(crate) fn in_words(supply: &Supply) -> String {
-    let dark = blackout(supply).map_or(0, Span::as_ns);
+    let dark = blackout(supply).unwrap_or_default().readable();
     match supply {
         Supply::Dedicated => "the whole CPU, less what is more urgent".to_string(),
         Supply::Budget(budget) => format!(
             "{} in every {}, at worst nothing for {}",
-            readable(budget.budget()),
-            readable(budget.period()),
-            readable(dark)
+            budget.budget().readable(),
+            budget.period().readable(),
+            dark
         ),
         Supply::Slots(table) => format!(
             "{} in every {}, at worst nothing for {}",
-            readable(table.total()),
-            readable(table.frame()),
-            readable(dark)
+            table.total().readable(),
+            table.frame().readable(),
+            dark
         ),
         Supply::Nothing => "nothing is sure".to_string(),
     }

@@ -24,22 +24,24 @@ use alloc::vec::Vec;
 
 use punctual_model::{Machine, Ns, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
+use crate::busy_window::signed;
 use crate::case::Case;
 use crate::demand::{Cost, RequestBound};
 use crate::entity::{Reserved, Source};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::supply;
+use crate::units::{Span, Work};
 
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
 pub(crate) fn cost(
     system: &System,
     policy: PolicyKind<Ns>,
     task: &Task,
-    budget: u64,
+    budget: Work,
 ) -> Checked<Cost> {
     let machine = &system.machine;
     let episode = episode(machine)?;
-    let timer = machine.timer.as_ns();
+    let timer = machine.timer;
     // Who waits for a holder goes off the processor, and comes back.
     let waits = task.uses.iter().filter(|u| {
         let resource = system.resources.get(u.resource.index());
@@ -52,7 +54,7 @@ pub(crate) fn cost(
             return Err(AnalysisError::Invalid { what });
         }
         PolicyKind::RoundRobin { timeslice } => {
-            let turns = budget.div_ceil(timeslice.as_ns());
+            let turns = budget.div_ceil(timeslice.as_work());
             (in_range(turns.checked_add(resumes), "turns")?, turns)
         }
         _ => (resumes + 1, 0),
@@ -65,16 +67,16 @@ pub(crate) fn cost(
     Ok(Cost {
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
-        suspension: task.max_suspension.as_ns(),
+        suspension: task.max_suspension.as_work(),
     })
 }
 
 /// What one stretch of execution costs: a switch in and out, a preemption, a refill of the caches.
-pub(crate) fn episode(machine: &Machine) -> Checked<u64> {
-    let in_and_out = machine.switch.as_ns().checked_mul(2);
+pub(crate) fn episode(machine: &Machine) -> Checked<Work> {
+    let in_and_out = machine.switch.checked_mul(2);
     let episode = in_and_out
-        .and_then(|s| s.checked_add(machine.preemption.as_ns()))
-        .and_then(|s| s.checked_add(machine.cache_delay.as_ns()));
+        .and_then(|s| s.checked_add(machine.preemption))
+        .and_then(|s| s.checked_add(machine.cache_delay));
     in_range(episode, "overheads")
 }
 
@@ -89,10 +91,10 @@ pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked
     Ok(Some(Reserved {
         name: format!("timer entries of the server of {}", scheduler.name),
         requests: RequestBound {
-            separation: Some(server.period.as_ns()),
-            cost: in_range(machine.timer.as_ns().checked_mul(2), "timer entries")?,
+            separation: Some(server.period),
+            cost: in_range(machine.timer.checked_mul(2), "timer entries")?,
             // The two of one period and that of the next may come together.
-            jitter: server.period.as_ns(),
+            jitter: server.period,
             is_fluid: false,
         },
         source: Source::Machine,
@@ -126,9 +128,9 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
             .filter(|c| c.who != own)
             .map(|c| c.section);
         let background = case.background.map(|(_, section)| section);
-        let section = others.chain(background).max().unwrap_or(0);
+        let section = others.chain(background).max().unwrap_or_default();
         let urgency = match case.policy {
-            PolicyKind::EarliestDeadlineFirst => -i128::from(case.entities[i].deadline),
+            PolicyKind::EarliestDeadlineFirst => -signed(case.entities[i].deadline),
             _ => i128::from(case.entities[i].priority),
         };
         let locked = case.blocking(urgency, Some(own))?.total;
@@ -138,7 +140,7 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
         // and the next one; whole periods of sleep are covered by counting sleep as computation.
         let budget = match &case.supply {
             supply::Supply::Budget(budget) => budget.budget(),
-            _ => 0,
+            _ => Work::ZERO,
         };
         let lost = in_range(budget.checked_mul(2), "suspension")?;
         let section = in_range(section.checked_add(lost), "suspension")?;
@@ -159,9 +161,9 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Reserved>>
     Ok(Some(Reserved {
         name: format!("timer entry of {}", task.name),
         requests: RequestBound {
-            separation: task.class.min_separation().map(punctual_model::Span::as_ns),
-            cost: machine.timer.as_ns(),
-            jitter: task.jitter.as_ns(),
+            separation: task.class.min_separation(),
+            cost: machine.timer,
+            jitter: task.jitter,
             is_fluid: false,
         },
         source: Source::Machine,
@@ -180,9 +182,9 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Reserved>> {
             continue;
         }
         let requests = RequestBound {
-            separation: Some(reserve.period.as_ns()),
-            cost: reserve.budget.as_ns(),
-            jitter: 0,
+            separation: Some(reserve.period),
+            cost: reserve.budget,
+            jitter: Span::ZERO,
             is_fluid: false,
         };
         reserved.push(Reserved {

@@ -19,9 +19,11 @@
 
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, Span, System, Task, TaskId};
+use punctual_model::{PolicyKind, System, Task, TaskId};
 
+use crate::busy_window::signed;
 use crate::case::policy_of;
+use crate::units::{Span, TICK};
 use crate::utilization::gcd;
 
 /// `to` waits for jobs of `from`.
@@ -34,15 +36,15 @@ pub(crate) struct Edge {
     /// In the busy window of the same node.
     pub(crate) inside: bool,
     /// Least distance of the arrivals.
-    pub(crate) distance: u64,
+    pub(crate) distance: Span,
     /// Release jitter of `from`.
-    pub(crate) jitter: u64,
+    pub(crate) jitter: Span,
 }
 
 impl Edge {
     /// Whether anybody can wait because of it, given that nobody waits otherwise.
     pub(crate) fn can_delay(&self) -> bool {
-        !self.consistent || self.jitter > 0
+        !self.consistent || !self.jitter.is_zero()
     }
 }
 
@@ -88,7 +90,7 @@ fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool)
         consistent,
         inside,
         distance,
-        jitter: a.0.jitter.as_ns(),
+        jitter: a.0.jitter,
     }
 }
 
@@ -101,14 +103,18 @@ fn ordered_deadlines(a: &Task, b: &Task) -> bool {
 }
 
 /// The least distance from an arrival of `a` to that of a job of `b` that waits for it.
-fn distance(a: &Task, b: &Task, strictly: bool) -> u64 {
+fn distance(a: &Task, b: &Task, strictly: bool) -> Span {
     let by_clock = |task: &Task| task.class.arrives_by_clock() && task.jitter.is_zero();
-    let period = |task: &Task| task.class.min_separation().map_or(0, Span::as_ns);
+    let period = |task: &Task| task.class.min_separation().unwrap_or_default();
     let common = gcd(period(a), period(b));
-    if !(by_clock(a) && by_clock(b)) || common == 0 {
-        return u64::from(strictly);
+    if !(by_clock(a) && by_clock(b)) || common.is_zero() {
+        return if strictly { TICK } else { Span::ZERO };
     }
-    let phases = i128::from(b.phase.as_ns()) - i128::from(a.phase.as_ns());
-    let rest = u64::try_from(phases.rem_euclid(i128::from(common))).unwrap_or(0);
-    if strictly && rest == 0 { common } else { rest }
+    let phases = signed(b.phase) - signed(a.phase);
+    let rest = u64::try_from(phases.rem_euclid(signed(common))).map_or(Span::ZERO, Span::from_ns);
+    if strictly && rest.is_zero() {
+        common
+    } else {
+        rest
+    }
 }

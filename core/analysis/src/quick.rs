@@ -17,6 +17,8 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::case::Case;
+use crate::units::UNIT;
+use crate::utilization::Ratio;
 use crate::verdict::{Quick, QuickAnswer, Test};
 
 const FRACTION_BITS: u32 = 60;
@@ -81,9 +83,9 @@ fn outside_the_model(case: &Case) -> Option<&'static str> {
         Some("the machine takes time above all tasks")
     } else if !all(|c| c.requests.separation == Some(c.deadline)) {
         Some("a deadline is not the period")
-    } else if !all(|c| c.requests.jitter == 0) {
+    } else if !all(|c| c.requests.jitter.is_zero()) {
         Some("there is release jitter or waiting")
-    } else if !all(|c| c.section <= 1) || case.background.is_some() {
+    } else if !all(|c| c.section <= UNIT) || case.background.is_some() {
         Some("there are sections without preemption")
     } else {
         None
@@ -107,8 +109,8 @@ fn not_rate_monotonic(case: &Case) -> Option<&'static str> {
     (!falling || equal).then_some("the priorities are not rate-monotonic")
 }
 
-fn share(demand: u64, separation: u64) -> u128 {
-    (u128::from(demand) << FRACTION_BITS).div_ceil(u128::from(separation))
+fn share(r: Ratio) -> u128 {
+    (u128::from(r.numerator) << FRACTION_BITS).div_ceil(u128::from(r.denominator))
 }
 
 /// Rounded up; saturates far above 2.
@@ -120,7 +122,7 @@ fn times(a: u128, b: u128) -> u128 {
 
 /// Π (Uᵢ + 1) ≤ 2.
 fn hyperbolic(case: &Case) -> bool {
-    let shares = case.ratios().map(|r| share(r.demand, r.separation));
+    let shares = case.ratios().map(share);
     shares.fold(ONE, |product, u| times(product, (ONE + u).min(4 * ONE))) <= 2 * ONE
 }
 
@@ -131,7 +133,7 @@ fn liu_layland(case: &Case) -> bool {
     if n == 0 {
         return true;
     }
-    let sum: u128 = ratios.clone().map(|r| share(r.demand, r.separation)).sum();
+    let sum: u128 = ratios.clone().map(share).sum();
     let factor = (ONE + sum.div_ceil(n)).min(4 * ONE);
     ratios.fold(ONE, |product, _| times(product, factor)) <= 2 * ONE
 }

@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{PolicyKind, SchedulerId, Span, System, TaskId, Work, readable};
+use punctual_model::{PolicyKind, SchedulerId, System, TaskId};
 
 use crate::bounds::{self, Basis, Bound, STEPS};
 use crate::busy_window::{Query, Worst};
@@ -22,6 +22,7 @@ use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
 use crate::supply::Supply;
 use crate::tree::Solved;
+use crate::units::{Span, Work};
 use crate::verdict::{Refusal, Subject, Witness};
 use crate::{decide, explain, fixed_priority, spuri};
 
@@ -72,7 +73,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
             let mut own = parent.case.entities.iter().zip(&parent.bounds);
             let (_, bound) = own.find(|(c, _)| c.who == Who::Server(id))?;
             // A budget that comes late is told of at the parent.
-            let late = bound.is_none_or(|b| b.response > server.period.as_ns());
+            let late = bound.is_none_or(|b| b.response > server.period);
             if late {
                 return None;
             }
@@ -131,24 +132,24 @@ fn server_refusal(
     let reason = match bound {
         Some(bound) => format!(
             "the budget of {name} may take {} to come, over its period of {}",
-            readable(bound.response),
-            readable(period)
+            bound.response.readable(),
+            period.readable()
         ),
         None => format!("nothing bounds how long the budget of {name} takes to come"),
     };
     let mut refusal = refusal(Subject::Scheduler(id), name, reason);
     let sure = case
         .all_entities()
-        .all(|c| c.waiting == 0 && !c.cost.is_padded());
+        .all(|c| c.waiting.is_zero() && !c.cost.is_padded());
     let ranked = matches!(case.policy, PolicyKind::FixedPriority { .. });
     if sure
         && ranked
         && let Some((demand, supply)) = missing_budget(case, place)?
     {
         refusal.witness = Some(Witness::Demand {
-            at: Span::from_ns(period),
-            demand: Work::from_ns(demand),
-            supply: Work::from_ns(supply),
+            at: period,
+            demand,
+            supply,
         });
         refusal.situation =
             "its budget comes together with all that is more urgent beside it, and it has work for \
@@ -160,11 +161,11 @@ fn server_refusal(
 
 /// What goes before the end of its first budget within its period, and what is supplied in it, if
 /// that is less.
-fn missing_budget(case: &Case, place: usize) -> Checked<Option<(u64, u64)>> {
+fn missing_budget(case: &Case, place: usize) -> Checked<Option<(Work, Work)>> {
     let query = fixed_priority::query(case, place, None);
     let period = query.own.deadline;
     let demand = query.first_demand(period)?;
-    let mut least = u64::MAX;
+    let mut least = Work::MAX;
     for phase in 0..case.supply.phases() {
         least = least.min(case.supply.provided_in(phase, period)?);
     }
@@ -227,8 +228,8 @@ fn node_refusal(
         let late = late_tasks(system, case, bounds);
         let reason = format!(
             "{title} cannot do in {} what is due by then: {}; {late} can miss",
-            readable(excess.at),
-            readable(excess.demand)
+            excess.at.readable(),
+            excess.demand.readable()
         );
         let refusal = refusal(subject, &name, reason);
         return Ok(Some(with_excess(refusal, case, Some(excess))));
@@ -266,15 +267,15 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         return refusal;
     }
     refusal.witness = Some(Witness::Demand {
-        at: Span::from_ns(excess.at),
-        demand: Work::from_ns(excess.demand),
-        supply: Work::from_ns(excess.supply),
+        at: excess.at,
+        demand: excess.demand,
+        supply: excess.supply,
     });
     refusal.situation = "all releases fall together at 0".to_string();
-    if case.entities.iter().any(|c| c.requests.jitter > 0) {
+    if case.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
         refusal.situation += ", as late as their jitter allows";
     }
-    if edf::blocking(case, excess.at) > 0 {
+    if edf::blocking(case, excess.at) > Work::ZERO {
         refusal.situation += "; a section with a later deadline began one tick before";
     }
     refusal
@@ -285,7 +286,7 @@ fn task_refusal(
     case: &Case,
     (place, task): (usize, TaskId),
     bound: Option<Bound>,
-    allowed: u64,
+    allowed: Span,
     witness: Option<(Query<'_>, Worst)>,
 ) -> Refusal {
     let entity = &case.entities[place];
@@ -295,12 +296,12 @@ fn task_refusal(
     } else {
         "deadline"
     };
-    let over = readable(allowed);
+    let over = allowed.readable();
     let reason = match bound {
         Some(bound) => {
             format!(
                 "{name} may take {}, over its {what} of {over}",
-                readable(bound.response)
+                bound.response.readable()
             )
         }
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
@@ -310,9 +311,9 @@ fn task_refusal(
         refusal.witness = Some(Witness::Response {
             task,
             job: worst.job,
-            offset: Span::from_ns(worst.offset),
-            response: Span::from_ns(worst.response),
-            deadline: Span::from_ns(allowed),
+            offset: worst.offset,
+            response: worst.response,
+            deadline: allowed,
         });
         refusal.situation = situation(system, case, &query, &worst);
     }
@@ -324,13 +325,13 @@ fn missing_job<'a>(
     case: &'a Case,
     place: usize,
     bound: Option<Bound>,
-    allowed: u64,
+    allowed: Span,
     step_budget: &StepBudget,
 ) -> Checked<Option<(Query<'a>, Worst)>> {
     let hidden = case
         .entities
         .iter()
-        .any(|c| c.waiting > 0 || c.cost.is_padded());
+        .any(|c| !c.waiting.is_zero() || c.cost.is_padded());
     let by_window = matches!(
         bound,
         Some(Bound {
@@ -346,7 +347,7 @@ fn missing_job<'a>(
             return Ok(None);
         }
         (PolicyKind::EarliestDeadlineFirst, Some(Basis::Job(worst))) => {
-            return Ok(Some((spuri::query(case, place, 0), worst)));
+            return Ok(Some((spuri::query(case, place, Span::ZERO), worst)));
         }
         _ => fixed_priority::query(case, place, Some(allowed)),
     };
@@ -368,7 +369,7 @@ fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> 
     let together = own
         .requests
         .separation
-        .map_or(worst.offset == 0, |t| worst.offset.is_multiple_of(t));
+        .map_or(worst.offset.is_zero(), |t| (worst.offset % t).is_zero());
     let mut words = if query.rivals.is_empty() && case.reserved.is_empty() {
         format!("{} alone", name(own.who))
     } else if together {
@@ -378,7 +379,7 @@ fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> 
             "all that may delay it is released at 0; its own job {} at {}, earlier ones one period \
              apart before that",
             worst.job,
-            readable(worst.offset)
+            worst.offset.readable()
         )
     };
     if let Some(blocker) = query.blocker(worst.offset) {
@@ -391,14 +392,14 @@ fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> 
     words += &match &case.supply {
         Supply::Slots(table) => format!(
             "; that is {} after the start of a frame, where a slot ends",
-            readable(table.begins(worst.phase))
+            table.begins(worst.phase).readable()
         ),
         Supply::Budget(_) => "; a budget has just been used up, and the next ones come as late as \
                               they may"
             .to_string(),
         Supply::Dedicated | Supply::Nothing => String::new(),
     };
-    if case.entities.iter().any(|c| c.requests.jitter > 0) {
+    if case.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
         words += "; first releases are as late as their jitter allows";
     }
     words

@@ -17,17 +17,18 @@ use crate::busy_window::longest;
 use crate::case::Case;
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::units::Span;
 
 /// The longest busy window of all work of the node; `None` when nothing bounds it: the utilization
 /// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
 pub(crate) fn bound_any_order(
     case: &Case,
     search_steps: &mut SearchSteps<'_>,
-) -> Checked<Option<u64>> {
+) -> Checked<Option<Span>> {
     match case.load() {
-        Ordering::Less => longest(case, u64::MAX, search_steps),
+        Ordering::Less => longest(case, Span::MAX, search_steps),
         Ordering::Equal => {
-            let repeats = case.hyperperiod().unwrap_or(u64::MAX);
+            let repeats = case.hyperperiod().unwrap_or(Span::MAX);
             longest(
                 case,
                 repeats.saturating_add(case.supply.delay()),

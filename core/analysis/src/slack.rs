@@ -12,6 +12,7 @@ use crate::component::Component;
 use crate::error::Checked;
 use crate::precedence::Edge;
 use crate::trials::Trials;
+use crate::units::border;
 use crate::verdict::Slack;
 
 /// Sets what one job may take.
@@ -45,21 +46,14 @@ pub(crate) fn of(
     }
     // A job longer than its deadline is late by itself.
     let most = u128::from(deadline.as_ns()) * 1000 / u128::from(wcet.as_ns());
-    let mut refused = u64::try_from(most).unwrap_or(u64::MAX).saturating_sub(1000) + 1;
-    let mut admitted = 0;
+    let refused = u64::try_from(most).unwrap_or(u64::MAX).saturating_sub(1000) + 1;
     let mut changed = system.clone();
-    while refused - admitted > 1 {
-        let middle = admitted + (refused - admitted) / 2;
-        let Some(grown) = Slack(middle).grown(wcet) else {
-            refused = middle;
-            continue;
+    let most = border(refused, 0, |tenths| {
+        let Some(grown) = Slack(tenths).grown(wcet) else {
+            return Ok(false);
         };
         set_budget(&mut changed.tasks[task.index()].class, grown);
-        if trials.admit(&changed, edges, component)? {
-            admitted = middle;
-        } else {
-            refused = middle;
-        }
-    }
-    Ok(Some(Slack(admitted)))
+        trials.admit(&changed, edges, component)
+    });
+    most.map(|tenths| Some(Slack(tenths)))
 }

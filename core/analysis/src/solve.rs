@@ -9,7 +9,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, Span, System, TaskId};
+use punctual_model::{CpuId, System, TaskId};
 
 use crate::bounds::{self, Bound};
 use crate::case::{Case, FromParent};
@@ -17,6 +17,7 @@ use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
 use crate::precedence::Edge;
 use crate::tree::{Solved, Walk};
+use crate::units::Span;
 
 /// Waiting longer than this many of the system's longest deadlines or periods is taken to have no
 /// bound: it is refused in any case, and the search for its end would be long.
@@ -32,14 +33,14 @@ pub(crate) struct Solution {
     /// By task; `None`: not real-time, or nothing bounds it.
     pub(crate) bounds: Vec<Option<Bound>>,
     /// By task: how much precedence adds to its jitter; `None`: nothing bounds it.
-    pub(crate) waiting: Vec<Option<u64>>,
+    pub(crate) waiting: Vec<Option<Span>>,
     /// [`Options::hopeless`] holds of some node; then others may be missing.
     pub(crate) is_hopeless: bool,
 }
 
 impl Solution {
     /// The bound on the response of a task.
-    pub(crate) fn response(&self, task: TaskId) -> Option<u64> {
+    pub(crate) fn response(&self, task: TaskId) -> Option<Span> {
         let bound = self.bounds.get(task.index()).copied().flatten();
         bound.map(|b| b.response)
     }
@@ -54,7 +55,7 @@ pub(crate) struct Options<'a> {
     pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
     /// By place: the longest response allowed, where it is enough to know of a node whether its
     /// responses are within it.
-    pub(crate) allowed: &'a dyn Fn(&Case) -> Option<Vec<u64>>,
+    pub(crate) allowed: &'a dyn Fn(&Case) -> Option<Vec<Span>>,
     /// The steps left for it.
     pub(crate) step_budget: &'a StepBudget,
 }
@@ -83,10 +84,7 @@ pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> C
             .into_iter()
             .flatten()
     });
-    let limit = times
-        .max()
-        .map_or(0, Span::as_ns)
-        .saturating_mul(MAX_WAITING);
+    let limit = times.max().unwrap_or_default().saturating_mul(MAX_WAITING);
     loop {
         let found = match (one_round(system, edges, &known, options), before.take()) {
             // Jitters that grew until the search found no end have none.
@@ -117,16 +115,16 @@ pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> C
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Waiting {
     /// Waiting for everybody.
-    all: Vec<Option<u64>>,
+    all: Vec<Option<Span>>,
     /// Waiting for other CPUs only, directly or through predecessors on the own CPU.
-    outside: Vec<Option<u64>>,
+    outside: Vec<Option<Span>>,
 }
 
 impl Waiting {
     fn none(tasks: usize) -> Waiting {
         Waiting {
-            all: vec![Some(0); tasks],
-            outside: vec![Some(0); tasks],
+            all: vec![Some(Span::ZERO); tasks],
+            outside: vec![Some(Span::ZERO); tasks],
         }
     }
 
@@ -135,14 +133,14 @@ impl Waiting {
         give_up(&mut self.outside, &before.outside);
     }
 
-    fn longest(&self) -> u64 {
+    fn longest(&self) -> Span {
         self.all
             .iter()
             .chain(&self.outside)
             .flatten()
             .copied()
             .max()
-            .unwrap_or(0)
+            .unwrap_or_default()
     }
 
     /// With these bounds; `None`: nothing grows.
@@ -160,7 +158,7 @@ impl Waiting {
 }
 
 /// What still grows after so many rounds is taken to have no bound.
-fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
+fn give_up(next: &mut [Option<Span>], before: &[Option<Span>]) {
     for (next, before) in next.iter_mut().zip(before) {
         if next != before {
             *next = None;
@@ -173,10 +171,10 @@ fn give_up(next: &mut [Option<u64>], before: &[Option<u64>]) {
 /// ends.
 fn next_waiting(
     edges: &[Edge],
-    before: &[Option<u64>],
+    before: &[Option<Span>],
     waits: impl Fn(&Edge) -> bool,
-    response: impl Fn(TaskId) -> Option<u64>,
-) -> Vec<Option<u64>> {
+    response: impl Fn(TaskId) -> Option<Span>,
+) -> Vec<Option<Span>> {
     let mut next = before.to_vec();
     for edge in edges {
         let until = if waits(edge) {
@@ -201,7 +199,7 @@ fn one_round(
     options: &Options<'_>,
 ) -> Checked<Solution> {
     // What waits for ever, or does not wait at all, is seen node by node.
-    let waits = |case: &Case, list: &[Option<u64>], test: fn(&Option<u64>) -> bool| {
+    let waits = |case: &Case, list: &[Option<Span>], test: fn(&Option<Span>) -> bool| {
         let tasks = case.all_entities().filter_map(|c| c.who.task());
         tasks.into_iter().any(|task| test(&list[task.index()]))
     };
@@ -264,7 +262,7 @@ fn one_round(
 }
 
 /// The same case, its tasks waiting for so long.
-fn with_waiting(system: &System, case: &Case, waiting: &[Option<u64>]) -> Checked<Case> {
+fn with_waiting(system: &System, case: &Case, waiting: &[Option<Span>]) -> Checked<Case> {
     let from_parent = FromParent {
         supply: case.supply.clone(),
         reserved: case.reserved.clone(),

@@ -14,16 +14,17 @@
 
 use alloc::vec::Vec;
 
-use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst, longest};
+use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst, longest, signed};
 use crate::case::Case;
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::units::{Span, TICK, UNIT};
 
 /// How much later than the own arrival (from the own jitter on) a rival's arrival may be.
 fn shift(own: &Entity, other: &Entity) -> i128 {
-    let lead = i128::from(own.deadline) - i128::from(own.own_jitter());
-    lead - (i128::from(other.deadline) - i128::from(other.requests.jitter))
+    let lead = signed(own.deadline) - signed(own.own_jitter());
+    lead - (signed(other.deadline) - signed(other.requests.jitter))
 }
 
 /// The offsets at which a job with a later deadline may be in a section.
@@ -31,11 +32,11 @@ fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
     let tasks = case
         .entities
         .iter()
-        .filter(|c| c.who != own.who && c.section > 1);
+        .filter(|c| c.who != own.who && c.section > UNIT);
     let mut blockers: Vec<Blocker> = tasks
         .map(|c| Blocker {
             who: Some(c.who),
-            length: c.section - 1,
+            length: c.section.saturating_sub(UNIT),
             // From there on a job of that task counts as a rival.
             until: -shift(own, c),
         })
@@ -43,7 +44,7 @@ fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
     if let Some((task, section)) = case.background {
         blockers.push(Blocker {
             who: Some(Who::Task(task)),
-            length: section - 1,
+            length: section.saturating_sub(UNIT),
             until: i128::MAX,
         });
     }
@@ -52,26 +53,26 @@ fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
 
 /// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
-pub(crate) fn window(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Option<u64>> {
+pub(crate) fn window(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Span>> {
     // Single jobs become urgent enough once, at a difference of deadlines.
     let once = case.all_entities().any(|c| c.requests.separation.is_none());
     let latest = |c: &Entity| c.deadline.saturating_add(c.requests.jitter);
     let first = if once {
-        case.all_entities().map(latest).max().unwrap_or(0)
+        case.all_entities().map(latest).max().unwrap_or_default()
     } else {
-        0
+        Span::ZERO
     };
     let hyper = case.hyperperiod().and_then(|h| {
         h.checked_add(first)?
-            .checked_add(1)?
+            .checked_add(TICK)?
             .checked_add(case.supply.delay())
     });
-    let found = longest(case, hyper.unwrap_or(u64::MAX), search_steps)?;
+    let found = longest(case, hyper.unwrap_or(Span::MAX), search_steps)?;
     Ok(found.or(hyper))
 }
 
 /// The query for the entity at `place` in a busy window of length `window`.
-pub(crate) fn query(case: &Case, place: usize, window: u64) -> Query<'_> {
+pub(crate) fn query(case: &Case, place: usize, window: Span) -> Query<'_> {
     let own = &case.entities[place];
     let others = case.all_entities().filter(|c| c.who != own.who);
     let rivals = others.map(|other| Rival {
@@ -87,7 +88,7 @@ pub(crate) fn query(case: &Case, place: usize, window: u64) -> Query<'_> {
         supply: &case.supply,
         blockers: blockers(case, own),
         case,
-        urgency: Urgency::Deadline(i128::from(own.deadline) - i128::from(own.own_jitter())),
+        urgency: Urgency::Deadline(signed(own.deadline) - signed(own.own_jitter())),
         runs_through: false,
         until: Until::Offset(window),
         enough: None,
@@ -99,7 +100,7 @@ pub(crate) fn query(case: &Case, place: usize, window: u64) -> Query<'_> {
 pub(crate) fn bound_response_time(
     case: &Case,
     place: usize,
-    window: u64,
+    window: Span,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
     query(case, place, window).worst(search_steps)

@@ -16,6 +16,7 @@ pub(crate) mod budget;
 pub(crate) mod slots;
 
 use crate::error::{Checked, in_range};
+use crate::units::{Span, TICK, UNIT, Work, border};
 use crate::utilization::Ratio;
 use budget::Budget;
 use slots::SlotTable;
@@ -46,12 +47,12 @@ impl Supply {
 
     /// How long `work` takes from the beginning of a window in this phase; `None`: for ever.
     /// O(log of slots or steps).
-    pub(crate) fn time_in(&self, phase: usize, work: u64) -> Checked<Option<u64>> {
-        if work == 0 {
-            return Ok(Some(0));
+    pub(crate) fn time_in(&self, phase: usize, work: Work) -> Checked<Option<Span>> {
+        if work.is_zero() {
+            return Ok(Some(Span::ZERO));
         }
         match self {
-            Supply::Dedicated => Ok(Some(work)),
+            Supply::Dedicated => Ok(Some(work.as_span())),
             Supply::Budget(budget) => in_range(budget.time_for(work), WHAT).map(Some),
             Supply::Slots(table) => in_range(table.time_for(phase, work), WHAT).map(Some),
             Supply::Nothing => Ok(None),
@@ -59,8 +60,8 @@ impl Supply {
     }
 
     /// How long `work` takes at worst; `None`: for ever. O(phases · log).
-    pub(crate) fn time_for(&self, work: u64) -> Checked<Option<u64>> {
-        let mut longest = Some(0);
+    pub(crate) fn time_for(&self, work: Work) -> Checked<Option<Span>> {
+        let mut longest = Some(Span::ZERO);
         for phase in 0..self.phases() {
             longest = match (longest, self.time_in(phase, work)?) {
                 (Some(longest), Some(time)) => Some(time.max(longest)),
@@ -71,22 +72,16 @@ impl Supply {
     }
 
     /// The most work that is surely done within `window` in this phase. O(log · log window).
-    pub(crate) fn provided_in(&self, phase: usize, window: u64) -> Checked<u64> {
+    pub(crate) fn provided_in(&self, phase: usize, window: Span) -> Checked<Work> {
         if *self == Supply::Dedicated {
-            return Ok(window);
+            return Ok(window.as_work());
         }
-        let (mut done, mut not_done) = (0, in_range(window.checked_add(1), WHAT)?);
-        while not_done - done > 1 {
-            let middle = done + (not_done - done) / 2;
+        let too_much = in_range(window.as_work().checked_add(UNIT), WHAT)?;
+        border(too_much, Work::ZERO, |work| {
             // What takes longer than 64 bits takes longer than the window.
-            let time = self.time_in(phase, middle).unwrap_or(None);
-            if time.is_some_and(|time| time <= window) {
-                done = middle;
-            } else {
-                not_done = middle;
-            }
-        }
-        Ok(done)
+            let time = self.time_in(phase, work).unwrap_or(None);
+            Ok(time.is_some_and(|time| time <= window))
+        })
     }
 
     /// The share of the processor that is missing in the long run; `None`: none is.
@@ -95,15 +90,12 @@ impl Supply {
             Supply::Dedicated => None,
             Supply::Budget(budget) => Some(budget.missing()),
             Supply::Slots(table) => Some(table.missing()),
-            Supply::Nothing => Some(Ratio {
-                demand: 1,
-                separation: 1,
-            }),
+            Supply::Nothing => Some(Ratio::of(UNIT, TICK)),
         }
     }
 
     /// After this time the supply repeats itself, from [`Supply::delay`] on.
-    pub(crate) fn period(&self) -> Option<u64> {
+    pub(crate) fn period(&self) -> Option<Span> {
         match self {
             Supply::Dedicated | Supply::Nothing => None,
             Supply::Budget(budget) => Some(budget.period()),
@@ -113,9 +105,9 @@ impl Supply {
 
     /// A delay after which the supply is never behind its long-run rate: with rate α,
     /// `provided(t)` ≥ α·(t − delay).
-    pub(crate) fn delay(&self) -> u64 {
+    pub(crate) fn delay(&self) -> Span {
         match self {
-            Supply::Dedicated | Supply::Nothing => 0,
+            Supply::Dedicated | Supply::Nothing => Span::ZERO,
             Supply::Budget(budget) => budget.delay(),
             Supply::Slots(table) => table.frame(),
         }

@@ -32,6 +32,7 @@ use punctual_model::{Class, PolicyKind, Requirement, System, Task, TaskId};
 use crate::admit::{admit, is_admitted};
 use crate::change::Change;
 use crate::error::AnalysisError;
+use crate::units::{Span, Work};
 use crate::utilization::{Ratio, compare_with_one};
 use crate::verdict::Verdict;
 
@@ -163,10 +164,9 @@ fn covers(large: &Task, small: &Task) -> bool {
 }
 
 /// Work, separation and deadline of recurring jobs.
-fn terms(task: &Task) -> Option<(u64, u64, u64)> {
-    let budget = task.class.budget()?.as_ns();
-    let separation = task.class.min_separation()?.as_ns();
-    Some((budget, separation, task.class.relative_deadline()?.as_ns()))
+fn terms(task: &Task) -> Option<(Work, Span, Span)> {
+    let (budget, separation) = (task.class.budget()?, task.class.min_separation()?);
+    Some((budget, separation, task.class.relative_deadline()?))
 }
 
 /// Rule 4, on the CPU of this task.
@@ -207,7 +207,7 @@ fn by_bandwidth(system: &System, task: &Task) -> bool {
         Requirement::Chain { .. } => true,
     });
     let ratios = tasks()
-        .filter_map(|t| terms(t).map(|(demand, separation, _)| Ratio { demand, separation }));
+        .filter_map(|t| terms(t).map(|(demand, separation, _)| Ratio::of(demand, separation)));
     plain
         && edf
         && alone

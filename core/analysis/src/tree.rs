@@ -39,6 +39,7 @@ use crate::error::{Checked, in_range, invalid};
 use crate::fixed_point::StepBudget;
 use crate::overhead;
 use crate::supply::Supply;
+use crate::units::{Span, Work};
 
 const PREEMPTIVE: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
@@ -54,7 +55,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) system: &'a System,
     pub(crate) cpu: CpuId,
     /// By task: what precedence adds to its jitter; `None`: nothing bounds it.
-    pub(crate) waiting: &'a [Option<u64>],
+    pub(crate) waiting: &'a [Option<Span>],
     /// The test of one node.
     pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
     /// Whether to go no further.
@@ -106,7 +107,7 @@ impl Walk<'_> {
         {
             let ends = matches!(task.class, Class::Aperiodic | Class::Once { .. });
             if ends && self.shares_with_root(task.scheduler) {
-                note_background(&mut background, TaskId(id), task.non_preemptive.as_ns());
+                note_background(&mut background, TaskId(id), task.non_preemptive);
             }
         }
         let unbounded = limits::cpus(self.system).any(|cpu| cpu == self.cpu);
@@ -118,7 +119,7 @@ impl Walk<'_> {
             },
             reserved,
             background,
-            held_above: 0,
+            held_above: Work::ZERO,
         })
     }
 
@@ -190,7 +191,7 @@ impl Walk<'_> {
                 supply: case.supply.clone(),
                 reserved: Vec::new(),
                 background: None,
-                held_above: 0,
+                held_above: Work::ZERO,
             };
             let below = self.case(Some(id), from_parent)?;
             // Begun in the background, it is finished for whoever is ready beside it.
@@ -202,7 +203,7 @@ impl Walk<'_> {
         };
         for mut entity in work {
             entity.priority = child.priority.number();
-            entity.section = 0;
+            entity.section = Work::ZERO;
             entity.whole = false;
             case.unserved.push(Unserved { child: id, entity });
         }
@@ -234,7 +235,7 @@ impl Walk<'_> {
                 supply: supply.map_or(Supply::Nothing, Supply::Budget),
                 reserved: Vec::new(),
                 background: None,
-                held_above: 0,
+                held_above: Work::ZERO,
             };
             open.push((Some(id), from_parent));
         }

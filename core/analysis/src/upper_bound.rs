@@ -26,6 +26,7 @@ use crate::case::Case;
 use crate::demand::RequestBound;
 use crate::entity::{Entity, Who};
 use crate::supply::Supply;
+use crate::units::{Span, TICK, UNIT, Work};
 
 /// A whole processor, as a share.
 const WHOLE: u128 = 1 << 40;
@@ -43,14 +44,14 @@ struct Load {
 
 impl Load {
     fn of(requests: &RequestBound) -> Load {
-        let cost = u128::from(requests.cost);
-        let share = requests
-            .separation
-            .map_or(0, |t| (cost * WHOLE).div_ceil(u128::from(t.max(1))));
+        let cost = u128::from(requests.cost.as_ns());
+        let share = requests.separation.map_or(0, |t| {
+            (cost * WHOLE).div_ceil(u128::from(t.max(TICK).as_ns()))
+        });
         Load {
             share,
             cost,
-            early: share.saturating_mul(u128::from(requests.jitter)),
+            early: share.saturating_mul(u128::from(requests.jitter.as_ns())),
         }
     }
 
@@ -73,7 +74,7 @@ impl Load {
 
 /// By place: whether this bound alone shows that the entity responds within what is `allowed`.
 /// All `false` where the bound does not apply. O(n log n).
-pub(crate) fn in_time(case: &Case, allowed: &[u64]) -> Vec<bool> {
+pub(crate) fn in_time(case: &Case, allowed: &[Span]) -> Vec<bool> {
     let mut answers = vec![false; case.entities.len()];
     if !applies(case) {
         return answers;
@@ -90,7 +91,7 @@ pub(crate) fn in_time(case: &Case, allowed: &[u64]) -> Vec<bool> {
             .iter()
             .map(|&place| Load::of(&case.entities[place].requests));
         let together = requests.fold(above, Load::plus);
-        let below = blocking.pop().unwrap_or(0);
+        let below = blocking.pop().unwrap_or_default();
         for &place in level {
             let own = &case.entities[place];
             let rivals = together.minus(Load::of(&own.requests));
@@ -107,30 +108,29 @@ fn applies(case: &Case) -> bool {
         && case.supply == Supply::Dedicated
         && case.unserved.is_empty()
         && case.locks.is_empty()
-        && case.held_above == 0
+        && case.held_above.is_zero()
         && case.entities.iter().all(plain)
         && case.reserved.iter().all(|t| !t.requests.is_fluid)
 }
 
 /// For every level of priority, the lowest first: the longest section below it, less the tick in
 /// which it began.
-fn blocking_below(case: &Case, places: &[usize]) -> Vec<u64> {
+fn blocking_below(case: &Case, places: &[usize]) -> Vec<Work> {
     let same = |a: &usize, b: &usize| case.entities[*a].priority == case.entities[*b].priority;
-    let mut longest = case
-        .background
-        .map_or(0, |(_, section)| section.saturating_sub(1));
+    let background = case.background.map(|(_, section)| section);
+    let mut longest = background.unwrap_or_default().saturating_sub(UNIT);
     let mut levels = Vec::new();
     let all: Vec<&[usize]> = places.chunk_by(same).collect();
     for level in all.into_iter().rev() {
         levels.push(longest);
         let sections = level.iter().map(|&place| case.entities[place].section);
-        longest = longest.max(sections.max().unwrap_or(0).saturating_sub(1));
+        longest = longest.max(sections.max().unwrap_or_default().saturating_sub(UNIT));
     }
     levels
 }
 
 /// Whether the bound of `own` is at most `allowed`.
-fn responds(own: &Entity, rivals: Load, blocking: u64, allowed: u64) -> bool {
+fn responds(own: &Entity, rivals: Load, blocking: Work, allowed: Span) -> bool {
     let mine = Load::of(&own.requests);
     if rivals.share.saturating_add(mine.share) > WHOLE || rivals.share >= WHOLE {
         return false;
@@ -138,9 +138,9 @@ fn responds(own: &Entity, rivals: Load, blocking: u64, allowed: u64) -> bool {
     let Some(window) = allowed.checked_sub(own.requests.jitter) else {
         return false;
     };
-    let work = u128::from(blocking)
+    let work = u128::from(blocking.as_ns())
         .saturating_add(mine.cost)
         .saturating_add(rivals.cost);
     let needed = work.saturating_mul(WHOLE).saturating_add(rivals.early);
-    needed <= u128::from(window).saturating_mul(WHOLE - rivals.share)
+    needed <= u128::from(window.as_ns()).saturating_mul(WHOLE - rivals.share)
 }

@@ -9,11 +9,23 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-/// One share of a processor: `demand` in every `separation`.
+use crate::units::{Span, TICK, Work};
+
+/// One share of a processor: a fraction, without a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ratio {
-    pub(crate) demand: u64,
-    pub(crate) separation: u64,
+    pub(crate) numerator: u64,
+    pub(crate) denominator: u64,
+}
+
+impl Ratio {
+    /// `demand` in every `separation`.
+    pub(crate) fn of(demand: Work, separation: Span) -> Ratio {
+        Ratio {
+            numerator: demand.as_ns(),
+            denominator: separation.as_ns(),
+        }
+    }
 }
 
 const DIGIT: u32 = 64;
@@ -22,7 +34,7 @@ const DIGIT: u32 = 64;
 /// n fractions that differs from 1 differs by at least 2^(−64·n), hence n + 1 digits decide.
 pub(crate) fn compare_with_one(ratios: impl Iterator<Item = Ratio> + Clone) -> Ordering {
     // The first digit, each summand rounded up past itself.
-    let above = |r: Ratio| (u128::from(r.demand) << DIGIT) / u128::from(r.separation) + 1;
+    let above = |r: Ratio| (u128::from(r.numerator) << DIGIT) / u128::from(r.denominator) + 1;
     let sum = ratios.clone().map(above).fold(0, u128::saturating_add);
     if sum <= 1 << DIGIT {
         return Ordering::Less;
@@ -35,8 +47,8 @@ fn compare_digits(ratios: impl Iterator<Item = Ratio>) -> Ordering {
     let mut whole: u128 = 0;
     let mut rests: Vec<(u64, u64)> = Vec::new();
     for r in ratios {
-        whole += u128::from(r.demand / r.separation);
-        rests.push((r.demand % r.separation, r.separation));
+        whole += u128::from(r.numerator / r.denominator);
+        rests.push((r.numerator % r.denominator, r.denominator));
     }
     if whole >= 1 {
         let more = whole > 1 || rests.iter().any(|&(rest, _)| rest > 0);
@@ -50,10 +62,10 @@ fn compare_digits(ratios: impl Iterator<Item = Ratio>) -> Ordering {
     let mut missing: u128 = 1;
     for _ in 0..=rests.len() {
         let mut digits: u128 = 0;
-        for (rest, separation) in &mut rests {
+        for (rest, denominator) in &mut rests {
             let shifted = u128::from(*rest) << DIGIT;
-            digits += shifted / u128::from(*separation);
-            *rest = low(shifted % u128::from(*separation));
+            digits += shifted / u128::from(*denominator);
+            *rest = low(shifted % u128::from(*denominator));
         }
         let exact = rests.iter().all(|&(rest, _)| rest == 0);
         let wanted = missing << DIGIT;
@@ -82,9 +94,9 @@ pub(crate) fn parts_per_million(ratios: impl Iterator<Item = Ratio>) -> u64 {
     let mut whole: u128 = 0;
     let (mut rest, mut ulps): (u128, u128) = (0, 0);
     for r in ratios {
-        whole += u128::from(r.demand / r.separation);
-        let part = u128::from(r.demand % r.separation) << DIGIT;
-        rest += part.div_ceil(u128::from(r.separation));
+        whole += u128::from(r.numerator / r.denominator);
+        let part = u128::from(r.numerator % r.denominator) << DIGIT;
+        rest += part.div_ceil(u128::from(r.denominator));
         ulps += 1;
     }
     // Tolerating n ulps keeps a sum of exactly 500,000 parts from being shown as 500,001.
@@ -93,15 +105,13 @@ pub(crate) fn parts_per_million(ratios: impl Iterator<Item = Ratio>) -> u64 {
 }
 
 /// Least common multiple of the separations; `None` beyond 64 bits.
-pub(crate) fn hyperperiod(separations: impl Iterator<Item = u64>) -> Option<u64> {
-    separations
-        .into_iter()
-        .try_fold(1_u64, |lcm, t| (lcm / gcd(lcm, t)).checked_mul(t))
+pub(crate) fn hyperperiod(mut separations: impl Iterator<Item = Span>) -> Option<Span> {
+    separations.try_fold(TICK, |lcm, t| t.checked_mul(lcm / gcd(lcm, t)))
 }
 
 /// Greatest common divisor (Euclid).
-pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
+pub(crate) fn gcd(mut a: Span, mut b: Span) -> Span {
+    while !b.is_zero() {
         (a, b) = (b, a % b);
     }
     a
@@ -112,8 +122,10 @@ mod tests {
     use super::*;
 
     fn ratios(list: &[(u64, u64)]) -> impl Iterator<Item = Ratio> + Clone {
-        list.iter()
-            .map(|&(demand, separation)| Ratio { demand, separation })
+        list.iter().map(|&(numerator, denominator)| Ratio {
+            numerator,
+            denominator,
+        })
     }
 
     #[test]
@@ -155,7 +167,13 @@ mod tests {
 
     #[test]
     fn hyperperiods_beyond_64_bits_are_none() {
-        assert_eq!(hyperperiod([4, 6, 10].into_iter()), Some(60));
-        assert_eq!(hyperperiod([u64::MAX, u64::MAX - 1].into_iter()), None);
+        assert_eq!(
+            hyperperiod([4, 6, 10].map(Span::from_ns).into_iter()),
+            Some(Span::from_ns(60))
+        );
+        assert_eq!(
+            hyperperiod([u64::MAX, u64::MAX - 1].map(Span::from_ns).into_iter()),
+            None
+        );
     }
 }

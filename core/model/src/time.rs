@@ -186,6 +186,18 @@ macro_rules! amount {
                 $name::of(self.0.saturating_mul(n))
             }
 
+            /// The distance between two amounts.
+            #[inline]
+            pub const fn abs_diff(self, other: Self) -> Self {
+                $name::of(self.0.abs_diff(other.0))
+            }
+
+            /// The amount halfway between two, rounded down.
+            #[inline]
+            pub const fn midpoint(self, other: Self) -> Self {
+                $name::of(self.0.midpoint(other.0))
+            }
+
             /// How many of `part`, above zero, make the amount, rounded up.
             #[inline]
             pub const fn div_ceil(self, part: Self) -> u64 {

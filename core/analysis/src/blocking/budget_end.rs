@@ -17,6 +17,7 @@
 use punctual_model::{AtBudgetEnd, SchedulerId, System, Task, Use};
 
 use crate::error::{Checked, in_range};
+use crate::units::{UNIT, Work};
 
 const WHAT: &str = "sections at the end of a budget";
 
@@ -33,32 +34,32 @@ fn above<'a>(system: &'a System, task: &Task) -> impl Iterator<Item = SchedulerI
 }
 
 /// Most that a server may give beyond its budget. O(tasks · sections · depth).
-pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<u64> {
+pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<Work> {
     if system.resources.is_empty() {
-        return Ok(0);
+        return Ok(Work::ZERO);
     }
     let below = system
         .tasks
         .iter()
         .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
-    let mut sum = 0_u64;
+    let mut sum = Work::ZERO;
     for task in below {
         let sections = task.uses.iter();
         let goes_on = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::Overrun));
-        let longest = goes_on.map(|s| s.length.as_ns()).max().unwrap_or(0);
+        let longest = goes_on.map(|s| s.length).max().unwrap_or_default();
         sum = in_range(sum.checked_add(longest), WHAT)?;
     }
     Ok(sum)
 }
 
 /// What of each budget may be of no use, for no section fits into it. O(tasks · sections · depth).
-pub(crate) fn unused(system: &System, server: SchedulerId) -> u64 {
+pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
     let below = system
         .tasks
         .iter()
         .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
     let sections = below.flat_map(|task| &task.uses);
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));
-    let longest = checked.map(|s| s.length.as_ns()).max();
-    longest.unwrap_or(0).saturating_sub(1)
+    let longest = checked.map(|s| s.length).max();
+    longest.unwrap_or_default().saturating_sub(UNIT)
 }

@@ -7,9 +7,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System, Work};
+use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Supply, System};
 
 use crate::case::policy_of;
+use crate::units::{Span, TICK};
 use crate::verdict::FixTarget;
 use crate::verdict::Subject;
 
@@ -17,11 +18,11 @@ use crate::verdict::Subject;
 type Node = (CpuId, Option<SchedulerId>);
 
 /// Changes a parameter of what a scheduler, or a task in a frame, is granted.
-pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
+pub(super) fn set(system: &mut System, target: FixTarget, value: Span) {
     if let FixTarget::TaskSlotLength(task, place) = target {
         let task = system.tasks.get_mut(task.index());
         if let Some(slot) = task.and_then(|t| t.slots.get_mut(place)) {
-            slot.length = Span::from_ns(value);
+            slot.length = value;
         }
         return;
     }
@@ -35,14 +36,14 @@ pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
     };
     match (&mut scheduler.supply, target) {
         (Supply::Server(server), FixTarget::ServerBudget(_)) => {
-            server.budget = Work::from_ns(value);
+            server.budget = value.as_work();
         }
         (Supply::Server(server), FixTarget::ServerPeriod(_)) => {
-            server.period = Span::from_ns(value);
+            server.period = value;
         }
         (Supply::Slots(slots), FixTarget::SlotLength(_, place)) => {
             if let Some(slot) = slots.get_mut(place) {
-                slot.length = Span::from_ns(value);
+                slot.length = value;
             }
         }
         _ => {}
@@ -50,24 +51,24 @@ pub(super) fn set(system: &mut System, target: FixTarget, value: u64) {
 }
 
 /// Its value now.
-pub(super) fn get(system: &System, target: FixTarget) -> Option<u64> {
+pub(super) fn get(system: &System, target: FixTarget) -> Option<Span> {
     let supply = |id: SchedulerId| system.schedulers.get(id.index()).map(|s| &s.supply);
     match target {
         FixTarget::ServerBudget(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.budget.as_ns()),
+            Supply::Server(server) => Some(server.budget.as_span()),
             _ => None,
         },
         FixTarget::ServerPeriod(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.period.as_ns()),
+            Supply::Server(server) => Some(server.period),
             _ => None,
         },
         FixTarget::SlotLength(id, place) => match supply(id)? {
-            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length.as_ns()),
+            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length),
             _ => None,
         },
         FixTarget::TaskSlotLength(task, place) => {
             let slots = &system.tasks.get(task.index())?.slots;
-            slots.get(place).map(|slot| slot.length.as_ns())
+            slots.get(place).map(|slot| slot.length)
         }
         _ => None,
     }
@@ -89,7 +90,7 @@ pub(super) fn parameter(system: &System, target: FixTarget) -> String {
 }
 
 /// What may be changed for this subject, each with how far.
-pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, u64)> {
+pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, Span)> {
     match subject {
         Subject::Task(task) => {
             let Some(late) = system.tasks.get(task.index()) else {
@@ -114,7 +115,7 @@ pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, u
 }
 
 /// More supply from here up to the CPU.
-fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
+fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, Span)> {
     let mut found = Vec::new();
     let mut at = Some(home);
     for _ in 0..system.schedulers.len() {
@@ -126,8 +127,8 @@ fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
         match &scheduler.supply {
             Supply::Shared => {}
             Supply::Server(server) => {
-                found.push((FixTarget::ServerBudget(id), server.period.as_ns()));
-                found.push((FixTarget::ServerPeriod(id), server.budget.as_ns()));
+                found.push((FixTarget::ServerBudget(id), server.period));
+                found.push((FixTarget::ServerPeriod(id), server.budget.as_span()));
             }
             Supply::Slots(slots) => {
                 let node = (scheduler.cpu, scheduler.parent);
@@ -142,15 +143,15 @@ fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, u64)> {
 }
 
 /// Less for a server and for those beside it.
-fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, u64)> {
+fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, Span)> {
     let Some(late) = system.schedulers.get(id.index()) else {
         return Vec::new();
     };
     let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
     let beside = all.filter(|(_, s)| s.cpu == late.cpu && s.parent == late.parent);
-    let mut found: Vec<(FixTarget, u64)> = beside
+    let mut found: Vec<(FixTarget, Span)> = beside
         .filter(|(_, s)| matches!(s.supply, Supply::Server(_)))
-        .map(|(other, _)| (FixTarget::ServerBudget(other), 1))
+        .map(|(other, _)| (FixTarget::ServerBudget(other), TICK))
         .collect();
     found.sort_by_key(|(target, _)| *target != FixTarget::ServerBudget(id));
     found
@@ -162,7 +163,7 @@ fn longer(
     node: Node,
     slots: &[Slot<Ns>],
     target: impl Fn(usize) -> FixTarget,
-) -> Vec<(FixTarget, u64)> {
+) -> Vec<(FixTarget, Span)> {
     let places = slots.iter().enumerate();
     let room =
         |(place, slot): (usize, &Slot<Ns>)| Some((target(place), room(system, node, *slot)?));
@@ -170,7 +171,7 @@ fn longer(
 }
 
 /// How long a slot could be without touching the next one.
-fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<u64> {
+fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<Span> {
     let policy = policy_of(system, node.0, node.1).ok()?;
     let PolicyKind::Tdm { frame, scheduling } = policy else {
         return None;
@@ -183,7 +184,7 @@ fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<u64> {
         Supply::Shared | Supply::Server(_) => &[],
     });
     let starts = tasks.flat_map(|t| &t.slots).chain(slots).map(|s| s.at);
-    let all: Vec<Span<Ns>> = starts.collect();
+    let all: Vec<Span> = starts.collect();
     let first = all.iter().min().copied().unwrap_or(Span::ZERO);
     let next = all.iter().filter(|at| **at > slot.at).min().copied();
     // The next frame begins with its first slot.
@@ -191,5 +192,5 @@ fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<u64> {
         .or(first.checked_add(frame))?
         .saturating_sub(scheduling)
         .min(frame);
-    Some(end.saturating_sub(slot.at).as_ns())
+    Some(end.saturating_sub(slot.at))
 }

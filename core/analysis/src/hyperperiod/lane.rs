@@ -9,20 +9,24 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use punctual_model::{
-    CpuId, Late, Ns, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId, Work,
+    CpuId, Late, Ns, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId,
 };
 
 use crate::component::Component;
 use crate::error::Checked;
 use crate::overhead;
+use crate::units::{Span, TICK, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
+
+/// The length of a frame, and the slots in it: start and length.
+pub(crate) type Frame = (Span, Vec<(Span, Span)>);
 
 /// One node with a supply of its own: from here on no other node concerns it but by precedence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lane {
     pub(crate) policy: PolicyKind<Ns>,
     /// The frame and the slots within it; `None`: the whole CPU.
-    pub(crate) slots: Option<(u64, Vec<(u64, u64)>)>,
+    pub(crate) slots: Option<Frame>,
     pub(crate) contestants: Vec<Contestant>,
 }
 
@@ -30,11 +34,11 @@ pub(crate) struct Lane {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Contestant {
     pub(crate) task: TaskId,
-    pub(crate) first: u64,
+    pub(crate) first: Span,
     /// `None`: a single job.
-    pub(crate) period: Option<u64>,
-    pub(crate) cost: u64,
-    pub(crate) deadline: u64,
+    pub(crate) period: Option<Span>,
+    pub(crate) cost: Work,
+    pub(crate) deadline: Span,
     pub(crate) priority: u32,
     /// Once it has started, no sibling runs until it is done.
     pub(crate) runs_through: bool,
@@ -47,12 +51,12 @@ pub(crate) struct Contestant {
 impl Lane {
     /// Whether its tasks need more than it has.
     pub(crate) fn is_overloaded(&self) -> bool {
-        let share = |demand, separation| Ratio { demand, separation };
         let tasks = self.contestants.iter();
-        let ratios = tasks.filter_map(|c| c.period.map(|period| share(c.cost, period)));
+        let ratios = tasks.filter_map(|c| Some(Ratio::of(c.cost, c.period?)));
         let others = self.slots.as_ref().map(|(frame, slots)| {
-            let own: u64 = slots.iter().map(|&(_, length)| length).sum();
-            share(frame.saturating_sub(own), *frame)
+            let lengths = slots.iter().map(|&(_, length)| length);
+            let others = lengths.fold(*frame, Span::saturating_sub);
+            Ratio::of(others.as_work(), *frame)
         });
         compare_with_one(ratios.chain(others)) == Ordering::Greater
     }
@@ -62,9 +66,9 @@ impl Lane {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// Everything that arrives at all has arrived for the first time.
-    pub(crate) settled: u64,
+    pub(crate) settled: Span,
     /// Least common multiple of periods and frames.
-    pub(crate) round: u64,
+    pub(crate) round: Span,
     pub(crate) jobs_before: u64,
     pub(crate) jobs_per_round: u64,
 }
@@ -78,9 +82,15 @@ impl Shape {
             .filter_map(|l| l.slots.as_ref().map(|(frame, _)| *frame));
         let round = hyperperiod(all().filter_map(|c| c.period).chain(frames))?;
         // A single job that has not arrived yet is in no state, so it has to be past.
-        let settled = all().map(|c| c.first.saturating_add(u64::from(c.period.is_none())));
-        let settled = settled.max().unwrap_or(0);
-        let before = |c: &Contestant| c.period.map_or(1, |t| (settled - c.first) / t + 1);
+        let past = |c: &Contestant| match c.period {
+            None => c.first.saturating_add(TICK),
+            Some(_) => c.first,
+        };
+        let settled = all().map(past).max().unwrap_or_default();
+        let before = |c: &Contestant| {
+            c.period
+                .map_or(1, |t| settled.saturating_sub(c.first) / t + 1)
+        };
         let each = |c: &Contestant| c.period.map_or(0, |t| round / t);
         Some(Shape {
             settled,
@@ -137,7 +147,7 @@ fn unknown_reserved(system: &System) -> Option<String> {
     taken.map(|name| format!("`{name}` is taken at instants that the file does not say"))
 }
 
-type Node = (PolicyKind<Ns>, Option<(u64, Vec<(u64, u64)>)>, Vec<TaskId>);
+type Node = (PolicyKind<Ns>, Option<Frame>, Vec<TaskId>);
 
 /// The nodes of one CPU that have a supply of their own.
 fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind<Ns>) -> Result<Vec<Node>, String> {
@@ -163,10 +173,10 @@ fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind<Ns>) -> Result<Vec<N
         return Ok(alloc::vec![(policy, None, on(None).collect())]);
     };
     let places = |slots: &[Slot<Ns>]| {
-        let list = slots.iter().map(|s| (s.at.as_ns(), s.length.as_ns()));
-        let mut list: Vec<(u64, u64)> = list.filter(|&(_, length)| length > 0).collect();
+        let list = slots.iter().map(|s| (s.at, s.length));
+        let mut list: Vec<(Span, Span)> = list.filter(|(_, length)| !length.is_zero()).collect();
         list.sort_unstable();
-        Some((frame.as_ns(), list))
+        Some((frame, list))
     };
     let mut nodes = Vec::new();
     for id in on(None).filter(|id| system.tasks[id.index()].class.is_real_time()) {
@@ -225,10 +235,10 @@ fn contestant(
     };
     Ok(Ok(Some(Contestant {
         task: id,
-        first: task.phase.as_ns(),
-        period: task.class.min_separation().map(punctual_model::Span::as_ns),
-        cost: overhead::cost(system, policy, task, budget.as_ns())?.total()?,
-        deadline: deadline.as_ns(),
+        first: task.phase,
+        period: task.class.min_separation(),
+        cost: overhead::cost(system, policy, task, budget)?.total()?,
+        deadline,
         priority: task.priority.number(),
         runs_through,
         places: match task.late {

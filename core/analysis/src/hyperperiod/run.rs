@@ -9,20 +9,21 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use punctual_model::{Instant, PolicyKind};
+use punctual_model::{Instant, Ns, PolicyKind};
 
 use super::lane::{Contestant, Lane, Shape};
 use super::{MAX_SIMULATED_JOBS, SimulatedJob};
 use crate::error::{Checked, in_range};
+use crate::units::{Span, Work};
 
 const WHAT: &str = "simulated time";
 
 /// A job that is not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pending {
-    arrival: u64,
-    remaining: u64,
-    start: Option<u64>,
+    arrival: Span,
+    remaining: Work,
+    start: Option<Span>,
 }
 
 /// One task's progress.
@@ -33,7 +34,7 @@ struct Progress {
 }
 
 /// Everything that the future depends on, relative to now: unfinished jobs and who holds a lane.
-type State = (Vec<Vec<(u64, u64)>>, Vec<Option<usize>>);
+type State = (Vec<Vec<(Span, Work)>>, Vec<Option<usize>>);
 
 struct Schedule<'a> {
     lanes: &'a [Lane],
@@ -43,7 +44,7 @@ struct Schedule<'a> {
     holders: Vec<Option<usize>>,
     /// By task: lane and contestant.
     places: Vec<Option<(usize, usize)>>,
-    now: u64,
+    now: Span,
     done: Vec<SimulatedJob>,
 }
 
@@ -84,13 +85,13 @@ impl<'a> Schedule<'a> {
             progress: lanes.iter().map(fresh).collect(),
             holders: vec![None; lanes.len()],
             places,
-            now: 0,
+            now: Span::ZERO,
             done: Vec::new(),
         }
     }
 
     /// Runs up to `until`, completions at that instant included, arrivals not.
-    fn advance(&mut self, until: u64) -> Checked<bool> {
+    fn advance(&mut self, until: Span) -> Checked<bool> {
         loop {
             self.complete();
             if self.done.len() as u64 > MAX_SIMULATED_JOBS {
@@ -106,10 +107,10 @@ impl<'a> Schedule<'a> {
             let next = self.next_event(&running, until)?;
             for (lane, place) in running.into_iter().enumerate() {
                 let Some(place) = place else { continue };
-                let ran = next - self.now;
+                let ran = next.saturating_sub(self.now).as_work();
                 if let Some(job) = self.progress[lane][place].pending.front_mut() {
                     job.start.get_or_insert(self.now);
-                    job.remaining -= ran;
+                    job.remaining = job.remaining.saturating_sub(ran);
                 }
                 if self.lanes[lane].contestants[place].runs_through {
                     self.holders[lane] = Some(place);
@@ -123,7 +124,11 @@ impl<'a> Schedule<'a> {
         for (lane, tasks) in self.progress.iter_mut().enumerate() {
             for (place, progress) in tasks.iter_mut().enumerate() {
                 // A job without work is done when it would start; there are none.
-                while progress.pending.front().is_some_and(|j| j.remaining == 0) {
+                while progress
+                    .pending
+                    .front()
+                    .is_some_and(|j| j.remaining.is_zero())
+                {
                     let Some(job) = progress.pending.pop_front() else {
                         break;
                     };
@@ -132,9 +137,9 @@ impl<'a> Schedule<'a> {
                     }
                     self.done.push(SimulatedJob {
                         task: self.lanes[lane].contestants[place].task,
-                        arrival: Instant::from_ns(job.arrival),
-                        start: Instant::from_ns(job.start.unwrap_or(self.now)),
-                        completion: Instant::from_ns(self.now),
+                        arrival: instant(job.arrival),
+                        start: instant(job.start.unwrap_or(self.now)),
+                        completion: instant(self.now),
                     });
                 }
             }
@@ -164,10 +169,10 @@ impl<'a> Schedule<'a> {
     fn choose(&self, lane: usize) -> Option<usize> {
         let description = &self.lanes[lane];
         if let Some((frame, slots)) = &description.slots {
-            let at = self.now % frame;
+            let at = self.now % *frame;
             if !slots
                 .iter()
-                .any(|&(start, length)| (start..start + length).contains(&at))
+                .any(|&(start, length)| (start..start.saturating_add(length)).contains(&at))
             {
                 return None;
             }
@@ -197,24 +202,26 @@ impl<'a> Schedule<'a> {
     }
 
     /// Smaller goes first.
-    fn rank(&self, lane: &Lane, index: usize, place: usize) -> (u64, Reverse<u32>, u64, usize) {
+    fn rank(&self, lane: &Lane, index: usize, place: usize) -> (Span, Reverse<u32>, Span, usize) {
         let contestant = &lane.contestants[place];
         let job = self.progress[index][place].pending.front();
-        let arrival = job.map_or(u64::MAX, |j| j.arrival);
+        let arrival = job.map_or(Span::MAX, |j| j.arrival);
         let task = contestant.task.index();
         match lane.policy {
             PolicyKind::EarliestDeadlineFirst => {
                 let deadline = arrival.saturating_add(contestant.deadline);
                 (deadline, Reverse(0), arrival, task)
             }
-            PolicyKind::FixedPriority { .. } => (0, Reverse(contestant.priority), arrival, task),
+            PolicyKind::FixedPriority { .. } => {
+                (Span::ZERO, Reverse(contestant.priority), arrival, task)
+            }
             PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => {
-                (0, Reverse(0), arrival, task)
+                (Span::ZERO, Reverse(0), arrival, task)
             }
         }
     }
 
-    fn next_event(&self, running: &[Option<usize>], until: u64) -> Checked<u64> {
+    fn next_event(&self, running: &[Option<usize>], until: Span) -> Checked<Span> {
         let mut next = until;
         for (index, lane) in self.lanes.iter().enumerate() {
             for (contestant, progress) in lane.contestants.iter().zip(&self.progress[index]) {
@@ -225,15 +232,19 @@ impl<'a> Schedule<'a> {
             if let Some(place) = running[index]
                 && let Some(job) = self.progress[index][place].pending.front()
             {
-                next = next.min(in_range(self.now.checked_add(job.remaining), WHAT)?);
+                next = next.min(in_range(
+                    self.now.checked_add(job.remaining.as_span()),
+                    WHAT,
+                )?);
             }
             if let Some((frame, slots)) = &lane.slots {
-                let at = self.now % frame;
+                let at = self.now % *frame;
                 let borders = slots
                     .iter()
-                    .flat_map(|&(start, length)| [start, start + length]);
+                    .flat_map(|&(start, length)| [start, start.saturating_add(length)]);
                 let ahead = borders.filter(|&border| border > at).chain([*frame]).min();
-                let border = ahead.and_then(|border| self.now.checked_add(border - at));
+                let border =
+                    ahead.and_then(|border| self.now.checked_add(border.saturating_sub(at)));
                 next = next.min(in_range(border, WHAT)?);
             }
         }
@@ -241,18 +252,22 @@ impl<'a> Schedule<'a> {
     }
 
     fn state(&self) -> State {
-        let job = |j: &Pending| (self.now - j.arrival, j.remaining);
+        let job = |j: &Pending| (self.now.saturating_sub(j.arrival), j.remaining);
         let tasks = self.progress.iter().flatten();
         let pending = tasks.map(|p| p.pending.iter().map(job).collect()).collect();
         (pending, self.holders.clone())
     }
 }
 
+fn instant(since: Span) -> Instant<Ns> {
+    Instant::from_ns(since.as_ns())
+}
+
 /// The arrival after the first `arrived` ones.
-fn next_arrival(contestant: &Contestant, arrived: u64) -> Checked<Option<u64>> {
+fn next_arrival(contestant: &Contestant, arrived: u64) -> Checked<Option<Span>> {
     let since = match contestant.period {
         None if arrived > 0 => return Ok(None),
-        None => Some(0),
+        None => Some(Span::ZERO),
         Some(period) => period.checked_mul(arrived),
     };
     let at = since.and_then(|since| since.checked_add(contestant.first));

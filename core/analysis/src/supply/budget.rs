@@ -40,25 +40,26 @@ use alloc::vec::Vec;
 
 use punctual_model::ServerKind;
 
+use crate::units::{Span, UNIT, Work};
 use crate::utilization::Ratio;
 
 /// Up to `service` units of a budget come at most `late` later than if it came at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lateness {
-    pub(crate) service: u64,
-    pub(crate) late: u64,
+    pub(crate) service: Work,
+    pub(crate) late: Span,
 }
 
 /// The budget of one server, with the latest instants at which it comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Budget {
-    budget: u64,
-    period: u64,
-    wait: u64,
+    budget: Work,
+    period: Span,
+    wait: Span,
     /// W(r) − r, in steps; the last one is for all of the budget.
     steps: Vec<Lateness>,
     /// Work given beyond the last budget before the window, and paid back from the next ones.
-    owed: u64,
+    owed: Work,
 }
 
 /// What is known of a server at its parent.
@@ -66,10 +67,10 @@ pub(crate) struct Budget {
 pub(crate) struct Served {
     pub(crate) kind: ServerKind,
     /// The budget that its tasks can use; the rest is overhead, or too little for a section.
-    pub(crate) usable: u64,
-    pub(crate) period: u64,
+    pub(crate) usable: Work,
+    pub(crate) period: Span,
     /// From a replenishment until all of the budget has been given, at most.
-    pub(crate) response: u64,
+    pub(crate) response: Span,
     /// What is known of its first parts, of all of them at most as late as the whole; may be empty.
     pub(crate) steps: Vec<Lateness>,
     /// Whether its replenishments may have to be merged.
@@ -78,18 +79,18 @@ pub(crate) struct Served {
     /// server which wakes up with it.
     pub(crate) rests_are_late: bool,
     /// Most that it may give beyond a budget.
-    pub(crate) overrun: u64,
+    pub(crate) overrun: Work,
 }
 
 impl Budget {
     /// The supply of such a server; `None` when it gives nothing, or not within its period.
     pub(crate) fn new(served: &Served) -> Option<Budget> {
-        let late = served.response.checked_sub(served.usable)?;
-        if served.usable == 0 || served.response > served.period {
+        let late = served.response.checked_sub(served.usable.as_span())?;
+        if served.usable.is_zero() || served.response > served.period {
             return None;
         }
         // What is of no use of the last budget may be what is left of it.
-        let after_use = served.period - served.usable;
+        let after_use = served.period.saturating_sub(served.usable.as_span());
         let wait = match served.kind {
             ServerKind::Polling => served.period,
             ServerKind::Sporadic if served.merges => served.period,
@@ -115,45 +116,44 @@ impl Budget {
     }
 
     /// How late the part of a budget up to this unit comes.
-    fn late(&self, rest: u64) -> u64 {
+    fn late(&self, rest: Work) -> Span {
         let step = self.steps.partition_point(|s| s.service < rest);
-        self.steps.get(step).map_or(0, |s| s.late)
+        self.steps.get(step).map_or(Span::ZERO, |s| s.late)
     }
 
     /// How long `work` (above zero) takes; `None` beyond 64 bits. O(log steps).
-    pub(crate) fn time_for(&self, work: u64) -> Option<u64> {
-        let work = work.checked_add(self.owed)?;
-        let periods = (work - 1) / self.budget;
-        let rest = work - periods * self.budget;
-        let came = periods.checked_mul(self.period)?.checked_add(self.wait)?;
-        came.checked_add(self.late(rest))?.checked_add(rest)
+    pub(crate) fn time_for(&self, work: Work) -> Option<Span> {
+        let before = work.checked_add(self.owed)?.checked_sub(UNIT)?;
+        let rest = (before % self.budget).saturating_add(UNIT);
+        let came = self.period.checked_mul(before / self.budget)?;
+        let came = came.checked_add(self.wait)?.checked_add(self.late(rest))?;
+        came.checked_add(rest.as_span())
     }
 
     /// Distance between replenishments.
-    pub(crate) fn period(&self) -> u64 {
+    pub(crate) fn period(&self) -> Span {
         self.period
     }
 
     /// Work in each period.
-    pub(crate) fn budget(&self) -> u64 {
+    pub(crate) fn budget(&self) -> Work {
         self.budget
     }
 
     /// See [`super::Supply::delay`]: just before the first unit of a budget comes, m·Q units have
     /// taken `wait` + `late` + m·T, the work owed among them.
-    pub(crate) fn delay(&self) -> u64 {
-        let owed = u128::from(self.owed) * u128::from(self.period);
-        let owed = u64::try_from(owed.div_ceil(u128::from(self.budget))).unwrap_or(u64::MAX);
+    pub(crate) fn delay(&self) -> Span {
+        let owed = u128::from(self.owed.as_ns()) * u128::from(self.period.as_ns());
+        let owed = owed.div_ceil(u128::from(self.budget.as_ns()));
+        let owed = u64::try_from(owed).map_or(Span::MAX, Span::from_ns);
         let late = self.late(self.budget);
         self.wait.saturating_add(late).saturating_add(owed)
     }
 
     /// The share that is not supplied.
     pub(crate) fn missing(&self) -> Ratio {
-        Ratio {
-            demand: self.period - self.budget,
-            separation: self.period,
-        }
+        let missing = self.period.as_work().saturating_sub(self.budget);
+        Ratio::of(missing, self.period)
     }
 }
 
@@ -164,49 +164,53 @@ mod tests {
     fn supply(kind: ServerKind, budget: u64, period: u64, response: u64) -> Budget {
         let served = Served {
             kind,
-            usable: budget,
-            period,
-            response,
+            usable: Work::from_ns(budget),
+            period: Span::from_ns(period),
+            response: Span::from_ns(response),
             steps: Vec::new(),
             merges: false,
             rests_are_late: false,
-            overrun: 0,
+            overrun: Work::ZERO,
         };
         Budget::new(&served).expect("a budget within its period")
+    }
+
+    fn time_for(budget: &Budget, work: u64) -> Option<u64> {
+        budget.time_for(Work::from_ns(work)).map(Span::as_ns)
     }
 
     #[test]
     fn the_periodic_resource_of_shin_and_lee_gives_their_figures() {
         // Γ(5, 3): blackout 2(Π − Θ) = 4, then 3 of every 5.
         let model = supply(ServerKind::PeriodicResource, 3, 5, 5);
-        let times: [Option<u64>; 7] = core::array::from_fn(|n| model.time_for(n as u64 + 1));
+        let times: [Option<u64>; 7] = core::array::from_fn(|n| time_for(&model, n as u64 + 1));
         assert_eq!(times, [5, 6, 7, 10, 11, 12, 15].map(Some));
     }
 
     #[test]
     fn a_poll_missed_costs_a_whole_period() {
         let model = supply(ServerKind::Polling, 2, 10, 3);
-        assert_eq!(model.time_for(1), Some(10 + 1 + 1));
-        assert_eq!(model.time_for(3), Some(20 + 1 + 1));
+        assert_eq!(time_for(&model, 1), Some(10 + 1 + 1));
+        assert_eq!(time_for(&model, 3), Some(20 + 1 + 1));
     }
 
     #[test]
     fn the_first_part_of_a_budget_may_come_sooner_than_the_rest() {
         let served = Served {
             kind: ServerKind::Polling,
-            usable: 4,
-            period: 20,
-            response: 11,
+            usable: Work::from_ns(4),
+            period: Span::from_ns(20),
+            response: Span::from_ns(11),
             steps: alloc::vec![Lateness {
-                service: 2,
-                late: 3,
+                service: Work::from_ns(2),
+                late: Span::from_ns(3),
             }],
             merges: false,
             rests_are_late: false,
-            overrun: 0,
+            overrun: Work::ZERO,
         };
         let model = Budget::new(&served).expect("a budget within its period");
-        let times: [Option<u64>; 5] = core::array::from_fn(|n| model.time_for(n as u64 + 1));
+        let times: [Option<u64>; 5] = core::array::from_fn(|n| time_for(&model, n as u64 + 1));
         assert_eq!(times, [20 + 4, 20 + 5, 20 + 10, 20 + 11, 40 + 4].map(Some));
     }
 
@@ -214,13 +218,13 @@ mod tests {
     fn a_budget_that_comes_after_its_period_is_no_supply() {
         let served = Served {
             kind: ServerKind::Deferrable,
-            usable: 2,
-            period: 10,
-            response: 11,
+            usable: Work::from_ns(2),
+            period: Span::from_ns(10),
+            response: Span::from_ns(11),
             steps: Vec::new(),
             merges: false,
             rests_are_late: false,
-            overrun: 0,
+            overrun: Work::ZERO,
         };
         assert_eq!(Budget::new(&served), None);
     }

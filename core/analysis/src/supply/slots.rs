@@ -17,6 +17,7 @@
 
 use alloc::vec::Vec;
 
+use crate::units::{Span, UNIT, Work};
 use crate::utilization::{Ratio, gcd};
 
 /// Most intervals of a table made of two: the rest would take too long to search.
@@ -25,18 +26,18 @@ const MAX_INTERVALS: u64 = 4_096;
 /// Disjoint intervals [start, end) of a frame, in order; none is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SlotTable {
-    frame: u64,
-    intervals: Vec<(u64, u64)>,
+    frame: Span,
+    intervals: Vec<(Span, Span)>,
     /// Supply before each interval of one frame.
-    before: Vec<u64>,
-    total: u64,
+    before: Vec<Work>,
+    total: Work,
 }
 
 impl SlotTable {
     /// A table of these intervals, each inside the frame and shortened by `overhead` at its start;
     /// `None` when nothing is left, or they leave the frame or overlap. O(n log n).
-    pub(crate) fn new(frame: u64, slots: &[(u64, u64)], overhead: u64) -> Option<SlotTable> {
-        let mut intervals: Vec<(u64, u64)> = Vec::with_capacity(slots.len());
+    pub(crate) fn new(frame: Span, slots: &[(Span, Span)], overhead: Work) -> Option<SlotTable> {
+        let mut intervals: Vec<(Span, Span)> = Vec::with_capacity(slots.len());
         let mut sorted = slots.to_vec();
         sorted.sort_unstable();
         for (at, length) in sorted {
@@ -48,12 +49,12 @@ impl SlotTable {
         }
         let shortened = intervals
             .into_iter()
-            .map(|(start, end)| (start.saturating_add(overhead), end));
+            .map(|(start, end)| (start.saturating_add(overhead.as_span()), end));
         SlotTable::of(frame, shortened.filter(|(s, e)| s < e).collect())
     }
 
-    fn of(frame: u64, intervals: Vec<(u64, u64)>) -> Option<SlotTable> {
-        let mut joined: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
+    fn of(frame: Span, intervals: Vec<(Span, Span)>) -> Option<SlotTable> {
+        let mut joined: Vec<(Span, Span)> = Vec::with_capacity(intervals.len());
         for (start, end) in intervals {
             match joined.last_mut() {
                 Some(last) if last.1 == start => last.1 = end,
@@ -61,12 +62,12 @@ impl SlotTable {
             }
         }
         let mut before = Vec::with_capacity(joined.len());
-        let mut total = 0;
+        let mut total = Work::ZERO;
         for (start, end) in &joined {
             before.push(total);
-            total += end - start;
+            total = total.saturating_add(end.saturating_sub(*start).as_work());
         }
-        (total > 0).then_some(SlotTable {
+        (!total.is_zero()).then_some(SlotTable {
             frame,
             intervals: joined,
             before,
@@ -77,7 +78,8 @@ impl SlotTable {
     /// What two tables have in common, over the least frame in which both repeat; `None` when that
     /// is nothing, or too long. O(intervals of that frame).
     pub(crate) fn common(&self, other: &SlotTable) -> Option<SlotTable> {
-        let frame = (self.frame / gcd(self.frame, other.frame)).checked_mul(other.frame)?;
+        let frames = self.frame / gcd(self.frame, other.frame);
+        let frame = other.frame.checked_mul(frames)?;
         let (mine, theirs) = (self.repeated(frame)?, other.repeated(frame)?);
         let mut intervals = Vec::new();
         let (mut i, mut j) = (0, 0);
@@ -95,34 +97,28 @@ impl SlotTable {
         SlotTable::of(frame, intervals)
     }
 
-    fn repeated(&self, frame: u64) -> Option<Vec<(u64, u64)>> {
+    fn repeated(&self, frame: Span) -> Option<Vec<(Span, Span)>> {
         let times = frame / self.frame;
         if times.checked_mul(self.intervals.len() as u64)? > MAX_INTERVALS {
             return None;
         }
         let shifted = |k: u64| {
-            let shift = k * self.frame;
+            let shift = self.frame.saturating_mul(k);
             self.intervals
                 .iter()
-                .map(move |&(start, end)| (start + shift, end + shift))
+                .map(move |&(start, end)| (start.saturating_add(shift), end.saturating_add(shift)))
         };
         Some((0..times).flat_map(shifted).collect())
     }
 
     /// The time between the slots, as (start, length) in the frame.
-    pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
-        let mut gaps = Vec::new();
-        let mut at = 0;
-        for &(start, end) in &self.intervals {
-            if start > at {
-                gaps.push((at, start - at));
-            }
-            at = end;
-        }
-        if self.frame > at {
-            gaps.push((at, self.frame - at));
-        }
-        gaps
+    pub(crate) fn gaps(&self) -> Vec<(Span, Span)> {
+        let ends = self.intervals.iter().map(|&(_, end)| end);
+        let begins = [Span::ZERO].into_iter().chain(ends);
+        let starts = self.intervals.iter().map(|&(start, _)| start);
+        let gaps = begins.zip(starts.chain([self.frame]));
+        let gaps = gaps.map(|(at, next)| (at, next.saturating_sub(at)));
+        gaps.filter(|(_, length)| !length.is_zero()).collect()
     }
 
     /// The ends of slots at which a window may begin.
@@ -131,48 +127,61 @@ impl SlotTable {
     }
 
     /// The instant in the frame at which a window of this phase begins.
-    pub(crate) fn begins(&self, phase: usize) -> u64 {
-        self.intervals.get(phase).map_or(0, |&(_, end)| end)
+    pub(crate) fn begins(&self, phase: usize) -> Span {
+        self.intervals
+            .get(phase)
+            .map_or(Span::ZERO, |&(_, end)| end)
     }
 
     /// How long `work` (above zero) takes from the end of slot number `phase` on; `None` beyond 64
     /// bits. O(log n).
-    pub(crate) fn time_for(&self, phase: usize, work: u64) -> Option<u64> {
-        let (_, begin) = *self.intervals.get(phase)?;
+    pub(crate) fn time_for(&self, phase: usize, work: Work) -> Option<Span> {
+        let (start, begin) = *self.intervals.get(phase)?;
         // Supply from the start of the frame up to `begin` counts as done.
-        let done = self.before.get(phase)? + (begin - self.intervals[phase].0);
-        let wanted = done.checked_add(work)?;
-        let frames = (wanted - 1) / self.total;
-        let rest = wanted - frames * self.total;
+        let done = self
+            .before
+            .get(phase)?
+            .checked_add(begin.checked_sub(start)?.as_work())?;
+        let before = done.checked_add(work)?.checked_sub(UNIT)?;
+        let rest = (before % self.total).saturating_add(UNIT);
         let index = self.before.partition_point(|&before| before < rest) - 1;
-        let within = self.intervals[index].0 + (rest - self.before[index]);
-        (frames.checked_mul(self.frame)?)
-            .checked_add(within)?
-            .checked_sub(begin)
+        let late = rest.saturating_sub(self.before[index]).as_span();
+        let within = self.intervals[index].0.checked_add(late)?;
+        let frames = self.frame.checked_mul(before / self.total)?;
+        frames.checked_add(within)?.checked_sub(begin)
     }
 
     /// Length of the frame.
-    pub(crate) fn frame(&self) -> u64 {
+    pub(crate) fn frame(&self) -> Span {
         self.frame
     }
 
     /// Service in one frame.
-    pub(crate) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> Work {
         self.total
     }
 
     /// The share that belongs to others or to nobody.
     pub(crate) fn missing(&self) -> Ratio {
-        Ratio {
-            demand: self.frame - self.total,
-            separation: self.frame,
-        }
+        let missing = self.frame.as_work().saturating_sub(self.total);
+        Ratio::of(missing, self.frame)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn table(frame: u64, slots: &[(u64, u64)], overhead: u64) -> Option<SlotTable> {
+        let span = |&(at, length): &(u64, u64)| (Span::from_ns(at), Span::from_ns(length));
+        let slots: Vec<_> = slots.iter().map(span).collect();
+        SlotTable::new(Span::from_ns(frame), &slots, Work::from_ns(overhead))
+    }
+
+    fn time_for(table: &SlotTable, phase: usize, work: u64) -> Option<u64> {
+        let time = table.time_for(phase, Work::from_ns(work));
+        time.map(Span::as_ns)
+    }
 
     /// The twin: counts tick by tick.
     fn counted(frame: u64, slots: &[(u64, u64)], begin: u64, work: u64) -> u64 {
@@ -198,13 +207,13 @@ mod tests {
             &[(1, 2), (3, 2), (8, 2)],
             &[(0, 10)],
         ] {
-            let table = SlotTable::new(10, slots, 0).expect("inside the frame");
+            let table = table(10, slots, 0).expect("inside the frame");
             for phase in 0..table.phases() {
                 for work in 1..30 {
-                    let begin = table.begins(phase);
+                    let begin = table.begins(phase).as_ns();
                     let expected = counted(10, slots, begin, work);
                     assert_eq!(
-                        table.time_for(phase, work),
+                        time_for(&table, phase, work),
                         Some(expected),
                         "{slots:?} {work}"
                     );
@@ -216,11 +225,11 @@ mod tests {
     #[test]
     fn no_beginning_is_worse_than_the_end_of_some_slot() {
         for slots in [&[(0, 3)][..], &[(2, 3), (7, 1)], &[(1, 2), (3, 2), (8, 2)]] {
-            let table = SlotTable::new(10, slots, 0).expect("inside the frame");
+            let table = table(10, slots, 0).expect("inside the frame");
             for work in 1..30 {
                 let worst = (0..10).map(|begin| counted(10, slots, begin, work)).max();
                 let phases = 0..table.phases();
-                let found = phases.filter_map(|p| table.time_for(p, work)).max();
+                let found = phases.filter_map(|p| time_for(&table, p, work)).max();
                 assert_eq!(found, worst, "{slots:?} {work}");
             }
         }
@@ -228,18 +237,20 @@ mod tests {
 
     #[test]
     fn tables_that_overlap_or_leave_the_frame_are_refused() {
-        assert_eq!(SlotTable::new(10, &[(0, 3), (2, 2)], 0), None);
-        assert_eq!(SlotTable::new(10, &[(8, 3)], 0), None);
-        assert_eq!(SlotTable::new(10, &[(8, 1)], 1), None, "nothing is left");
+        assert_eq!(table(10, &[(0, 3), (2, 2)], 0), None);
+        assert_eq!(table(10, &[(8, 3)], 0), None);
+        assert_eq!(table(10, &[(8, 1)], 1), None, "nothing is left");
     }
 
     #[test]
     fn two_tables_share_what_both_have() {
-        let outer = SlotTable::new(10, &[(0, 6)], 0).expect("inside");
-        let inner = SlotTable::new(4, &[(1, 2)], 0).expect("inside");
+        let outer = table(10, &[(0, 6)], 0).expect("inside");
+        let inner = table(4, &[(1, 2)], 0).expect("inside");
         let common = outer.common(&inner).expect("they meet");
-        assert_eq!(common.frame(), 20);
-        assert_eq!(common.intervals, [(1, 3), (5, 6), (10, 11), (13, 15)]);
+        assert_eq!(common.frame(), Span::from_ns(20));
+        let intervals = [(1, 3), (5, 6), (10, 11), (13, 15)];
+        let span = |(start, end)| (Span::from_ns(start), Span::from_ns(end));
+        assert_eq!(common.intervals, intervals.map(span));
         assert_eq!(common.gaps().len(), 5);
     }
 }

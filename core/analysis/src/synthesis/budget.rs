@@ -18,12 +18,13 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use punctual_model::{Ns, SchedulerId, Server, Supply, System, Work, readable};
+use punctual_model::{Ns, SchedulerId, Server, Supply, System};
 
 use super::judge::{self, is_below, only};
 use super::{NoSuggestion, Search, Setting, Suggestion};
 use crate::admit::is_admitted;
 use crate::error::Checked;
+use crate::units::{UNIT, Work, border, share};
 
 /// Budgets tried between the smallest and the period before bisection.
 const PROBES: u64 = 32;
@@ -63,14 +64,14 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
 fn grow_all(system: &System, servers: &[SchedulerId]) -> Search<System> {
     let mut changed = system.clone();
     for &id in servers {
-        let share = share_below(system, id).max(1);
+        let share = share_below(system, id).max(UNIT);
         let inner = |other: &SchedulerId| {
             let parent = system.schedulers[other.index()].parent;
             *other != id && is_below(system, parent, id)
         };
         // What is below needs a supply to be looked at: it starts from the present one.
         let budget = match server(system, id) {
-            Some(now) if servers.iter().any(inner) => share.max(now.budget.as_ns()),
+            Some(now) if servers.iter().any(inner) => share.max(now.budget),
             _ => share,
         };
         set(&mut changed, id, budget);
@@ -104,9 +105,9 @@ fn server(system: &System, id: SchedulerId) -> Option<Server<Ns>> {
     }
 }
 
-fn set(system: &mut System, id: SchedulerId, budget: u64) {
+fn set(system: &mut System, id: SchedulerId, budget: Work) {
     if let Supply::Server(server) = &mut system.schedulers[id.index()].supply {
-        server.budget = Work::from_ns(budget);
+        server.budget = budget;
     }
 }
 
@@ -122,17 +123,18 @@ fn servers(system: &System) -> Vec<SchedulerId> {
 }
 
 /// What the work below needs of each period in the long run, rounded down.
-fn share_below(system: &System, id: SchedulerId) -> u64 {
-    let period = server(system, id).map_or(0, |s| u128::from(s.period.as_ns()));
+fn share_below(system: &System, id: SchedulerId) -> Work {
+    let period = server(system, id).map(|s| s.period).unwrap_or_default();
     let below = system
         .tasks
         .iter()
         .filter(|t| is_below(system, t.scheduler, id));
     let shares = below.filter_map(|t| {
         let (budget, separation) = (t.class.budget()?, t.class.min_separation()?);
-        (period * u128::from(budget.as_ns())).checked_div(u128::from(separation.as_ns()))
+        (!separation.is_zero()).then(|| share(budget, period, separation).unwrap_or(Work::MAX))
     });
-    u64::try_from(shares.sum::<u128>().min(period)).unwrap_or(u64::MAX)
+    let needed = shares.fold(Work::ZERO, Work::saturating_add);
+    needed.min(period.as_work())
 }
 
 /// Grows a budget until the work right below it is on time; whether it grew.
@@ -140,43 +142,37 @@ fn grow(system: &mut System, id: SchedulerId) -> Search<bool> {
     let Some(now) = server(system, id) else {
         return Ok(false);
     };
-    if suffices(system, id, now.budget.as_ns())? {
+    if suffices(system, id, now.budget)? {
         return Ok(false);
     }
-    let (least, most) = (now.budget.as_ns(), now.period.as_ns());
+    let (least, most) = (now.budget, now.period.as_work());
     let mut refused = least;
     let mut found = None;
     for probe in 1..=PROBES {
-        let step = u128::from(most.saturating_sub(least)) * u128::from(probe) / u128::from(PROBES);
-        let budget = least + u64::try_from(step).unwrap_or(0);
+        let step = u128::from(most.saturating_sub(least).as_ns()) * u128::from(probe);
+        let step = u64::try_from(step / u128::from(PROBES)).unwrap_or(0);
+        let budget = least.saturating_add(Work::from_ns(step));
         if suffices(system, id, budget)? {
             found = Some(budget);
             break;
         }
         refused = budget;
     }
-    let Some(mut admitted) = found else {
+    let Some(admitted) = found else {
         let name = &system.schedulers[id.index()].name;
         return Err(NoSuggestion::Reason(format!(
             "no budget of {name} up to its period of {} keeps the work below it on time",
-            readable(most)
+            most.readable()
         )));
     };
-    while admitted - refused > 1 {
-        let middle = refused + (admitted - refused) / 2;
-        if suffices(system, id, middle)? {
-            admitted = middle;
-        } else {
-            refused = middle;
-        }
-    }
+    let admitted = border(refused, admitted, |budget| suffices(system, id, budget))?;
     set(system, id, admitted);
     Ok(admitted != least)
 }
 
 /// Whether the server gets this budget in time and, with it, whatever has it as its nearest server
 /// is on time. Work below other servers is left out: they take what they may in any case.
-fn suffices(system: &System, id: SchedulerId, budget: u64) -> Checked<bool> {
+fn suffices(system: &System, id: SchedulerId, budget: Work) -> Checked<bool> {
     let mut changed = system.clone();
     set(&mut changed, id, budget);
     let nearest = |scheduler: Option<SchedulerId>| nearest_server(system, scheduler);
@@ -209,25 +205,17 @@ fn nearest_server(system: &System, scheduler: Option<SchedulerId>) -> Option<Sch
 
 /// Shortens a budget of an admitted system until one nanosecond less is refused.
 fn shorten_one(system: &mut System, id: SchedulerId) -> Checked<()> {
-    let mut admitted = server(system, id).map_or(0, |s| s.budget.as_ns());
-    let admits = |budget: u64| {
+    let now = server(system, id).map(|s| s.budget).unwrap_or_default();
+    let admits = |budget: Work| {
         let mut changed = system.clone();
         set(&mut changed, id, budget);
         is_admitted(&changed)
     };
-    if admitted <= 1 || !admits(admitted - 1)? {
+    if now <= UNIT || !admits(now.saturating_sub(UNIT))? {
         return Ok(());
     }
-    let mut refused = 0;
-    while admitted - refused > 1 {
-        let middle = refused + (admitted - refused) / 2;
-        if admits(middle)? {
-            admitted = middle;
-        } else {
-            refused = middle;
-        }
-    }
-    set(system, id, admitted);
+    let least = border(Work::ZERO, now, admits)?;
+    set(system, id, least);
     Ok(())
 }
 
@@ -236,8 +224,8 @@ fn changes(before: &System, after: &System) -> Vec<Setting> {
     let setting = pairs.filter_map(|(a, b)| match (&a.supply, &b.supply) {
         (Supply::Server(from), Supply::Server(to)) if from.budget != to.budget => Some(Setting {
             parameter: format!("scheduler.{}.server.budget", a.name),
-            from: format!("\"{}\"", readable(from.budget.as_ns())),
-            to: format!("\"{}\"", readable(to.budget.as_ns())),
+            from: format!("\"{}\"", from.budget.readable()),
+            to: format!("\"{}\"", to.budget.readable()),
         }),
         _ => None,
     });

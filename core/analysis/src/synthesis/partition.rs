@@ -16,12 +16,13 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, SchedulerId, System, Task, TaskId, Work};
+use punctual_model::{CpuId, PolicyKind, SchedulerId, System, Task, TaskId};
 
 use super::judge::only;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is};
 use crate::admit::is_admitted;
 use crate::error::Checked;
+use crate::units::TICK;
 
 /// Which of the CPUs that have room is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,13 +175,14 @@ fn root(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> 
 }
 
 fn share(task: &Task) -> u64 {
-    let budget = u128::from(task.class.budget().map_or(0, Work::as_ns));
+    let budget = task.class.budget().unwrap_or_default();
     let span = task
         .class
         .min_separation()
         .or(task.class.relative_deadline());
-    let span = u128::from(span.map_or(1, punctual_model::Span::as_ns).max(1));
-    u64::try_from(budget * 1_000_000 / span).unwrap_or(u64::MAX)
+    let span = span.unwrap_or_default().max(TICK);
+    u64::try_from(u128::from(budget.as_ns()) * 1_000_000 / u128::from(span.as_ns()))
+        .unwrap_or(u64::MAX)
 }
 
 /// The system with every unit on a CPU, or the first unit without a place.

@@ -25,6 +25,7 @@ use super::judge::is_below;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is, judge};
 use crate::admit::is_admitted;
 use crate::precedence::{self, Edge};
+use crate::units::Span;
 
 /// Most entities of a node; n² / 2 analyses of the whole system may be needed.
 const MAX_ENTITIES: usize = 128;
@@ -116,12 +117,12 @@ fn entities(system: &System, node: Node) -> Vec<Entity> {
 
 /// How soon an entity wants to be served: by it candidates are tried, so that the first guess is
 /// the deadline-monotonic order.
-fn deadline(system: &System, entity: Entity) -> u64 {
+fn deadline(system: &System, entity: Entity) -> Span {
     match entity {
         Entity::Task(id) => {
             let task = system.tasks.get(id.index());
             let deadline = task.and_then(|t| t.class.relative_deadline());
-            deadline.map_or(0, punctual_model::Span::as_ns)
+            deadline.unwrap_or_default()
         }
         Entity::Scheduler(id) => {
             let below = system
@@ -129,9 +130,7 @@ fn deadline(system: &System, entity: Entity) -> u64 {
                 .iter()
                 .filter(|t| is_below(system, t.scheduler, id));
             let deadlines = below.filter_map(|t| t.class.relative_deadline());
-            deadlines
-                .min()
-                .map_or(u64::MAX, punctual_model::Span::as_ns)
+            deadlines.min().unwrap_or(Span::MAX)
         }
     }
 }

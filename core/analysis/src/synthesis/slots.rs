@@ -16,14 +16,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{
-    CpuId, Ns, PolicyKind, SchedulerId, Slot, Span, Supply, System, TaskId, readable,
-};
+use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Supply, System, TaskId};
 
 use super::judge::{self, is_below, only};
 use super::{NoSuggestion, Search, Setting, Suggestion};
 use crate::admit::is_admitted;
 use crate::error::Checked;
+use crate::units::{Span, border};
 
 /// Who owns slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +63,7 @@ fn slots(system: &System, owner: Owner) -> &[Slot<Ns>] {
     }
 }
 
-fn set(system: &mut System, owner: Owner, lengths: &[u64]) {
+fn set(system: &mut System, owner: Owner, lengths: &[Span]) {
     let slots = match owner {
         Owner::Task(id) => &mut system.tasks[id.index()].slots,
         Owner::Scheduler(id) => match &mut system.schedulers[id.index()].supply {
@@ -73,7 +72,7 @@ fn set(system: &mut System, owner: Owner, lengths: &[u64]) {
         },
     };
     for (slot, &length) in slots.iter_mut().zip(lengths) {
-        slot.length = Span::from_ns(length);
+        slot.length = length;
     }
 }
 
@@ -121,39 +120,36 @@ fn work(system: &System, owner: Owner) -> Vec<bool> {
 }
 
 /// How long each slot of an owner may become.
-fn rooms(system: &System, owner: Owner) -> Vec<u64> {
+fn rooms(system: &System, owner: Owner) -> Vec<Span> {
     let (cpu, parent) = node(system, owner);
     let policy = match parent {
         Some(id) => system.schedulers.get(id.index()).map(|s| s.policy),
         None => system.cpus.get(cpu.index()).map(|c| c.policy),
     };
     let Some(PolicyKind::Tdm { frame, scheduling }) = policy else {
-        return slots(system, owner)
-            .iter()
-            .map(|s| s.length.as_ns())
-            .collect();
+        return slots(system, owner).iter().map(|s| s.length).collect();
     };
     let siblings = all(system).filter(|&other| node(system, other) == (cpu, parent));
-    let starts: Vec<u64> = siblings
+    let starts: Vec<Span> = siblings
         .flat_map(|other| slots(system, other))
-        .map(|s| s.at.as_ns())
+        .map(|s| s.at)
         .collect();
-    let first = starts.iter().copied().min().unwrap_or(0);
+    let first = starts.iter().copied().min().unwrap_or_default();
     let room = |slot: &Slot<Ns>| {
-        let at = slot.at.as_ns();
+        let at = slot.at;
         let next = starts.iter().copied().filter(|&start| start > at).min();
         // After the last one comes the first of the next frame.
-        let end = next.unwrap_or(frame.as_ns().saturating_add(first));
-        let end = end.saturating_sub(scheduling.as_ns()).min(frame.as_ns());
-        end.saturating_sub(at).max(slot.length.as_ns())
+        let end = next.unwrap_or(frame.saturating_add(first));
+        let end = end.saturating_sub(scheduling).min(frame);
+        end.saturating_sub(at).max(slot.length)
     };
     slots(system, owner).iter().map(room).collect()
 }
 
 fn shorten_one(system: &System, changed: &mut System, owner: Owner) -> Search<()> {
     let rooms = rooms(system, owner);
-    let capped = |cap: u64| -> Vec<u64> { rooms.iter().map(|&room| room.min(cap)).collect() };
-    let longest = rooms.iter().copied().max().unwrap_or(0);
+    let capped = |cap: Span| -> Vec<Span> { rooms.iter().map(|&room| room.min(cap)).collect() };
+    let longest = rooms.iter().copied().max().unwrap_or_default();
     if !suffices(changed, owner, &rooms)? {
         let reason = format!(
             "no slots of {} up to the next owner's keep its work on time",
@@ -161,10 +157,12 @@ fn shorten_one(system: &System, changed: &mut System, owner: Owner) -> Search<()
         );
         return Err(NoSuggestion::Reason(reason));
     }
-    let cap = least(longest, |cap| suffices(changed, owner, &capped(cap)))?;
+    let cap = border(Span::ZERO, longest, |cap| {
+        suffices(changed, owner, &capped(cap))
+    })?;
     let mut lengths = capped(cap);
     for place in (0..lengths.len()).rev() {
-        let shortest = least(lengths[place], |length| {
+        let shortest = border(Span::ZERO, lengths[place], |length| {
             let mut shorter = lengths.clone();
             shorter[place] = length;
             suffices(changed, owner, &shorter)
@@ -175,22 +173,8 @@ fn shorten_one(system: &System, changed: &mut System, owner: Owner) -> Search<()
     Ok(())
 }
 
-/// The least value from 1 on that holds, given that `most` does: bisection.
-fn least(most: u64, holds: impl Fn(u64) -> Checked<bool>) -> Checked<u64> {
-    let (mut refused, mut admitted) = (0, most);
-    while admitted - refused > 1 {
-        let middle = refused + (admitted - refused) / 2;
-        if holds(middle)? {
-            admitted = middle;
-        } else {
-            refused = middle;
-        }
-    }
-    Ok(admitted)
-}
-
 /// Whether the owner's work is on time with these lengths; nobody else has work.
-fn suffices(system: &System, owner: Owner, lengths: &[u64]) -> Checked<bool> {
+fn suffices(system: &System, owner: Owner, lengths: &[Span]) -> Checked<bool> {
     let mut changed = system.clone();
     set(&mut changed, owner, lengths);
     is_admitted(&only(&changed, &work(system, owner)))
@@ -210,8 +194,8 @@ fn changes(before: &System, after: &System) -> Vec<Setting> {
         for (index, (from, to)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
             changes.push(Setting {
                 parameter: format!("{}.slots[{index}].length", name(before, owner)),
-                from: format!("\"{}\"", readable(from.length.as_ns())),
-                to: format!("\"{}\"", readable(to.length.as_ns())),
+                from: format!("\"{}\"", from.length.readable()),
+                to: format!("\"{}\"", to.length.readable()),
             });
         }
     }

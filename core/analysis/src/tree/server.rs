@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind, Span};
+use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind};
 
 use super::{PREEMPTIVE, Walk};
 use crate::blocking::budget_end;
@@ -20,6 +20,7 @@ use crate::fixed_point::StepBudget;
 use crate::fixed_priority;
 use crate::overhead;
 use crate::supply::budget::{Budget, Lateness, Served};
+use crate::units::{Span, TICK, UNIT, Work, border};
 
 /// Amounts of a sporadic server that come back each on its own (`kern` keeps as many).
 const REPLENISHMENTS: u64 = 8;
@@ -35,7 +36,7 @@ impl Walk<'_> {
         server: &Entity,
     ) -> Checked<()> {
         let overrun = budget_end::overrun(self.system, id)?;
-        if overrun > 0 {
+        if !overrun.is_zero() {
             let mut entity = server.clone();
             entity.requests = RequestBound {
                 separation: None,
@@ -43,7 +44,7 @@ impl Walk<'_> {
                 jitter: server.kept,
                 is_fluid: false,
             };
-            entity.section = 0;
+            entity.section = Work::ZERO;
             entity.arrival = Arrival::Free;
             case.unserved.push(Unserved { child: id, entity });
         }
@@ -55,7 +56,7 @@ impl Walk<'_> {
         &self,
         case: &Case,
         place: usize,
-        response: Option<u64>,
+        response: Option<Span>,
     ) -> Checked<Option<Budget>> {
         let entity = &case.entities[place];
         let (Who::Server(id), Some(response)) = (entity.who, response) else {
@@ -67,20 +68,19 @@ impl Walk<'_> {
         };
         let overheads = self.lost_to_overheads(id, response)?;
         let lost = overheads.saturating_add(budget_end::unused(self.system, id));
-        let budget = server.budget.as_ns();
-        let usable = budget.saturating_sub(lost);
+        let usable = server.budget.saturating_sub(lost);
         Ok(Budget::new(&Served {
             kind: server.kind,
             usable,
-            period: server.period.as_ns(),
+            period: server.period,
             response,
             // What overheads take may come first.
-            steps: if overheads == 0 {
+            steps: if overheads.is_zero() {
                 steps(case, place, usable, self.step_budget)?
             } else {
                 Vec::new()
             },
-            merges: self.may_merge(id, server.period.as_ns()),
+            merges: self.may_merge(id, server.period),
             rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
                 && !edf::keeps_short_deadlines(case),
             overrun: budget_end::overrun(self.system, id)?,
@@ -88,10 +88,10 @@ impl Walk<'_> {
     }
 
     /// What a budget loses: each starts cold, and again after each job that may preempt it.
-    fn lost_to_overheads(&self, id: SchedulerId, response: u64) -> Checked<u64> {
+    fn lost_to_overheads(&self, id: SchedulerId, response: Span) -> Checked<Work> {
         let episode = overhead::episode(&self.system.machine)?;
-        if episode == 0 {
-            return Ok(0);
+        if episode.is_zero() {
+            return Ok(Work::ZERO);
         }
         let mut times = 1_u64;
         for task in self.system.tasks.iter().filter(|t| t.cpu == self.cpu) {
@@ -101,19 +101,19 @@ impl Walk<'_> {
                 continue;
             };
             if !inside {
-                let reach = response.saturating_add(task.jitter.as_ns());
-                let jobs = reach.div_ceil(separation.as_ns().max(1));
+                let reach = response.saturating_add(task.jitter);
+                let jobs = reach.div_ceil(separation.max(TICK));
                 let resumes = u64::from(task.suspensions).saturating_add(1);
                 times = times.saturating_add(jobs.saturating_mul(resumes));
             }
         }
-        in_range(times.checked_mul(episode), "overheads of a budget")
+        in_range(episode.checked_mul(times), "overheads of a budget")
     }
 
     /// Whether a sporadic server's amounts may come to have more instants than it can remember.
     /// Each instant is one at which work arrived, any number of periods later: where all arrive by
     /// the clock at rates that fit the period, there are only so many.
-    fn may_merge(&self, id: SchedulerId, period: u64) -> bool {
+    fn may_merge(&self, id: SchedulerId, period: Span) -> bool {
         let mut instants = 0_u64;
         for (scheduler, _) in self.schedulers() {
             if !self.is_below(scheduler, id) {
@@ -129,9 +129,9 @@ impl Walk<'_> {
                     && task.after.is_empty()
                     && task.follows.is_empty()
                     && task.uses.is_empty();
-                let separation = task.class.min_separation().map_or(0, Span::as_ns);
-                let fits = separation > 0
-                    && (separation.is_multiple_of(period) || period.is_multiple_of(separation));
+                let separation = task.class.min_separation().unwrap_or_default();
+                let fits = !separation.is_zero()
+                    && ((separation % period).is_zero() || (period % separation).is_zero());
                 if !steady || !fits {
                     return true;
                 }
@@ -148,38 +148,32 @@ impl Walk<'_> {
 fn steps(
     case: &Case,
     place: usize,
-    usable: u64,
+    usable: Work,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Lateness>> {
     let mut steps = Vec::new();
-    if case.policy != PREEMPTIVE || usable <= 1 {
+    if case.policy != PREEMPTIVE || usable <= UNIT {
         return Ok(steps);
     }
     // Where anything waits for predecessors the bound may be another than this response.
-    if case.all_entities().any(|c| c.waiting > 0) {
+    if case.all_entities().any(|c| !c.waiting.is_zero()) {
         return Ok(steps);
     }
     let mut own = case.entities[place].clone();
-    let mut late = |service: u64| -> Checked<Option<u64>> {
+    let mut late = |service: Work| -> Checked<Option<Span>> {
         own.requests.cost = service;
         let query = fixed_priority::query(case, place, None);
         let first = query.first_response(&own, &mut step_budget.search_steps(STEPS))?;
-        Ok(first.map(|response| response.saturating_sub(service)))
+        Ok(first.map(|response| response.saturating_sub(service.as_span())))
     };
-    let Some(mut at) = late(1)? else {
+    let Some(mut at) = late(UNIT)? else {
         return Ok(steps);
     };
-    let mut begin = 1;
+    let mut begin = UNIT;
     for _ in 0..MOST_STEPS {
         // The last unit that is as late as the first one of this step.
-        let (mut same, mut later) = (begin, usable);
-        while later - same > 1 {
-            let middle = same + (later - same) / 2;
-            match late(middle)? {
-                Some(found) if found == at => same = middle,
-                _ => later = middle,
-            }
-        }
+        let same = border(usable, begin, |service| Ok(late(service)? == Some(at)))?;
+        let later = same.saturating_add(UNIT);
         steps.push(Lateness {
             service: same,
             late: at,
@@ -203,8 +197,8 @@ pub(super) fn entity_of(
     server: &punctual_model::Server<punctual_model::Ns>,
     policy: PolicyKind<Ns>,
 ) -> Checked<Entity> {
-    let (budget, period) = (server.budget.as_ns(), server.period.as_ns());
-    if period == 0 || budget == 0 || budget > period {
+    let (budget, period) = (server.budget, server.period);
+    if budget.is_zero() || budget.as_span() > period {
         let what = format!(
             "the server of `{}` has no budget within its period",
             child.name
@@ -212,11 +206,11 @@ pub(super) fn entity_of(
         return Err(invalid(&what));
     }
     let kept = match server.kind {
-        ServerKind::Deferrable => period - budget,
+        ServerKind::Deferrable => period.saturating_sub(budget.as_span()),
         ServerKind::Polling
         | ServerKind::Sporadic
         | ServerKind::ConstantBandwidth
-        | ServerKind::PeriodicResource => 0,
+        | ServerKind::PeriodicResource => Span::ZERO,
     };
     let runs_through = matches!(
         policy,
@@ -233,16 +227,16 @@ pub(super) fn entity_of(
         kept,
         deadline: period,
         priority: child.priority.number(),
-        section: if runs_through { budget } else { 0 },
+        section: if runs_through { budget } else { Work::ZERO },
         whole: false,
         arrival: match server.kind {
-            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(0),
+            ServerKind::Polling | ServerKind::PeriodicResource => Arrival::Clock(Span::ZERO),
             _ => Arrival::Free,
         },
         cost: Cost {
             wcet: budget,
             ..Cost::default()
         },
-        waiting: 0,
+        waiting: Span::ZERO,
     })
 }

@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Ns, SchedulerId, Slot, Span};
+use punctual_model::{Ns, SchedulerId, Slot};
 
 use super::{PREEMPTIVE, Solved, Walk};
 use crate::case::{Case, FromParent};
@@ -17,6 +17,7 @@ use crate::error::{Checked, invalid};
 use crate::overhead;
 use crate::supply::Supply;
 use crate::supply::slots::SlotTable;
+use crate::units::{Span, Work};
 
 impl Walk<'_> {
     /// The slots of a node that divides time, as work that comes once per frame.
@@ -24,7 +25,7 @@ impl Walk<'_> {
         &self,
         node: Option<SchedulerId>,
         id: SchedulerId,
-        frame: Span<Ns>,
+        frame: Span,
     ) -> Checked<Vec<Entity>> {
         if frame.is_zero() {
             return Err(invalid("a frame of 0s"));
@@ -34,19 +35,19 @@ impl Walk<'_> {
         let requests = |slot: &Slot<Ns>| Entity {
             who: Who::Server(id),
             requests: RequestBound {
-                separation: Some(frame.as_ns()),
-                cost: slot.length.as_ns(),
-                jitter: 0,
+                separation: Some(frame),
+                cost: slot.length.as_work(),
+                jitter: Span::ZERO,
                 is_fluid: false,
             },
-            kept: 0,
-            deadline: frame.as_ns(),
+            kept: Span::ZERO,
+            deadline: frame,
             priority: 0,
-            section: 0,
+            section: Work::ZERO,
             whole: false,
-            arrival: Arrival::Clock(slot.at.as_ns()),
+            arrival: Arrival::Clock(slot.at),
             cost: Cost::default(),
-            waiting: 0,
+            waiting: Span::ZERO,
         };
         Ok(tasks.chain(children).map(requests).collect())
     }
@@ -55,14 +56,14 @@ impl Walk<'_> {
     pub(super) fn visit_slots(
         &self,
         node: Option<SchedulerId>,
-        frame: Span<Ns>,
+        frame: Span,
         from_parent: &FromParent,
         solved: &mut Vec<Solved>,
         open: &mut Vec<(Option<SchedulerId>, FromParent)>,
     ) -> Checked<()> {
         let head = FromParent {
             background: None,
-            held_above: 0,
+            held_above: Work::ZERO,
             ..from_parent.clone()
         };
         let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
@@ -100,15 +101,12 @@ impl Walk<'_> {
     pub(super) fn slotted(
         &self,
         from_parent: &FromParent,
-        frame: Span<Ns>,
+        frame: Span,
         slots: &[Slot<Ns>],
     ) -> Checked<FromParent> {
-        let intervals: Vec<(u64, u64)> = slots
-            .iter()
-            .map(|slot| (slot.at.as_ns(), slot.length.as_ns()))
-            .collect();
+        let intervals: Vec<(Span, Span)> = slots.iter().map(|s| (s.at, s.length)).collect();
         let overhead = overhead::episode(&self.system.machine)?;
-        let table = SlotTable::new(frame.as_ns(), &intervals, overhead);
+        let table = SlotTable::new(frame, &intervals, overhead);
         let mut reserved = from_parent.reserved.clone();
         let supply = match (&from_parent.supply, table) {
             (Supply::Nothing, _) | (_, None) => Supply::Nothing,
@@ -122,8 +120,8 @@ impl Walk<'_> {
                     name: "time outside of its slots".to_string(),
                     requests: RequestBound {
                         separation: Some(table.frame()),
-                        cost: length,
-                        jitter: 0,
+                        cost: length.as_work(),
+                        jitter: Span::ZERO,
                         is_fluid: false,
                     },
                     source: Source::Work(Arrival::Clock(at)),
