@@ -2,9 +2,10 @@
 
 use crate::Error;
 use punctual_analysis::Verdict;
-use punctual_kern::{CpuPlan, Grant, Plan};
-use punctual_model::{Frequency, Instant, Ns, PolicyKind, Span, System};
-use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, Recorder, TaskInfo};
+use punctual_kern::{CpuPlan, Grant};
+use punctual_model::{Frequency, Ns, PolicyKind, Span};
+use punctual_thread::Workloads;
+use punctual_trace::{Bound, Header, Log, Mode, Oracle, Recorder};
 
 /// Records of one CPU never take more memory than this; a longer run is recorded up to there, and
 /// says so.
@@ -70,98 +71,38 @@ pub(crate) fn tool() -> String {
     concat!("punctual ", env!("CARGO_PKG_VERSION")).to_string()
 }
 
-/// A log in the making.
-pub(crate) struct Assembly {
-    pub(crate) header: Header,
-    plan: Plan,
-    tasks: Vec<TaskInfo>,
-    schedulers: Vec<String>,
-    resources: Vec<String>,
-    names: Vec<String>,
-    cpus: Vec<CpuLog>,
+/// The header of a log of this version of the library.
+pub(crate) fn header(platform: &str, mode: Mode) -> Header {
+    Header {
+        platform: platform.to_string(),
+        mode,
+        tool: tool(),
+        ..Header::default()
+    }
 }
 
-impl Assembly {
-    pub(crate) fn new(system: &System, plan: Plan, platform: &str, mode: Mode) -> Assembly {
-        let task = |name: &String| TaskInfo {
-            name: name.clone(),
-            ..TaskInfo::default()
+/// Writes the promises down: from the file's terms, and with the machine's (absent: none were
+/// added).
+pub(crate) fn set_bounds(log: &mut Log, file: &Verdict, machine: Option<&Verdict>) {
+    for (index, info) in (0_u32..).zip(&mut log.tasks) {
+        let bound = |verdict: &Verdict| {
+            let task = verdict.task(punctual_model::TaskId(index))?;
+            let exactness = task.exactness.name().to_string();
+            Some(Bound {
+                ns: task.response_bound?.as_ns(),
+                exactness,
+            })
         };
-        Assembly {
-            header: Header {
-                platform: platform.to_string(),
-                mode,
-                lost: Vec::new(),
-                tool: tool(),
-                source: String::new(),
-                machine: Vec::new(),
-                seed: 0,
-                duration: Span::ZERO,
-                end: Instant::ZERO,
-                stopped: None,
-                faults: Vec::new(),
-            },
-            tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
-            schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-            resources: system.resources.iter().map(|r| r.name.clone()).collect(),
-            names: system.cpus.iter().map(|cpu| cpu.name.clone()).collect(),
-            plan,
-            cpus: Vec::new(),
-        }
+        info.bound = bound(file);
+        info.machine_bound = bound(machine.unwrap_or(file));
     }
+}
 
-    /// The promises: from the file's terms, and with the machine's (absent: none were added).
-    pub(crate) fn bounds(&mut self, file: &Verdict, machine: Option<&Verdict>) {
-        for (index, info) in (0_u32..).zip(&mut self.tasks) {
-            let bound = |verdict: &Verdict| {
-                let task = verdict.task(punctual_model::TaskId(index))?;
-                let exactness = task.exactness.name().to_string();
-                Some(Bound {
-                    ns: task.response_bound?.as_ns(),
-                    exactness,
-                })
-            };
-            info.bound = bound(file);
-            info.machine_bound = bound(machine.unwrap_or(file));
-        }
-    }
-
-    /// The next CPU, in the order of the plan.
-    pub(crate) fn cpu(&mut self, recorder: Recorder, host: Option<u32>, counters: Counters) {
-        let (records, lost_from) = recorder.finish();
-        let name = self.names.get(self.cpus.len()).cloned().unwrap_or_default();
-        self.cpus.push(CpuLog {
-            name,
-            host,
-            counters,
-            lost_from,
-            created: Vec::new(),
-            records,
-        });
-    }
-
-    pub(crate) fn finish(self, oracle: Option<punctual_thread::Oracle>) -> Log {
-        let oracle = oracle.map(|o| Oracle {
-            steps: o.steps,
-            mismatches: o.mismatches,
-        });
-        let Assembly {
-            header,
-            plan,
-            tasks,
-            schedulers,
-            resources,
-            cpus,
-            ..
-        } = self;
-        Log {
-            header,
-            plan,
-            tasks,
-            schedulers,
-            resources,
-            cpus,
-            oracle,
-        }
-    }
+/// The findings of the workloads that compared themselves with their reference.
+pub(crate) fn oracle(workloads: &mut Workloads) -> Option<Oracle> {
+    let found = workloads.check()?;
+    Some(Oracle {
+        steps: found.steps,
+        mismatches: found.mismatches,
+    })
 }

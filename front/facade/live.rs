@@ -18,7 +18,7 @@ use punctual_sim::SimError;
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Header, Log, Mode, Recorder};
 
-use crate::assemble::{Assembly, recorder};
+use crate::assemble::{header, oracle, recorder, set_bounds};
 use crate::bodies::{Programs, body_of};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, admit};
@@ -160,13 +160,16 @@ pub fn run(
     let mut plan = Plan::new(system, frequency);
     plan.set_duration(system, duration);
     fund_overheads(&mut plan, system, &admitted.terms);
-    let mut assembly = Assembly::new(system, plan.clone(), "linux", Mode::RealTime);
-    assembly.header.source = options.source.clone();
-    assembly.header.machine = options.fingerprint.clone();
-    assembly.header.machine.extend(term_facts(&admitted, given));
-    assembly.header.seed = seed;
-    assembly.header.duration = duration;
-    assembly.bounds(&admitted.file, Some(&admitted.machine));
+    let mut header = Header {
+        source: options.source.clone(),
+        machine: options.fingerprint.clone(),
+        seed,
+        duration,
+        ..header("linux", Mode::RealTime)
+    };
+    header.machine.extend(term_facts(&admitted, given));
+    let mut log = Log::new(header, system, plan.clone());
+    set_bounds(&mut log, &admitted.file, Some(&admitted.machine));
 
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
@@ -183,7 +186,12 @@ pub fn run(
     let outcome = while_watched(&platform, duration, progress, || {
         punctual_linux::run(cpus, &platform)
     })?;
-    let mut log = log_of(assembly, outcome, &hosts(system)?, workloads);
+    describe(&outcome, &mut log.header);
+    for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
+        let one = log.add_cpu(&of_system.name, of_system.host, cpu.sink);
+        one.counters = counters(&cpu.counters, outcome.missing);
+    }
+    log.oracle = oracle(workloads);
     let ends = programs.iter_mut().filter_map(|(id, program)| {
         let how = program.ended()?;
         let name = &system.tasks[id.index()].name;
@@ -356,23 +364,6 @@ fn while_watched<T>(
         }
         result
     })
-}
-
-fn log_of(
-    mut assembly: Assembly,
-    outcome: punctual_linux::Outcome<Recorder>,
-    hosts: &[u32],
-    workloads: &mut Workloads,
-) -> Log {
-    describe(&outcome, &mut assembly.header);
-    let mut end = Instant::ZERO;
-    for (cpu, host) in outcome.cpus.into_iter().zip(hosts) {
-        end = end.max(cpu.sink.last_entry());
-        let counters = counters(&cpu.counters, outcome.missing);
-        assembly.cpu(cpu.sink, Some(*host), counters);
-    }
-    assembly.header.end = end;
-    assembly.finish(workloads.check())
 }
 
 /// How it ran, what it did not get, how it ended.

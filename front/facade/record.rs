@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use punctual_model::{Instant, Span, TaskId, ThreadId};
+use punctual_model::{Instant, System, TaskId, ThreadId};
 use punctual_thread::{FIRST, Finished, Promise, Runtime, StartError};
-use punctual_trace::{Bound, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
+use punctual_trace::{Bound, Header, Log, Mode, Recorder, TaskInfo};
 
 use crate::Error;
-use crate::assemble::tool;
+use crate::assemble::header;
 use crate::live::{counters, describe};
 use crate::program::program_name;
 
@@ -70,55 +70,31 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
         ..
     } = finished;
     let mut header = Header {
-        platform: "linux".to_owned(),
-        mode: Mode::BestEffort,
-        lost: Vec::new(),
-        tool: tool(),
         source: program_name(),
-        machine: Vec::new(),
-        seed: 0,
-        duration: Span::ZERO,
-        end: Instant::ZERO,
-        stopped: None,
-        faults: Vec::new(),
+        ..header("linux", Mode::BestEffort)
     };
     describe(&outcome, &mut header);
     // It ends when its first thread does: that is no early end.
     if outcome.ending == punctual_linux::Ending::Stopped {
         header.stopped = None;
     }
-    let last = outcome.cpus.iter().map(|cpu| cpu.sink.last_entry()).max();
-    header.end = last.unwrap_or_default();
-    header.duration = header.end.since(Instant::ZERO).ns_up(plan.frequency);
+    let mut log = Log::new(header, &System::default(), plan);
     let names: Vec<String> = hosts.iter().map(u32::to_string).collect();
     let mut tasks = Tasks::new(&names, &promises);
     let missing = outcome.missing;
-    let cpus = outcome.cpus.into_iter().enumerate();
-    let cpus = cpus.map(|(cpu, outcome)| {
+    for (cpu, outcome) in outcome.cpus.into_iter().enumerate() {
         let spawned = outcome.spawned.iter();
         let named = spawned.map(|(thread, name)| (*thread, tasks.of(cpu, name)));
         let mut created: Vec<(ThreadId, TaskId)> = named.collect();
         created.sort_unstable();
-        let (records, lost_from) = outcome.sink.finish();
-        CpuLog {
-            name: names[cpu].clone(),
-            host: Some(hosts[cpu]),
-            counters: counters(&outcome.counters, missing),
-            lost_from,
-            created,
-            records,
-        }
-    });
-    let cpus = cpus.collect();
-    Log {
-        header,
-        plan,
-        tasks: tasks.all,
-        schedulers: Vec::new(),
-        resources: Vec::new(),
-        cpus,
-        oracle: None,
+        let one = log.add_cpu(&names[cpu], Some(hosts[cpu]), outcome.sink);
+        one.counters = counters(&outcome.counters, missing);
+        one.created = created;
     }
+    log.tasks = tasks.all;
+    let length = log.header.end.since(Instant::ZERO);
+    log.header.duration = length.ns_up(log.plan.frequency);
+    log
 }
 
 /// One task for all threads of a name on a CPU. The first thread of each CPU comes first.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
-use punctual_sim::{Completion, CpuInput, Faults, Observer, Outcome};
+use punctual_sim::{Completion, CpuInput, Faults, Observer};
 use punctual_thread::{JobContext, Step, Workloads};
-use punctual_trace::{Counters, Log, Mode, Recorder};
+use punctual_trace::{Header, Log, Mode};
 
-use crate::assemble::{Assembly, recorder};
+use crate::assemble::{header, oracle, recorder, set_bounds};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, Verdict, admit};
 
@@ -111,23 +111,23 @@ fn run_virtually(
         &sim_options,
         &mut player,
     )?;
-    let mut assembly = Assembly::new(system, plan, "sim", Mode::Virtual);
-    assembly.header.source = options.source.clone();
-    assembly.header.seed = seed;
-    assembly.header.duration = duration;
+    let header = Header {
+        source: options.source.clone(),
+        seed,
+        duration,
+        end: outcome.end,
+        stopped: outcome.stopped.then(|| "stopped by request".to_string()),
+        ..header("sim", Mode::Virtual)
+    };
+    let mut log = Log::new(header, system, plan);
     if let Some(verdict) = verdict {
-        assembly.bounds(verdict, None);
+        set_bounds(&mut log, verdict, None);
     }
-    Ok(log_of(assembly, outcome, workloads))
-}
-
-fn log_of(mut assembly: Assembly, outcome: Outcome<Recorder>, workloads: &mut Workloads) -> Log {
-    assembly.header.end = outcome.end;
-    assembly.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
-    for cpu in outcome.cpus {
-        assembly.cpu(cpu.sink, None, Counters::default());
+    for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
+        log.add_cpu(&of_system.name, None, cpu.sink);
     }
-    assembly.finish(workloads.check())
+    log.oracle = oracle(workloads);
+    Ok(log)
 }
 
 /// The functions of the tasks that have one, by task.

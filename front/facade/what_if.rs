@@ -14,7 +14,7 @@ use punctual_kern::{Plan, TraceEvent};
 use punctual_model::{Instant, Span, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Observer, Recording, SimError};
-use punctual_trace::{Counters, CpuLog, Log, Mode, Record, Recorder};
+use punctual_trace::{Log, Mode, Record, Recorder};
 
 use crate::assemble::{recorder, tool};
 use crate::{Error, Progress, children};
@@ -182,40 +182,32 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
     header
         .machine
         .insert(0, ("arrivals and work of".into(), recorded));
-    header.platform = "sim".into();
-    header.mode = Mode::Virtual;
     header.lost.clear();
-    header.tool = tool();
     header.end = outcome.end;
     if outcome.stopped {
         header.stopped = Some("stopped by request".into());
     }
-    let mut tasks = log.tasks.clone();
+    header.platform = "sim".into();
+    header.mode = Mode::Virtual;
+    header.tool = tool();
+    let mut answer = Log {
+        header,
+        plan,
+        tasks: log.tasks.clone(),
+        schedulers: log.schedulers.clone(),
+        resources: log.resources.clone(),
+        cpus: Vec::new(),
+        oracle: None,
+    };
     if changed {
-        for task in &mut tasks {
+        for task in &mut answer.tasks {
             (task.bound, task.machine_bound) = (None, None);
         }
     }
-    let cpu = |(cpu, recorded): (punctual_sim::CpuOutcome<Recorder>, &CpuLog)| {
-        let (records, lost_from) = cpu.sink.finish();
-        CpuLog {
-            name: recorded.name.clone(),
-            host: None,
-            counters: Counters::default(),
-            lost_from,
-            created: Vec::new(),
-            records,
-        }
-    };
-    Log {
-        header,
-        plan,
-        tasks,
-        schedulers: log.schedulers.clone(),
-        resources: log.resources.clone(),
-        cpus: outcome.cpus.into_iter().zip(&log.cpus).map(cpu).collect(),
-        oracle: None,
+    for (cpu, recorded) in outcome.cpus.into_iter().zip(&log.cpus) {
+        answer.add_cpu(&recorded.name, None, cpu.sink);
     }
+    answer
 }
 
 /// By CPU, thread and job: whether its work is in the record.

@@ -9,8 +9,8 @@
 use punctual_kern::Plan;
 use punctual_linux::job::{burn_ns, promise_checkpoints};
 use punctual_linux::{Body, Mode as LiveMode};
-use punctual_model::{Class, CpuId, Instant, Ns, PolicyKind, Priority, Span, Task, Work};
-use punctual_trace::{Counters, CpuLog, Header, Log, Mode, RunReport, TaskInfo, TaskReport};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
+use punctual_trace::{Header, Log, Mode, RunReport, TaskInfo, TaskReport};
 
 use super::figure::{Bench, Measured};
 use super::live::{Flown, Live, Notebook, endless, losses};
@@ -168,47 +168,24 @@ impl Tried {
 
 /// The log of a run, for its report.
 fn log(plan: Plan, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
-    let mut end = Instant::ZERO;
-    let mut cpus = Vec::new();
-    for cpu in outcome.cpus {
-        end = end.max(cpu.sink.last_entry());
-        let (records, lost_from) = cpu.sink.finish();
-        cpus.push(CpuLog {
-            name: "bench0".into(),
-            host: None,
-            counters: Counters::default(),
-            lost_from,
-            created: Vec::new(),
-            records,
-        });
-    }
+    let header = Header {
+        platform: "linux".into(),
+        mode: if real_time {
+            Mode::RealTime
+        } else {
+            Mode::BestEffort
+        },
+        duration: Span::from_ns(for_ns),
+        ..Header::default()
+    };
     let task = |name: &str| TaskInfo {
         name: name.into(),
         ..TaskInfo::default()
     };
-    Log {
-        header: Header {
-            platform: "linux".into(),
-            mode: if real_time {
-                Mode::RealTime
-            } else {
-                Mode::BestEffort
-            },
-            lost: Vec::new(),
-            tool: String::new(),
-            source: String::new(),
-            machine: Vec::new(),
-            seed: 0,
-            duration: Span::from_ns(for_ns),
-            end,
-            stopped: None,
-            faults: Vec::new(),
-        },
-        plan,
-        tasks: vec![task("edge"), task("busy")],
-        schedulers: Vec::new(),
-        resources: Vec::new(),
-        cpus,
-        oracle: None,
+    let mut log = Log::new(header, &System::default(), plan);
+    log.tasks = vec![task("edge"), task("busy")];
+    for cpu in outcome.cpus {
+        log.add_cpu("bench0", None, cpu.sink);
     }
+    log
 }

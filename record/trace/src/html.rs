@@ -4,6 +4,20 @@
 //! or dark as the reader's system asks. Everything is capped ([`MAX_TASKS`] and its neighbours), so
 //! the page stays well below a megabyte however long the log; what is left out is said.
 
+/// Writes into a string, which cannot fail.
+macro_rules! put {
+    ($out:expr, $($words:tt)*) => {{
+        let _ = write!($out, $($words)*);
+    }};
+}
+
+/// Writes a line into a string, which cannot fail.
+macro_rules! putln {
+    ($out:expr, $($words:tt)*) => {{
+        let _ = writeln!($out, $($words)*);
+    }};
+}
+
 mod distribution;
 mod supply;
 mod svg;
@@ -37,19 +51,13 @@ pub fn page(log: &Log) -> String {
         .collect();
     let report = RunReport::of_behaviors(log, &behaviors);
     let mut out = String::with_capacity(1 << 17);
-    // Writing to a string cannot fail.
-    let _ = write_page(&mut out, log, &behaviors, &report);
+    write_page(&mut out, log, &behaviors, &report);
     out
 }
 
-fn write_page(
-    out: &mut String,
-    log: &Log,
-    behaviors: &[Behavior],
-    report: &RunReport,
-) -> std::fmt::Result {
+fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunReport) {
     let source = clip(&report.source, 120);
-    writeln!(
+    putln!(
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -57,47 +65,47 @@ fn write_page(
          <title>{}: {}</title>\n<style>\n{STYLE}</style></head><body><main>",
         Escaped(&source),
         report.verdict.name()
-    )?;
-    head(out, report)?;
-    remarks(out, report)?;
+    );
+    head(out, report);
+    remarks(out, report);
     section(
         out,
         "Tasks",
         "Responses from arrival to completion, beside their bounds.",
-    )?;
-    tables::tasks(out, report)?;
+    );
+    tables::tasks(out, report);
     out.push_str("</section>\n");
-    timeline::write(out, log, behaviors, &report.misses)?;
+    timeline::write(out, log, behaviors, &report.misses);
     section(
         out,
         "Response times",
         "Every completed job; counts on a logarithmic scale, so that single outliers show.",
-    )?;
-    distribution::write(out, log, behaviors, report)?;
+    );
+    distribution::write(out, log, behaviors, report);
     out.push_str("</section>\n");
     if !report.misses.is_empty() {
         section(
             out,
             "Misses",
             "Each late job with what delayed it in its busy window.",
-        )?;
-        tables::misses(out, report)?;
+        );
+        tables::misses(out, report);
         out.push_str("</section>\n");
     }
     section(
         out,
         "CPUs",
         "What was decided, what was missing, and how that was measured.",
-    )?;
-    tables::cpus(out, report)?;
+    );
+    tables::cpus(out, report);
     out.push_str("</section>\n");
-    composition(out, report)?;
+    composition(out, report);
     if !report.machine.is_empty() {
-        section(out, "Machine", "")?;
-        tables::machine(out, report)?;
+        section(out, "Machine", "");
+        tables::machine(out, report);
         out.push_str("</section>\n");
     }
-    writeln!(
+    putln!(
         out,
         "<footer>{}</footer></main></body></html>",
         Escaped(&clip(&report.tool, 120))
@@ -105,14 +113,14 @@ fn write_page(
 }
 
 /// Schedulers below CPUs, and resources.
-fn composition(out: &mut String, report: &RunReport) -> std::fmt::Result {
+fn composition(out: &mut String, report: &RunReport) {
     if !report.schedulers.is_empty() {
         section(
             out,
             "Schedulers",
             "What each was granted and used, and how often its budget was used up.",
-        )?;
-        tables::schedulers(out, report)?;
+        );
+        tables::schedulers(out, report);
         out.push_str("</section>\n");
     }
     if !report.resources.is_empty() {
@@ -120,23 +128,21 @@ fn composition(out: &mut String, report: &RunReport) -> std::fmt::Result {
             out,
             "Resources",
             "Locks, and how long they were waited for.",
-        )?;
-        tables::resources(out, report)?;
+        );
+        tables::resources(out, report);
         out.push_str("</section>\n");
     }
-    Ok(())
 }
 
-fn section(out: &mut String, title: &str, remark: &str) -> std::fmt::Result {
-    write!(out, "<section><h2>{title}</h2>")?;
+fn section(out: &mut String, title: &str, remark: &str) {
+    put!(out, "<section><h2>{title}</h2>");
     if !remark.is_empty() {
-        write!(out, "<p class=\"remark\">{remark}</p>")?;
+        put!(out, "<p class=\"remark\">{remark}</p>");
     }
     out.push('\n');
-    Ok(())
 }
 
-fn head(out: &mut String, report: &RunReport) -> std::fmt::Result {
+fn head(out: &mut String, report: &RunReport) {
     let jobs: u64 = report.tasks.iter().map(|t| t.jobs).sum();
     let misses: u64 = report.tasks.iter().map(|t| t.misses).sum();
     let missing: u64 = report.cpus.iter().map(|c| c.missing_time_ns).sum();
@@ -150,14 +156,14 @@ fn head(out: &mut String, report: &RunReport) -> std::fmt::Result {
         "virtual" => "virtual time",
         other => other,
     };
-    writeln!(
+    putln!(
         out,
         "<header class=\"{}\"><p class=\"source\">{}</p><h1><span class=\"verdict\">{}</span> \
          {verdict}</h1>",
         report.verdict.name(),
         Escaped(&clip(&report.source, 120)),
         report.verdict.name()
-    )?;
+    );
     let facts = [
         (Count(jobs).to_string(), "jobs (N)"),
         (Count(misses).to_string(), "missed"),
@@ -168,18 +174,17 @@ fn head(out: &mut String, report: &RunReport) -> std::fmt::Result {
     ];
     out.push_str("<dl class=\"facts\">");
     for (value, name) in facts {
-        write!(
+        put!(
             out,
             "<div><dt>{name}</dt><dd>{}</dd></div>",
             Escaped(&value)
-        )?;
+        );
     }
     out.push_str("</dl></header>\n");
-    Ok(())
 }
 
 /// What a reader must know before trusting a figure.
-fn remarks(out: &mut String, report: &RunReport) -> std::fmt::Result {
+fn remarks(out: &mut String, report: &RunReport) {
     let mut all: Vec<(&str, String)> = Vec::new();
     if report.mode == "best-effort" {
         let what = "Best effort: without the privileges below, figures are observations only.";
@@ -220,12 +225,11 @@ fn remarks(out: &mut String, report: &RunReport) -> std::fmt::Result {
         });
     }
     if all.is_empty() {
-        return Ok(());
+        return;
     }
     out.push_str("<ul class=\"remarks\">");
     for (class, text) in all {
-        write!(out, "<li class=\"{class}\">{}</li>", Escaped(&text))?;
+        put!(out, "<li class=\"{class}\">{}</li>", Escaped(&text));
     }
     out.push_str("</ul>\n");
-    Ok(())
 }

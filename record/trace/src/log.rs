@@ -5,9 +5,10 @@
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
 use punctual_kern::Plan;
-use punctual_model::{Instant, Ns, Span, TaskId, ThreadId};
+use punctual_model::{Instant, Ns, Span, System, TaskId, ThreadId};
 
 use crate::record::Records;
+use crate::recorder::Recorder;
 
 /// One run on one platform.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +32,7 @@ pub struct Log {
 }
 
 /// Where and how a run took place.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
     /// `sim`, `linux`, ...
     pub platform: String,
@@ -59,11 +60,12 @@ pub struct Header {
 }
 
 /// What the figures of a run are worth.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
     /// Real hardware, with every privilege that the guarantees need.
     RealTime,
     /// Real hardware without some of them: figures are observations, not guarantees.
+    #[default]
     BestEffort,
     /// Virtual time.
     Virtual,
@@ -150,6 +152,39 @@ pub struct Oracle {
 }
 
 impl Log {
+    /// The log of a run of `system` to come: its names, without promises and CPUs.
+    pub fn new(header: Header, system: &System, plan: Plan) -> Log {
+        let task = |name: &String| TaskInfo {
+            name: name.clone(),
+            ..TaskInfo::default()
+        };
+        Log {
+            header,
+            plan,
+            tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
+            schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
+            resources: system.resources.iter().map(|r| r.name.clone()).collect(),
+            cpus: Vec::new(),
+            oracle: None,
+        }
+    }
+
+    /// Adds what was recorded on the next CPU of the plan. The run was over with the last entry of
+    /// all of them, or later.
+    pub fn add_cpu(&mut self, name: &str, host: Option<u32>, recorder: Recorder) -> &mut CpuLog {
+        self.header.end = self.header.end.max(recorder.last_entry());
+        let (records, lost_from) = recorder.finish();
+        self.cpus.push(CpuLog {
+            name: name.to_owned(),
+            host,
+            lost_from,
+            records,
+            ..CpuLog::default()
+        });
+        let last = self.cpus.len() - 1;
+        &mut self.cpus[last]
+    }
+
     /// Ticks to nanoseconds, rounded up (as for every observed response).
     pub fn ns(&self, ticks: u64) -> u64 {
         self.plan.frequency.ns_up(ticks)

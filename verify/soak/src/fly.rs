@@ -9,13 +9,11 @@ use punctual_kern::{ChildScheduler, CpuPlan, NodeId, Plan};
 use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };
-use punctual_model::{
-    ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, Task, ThreadId, Trust,
-};
+use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, ThreadId, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_thread::sync::Notify;
 use punctual_thread::thread;
-use punctual_trace::{Counters, CpuLog, Header, Log, Recorder, TaskInfo};
+use punctual_trace::{Header, Log, Recorder};
 use serde::{Deserialize, Serialize};
 
 use crate::Cli;
@@ -162,51 +160,21 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
             .violations
             .push(format!("{} panicked: {}", panic.name, panic.message));
     }
-    let mut logs = Vec::new();
-    let mut last = Instant::ZERO;
+    let header = Header {
+        platform: "linux".to_owned(),
+        tool: "soak".to_owned(),
+        source: scenario.name.clone(),
+        seed,
+        stopped: Some("by its conductor".to_owned()),
+        ..Header::default()
+    };
+    let mut log = Log::new(header, system, plan);
     for (cpu, outcome) in system.cpus.iter().zip(outcome.cpus) {
         count(&outcome, report);
-        last = last.max(outcome.sink.last_entry());
-        let (records, lost_from) = outcome.sink.finish();
-        logs.push(CpuLog {
-            name: cpu.name.clone(),
-            host: cpu.host,
-            counters: Counters::default(),
-            lost_from,
-            created: Vec::new(),
-            records,
-        });
+        log.add_cpu(&cpu.name, cpu.host, outcome.sink);
     }
-    Ok(log(scenario, plan, seed, last, logs))
-}
-
-fn log(scenario: &Scenario, plan: Plan, seed: u64, end: Instant, cpus: Vec<CpuLog>) -> Log {
-    let system = &scenario.system;
-    let task = |task: &Task| TaskInfo {
-        name: task.name.clone(),
-        ..TaskInfo::default()
-    };
-    Log {
-        header: Header {
-            platform: "linux".to_owned(),
-            mode: punctual_trace::Mode::BestEffort,
-            lost: Vec::new(),
-            tool: "soak".to_owned(),
-            source: scenario.name.clone(),
-            machine: Vec::new(),
-            seed,
-            duration: Span::from_ns(plan.frequency.ns_up(end.ticks())),
-            end,
-            stopped: Some("by its conductor".to_owned()),
-            faults: Vec::new(),
-        },
-        tasks: system.tasks.iter().map(task).collect(),
-        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-        resources: Vec::new(),
-        plan,
-        cpus,
-        oracle: None,
-    }
+    log.header.duration = Span::from_ns(log.ns(log.header.end.ticks()));
+    Ok(log)
 }
 
 fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {

@@ -1,6 +1,6 @@
 //! Response-time distributions, each against its bound.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use super::MAX_DISTRIBUTIONS;
 use super::svg::{Escaped, Scale, clip, float, time_axis};
@@ -20,12 +20,7 @@ const FAR: u64 = 8;
 
 /// Writes a drawing per task that has observations; the closest to its bound first when there are
 /// too many.
-pub(super) fn write(
-    out: &mut String,
-    log: &Log,
-    behaviors: &[Behavior],
-    report: &RunReport,
-) -> fmt::Result {
+pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunReport) {
     let mut tasks: Vec<usize> = (0..report.tasks.len())
         .filter(|&task| report.tasks[task].response_ns.n > 0)
         .collect();
@@ -43,17 +38,16 @@ pub(super) fn write(
             &report.tasks[task],
             &responses[task],
             report.duration_ns,
-        )?;
+        );
     }
     out.push_str("</div>\n");
     if hidden > 0 {
         let hidden = Count(hidden as u64);
-        writeln!(
+        putln!(
             out,
             "<p class=\"remark\">… and {hidden} tasks farther from their bounds.</p>"
-        )?;
+        );
     }
-    Ok(())
 }
 
 /// The largest observation, in thousandths of the bound.
@@ -80,7 +74,7 @@ fn collect(log: &Log, behaviors: &[Behavior], tasks: usize, drawn: &[usize]) -> 
     responses
 }
 
-fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) -> fmt::Result {
+fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) {
     let q = t.response_ns;
     let max = q.max.unwrap_or(0);
     let bounds = [t.bound_ns, t.machine_bound_ns];
@@ -93,7 +87,7 @@ fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) -
         let end = farthest.max(max);
         Scale::linear((0, end.saturating_add(end / 12)), place)
     };
-    write!(
+    put!(
         out,
         "<figure><figcaption><b title=\"{}\">{}</b><span>N {} in {} · max {}</span></figcaption>\
          <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Responses of {}\">",
@@ -103,26 +97,25 @@ fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) -
         Short(duration_ns),
         Short(max),
         Escaped(&clip(&t.name, 60))
-    )?;
-    time_axis(out, &scale, (TOP, BOTTOM), "")?;
-    bars(out, &scale, responses, t.machine_bound_ns.or(t.bound_ns))?;
-    write!(
+    );
+    time_axis(out, &scale, (TOP, BOTTOM), "");
+    bars(out, &scale, responses, t.machine_bound_ns.or(t.bound_ns));
+    put!(
         out,
         "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{BOTTOM}\" y2=\"{BOTTOM}\"/>",
         WIDTH - LEFT
-    )?;
+    );
     let file = t.bound_ns.map(|ns| (ns, "bound", "bound"));
     let machine = t.machine_bound_ns.filter(|ns| Some(*ns) != t.bound_ns);
     let machine = machine.map(|ns| (ns, "bound machine", "machine bound"));
     for (line, (ns, class, name)) in file.into_iter().chain(machine).enumerate() {
-        bound(out, scale.place(ns), float(line as u64), (class, name, ns))?;
+        bound(out, scale.place(ns), float(line as u64), (class, name, ns));
     }
     out.push_str("</svg></figure>\n");
-    Ok(())
 }
 
 /// Bars whose heights are logarithms of counts.
-fn bars(out: &mut String, scale: &Scale, responses: &[u64], bound: Option<u64>) -> fmt::Result {
+fn bars(out: &mut String, scale: &Scale, responses: &[u64], bound: Option<u64>) {
     let mut counts = [(0_u64, false); BINS];
     let width = (WIDTH - 2.0 * LEFT) / float(BINS as u64);
     for &response in responses {
@@ -137,7 +130,7 @@ fn bars(out: &mut String, scale: &Scale, responses: &[u64], bound: Option<u64>) 
     for (bin, (count, over)) in counts.into_iter().enumerate().filter(|(_, (n, _))| *n > 0) {
         let height = (float(count + 1).ln() / full * (BOTTOM - TOP - 6.0)).max(2.0);
         let class = if over { "run late" } else { "run" };
-        write!(
+        put!(
             out,
             "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
              <title>{} jobs</title></rect>",
@@ -145,18 +138,17 @@ fn bars(out: &mut String, scale: &Scale, responses: &[u64], bound: Option<u64>) 
             BOTTOM - height,
             width - 0.8,
             Count(count)
-        )?;
+        );
     }
-    Ok(())
 }
 
-fn bound(out: &mut String, x: f64, line: f64, (class, name, ns): (&str, &str, u64)) -> fmt::Result {
+fn bound(out: &mut String, x: f64, line: f64, (class, name, ns): (&str, &str, u64)) {
     let (anchor, dx) = if x > WIDTH / 2.0 {
         ("end", -4.0)
     } else {
         ("start", 4.0)
     };
-    write!(
+    put!(
         out,
         "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"4\" y2=\"{BOTTOM}\"/>\
          <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name} {}</text>",

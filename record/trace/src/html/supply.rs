@@ -1,6 +1,6 @@
 //! Supply and locks in the timeline: slots, budgets used up, resources held.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use punctual_model::Instant;
 
@@ -15,17 +15,12 @@ const MAX_SLOTS: usize = 2_000;
 
 impl Drawing<'_> {
     /// Behind a row: when its slots are, and when a server above it has no budget.
-    pub(super) fn supply(
-        &mut self,
-        cpu: usize,
-        b: &Behavior,
-        (thread, y): (usize, f64),
-    ) -> fmt::Result {
+    pub(super) fn supply(&mut self, cpu: usize, b: &Behavior, (thread, y): (usize, f64)) {
         let (from, to) = (self.window.start, self.window.end);
         let plan = &self.log.plan.cpus[cpu];
         let own = slots::of_thread(plan, thread, (from, to), MAX_SLOTS).unwrap_or_default();
         for slot in own {
-            self.stretch("slot", slot, (y, ROW - 4.0), "its slot")?;
+            self.stretch("slot", slot, (y, ROW - 4.0), "its slot");
         }
         let home = plan.homes.get(thread).copied().map_or(0, usize::from);
         let up = |at: &usize| b.nodes.get(*at)?.parent;
@@ -38,18 +33,12 @@ impl Drawing<'_> {
             let name = self.log.node_name(cpu, starved.node).to_string();
             let what = format!("{name} has no budget");
             let stretch = (starved.start.max(from), starved.end.min(to));
-            self.stretch("starved", stretch, (y, ROW - 4.0), &what)?;
+            self.stretch("starved", stretch, (y, ROW - 4.0), &what);
         }
-        Ok(())
     }
 
     /// Over the rows: resources that are held and waited for.
-    pub(super) fn locks(
-        &mut self,
-        cpu: usize,
-        b: &Behavior,
-        (top, rows): (f64, usize),
-    ) -> fmt::Result {
+    pub(super) fn locks(&mut self, cpu: usize, b: &Behavior, (top, rows): (f64, usize)) {
         let (from, to) = (self.window.start, self.window.end);
         let row = |thread: usize| top + ROW * float(thread as u64);
         let near = b.holds.iter().filter(|h| h.end > from && h.start < to);
@@ -58,7 +47,7 @@ impl Drawing<'_> {
             let what = format!("holds {name}");
             let y = row(hold.thread.index()) + ROW - 7.0;
             let stretch = (hold.start.max(from), hold.end.min(to));
-            self.stretch("hold", stretch, (y, 3.0), &what)?;
+            self.stretch("hold", stretch, (y, 3.0), &what);
         }
         let near = b.waits.iter().filter(|w| w.end > from && w.start < to);
         for wait in near {
@@ -73,10 +62,9 @@ impl Drawing<'_> {
             if thread < rows {
                 let y = row(thread) + ROW - 12.0;
                 let stretch = (wait.start.max(from), wait.end.min(to));
-                self.stretch("waits", stretch, (y, 4.0), &what)?;
+                self.stretch("waits", stretch, (y, 4.0), &what);
             }
         }
-        Ok(())
     }
 
     fn stretch(
@@ -85,13 +73,13 @@ impl Drawing<'_> {
         (from, to): (Instant, Instant),
         (y, height): (f64, f64),
         what: &str,
-    ) -> fmt::Result {
+    ) {
         if !self.counted() {
-            return Ok(());
+            return;
         }
         let (x, end) = (self.x(from), self.x(to));
         let length = Short(self.log.ns(to.since(from).ticks()));
-        write!(
+        put!(
             self.body,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
              <title>{}: {length}</title></rect>",

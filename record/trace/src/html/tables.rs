@@ -1,67 +1,100 @@
 //! The tables of the page.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use super::svg::{Escaped, clip};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
-use crate::summary::{CpuReport, RunReport, TaskReport};
+use crate::summary::{CpuReport, Miss, ResourceReport, RunReport, SchedulerReport, TaskReport};
 
 fn maybe(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| Short(ns).to_string())
 }
 
+/// A column: its heading, the class of its cells (`n…`: a number), and a cell, made safe.
+type Column<T> = (&'static str, &'static str, fn(&T) -> String);
+
+/// Writes a row per item, with a class for the row or an empty one, and what is left out.
+fn table<T>(
+    out: &mut String,
+    columns: &[Column<T>],
+    (items, most, what): (&[T], usize, &str),
+    row_class: fn(&T) -> &'static str,
+) {
+    let class_of = |class: &str| match class {
+        "" => String::new(),
+        class => format!(" class=\"{class}\""),
+    };
+    out.push_str("<div class=\"wide\"><table><thead><tr>");
+    for (heading, class, _) in columns {
+        let class = if class.starts_with("n ") { "n" } else { class };
+        let class = if class == "n" { class } else { "" };
+        put!(out, "<th{}>{heading}</th>", class_of(class));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for item in items.iter().take(most) {
+        put!(out, "<tr{}>", class_of(row_class(item)));
+        for (_, class, cell) in columns {
+            put!(out, "<td{}>{}</td>", class_of(class), cell(item));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    more(out, items.len().saturating_sub(most) as u64, what);
+}
+
+fn no_class<T>(_: &T) -> &'static str {
+    ""
+}
+
+/// A text of at most so many characters, made safe.
+fn text(text: &str, most: usize) -> String {
+    Escaped(&clip(text, most)).to_string()
+}
+
+fn count(n: u64) -> String {
+    Count(n).to_string()
+}
+
+fn short(ns: u64) -> String {
+    Short(ns).to_string()
+}
+
 /// Says what a table leaves out.
-fn more(out: &mut String, hidden: u64, what: &str) -> fmt::Result {
+fn more(out: &mut String, hidden: u64, what: &str) {
     if hidden == 0 {
-        return Ok(());
+        return;
     }
     let hidden = Count(hidden);
-    writeln!(
+    putln!(
         out,
         "<p class=\"remark\">… and {hidden} more {what} (all in the JSON).</p>"
     )
 }
 
 /// Tasks, each with a bar of its observations against its bound.
-pub(super) fn tasks(out: &mut String, report: &RunReport) -> fmt::Result {
-    out.push_str(
-        "<div class=\"wide\"><table><thead><tr><th>task</th><th>on</th><th class=\"n\">N</th>\
-         <th class=\"n\">missed</th><th class=\"n\">p50</th><th class=\"n\">p99</th>\
-         <th class=\"n\">max</th><th class=\"n\">bound</th><th class=\"n\">machine bound</th>\
-         <th>p50, p99, max against the bound</th><th></th></tr></thead><tbody>\n",
-    );
-    for t in report.tasks.iter().take(MAX_TASKS) {
-        let class = match (t.misses, t.excused) {
-            (0, _) => "",
-            (misses, excused) if misses == excused => " class=\"excused\"",
-            _ => " class=\"missed\"",
-        };
-        let q = t.response_ns;
-        write!(
-            out,
-            "<tr{class}><td class=\"name\">{}</td><td>{}</td><td class=\"n\">{}</td>\
-             <td class=\"n miss\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
-            Escaped(&clip(&t.name, 60)),
-            Escaped(&clip(t.scheduler.as_deref().unwrap_or(&t.cpu), 30)),
-            Count(t.jobs),
-            Count(t.misses),
-            maybe(q.p50),
-            maybe(q.p99),
-            maybe(q.max),
-            bound(t),
-            maybe(t.machine_bound_ns)
-        )?;
-        bar(out, t)?;
-        writeln!(out, "</td><td class=\"remark\">{}</td></tr>", remarks(t))?;
-    }
-    out.push_str("</tbody></table></div>\n");
-    more(
-        out,
-        report.tasks.len().saturating_sub(MAX_TASKS) as u64,
-        "tasks",
-    )
+pub(super) fn tasks(out: &mut String, report: &RunReport) {
+    let columns: &[Column<TaskReport>] = &[
+        ("task", "name", |t| text(&t.name, 60)),
+        ("on", "", |t| {
+            text(t.scheduler.as_deref().unwrap_or(&t.cpu), 30)
+        }),
+        ("N", "n", |t| count(t.jobs)),
+        ("missed", "n miss", |t| count(t.misses)),
+        ("p50", "n", |t| maybe(t.response_ns.p50)),
+        ("p99", "n", |t| maybe(t.response_ns.p99)),
+        ("max", "n", |t| maybe(t.response_ns.max)),
+        ("bound", "n", bound),
+        ("machine bound", "n", |t| maybe(t.machine_bound_ns)),
+        ("p50, p99, max against the bound", "", bar),
+        ("", "remark", remarks),
+    ];
+    let class = |t: &TaskReport| match (t.misses, t.excused) {
+        (0, _) => "",
+        (misses, excused) if misses == excused => "excused",
+        _ => "missed",
+    };
+    table(out, columns, (&report.tasks, MAX_TASKS, "tasks"), class);
 }
 
 fn bound(t: &TaskReport) -> String {
@@ -93,10 +126,10 @@ fn remarks(t: &TaskReport) -> String {
 }
 
 /// Observations as marks on a bar whose end is the bound.
-fn bar(out: &mut String, t: &TaskReport) -> fmt::Result {
+fn bar(t: &TaskReport) -> String {
     let limit = t.machine_bound_ns.or(t.bound_ns);
     let (Some(limit), Some(max)) = (limit, t.response_ns.max) else {
-        return Ok(());
+        return String::new();
     };
     let whole = u128::from(limit.max(max).max(1));
     let place = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * 160 / whole;
@@ -107,8 +140,7 @@ fn bar(out: &mut String, t: &TaskReport) -> fmt::Result {
     );
     let bound = place(Some(limit));
     let over = if max > limit { " over" } else { "" };
-    write!(
-        out,
+    format!(
         "<svg class=\"bar{over}\" viewBox=\"0 0 164 12\" width=\"164\" height=\"12\" role=\"img\" \
          aria-label=\"max is {} % of the bound\"><rect class=\"track\" x=\"0\" y=\"4\" \
          width=\"160\" height=\"4\" rx=\"2\"/><rect class=\"p99\" x=\"0\" y=\"4\" width=\"{p99}\" \
@@ -121,7 +153,7 @@ fn bar(out: &mut String, t: &TaskReport) -> fmt::Result {
 }
 
 /// Misses, after a count of their causes.
-pub(super) fn misses(out: &mut String, report: &RunReport) -> fmt::Result {
+pub(super) fn misses(out: &mut String, report: &RunReport) {
     let mut causes: Vec<(&str, u64)> = Vec::new();
     for miss in &report.misses {
         let name = miss.cause.name();
@@ -132,88 +164,64 @@ pub(super) fn misses(out: &mut String, report: &RunReport) -> fmt::Result {
     }
     out.push_str("<p class=\"causes\">");
     for (cause, count) in causes {
-        write!(
+        put!(
             out,
             "<span class=\"cause {cause}\">{cause} {}</span> ",
             Count(count)
-        )?;
+        );
     }
-    out.push_str(
-        "</p><div class=\"wide\"><table><thead><tr><th>task</th><th class=\"n\">job</th>\
-         <th class=\"n\">release</th><th class=\"n\">late by</th><th>cause</th><th>detail</th></tr>\
-         </thead><tbody>\n",
-    );
-    for miss in report.misses.iter().take(MAX_MISSES) {
-        let cause = miss.cause.name();
-        let late = match u64::try_from(miss.lateness_ns) {
-            Ok(late) => Short(late).to_string(),
-            Err(_) => "–".into(),
-        };
-        writeln!(
-            out,
-            "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{late}</td><td><span class=\"cause {cause}\">{cause}</span></td>\
-             <td class=\"detail\">{}</td></tr>",
-            Escaped(&clip(&miss.task, 60)),
-            Count(miss.job),
-            Short(miss.release_ns),
-            Escaped(&clip(&miss.detail, 600))
-        )?;
-    }
-    out.push_str("</tbody></table></div>\n");
-    let hidden = report.misses.len().saturating_sub(MAX_MISSES) as u64 + report.misses_not_listed;
-    more(out, hidden, "misses")
+    out.push_str("</p>");
+    let columns: &[Column<Miss>] = &[
+        ("task", "name", |m| text(&m.task, 60)),
+        ("job", "n", |m| count(m.job)),
+        ("release", "n", |m| short(m.release_ns)),
+        ("late by", "n", |m| maybe(u64::try_from(m.lateness_ns).ok())),
+        ("cause", "", |m| {
+            let cause = m.cause.name();
+            format!("<span class=\"cause {cause}\">{cause}</span>")
+        }),
+        ("detail", "detail", |m| text(&m.detail, 600)),
+    ];
+    let shown = &report.misses[..report.misses.len().min(MAX_MISSES)];
+    table(out, columns, (shown, MAX_MISSES, "misses"), no_class);
+    let hidden = (report.misses.len() - shown.len()) as u64 + report.misses_not_listed;
+    more(out, hidden, "misses");
 }
 
 /// CPUs with their counters.
-pub(super) fn cpus(out: &mut String, report: &RunReport) -> fmt::Result {
-    out.push_str(
-        "<div class=\"wide\"><table><thead><tr><th>CPU</th><th>policy</th><th class=\"n\">busy</th>\
-         <th class=\"n\">decisions</th><th class=\"n\">switches</th><th class=\"n\">preemptions</th>\
-         <th class=\"n\">deferral</th><th class=\"n\">latest entry</th>\
-         <th class=\"n\">missing time</th><th class=\"n\">longest gap</th>\
-         <th class=\"n\">given back</th><th>measured by</th></tr></thead><tbody>\n",
-    );
-    for cpu in report.cpus.iter().take(MAX_LINES) {
-        let busy = u128::from(cpu.executed_ns) * 1_000 / u128::from(report.elapsed_ns.max(1));
-        writeln!(
-            out,
-            "<tr><td class=\"name\">{}</td><td>{}</td><td class=\"n\">{}.{} %</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            Escaped(&id(cpu)),
-            cpu.policy,
-            busy / 10,
-            busy % 10,
-            Count(cpu.decisions),
-            Count(cpu.switches),
-            Count(cpu.preemptions),
-            deferred(cpu),
-            Short(cpu.late_max_ns),
-            Short(cpu.missing_time_ns),
-            Short(cpu.missing_time_max_ns),
-            Short(cpu.given_back_ns),
-            Escaped(&method(cpu))
-        )?;
-    }
-    out.push_str("</tbody></table></div>\n");
+pub(super) fn cpus(out: &mut String, report: &RunReport) {
+    let elapsed = u128::from(report.elapsed_ns.max(1));
+    let busy = |c: &CpuReport| u128::from(c.executed_ns) * 1_000 / elapsed;
+    let rows = report.cpus.iter().map(|cpu| (cpu, busy(cpu)));
+    let rows: Vec<(&CpuReport, u128)> = rows.collect();
+    let columns: &[Column<(&CpuReport, u128)>] = &[
+        ("CPU", "name", |(c, _)| Escaped(&id(c)).to_string()),
+        ("policy", "", |(c, _)| c.policy.into()),
+        ("busy", "n", |(_, busy)| {
+            format!("{}.{} %", busy / 10, busy % 10)
+        }),
+        ("decisions", "n", |(c, _)| count(c.decisions)),
+        ("switches", "n", |(c, _)| count(c.switches)),
+        ("preemptions", "n", |(c, _)| count(c.preemptions)),
+        ("deferral", "n", |(c, _)| deferred(c)),
+        ("latest entry", "n", |(c, _)| short(c.late_max_ns)),
+        ("missing time", "n", |(c, _)| short(c.missing_time_ns)),
+        ("longest gap", "n", |(c, _)| short(c.missing_time_max_ns)),
+        ("given back", "n", |(c, _)| short(c.given_back_ns)),
+        ("measured by", "", |(c, _)| Escaped(&method(c)).to_string()),
+    ];
+    table(out, columns, (&rows, MAX_LINES, "CPUs"), no_class);
     let counters = report.cpus.iter().take(MAX_LINES);
     for (cpu, counter) in counters.flat_map(|c| c.counters.iter().take(20).map(move |n| (c, n))) {
         let (name, value) = (clip(&counter.name, 80), Count(counter.value));
         let id = clip(&cpu.id, 30);
-        writeln!(
+        putln!(
             out,
             "<p class=\"remark\">CPU {}: {} {value}</p>",
             Escaped(&id),
             Escaped(&name)
-        )?;
+        );
     }
-    more(
-        out,
-        report.cpus.len().saturating_sub(MAX_LINES) as u64,
-        "CPUs",
-    )
 }
 
 fn id(cpu: &CpuReport) -> String {
@@ -243,87 +251,63 @@ fn method(cpu: &CpuReport) -> String {
 }
 
 /// The fingerprint.
-pub(super) fn machine(out: &mut String, report: &RunReport) -> fmt::Result {
+pub(super) fn machine(out: &mut String, report: &RunReport) {
     out.push_str("<dl class=\"machine\">");
     for fact in report.machine.iter().take(MAX_LINES) {
         let (name, value) = (clip(&fact.name, 60), clip(&fact.value, 300));
-        write!(
+        put!(
             out,
             "<dt>{}</dt><dd>{}</dd>",
             Escaped(&name),
             Escaped(&value)
-        )?;
+        );
     }
     out.push_str("</dl>\n");
-    Ok(())
 }
 
 /// Schedulers below CPUs.
-pub(super) fn schedulers(out: &mut String, report: &RunReport) -> fmt::Result {
-    out.push_str(
-        "<div class=\"wide\"><table><thead><tr><th>scheduler</th><th>on</th><th>policy</th>\
-         <th>supply</th><th class=\"n\">granted</th><th class=\"n\">executed</th>\
-         <th class=\"n\">exhausted</th><th class=\"n\">waited for budget</th>\
-         <th class=\"n\">decisions of its own</th><th class=\"n\">deciding</th></tr></thead><tbody>\n",
-    );
-    for s in report.schedulers.iter().take(MAX_LINES) {
-        let supply = match (s.budget_ns, s.period_ns) {
+pub(super) fn schedulers(out: &mut String, report: &RunReport) {
+    let columns: &[Column<SchedulerReport>] = &[
+        ("scheduler", "name", |s| text(&s.name, 60)),
+        ("on", "", |s| text(&s.on, 60)),
+        ("policy", "", |s| s.policy.into()),
+        ("supply", "", |s| match (s.budget_ns, s.period_ns) {
             (Some(budget), Some(period)) => {
                 format!("{} {} in {}", s.supply, Short(budget), Short(period))
             }
             _ => s.supply.into(),
-        };
-        let decisions = match (s.trust, s.refused) {
-            ("own-time", 0) => Count(s.decisions).to_string(),
-            ("own-time", refused) => {
-                format!("{} ({} refused)", Count(s.decisions), Count(refused))
+        }),
+        ("granted", "n", |s| maybe(s.granted_ns)),
+        ("executed", "n", |s| short(s.executed_ns)),
+        ("exhausted", "n", |s| count(s.exhausted)),
+        ("waited for budget", "n", |s| short(s.starved_ns)),
+        ("decisions of its own", "n", |s| {
+            match (s.trust, s.refused) {
+                ("own-time", 0) => count(s.decisions),
+                ("own-time", refused) => {
+                    format!("{} ({} refused)", Count(s.decisions), Count(refused))
+                }
+                _ => "–".into(),
             }
-            _ => "–".into(),
-        };
-        writeln!(
-            out,
-            "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{supply}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{decisions}</td><td class=\"n\">{}</td></tr>",
-            Escaped(&clip(&s.name, 60)),
-            Escaped(&clip(&s.on, 60)),
-            s.policy,
-            maybe(s.granted_ns),
-            Short(s.executed_ns),
-            Count(s.exhausted),
-            Short(s.starved_ns),
-            Short(s.deciding_ns)
-        )?;
-    }
-    out.push_str("</tbody></table></div>\n");
-    let hidden = report.schedulers.len().saturating_sub(MAX_LINES) as u64;
-    more(out, hidden, "schedulers")
+        }),
+        ("deciding", "n", |s| short(s.deciding_ns)),
+    ];
+    let rows = (report.schedulers.as_slice(), MAX_LINES, "schedulers");
+    table(out, columns, rows, no_class);
 }
 
 /// Resources.
-pub(super) fn resources(out: &mut String, report: &RunReport) -> fmt::Result {
-    out.push_str(
-        "<div class=\"wide\"><table><thead><tr><th>resource</th><th>CPU</th><th>protocol</th>\
-         <th class=\"n\">locked</th><th class=\"n\">held at most</th><th class=\"n\">waited for</th>\
-         <th class=\"n\">longest wait</th><th class=\"n\">longer than declared</th></tr></thead><tbody>\n",
-    );
-    for r in report.resources.iter().take(MAX_LINES) {
-        writeln!(
-            out,
-            "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td></tr>",
-            Escaped(&clip(&r.name, 60)),
-            Escaped(&clip(&r.cpu, 30)),
-            r.protocol,
-            Count(r.locks),
-            Short(r.held_max_ns),
-            Count(r.waits),
-            Short(r.wait_max_ns),
-            Count(r.overran)
-        )?;
-    }
-    out.push_str("</tbody></table></div>\n");
-    let hidden = report.resources.len().saturating_sub(MAX_LINES) as u64;
-    more(out, hidden, "resources")
+pub(super) fn resources(out: &mut String, report: &RunReport) {
+    let columns: &[Column<ResourceReport>] = &[
+        ("resource", "name", |r| text(&r.name, 60)),
+        ("CPU", "", |r| text(&r.cpu, 30)),
+        ("protocol", "", |r| r.protocol.into()),
+        ("locked", "n", |r| count(r.locks)),
+        ("held at most", "n", |r| short(r.held_max_ns)),
+        ("waited for", "n", |r| count(r.waits)),
+        ("longest wait", "n", |r| short(r.wait_max_ns)),
+        ("longer than declared", "n", |r| count(r.overran)),
+    ];
+    let rows = (report.resources.as_slice(), MAX_LINES, "resources");
+    table(out, columns, rows, no_class);
 }

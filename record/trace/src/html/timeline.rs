@@ -6,7 +6,7 @@
 //!   task  ^-----####-------#####|        ^ release, - pending, # executing, | deadline
 //! ```
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use punctual_kern::MissingCause;
 use punctual_model::Instant;
@@ -28,17 +28,12 @@ const MAX_ROWS: usize = 48;
 const MAX_SHAPES: usize = 4_000;
 
 /// Writes the section.
-pub(super) fn write(
-    out: &mut String,
-    log: &Log,
-    behaviors: &[Behavior],
-    misses: &[Miss],
-) -> fmt::Result {
+pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior], misses: &[Miss]) {
     let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
     if behaviors.iter().all(|b| b.jobs.is_empty()) || end == Instant::ZERO {
-        return Ok(());
+        return;
     }
-    write!(out, "<section><h2>Timeline</h2>{LEGEND}")?;
+    put!(out, "<section><h2>Timeline</h2>{LEGEND}");
     let plans = &log.plan.cpus;
     if plans
         .iter()
@@ -47,22 +42,21 @@ pub(super) fn write(
         out.push_str(TREE_LEGEND);
     }
     for window in windows(log, behaviors, misses, end) {
-        draw(out, log, behaviors, &window)?;
+        draw(out, log, behaviors, &window);
     }
     out.push_str("</section>\n");
-    Ok(())
 }
 
 /// Draws one stretch.
-fn draw(out: &mut String, log: &Log, behaviors: &[Behavior], window: &Window) -> fmt::Result {
+fn draw(out: &mut String, log: &Log, behaviors: &[Behavior], window: &Window) {
     let length = log.ns(window.end.since(window.start).ticks());
-    writeln!(
+    putln!(
         out,
         "<p class=\"remark\">{}: {} from {} on.</p>",
         Escaped(&window.why),
         Short(length),
         Short(log.ns(window.start.ticks()))
-    )?;
+    );
     let mut drawing = Drawing {
         log,
         window,
@@ -70,32 +64,31 @@ fn draw(out: &mut String, log: &Log, behaviors: &[Behavior], window: &Window) ->
         shapes: 0,
         body: String::new(),
     };
-    let (height, hidden) = drawing.bands(behaviors)?;
+    let (height, hidden) = drawing.bands(behaviors);
     let sign = if window.start > Instant::ZERO {
         "+"
     } else {
         ""
     };
-    write!(
+    put!(
         out,
         "<div class=\"wide\"><svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
          aria-label=\"Timeline of the schedule\">",
         height + 24.0
-    )?;
-    time_axis(out, &drawing.scale, (4.0, height), sign)?;
+    );
+    time_axis(out, &drawing.scale, (4.0, height), sign);
     out.push_str(&drawing.body);
     out.push_str("</svg></div>");
     if hidden > 0 {
         let hidden = Count(hidden as u64);
-        write!(
+        put!(
             out,
             "<p class=\"remark\">… and {hidden} more tasks, not drawn.</p>"
-        )?;
+        );
     }
     if drawing.shapes >= MAX_SHAPES {
         out.push_str("<p class=\"remark\">Too much happens here to draw all of it.</p>");
     }
-    Ok(())
 }
 
 const LEGEND: &str = "<p class=\"legend\">\
@@ -129,7 +122,7 @@ impl Drawing<'_> {
     }
 
     /// All CPUs; returns the height and how many tasks found no room.
-    fn bands(&mut self, behaviors: &[Behavior]) -> Result<(f64, usize), fmt::Error> {
+    fn bands(&mut self, behaviors: &[Behavior]) -> (f64, usize) {
         let (mut y, mut rows, mut hidden) = (0.0, 0, 0);
         for (cpu, behavior) in behaviors.iter().enumerate() {
             let threads = self
@@ -144,23 +137,23 @@ impl Drawing<'_> {
                 continue;
             }
             rows += shown;
-            self.band(cpu, behavior, (y, shown))?;
+            self.band(cpu, behavior, (y, shown));
             y += BAND + ROW * super::svg::float(shown as u64) + 8.0;
         }
-        Ok((y, hidden))
+        (y, hidden)
     }
 
-    fn band(&mut self, cpu: usize, b: &Behavior, (y, rows): (f64, usize)) -> fmt::Result {
+    fn band(&mut self, cpu: usize, b: &Behavior, (y, rows): (f64, usize)) {
         let name = clip(&self.log.cpus[cpu].name, 30);
         let policy = self.log.plan.cpus[cpu].policy.name();
         let top = y + BAND;
         let row = |thread: usize| top + ROW * super::svg::float(thread as u64);
-        write!(
+        put!(
             self.body,
             "<text class=\"cpu\" x=\"0\" y=\"{:.1}\">CPU {}, {policy}</text>",
             y + 19.0,
             Escaped(&name)
-        )?;
+        );
         for thread in 0..rows {
             let task = self.log.place_name(cpu, thread);
             let home = self.log.plan.cpus[cpu].homes.get(thread).copied();
@@ -169,7 +162,7 @@ impl Drawing<'_> {
                 None => task.clone(),
             };
             let y = row(thread) + ROW - 4.0;
-            write!(
+            put!(
                 self.body,
                 "<line class=\"row\" x1=\"{LABELS}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
                  <text class=\"task\" x=\"{:.1}\" y=\"{:.1}\"><title>{}</title>{}</text>",
@@ -177,12 +170,12 @@ impl Drawing<'_> {
                 y - 4.0,
                 Escaped(&on),
                 Escaped(&clip(&task, 20))
-            )?;
+            );
         }
         for thread in 0..rows {
-            self.supply(cpu, b, (thread, row(thread)))?;
+            self.supply(cpu, b, (thread, row(thread)));
         }
-        self.gaps(b, (top, row(rows)))?;
+        self.gaps(b, (top, row(rows)));
         let shown = |j: &&JobRecord| {
             let end = j.ended.unwrap_or(b.end);
             j.thread.index() < rows && j.arrival < self.window.end && end >= self.window.start
@@ -190,18 +183,18 @@ impl Drawing<'_> {
         // Jobs are in order of release; those before the window are skipped by their ends.
         let jobs: Vec<JobRecord> = b.jobs.iter().filter(shown).copied().collect();
         for job in &jobs {
-            self.job(job, b.end, row(job.thread.index()))?;
+            self.job(job, b.end, row(job.thread.index()));
         }
         // Executions stand above the arrows, so that a microsecond beside a release shows.
         for job in &jobs {
-            self.marks(job, b.end, row(job.thread.index()))?;
+            self.marks(job, b.end, row(job.thread.index()));
         }
         for segment in b.segments_in(self.window.start, self.window.end) {
             let thread = segment.thread.index();
             if thread < rows {
                 let late = segment.job.is_some_and(|at| b.jobs[at].missed(b.end));
                 let job = segment.job.map(|at| b.jobs[at].index);
-                self.run((segment.start, segment.end), row(thread), late, job)?;
+                self.run((segment.start, segment.end), row(thread), late, job);
             }
         }
         self.locks(cpu, b, (top, rows))
@@ -212,14 +205,14 @@ impl Drawing<'_> {
         self.shapes <= MAX_SHAPES
     }
 
-    fn gaps(&mut self, b: &Behavior, (top, bottom): (f64, f64)) -> fmt::Result {
+    fn gaps(&mut self, b: &Behavior, (top, bottom): (f64, f64)) {
         let first = b.missing.partition_point(|m| m.end <= self.window.start);
         for gap in b.missing[first..]
             .iter()
             .take_while(|m| m.start < self.window.end)
         {
             if !self.counted() {
-                return Ok(());
+                return;
             }
             let (x, end) = (self.x(gap.start), self.x(gap.end));
             let (class, what) = match gap.cause {
@@ -227,24 +220,23 @@ impl Drawing<'_> {
                 MissingCause::GivenBack => ("given", "given back"),
             };
             let length = Short(self.log.ns(gap.end.since(gap.start).ticks()));
-            write!(
+            put!(
                 self.body,
                 "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
                  height=\"{:.1}\"><title>{length} {what}</title></rect>",
                 (end - x).max(0.8),
                 bottom - top
-            )?;
+            );
         }
-        Ok(())
     }
 
     /// The stretch from arrival to completion.
-    fn job(&mut self, job: &JobRecord, end: Instant, y: f64) -> fmt::Result {
+    fn job(&mut self, job: &JobRecord, end: Instant, y: f64) {
         if job.absolute_deadline == Instant::MAX || !self.counted() {
-            return Ok(());
+            return;
         }
         let (x, end) = (self.x(job.arrival), self.x(job.ended.unwrap_or(end)));
-        write!(
+        put!(
             self.body,
             "<rect class=\"pending\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"4\"/>",
             y + ROW - 12.0,
@@ -252,21 +244,15 @@ impl Drawing<'_> {
         )
     }
 
-    fn run(
-        &mut self,
-        (from, to): (Instant, Instant),
-        y: f64,
-        late: bool,
-        job: Option<u64>,
-    ) -> fmt::Result {
+    fn run(&mut self, (from, to): (Instant, Instant), y: f64, late: bool, job: Option<u64>) {
         if !self.counted() {
-            return Ok(());
+            return;
         }
         let (x, end) = (self.x(from), self.x(to));
         let class = if late { "run late" } else { "run" };
         let length = Short(self.log.ns(to.since(from).ticks()));
         let job = job.map_or_else(String::new, |job| format!("job {}: ", Count(job)));
-        write!(
+        put!(
             self.body,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"13\" rx=\"1.5\">\
              <title>{job}{length}</title></rect>",
@@ -276,16 +262,16 @@ impl Drawing<'_> {
     }
 
     /// Release and deadline.
-    fn marks(&mut self, job: &JobRecord, end: Instant, y: f64) -> fmt::Result {
+    fn marks(&mut self, job: &JobRecord, end: Instant, y: f64) {
         let (start, to) = (self.window.start, self.window.end);
         let inside = |at: Instant| start <= at && at <= to;
         let (top, bottom) = (y + 2.0, y + ROW - 4.0);
         if inside(job.arrival) && self.counted() {
             let x = self.x(job.arrival);
-            write!(
+            put!(
                 self.body,
                 "<path class=\"release\" d=\"M{x:.1} {bottom:.1}V{top:.1}m-2.5 3.5l2.5-3.5 2.5 3.5\"/>"
-            )?;
+            );
         }
         if inside(job.absolute_deadline) && self.counted() {
             let x = self.x(job.absolute_deadline);
@@ -294,11 +280,10 @@ impl Drawing<'_> {
             } else {
                 "deadline"
             };
-            write!(
+            put!(
                 self.body,
                 "<path class=\"{class}\" d=\"M{x:.1} {top:.1}V{bottom:.1}m-2.5-3.5l2.5 3.5 2.5-3.5\"/>"
-            )?;
+            );
         }
-        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
-use punctual_trace::{Bound, Counters, CpuLog, Header, Log, Mode, Recorder, TaskInfo};
+use punctual_trace::{Bound, Header, Log, Mode, Recorder, TaskInfo};
 
 pub(crate) fn cpu(name: &str, policy: PolicyKind<Ns>) -> Cpu {
     Cpu {
@@ -113,41 +113,22 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
     };
     let inputs = inputs.collect();
     let outcome = punctual_sim::run(system, &plan, inputs, &options, &mut ()).expect("it runs");
-    let cpus = outcome.cpus.into_iter().zip(&system.cpus);
-    let cpus = cpus
-        .map(|(outcome, cpu)| {
-            let (records, lost_from) = outcome.sink.finish();
-            CpuLog {
-                name: cpu.name.clone(),
-                host: None,
-                counters: Counters::default(),
-                lost_from,
-                created: Vec::new(),
-                records,
-            }
-        })
-        .collect();
-    Log {
-        header: Header {
-            platform: "sim".into(),
-            mode: Mode::Virtual,
-            lost: Vec::new(),
-            tool: "test".into(),
-            source: "built by hand".into(),
-            machine: Vec::new(),
-            seed,
-            duration,
-            end: outcome.end,
-            stopped: None,
-            faults: Vec::new(),
-        },
-        plan,
-        tasks: system.tasks.iter().map(info).collect(),
-        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
-        cpus,
-        oracle: None,
+    let header = Header {
+        platform: "sim".into(),
+        mode: Mode::Virtual,
+        tool: "test".into(),
+        source: "built by hand".into(),
+        seed,
+        duration,
+        end: outcome.end,
+        ..Header::default()
+    };
+    let mut log = Log::new(header, system, plan);
+    log.tasks = system.tasks.iter().map(info).collect();
+    for (outcome, cpu) in outcome.cpus.into_iter().zip(&system.cpus) {
+        log.add_cpu(&cpu.name, None, outcome.sink);
     }
+    log
 }
 
 fn info(task: &Task) -> TaskInfo {
@@ -261,37 +242,14 @@ pub(crate) fn composed() -> System {
 
 /// What a shard was told and did that was driven by hand.
 pub(crate) fn log_of(system: System, plan: Plan, recorder: Recorder, end: Instant) -> Log {
-    let (records, lost_from) = recorder.finish();
-    let info = |task: &Task| TaskInfo {
-        name: task.name.clone(),
-        ..TaskInfo::default()
+    let header = Header {
+        platform: "none".into(),
+        mode: Mode::Virtual,
+        duration: end.since(Instant::ZERO).ns_up(Frequency::NANOSECONDS),
+        end,
+        ..Header::default()
     };
-    Log {
-        header: Header {
-            platform: "none".into(),
-            mode: Mode::Virtual,
-            lost: Vec::new(),
-            tool: String::new(),
-            source: String::new(),
-            machine: Vec::new(),
-            seed: 0,
-            duration: end.since(Instant::ZERO).ns_up(Frequency::NANOSECONDS),
-            end,
-            stopped: None,
-            faults: Vec::new(),
-        },
-        plan,
-        tasks: system.tasks.iter().map(info).collect(),
-        schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
-        resources: system.resources.iter().map(|r| r.name.clone()).collect(),
-        cpus: vec![CpuLog {
-            name: "0".into(),
-            host: None,
-            counters: Counters::default(),
-            lost_from,
-            created: Vec::new(),
-            records,
-        }],
-        oracle: None,
-    }
+    let mut log = Log::new(header, &system, plan);
+    log.add_cpu("0", None, recorder);
+    log
 }
