@@ -443,11 +443,23 @@ impl Locks {
         small(self.uses.len() - 1)
     }
 
-    /// A lock of a runtime that somebody waits for is `to`'s from now on.
+    /// A lock of a runtime that somebody waits for is `to`'s from now on. One thread holds one lock
+    /// under one key: who waits for this lock joins those who wait for another under its key.
     pub(crate) fn hand(&mut self, lock: u32, to: usize) {
-        if let Some((_, of)) = self.locks[lock as usize].runtime {
-            self.unlink(of);
-            self.link(of, to);
+        let Some((key, of)) = self.locks[lock as usize].runtime else {
+            return;
+        };
+        match self.contended(to, key).filter(|&held| held != lock) {
+            Some(held) => {
+                while let Some(waiter) = self.first_waiter(lock) {
+                    let _ = self.leave(waiter);
+                    self.wait(waiter, held);
+                }
+            }
+            None => {
+                self.unlink(of);
+                self.link(of, to);
+            }
         }
     }
 

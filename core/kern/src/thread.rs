@@ -160,8 +160,8 @@ pub(crate) struct Thread {
 /// Whether the key by which a thread is queued has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Key {
-    /// It is that of the job as it was released.
-    AsReleased,
+    /// It is the thread's own.
+    Own,
     /// It may be another.
     Differs,
     /// It is to be reported at the end of the entry.
@@ -211,7 +211,7 @@ impl Thread {
             taken: 0,
             in_section: false,
             wake_pending: false,
-            key: Key::AsReleased,
+            key: Key::Own,
             unsatisfied: 0,
             held: 0,
             shields: 0,
@@ -226,9 +226,9 @@ impl Thread {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
     }
 
-    /// It may be queued by another key than that of its job as it was released.
+    /// It may be queued by another key than its own.
     pub(crate) fn mark_key(&mut self) {
-        if self.key == Key::AsReleased {
+        if self.key == Key::Own {
             self.key = Key::Differs;
         }
     }

@@ -277,8 +277,16 @@ pub enum TraceEvent {
     /// The entry is late: what was told of it so far was due before its event, which takes effect
     /// here.
     CaughtUp,
-    /// The key by which a ready thread is queued now, where it is another than that of its job as
-    /// it was released, or was.
+    /// A job lives on the allotment of a later release from now on, and counts as released then.
+    Deferred {
+        /// Whose.
+        thread: ThreadId,
+        /// That release; the job's own, if that is later.
+        release: Instant,
+        /// Its deadline.
+        deadline: Instant,
+    },
+    /// The key by which a ready thread is queued now, where it is another than its own, or was.
     Ordered {
         /// Which.
         thread: ThreadId,

@@ -82,7 +82,7 @@ pub(crate) const TICK: u8 = 0;
 pub(crate) const COMPLETE: u8 = 2;
 pub(crate) const YIELD: u8 = 4;
 pub(crate) const SWITCHED: u8 = 46;
-pub(crate) const RUN: u8 = 64;
+pub(crate) const RUN: u8 = 72;
 
 forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Instant, Event);
     0 "tick" (now: Instant) [(now, Event::Tick)];
@@ -188,19 +188,21 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
         budget: Option<Work>
     ) [TraceEvent::Queued { node, priority, deadline, release, budget }];
     63 "unqueued" (node: NodeId, budget: Option<Work>) [TraceEvent::Unqueued { node, budget }];
+    64 "deferred" (thread: ThreadId, release: Instant, deadline: Instant)
+        [TraceEvent::Deferred { thread, release, deadline }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
-    64 "run" (thread: ThreadId, arm: Option<Instant>)
+    72 "run" (thread: ThreadId, arm: Option<Instant>)
         [Decision { next: Next::Thread(thread), arm, refused: None }];
-    65 "idle" (arm: Option<Instant>) [Decision { next: Next::Idle, arm, refused: None }];
-    66 "run-refusing" (thread: ThreadId, arm: Option<Instant>, refused: Refusal)
+    73 "idle" (arm: Option<Instant>) [Decision { next: Next::Idle, arm, refused: None }];
+    74 "run-refusing" (thread: ThreadId, arm: Option<Instant>, refused: Refusal)
         [Decision { next: Next::Thread(thread), arm, refused: Some(refused) }];
-    67 "idle-refusing" (arm: Option<Instant>, refused: Refusal)
+    75 "idle-refusing" (arm: Option<Instant>, refused: Refusal)
         [Decision { next: Next::Idle, arm, refused: Some(refused) }];
-    68 "run-child" (child: NodeId, arm: Option<Instant>)
+    76 "run-child" (child: NodeId, arm: Option<Instant>)
         [Decision { next: Next::RunChild(child), arm, refused: None }];
-    69 "run-child-refusing" (child: NodeId, arm: Option<Instant>, refused: Refusal)
+    77 "run-child-refusing" (child: NodeId, arm: Option<Instant>, refused: Refusal)
         [Decision { next: Next::RunChild(child), arm, refused: Some(refused) }];
 }
 
@@ -245,8 +247,8 @@ forms! { PLANS, store_plan: &PlanLine, plan: PlanLine;
 pub(crate) fn mark(kind: u8) -> &'static str {
     match kind {
         0..32 => "@ ",
-        32..64 => "+ ",
-        64..96 => "= ",
+        32..72 => "+ ",
+        72..96 => "= ",
         _ => "",
     }
 }
@@ -255,12 +257,12 @@ pub(crate) fn mark(kind: u8) -> &'static str {
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
     let table = match kind {
         0..32 => EVENTS,
-        32..64 => TRACES,
-        64..96 => DECISIONS,
+        32..72 => TRACES,
+        72..96 => DECISIONS,
         96..128 => PLANS,
         _ => return None,
     };
-    table.get(usize::from(kind % 32))
+    table.get(usize::from(kind - table.first()?.kind))
 }
 
 /// The record at the front of `words`: its kind, its fields, its length in words.

@@ -226,6 +226,11 @@ impl Random {
             T::SectionOverran { thread, resource },
             T::Postponed { thread, resource },
             T::CaughtUp,
+            T::Deferred {
+                thread,
+                release: Instant::MAX,
+                deadline: Instant::from_ticks(work.ticks()),
+            },
             T::Ordered {
                 thread,
                 background: mode == Mode::Shared,

@@ -31,6 +31,7 @@ fn thread_of(change: &TraceEvent) -> Option<punctual_model::ThreadId> {
         | T::Postponed { thread, .. }
         | T::Unlocked { thread, .. }
         | T::SectionOverran { thread, .. }
+        | T::Deferred { thread, .. }
         | T::Ordered { thread, .. } => Some(thread),
         _ => None,
     }
@@ -64,6 +65,9 @@ impl Judge<'_> {
             T::Completed { .. } => self.completed(thread, change),
             T::Moved { home, .. } => self.move_to(thread, home),
             T::Replenished { budget, .. } => self.granted(thread, budget),
+            T::Deferred {
+                release, deadline, ..
+            } => self.deferred(thread, (release, deadline)),
             T::Ordered {
                 background,
                 priority,
@@ -302,7 +306,7 @@ impl Judge<'_> {
         t.current = Some(CurrentJob {
             job,
             deferred: None,
-            hidden: false,
+            lives_on: None,
             received: 0,
             started,
             overran: false,

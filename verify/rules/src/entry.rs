@@ -55,7 +55,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) deciding: Option<usize>,
     pub(crate) now: Instant,
     /// Up to when time is charged.
-    last: Instant,
+    pub(crate) last: Instant,
     missing: Span,
     pub(crate) armed: Option<Instant>,
     /// An entry has been late.
@@ -155,9 +155,11 @@ impl<'a> Judge<'a> {
 
     fn entry(&mut self, now: Instant, event: Event, changes: &[TraceEvent], decision: Decision) {
         self.begin(now, event);
-        // What was due before a late entry's event comes before it.
+        // What was due before a late entry's event comes before it, and what was charged.
         let caught_up = changes.iter().position(|c| *c == TraceEvent::CaughtUp);
-        let (due, rest) = changes.split_at(caught_up.map_or(0, |at| at + 1));
+        let charged = || changes.iter().position(|c| !is_charge(c));
+        let due = caught_up.map(|at| at + 1).or_else(charged);
+        let (due, rest) = changes.split_at(due.unwrap_or(changes.len()));
         for change in due {
             self.change(*change);
         }
@@ -186,7 +188,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let executed = now.since(self.last).saturating_sub(self.missing).ticks();
-        (self.last, self.missing) = (now, Span::ZERO);
+        self.missing = Span::ZERO;
         self.child_decided(executed);
         self.charge(executed);
         let thread = self.running.and_then(|id| self.find(id));
@@ -197,6 +199,7 @@ impl<'a> Judge<'a> {
                 self.locks.charge(thread, executed);
             }
         }
+        self.last = now;
     }
 
     /// What an event does by itself, before anything is told to have changed.
@@ -260,6 +263,7 @@ impl<'a> Judge<'a> {
         self.settle(event, decision);
         self.deciding = child.and_then(|node| self.node(node));
         self.nothing_overdue(decision.arm);
+        self.deferrals_are_told();
         self.keys_are_right();
         self.schedulers_are_raised();
         self.locks_are_passed_on();
@@ -437,6 +441,15 @@ impl<'a> Judge<'a> {
             self.threads.push(thread);
         }
     }
+}
+
+/// Whether this may come of what was executed before an entry.
+fn is_charge(change: &TraceEvent) -> bool {
+    use TraceEvent::{ChildCharged, SectionOverran, ServerExhausted};
+    matches!(
+        change,
+        ChildCharged { .. } | SectionOverran { .. } | ServerExhausted { .. }
+    )
 }
 
 /// Whether an event only comes before another at the same instant, which decides.

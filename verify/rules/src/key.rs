@@ -65,46 +65,42 @@ impl Judge<'_> {
                 continue;
             }
             for other in self.locks.waiting(claim.plan.resource) {
-                let mut key = self.effective(other, most);
-                if mode == Mode::Shared {
-                    // Several readers that one writer waits for must not tie.
-                    key.release = key.release.saturating_sub(Span::from_ticks(1));
-                    key.rank = order;
+                for mut key in self.effective(other, most) {
+                    if mode == Mode::Shared {
+                        // Several readers that one writer waits for must not tie.
+                        key.release = key.release.saturating_sub(Span::from_ticks(1));
+                        key.rank = order;
+                    }
+                    all.push((key, plan.wait_order));
                 }
-                all.push((key, plan.wait_order));
             }
         }
         let by = self.lenders.by;
         let lenders = self.lenders.of(thread);
-        all.extend(lenders.map(|lender| (self.effective(lender, most), by)));
+        all.extend(
+            lenders
+                .flat_map(|lender| self.effective(lender, most))
+                .map(|key| (key, by)),
+        );
         all.extend(self.lenders.ceiling(thread, order).map(|key| (key, by)));
         all
     }
 
-    /// Whether somebody who waits for what a thread holds lives on an allotment whose release the
-    /// log has not stated: what it lends is not known.
-    fn inherits_unknown(&self, thread: usize, most: usize) -> bool {
-        let Some(most) = most.checked_sub(1) else {
-            return false;
-        };
-        let held = self.locks.sections(thread);
-        let waiting = held.flat_map(|(.., claim)| self.locks.waiting(claim.plan.resource));
-        let mut all = waiting.chain(self.lenders.of(thread));
-        all.any(|waiter| {
-            let current = self.threads[waiter].current.as_ref();
-            current.is_some_and(|c| c.hidden) || self.inherits_unknown(waiter, most)
-        })
-    }
-
-    /// By which key a thread that waits would be queued.
-    fn effective(&self, thread: usize, most: usize) -> Key {
-        let mut best = self.threads[thread].own_key();
-        for (key, by) in self.inherited(thread, most) {
-            if rank(&key, by) < rank(&best, by) {
-                best = key;
-            }
+    /// The keys by which a thread may be queued: the most urgent that it inherits, if that is more
+    /// urgent than its own. There are several where the policy does not tell them apart.
+    fn effective(&self, thread: usize, most: usize) -> Vec<Key> {
+        let own = self.threads[thread].own_key();
+        let all = self.inherited(thread, most);
+        let beats = |a: &Key, b: &Key, by| rank(a, by) < rank(b, by);
+        let first = all
+            .iter()
+            .filter(|(key, by)| !all.iter().any(|(a, _)| beats(a, key, *by)));
+        let lawful = first.map(|(key, by)| if beats(key, &own, *by) { *key } else { own });
+        let mut lawful: Vec<Key> = lawful.collect();
+        if lawful.is_empty() {
+            lawful.push(own);
         }
-        best
+        lawful
     }
 
     /// The log states by which key a ready thread is queued.
@@ -114,14 +110,7 @@ impl Judge<'_> {
             let what = format!("{} is queued and not ready", self.name(thread));
             return self.violation(Rule::OnlyReadyRuns, what);
         }
-        let (at, entity, own) = (t.queue, Entity::Thread(t.id), t.own_key());
-        if key != own
-            && self.may_be_deferred_to(thread, &key)
-            && let Some(current) = self.threads[thread].current.as_mut()
-        {
-            current.deferred = Some((key.release, key.deadline));
-            current.hidden = false;
-        }
+        let (at, entity) = (t.queue, Entity::Thread(t.id));
         let to = self.queue_of(thread, key.background);
         for at in [at, to] {
             if self.nodes[at].own_time {
@@ -147,34 +136,49 @@ impl Judge<'_> {
         self.nodes[to].queue.order(entity, key, yielded);
     }
 
-    /// Whether a job may live on the allotment of a release that this key is of: the last one told,
-    /// or a later place of the stream that became no job.
-    fn may_be_deferred_to(&self, thread: usize, key: &Key) -> bool {
+    /// The log states on the allotment of which release a job lives: the last one, or a later place
+    /// of the stream that became no job.
+    pub(crate) fn deferred(&mut self, thread: usize, dates: (Instant, Instant)) {
+        let now = self.now;
         let t = &self.threads[thread];
-        let own = Key {
-            release: key.release,
-            deadline: key.deadline,
-            ..t.own_key()
-        };
-        let Some(current) = t.current.as_ref().filter(|_| own == *key) else {
-            return false;
-        };
-        let job = current.job;
-        let deadline = job.deadline.max(t.deadline_of(key.release));
-        let last = t.seen_then.max(job.arrival);
-        let period = t
-            .constraint
-            .class
-            .min_separation()
-            .map_or(1, Span::ticks)
-            .max(1);
-        let goes_on = t.change.is_none() && key.release < t.constraint.until;
-        let lawful = match t.is_clocked() && goes_on {
-            true => key.release == last,
-            false => key.release >= last && key.release <= self.now,
-        };
-        let on_grid = !t.is_clocked() || key.release.since(last).ticks().is_multiple_of(period);
-        lawful && on_grid && key.deadline == deadline
+        let lives_on = t.current.as_ref().and_then(|current| current.lives_on);
+        let lawful = lives_on.is_some_and(|(last, known)| {
+            let deadline = t.deadline_of(dates.0).max(last.1);
+            let later = (last.0..=now).contains(&dates.0) && dates.1 == deadline;
+            // After the last release only places of the stream come.
+            match known && dates.0 < t.constraint.until {
+                true => dates == last,
+                false => later,
+            }
+        });
+        if !lawful {
+            let name = self.name(thread);
+            let what = format!("{name} lives on the release {dates:?}, should {lives_on:?}");
+            self.violation(Rule::PolicyOrder, what);
+        }
+        let t = &mut self.threads[thread];
+        if let Some(current) = t.current.as_mut() {
+            (current.deferred, current.lives_on) = (Some(dates), None);
+        }
+        if t.ready {
+            let (at, entity, key) = (t.queue, Entity::Thread(t.id), t.own_key());
+            self.nodes[at].queue.order(entity, key, false);
+        }
+    }
+
+    /// At the end of an entry the log has stated of which release each job is.
+    pub(crate) fn deferrals_are_told(&mut self) {
+        for thread in 0..self.threads.len() {
+            let t = &mut self.threads[thread];
+            let own = t.own_key();
+            let current = t.current.as_mut().filter(|current| current.started);
+            let lives_on = current.and_then(|current| current.lives_on.take());
+            if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
+                let name = self.name(thread);
+                let what = format!("{name} lives on the release {dates:?}, which nobody was told");
+                self.violation(Rule::PolicyOrder, what);
+            }
+        }
     }
 
     /// At the end of an entry: whoever is ready is queued by the best of its own key and what it
@@ -182,43 +186,26 @@ impl Judge<'_> {
     pub(crate) fn keys_are_right(&mut self) {
         for thread in 0..self.threads.len() {
             let t = &self.threads[thread];
-            if !t.ready || t.dead || self.inherits_unknown(thread, self.threads.len()) {
+            if !t.ready || t.dead {
                 continue;
             }
             let Some(key) = self.nodes[t.queue].queue.key(Entity::Thread(t.id)) else {
                 continue;
             };
-            let (own, at, entity) = (t.own_key(), t.queue, Entity::Thread(t.id));
-            let hidden = t.current.as_ref().is_some_and(|current| current.hidden);
-            let inherited = self.inherited(thread, self.threads.len());
-            let is_it = |other: &Key| {
+            let (at, entity) = (t.queue, Entity::Thread(t.id));
+            let lawful = self.effective(thread, self.threads.len());
+            let found = lawful.iter().find(|lawful| {
+                // A stated key leaves out the last tie-break.
                 Key {
                     rank: key.rank,
-                    ..*other
+                    ..**lawful
                 } == key
-            };
-            let from = inherited.iter().find(|(other, _)| is_it(other));
-            let by_own_key = is_it(&own);
-            let key = match from.filter(|_| !by_own_key) {
-                Some((other, _)) => *other,
-                None => Key {
-                    rank: own.rank,
-                    ..key
-                },
-            };
-            self.nodes[at].queue.set_rank(entity, key.rank);
-            let known = by_own_key || from.is_some();
-            let beaten = |(other, by): &(Key, WaitOrder)| rank(other, *by) < rank(&key, *by);
-            let by_own = key != own
-                && !hidden
-                && inherited
-                    .iter()
-                    .all(|(_, by)| rank(&own, *by) <= rank(&key, *by));
-            if !known || by_own || inherited.iter().any(beaten) {
+            });
+            if let Some(found) = found {
+                self.nodes[at].queue.set_rank(entity, found.rank);
+            } else {
                 let name = self.name(thread);
-                let what = format!(
-                    "{name} is queued by {key:?}, its own is {own:?}, inherits {inherited:?}"
-                );
+                let what = format!("{name} is queued by {key:?}, should be by one of {lawful:?}");
                 self.violation(Rule::PolicyOrder, what);
                 return;
             }

@@ -512,8 +512,13 @@ impl Judge<'_> {
         if self.threads[from].dead || self.threads[to].dead {
             return;
         }
+        let asks = self.threads[to].request.is_some();
+        let is_it = |lender: &Lender| lender.holder == from && lender.key == key;
+        self.lenders
+            .waiting
+            .retain(|lender| !(is_it(lender) && (asks || lender.thread == to)));
         for lender in &mut self.lenders.waiting {
-            if lender.holder == from && lender.key == key && lender.thread != to {
+            if is_it(lender) {
                 lender.holder = to;
             }
         }

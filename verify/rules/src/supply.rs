@@ -1,8 +1,12 @@
 //! Budgets of servers by windows: what comes, never comes faster than the server's kind allows.
 //!
 //! The log states each budget that comes, and each that becomes less without being used; between
-//! the two it is what was executed that makes it less. A rise is lawful when, with what was used
-//! in its window, it is at most what the kind grants there.
+//! the two it is what was executed that makes it less. A rise is lawful when it leaves the server
+//! with no more than its kind grants for what was used before: the capacity of each period, less
+//! debts; the replenishments of a sporadic server; the deadline of constant bandwidth.
+//!
+//! Not judged: when the timer of a sporadic server is armed, from when a sporadic or a constant
+//! bandwidth server counts among equals, and what is left of a budget that passes unused.
 
 use punctual_kern::NodeId;
 use punctual_model::{Instant, Server, ServerKind, Span, Work};
@@ -18,57 +22,50 @@ pub(crate) struct Supply {
     terms: Server,
     /// As the log states it, less what was executed since.
     pub(crate) left: u64,
-    /// Of it at most this is a sibling's.
+    /// Of it at most this is a sibling's, and so much of it was when it was stated last.
     borrowed: u64,
-    /// Periods: the start of the last one seen, what was used in it, what earlier ones owe of it,
-    /// and what is owed beyond it.
-    start: Instant,
-    used: u64,
-    owed: u64,
-    debt: u64,
+    loan: u64,
+    /// Periods: what those up to the one of `since` have given, less what was used; below zero it
+    /// is owed.
+    since: Instant,
+    balance: i64,
     /// Constant bandwidth: the deadline as last stated, and what has come since.
     deadline: Option<Instant>,
     risen: u64,
     /// Sporadic: from when what may be used, in order.
-    pieces: Vec<(Instant, u64)>,
+    replenishments: Vec<(Instant, u64)>,
     /// It ran out in this entry, which has not been told.
     spent: bool,
-    /// Since when it has had nothing, and when something comes at the earliest.
-    empty_until: Option<Instant>,
-    /// Something came at an instant before this entry, at the earliest.
-    came: Option<Instant>,
+    /// It ran out, and something that is ready has waited for more since.
+    starves: bool,
     /// Nothing has been ready since then.
     idle: Option<Instant>,
-    /// A sibling has lent this since the last statement.
-    fresh: u64,
-    /// It has lent while nothing was ready: what it has then is not known.
-    unsure: bool,
+    /// Some of it may have passed unused: what there is has to be stated first.
+    unknown: bool,
+}
+
+fn signed(ticks: u64) -> i64 {
+    i64::try_from(ticks).unwrap_or(i64::MAX)
 }
 
 impl Supply {
     pub(crate) fn new(terms: Server) -> Supply {
         let full = terms.budget.ticks();
+        let polls = terms.kind == ServerKind::Polling;
         Supply {
             terms,
-            left: if terms.kind == ServerKind::Polling {
-                0
-            } else {
-                full
-            },
+            left: if polls { 0 } else { full },
             borrowed: 0,
-            start: Instant::ZERO,
-            used: 0,
-            owed: 0,
-            debt: 0,
+            loan: 0,
+            since: Instant::ZERO,
+            balance: signed(full),
             deadline: None,
             risen: 0,
-            pieces: vec![(Instant::ZERO, full)],
+            replenishments: vec![(Instant::ZERO, full)],
             spent: false,
-            empty_until: None,
-            came: None,
+            starves: false,
             idle: Some(Instant::ZERO),
-            fresh: 0,
-            unsure: false,
+            unknown: false,
         }
     }
 
@@ -76,8 +73,10 @@ impl Supply {
         self.terms.budget.ticks()
     }
 
-    fn period(&self) -> u64 {
-        self.terms.period.ticks().max(1)
+    /// Whether it has one budget per period.
+    fn is_periodic(&self) -> bool {
+        use ServerKind::{ConstantBandwidth, Sporadic};
+        !matches!(self.terms.kind, ConstantBandwidth | Sporadic)
     }
 
     /// Whether its budget becomes less while nothing is ready.
@@ -91,138 +90,120 @@ impl Supply {
         self.left.saturating_sub(self.borrowed)
     }
 
-    /// The start of the period that `now` is in.
-    fn period_of(&self, now: Instant) -> Instant {
-        Instant::from_ticks(now.ticks() / self.period() * self.period())
+    /// The start of the period that `at` is in.
+    fn period_of(&self, at: Instant) -> Instant {
+        let period = self.terms.period.ticks().max(1);
+        Instant::from_ticks(at.ticks() / period * period)
     }
 
-    /// The period that begins at `start` is the last one seen.
-    fn begin_period(&mut self, start: Instant) {
-        let passed = start.since(self.start).ticks() / self.period();
-        let Some(unseen) = passed.checked_sub(1) else {
-            return;
-        };
-        let debt = self.debt.saturating_sub(self.full().saturating_mul(unseen));
-        (self.start, self.used) = (start, 0);
-        self.owed = debt.min(self.full());
-        self.debt = debt - self.owed;
+    /// What the periods up to the one of `at` have given and was not used until now.
+    fn balance_at(&self, at: Instant) -> i64 {
+        let passed = self.period_of(at).since(self.since).ticks();
+        let given = passed / self.terms.period.ticks().max(1);
+        let given = signed(given.saturating_mul(self.full()));
+        self.balance
+            .saturating_add(given)
+            .min(signed(self.full()).max(self.balance))
     }
 
     /// Something is ready that was not: what a sporadic server may use counts from now on.
     fn wake(&mut self, now: Instant) {
-        if self.idle.take().is_none_or(|since| since >= now) {
-            return;
+        if self.idle.is_some_and(|since| since < now) {
+            self.unknown |= self.loses();
+            let usable = self.replenishments.iter_mut().filter(|r| r.0 <= now);
+            usable.for_each(|r| r.0 = now);
         }
-        // What passes while nothing is ready is not told.
-        self.unsure |= self.loses();
-        let usable = self.pieces.iter_mut().filter(|piece| piece.0 <= now);
-        usable.for_each(|piece| piece.0 = now);
     }
 
     /// `work` was executed up to `now`; returns how much of it lay beyond the budget.
-    fn charge(&mut self, now: Instant, work: u64, on_time: bool) -> u64 {
+    fn charge(&mut self, began: Instant, now: Instant, work: u64) -> u64 {
         let beyond = work.saturating_sub(self.left);
         self.spent = self.left > 0 && self.left <= work;
         self.left = self.left.saturating_sub(work);
-        let own = work.saturating_sub(self.borrowed);
+        self.starves = self.left == 0;
+        self.spend(began, now, work.saturating_sub(self.borrowed));
         self.borrowed = self.borrowed.saturating_sub(work).min(self.left);
-        let is_split = self.consume(now, own, beyond);
-        if self.left == 0 && self.empty_until.is_none() && !is_split {
-            self.empty_until = self.returns(now, on_time);
-        }
         beyond
     }
 
-    /// Whether some of it counts in a later period than it began in.
-    fn consume(&mut self, now: Instant, own: u64, beyond: u64) -> bool {
+    /// So much of its own was used between these two. What ran past the end of a period counts as
+    /// late as it can have been.
+    fn spend(&mut self, began: Instant, now: Instant, work: u64) {
         if self.terms.kind == ServerKind::Sporadic {
-            self.use_pieces(own);
+            return self.plan(work);
         }
-        // What ran past the end of a period counts as late as it can have been.
-        let last = self.period_of(now.saturating_sub(Span::from_ticks(1)));
-        let late = match last > self.start {
-            true => own.min(now.since(last).ticks()),
-            false => 0,
-        };
-        self.debt = self.debt.saturating_add(beyond.saturating_sub(late));
-        self.begin_period(last);
-        self.used = match late {
-            0 => self.used.saturating_add(own),
-            _ => late,
-        };
-        late > 0
+        let start = self.period_of(now.saturating_sub(Span::from_ticks(1)));
+        let late = work.min(now.since(start).ticks());
+        for (at, part) in [(began, work - late), (start, late)] {
+            if part > 0 {
+                self.balance = self.balance_at(at).saturating_sub(signed(part));
+                self.since = self.since.max(self.period_of(at));
+            }
+        }
     }
 
-    /// What is used of a piece comes back one period after the piece could be used.
-    fn use_pieces(&mut self, mut work: u64) {
-        while work > 0 && !self.pieces.is_empty() {
-            let (at, amount) = self.pieces[0];
+    /// What is used of a replenishment comes back one period after it could be used.
+    fn plan(&mut self, mut work: u64) {
+        while work > 0 && !self.replenishments.is_empty() {
+            let (at, amount) = self.replenishments[0];
             let used = amount.min(work);
             work -= used;
             if used == amount {
-                let _ = self.pieces.remove(0);
+                let _ = self.replenishments.remove(0);
             } else {
-                self.pieces[0].1 -= used;
+                self.replenishments[0].1 -= used;
             }
-            let back = at.saturating_add(Span::from_ticks(self.period()));
-            match self.pieces.last_mut() {
+            let back = at.saturating_add(self.terms.period);
+            match self.replenishments.last_mut() {
                 Some(last) if last.0 == back => last.1 += used,
-                _ => self.pieces.push((back, used)),
+                _ => self.replenishments.push((back, used)),
             }
         }
     }
 
-    /// When something comes again at the earliest, now that nothing is left.
-    fn returns(&self, now: Instant, on_time: bool) -> Option<Instant> {
-        let later = |start: Instant, periods: u64| {
-            start.saturating_add(Span::from_ticks(self.period().saturating_mul(periods)))
-        };
-        let whole = self.debt / self.full().max(1);
-        match self.terms.kind {
-            ServerKind::ConstantBandwidth => self.deadline.filter(|_| on_time),
-            ServerKind::Sporadic => None,
-            _ => {
-                let start = self.period_of(now.saturating_sub(Span::from_ticks(1)));
-                Some(later(start, 1 + whole))
-            }
-        }
-    }
-
-    /// The log states that there is `budget` now; what is wrong with that.
-    fn rise(&mut self, now: Instant, budget: u64, is_leaf: bool) -> Option<String> {
-        let (left, full) = (self.left, self.full());
-        let own = budget.saturating_sub(self.borrowed);
-        self.begin_period(self.period_of(now));
+    /// The log states that there is `budget` now, which is more than there was; what is wrong with
+    /// that.
+    fn rise(&mut self, now: Instant, budget: u64) -> Option<String> {
+        let (left, own) = (self.left, budget.saturating_sub(self.borrowed));
         let most = match self.terms.kind {
-            ServerKind::ConstantBandwidth => full,
+            ServerKind::ConstantBandwidth => self.full(),
             ServerKind::Sporadic => {
-                let usable = self.pieces.iter().filter(|piece| piece.0 <= now);
-                usable.map(|piece| piece.1).sum()
+                let usable = self.replenishments.iter().filter(|r| r.0 <= now);
+                usable.map(|r| r.1).sum()
             }
-            _ => full.saturating_sub(self.used).saturating_sub(self.owed),
+            _ => u64::try_from(self.balance_at(now)).unwrap_or(0),
         };
-        let fresh = std::mem::take(&mut self.fresh);
-        let unsure = std::mem::take(&mut self.unsure);
-        let risen = budget.saturating_sub(left).saturating_sub(fresh);
+        let risen = budget.saturating_sub(left).saturating_sub(self.loan);
         self.risen = self.risen.saturating_add(risen);
-        (self.left, self.spent) = (budget, false);
-        self.came = self.empty_until.take();
-        // What sleeps catches up when it wakes. (Above other schedulers that is told last.)
-        let asleep = is_leaf && fresh == 0 && self.idle.is_some_and(|since| since < now);
-        if (budget <= left || asleep) && !unsure {
-            return Some(format!("is replenished to {budget}, and has {left}"));
+        let passes = self.loses() && self.idle.is_some_and(|since| since < now);
+        let known = !passes && !self.unknown && self.loan == 0;
+        self.state(budget);
+        if own > most {
+            return Some(format!(
+                "is replenished to {budget}, may have {most} of its own"
+            ));
         }
-        (own > most).then(|| format!("is replenished to {budget}, may have {most} of its own"))
+        (known && budget <= left).then(|| format!("is replenished to {budget}, and has {left}"))
+    }
+
+    fn state(&mut self, budget: u64) {
+        self.borrowed = self
+            .borrowed
+            .saturating_sub(self.left.saturating_sub(budget));
+        (self.left, self.loan) = (budget, self.borrowed);
+        (self.spent, self.unknown) = (false, false);
     }
 
     /// The log states that there is `budget` at the end of an entry.
     fn is_now(&mut self, budget: u64, parked: bool) -> Option<String> {
-        let left = std::mem::replace(&mut self.left, budget);
+        let left = self.left;
         let forgoes = parked && self.terms.kind == ServerKind::ConstantBandwidth;
-        let unsure = std::mem::take(&mut self.unsure) && budget <= self.full();
-        let falls = self.loses() || forgoes || self.borrowed > 0;
-        let lawful = budget == left || unsure || (budget < left && falls);
-        self.borrowed = self.borrowed.min(budget);
+        let falls = self.loses() || forgoes || left.saturating_sub(budget) <= self.loan;
+        let unknown = self.unknown && budget <= self.full();
+        let lawful = budget == left || unknown || (budget < left && falls);
+        let spent = self.spent;
+        self.state(budget);
+        self.spent = spent;
         (!lawful).then(|| format!("has {budget}, should have {left}"))
     }
 
@@ -234,23 +215,19 @@ impl Supply {
                 let risen = u128::from(std::mem::take(&mut self.risen));
                 let before = self.deadline.replace(deadline);
                 let moved = before.map_or(u64::MAX, |before| deadline.since(before).ticks());
-                risen * u128::from(self.period()) <= u128::from(moved) * u128::from(self.full())
+                risen * u128::from(self.terms.period.ticks().max(1))
+                    <= u128::from(moved) * u128::from(self.full())
             }
-            _ => deadline == self.period_of(now).saturating_add(self.terms.period),
+            _ => Some(deadline) == self.next(now, true),
         };
-        (!right).then(|| {
-            format!(
-                "has deadline {}, which its budget is not for",
-                deadline.ticks()
-            )
-        })
+        let deadline = deadline.ticks();
+        (!right).then(|| format!("has deadline {deadline}, which its budget is not for"))
     }
 
     /// When its budget changes by itself next, while something is ready.
     fn next(&self, now: Instant, on_time: bool) -> Option<Instant> {
         match self.terms.kind {
             ServerKind::ConstantBandwidth => self.deadline.filter(|_| on_time && self.left == 0),
-            // Its pieces are known to come no earlier than stated here.
             ServerKind::Sporadic => None,
             _ => Some(self.period_of(now).saturating_add(self.terms.period)),
         }
@@ -260,15 +237,14 @@ impl Supply {
 impl Judge<'_> {
     /// Every server from node `from` up pays for `executed` ticks.
     pub(crate) fn charge_supply(&mut self, from: usize, executed: u64, thread: Option<usize>) {
-        let now = self.now;
+        let (began, now) = (self.last, self.now);
         // Sections that overrun by choice may go on for so long, at the cost of the next budgets.
         let allowed = thread.map_or(0, |thread| self.locks.allowance(thread));
         let allowed = self.lateness().saturating_add(allowed);
-        let on_time = !self.was_late && self.lateness() == 0;
         let (mut most, mut at) = (0, from);
         while let Some(parent) = self.nodes[at].parent {
             let supply = self.nodes[at].supply.as_mut();
-            let beyond = supply.map_or(0, |supply| supply.charge(now, executed, on_time));
+            let beyond = supply.map_or(0, |supply| supply.charge(began, now, executed));
             most = beyond.max(most);
             if beyond > allowed {
                 let name = self.node_name(at);
@@ -291,7 +267,7 @@ impl Judge<'_> {
             if let Some(supply) = self.nodes[at].supply.as_mut() {
                 supply.wake(now);
                 // Without budget it comes into no ready set itself.
-                on = on.filter(|_| supply.left > 0 || supply.unsure);
+                on = on.filter(|_| supply.left > 0 || supply.unknown);
             }
         }
     }
@@ -299,13 +275,11 @@ impl Judge<'_> {
     /// The core says that a server has this much now.
     pub(crate) fn server_replenished(&mut self, at: usize, budget: Work) {
         let now = self.now;
-        let mut nodes = self.nodes.iter();
-        let is_leaf = !nodes.any(|node| node.alive && node.parent == Some(at));
         let Some(supply) = self.nodes[at].supply.as_mut() else {
             let what = format!("{} has a budget where none belongs", self.node_name(at));
             return self.violation(Rule::SupplyRespected, what);
         };
-        if let Some(what) = supply.rise(now, budget.ticks(), is_leaf) {
+        if let Some(what) = supply.rise(now, budget.ticks()) {
             let what = format!("{} {what}", self.node_name(at));
             self.violation(Rule::SupplyRespected, what);
         }
@@ -316,7 +290,7 @@ impl Judge<'_> {
         let late = self.lateness() > 0;
         let supply = self.nodes[at].supply.as_mut();
         let right = supply.is_some_and(|supply| {
-            let lapsed = supply.borrowed > 0 || late;
+            let lapsed = supply.loan > 0 || late;
             let right = std::mem::take(&mut supply.spent) || lapsed;
             supply.left = 0;
             right
@@ -346,14 +320,14 @@ impl Judge<'_> {
     pub(crate) fn supply_is_due(&mut self, at: usize, deadline: Instant, release: Option<Instant>) {
         let now = self.now;
         let supply = self.nodes[at].supply.as_mut();
-        let due = supply.and_then(|supply| supply.is_due(now, deadline));
-        let came = self.nodes[at]
-            .supply
-            .as_ref()
-            .and_then(|supply| supply.came);
-        let early = release.is_some_and(|release| came.is_some_and(|came| release < came));
-        let early = early.then(|| "counts from before it had a budget".to_string());
-        if let Some(what) = due.or(early) {
+        let what = supply.and_then(|supply| {
+            let known = supply.is_periodic() && supply.starves && supply.loan == 0;
+            let known = known && supply.left > 0;
+            let early = release.is_some_and(|at| known && supply.balance_at(at) <= 0);
+            let early = early.then(|| "counts from before it had a budget".to_string());
+            supply.is_due(now, deadline).or(early)
+        });
+        if let Some(what) = what {
             let what = format!("{} {what}", self.node_name(at));
             self.violation(Rule::SupplyRespected, what);
         }
@@ -395,11 +369,9 @@ impl Judge<'_> {
             let Some(supply) = node.supply.as_mut() else {
                 continue;
             };
-            if !ready {
-                supply.idle.get_or_insert(now);
-                supply.empty_until = None;
-            }
-            (supply.came, supply.unsure) = (None, false);
+            supply.idle = (!ready).then_some(supply.idle.unwrap_or(now));
+            supply.unknown &= !ready;
+            supply.starves &= ready && supply.left == 0;
             let silent = std::mem::take(&mut supply.spent);
             let due = supply.next(now, !self.was_late).filter(|_| ready);
             let what = if silent {
@@ -423,20 +395,20 @@ impl Judge<'_> {
         };
         let given = self.nodes[lender].supply.as_mut();
         let given = given.is_some_and(|supply| {
-            let most = supply.idle.map_or(supply.own(), |_| supply.full());
-            let enough = work > 0 && work <= most;
+            // What sleeps does not know what time it is: what it has is stated when it wakes.
+            let asleep = supply.idle.is_some();
+            let most = if asleep { supply.full() } else { supply.own() };
             supply.left = supply.left.saturating_sub(work);
-            if supply.idle.is_some() {
-                (supply.unsure, supply.deadline) = (true, None);
+            if asleep {
+                (supply.unknown, supply.deadline) = (true, None);
             }
-            let _ = supply.consume(now, work, 0);
-            enough
+            supply.spend(now, now, work);
+            work > 0 && work <= most
         });
         let taken = self.nodes[borrower].supply.as_mut();
         let taken = taken.is_some_and(|supply| {
             supply.borrowed = supply.borrowed.saturating_add(work);
-            supply.fresh = supply.fresh.saturating_add(work);
-            supply.empty_until = None;
+            supply.loan = supply.loan.saturating_add(work);
             true
         });
         if !given || !taken {

@@ -23,8 +23,9 @@ pub(crate) struct CurrentJob {
     pub(crate) job: OpenJob,
     /// It lives on the allotment of a later release: of that release and its deadline.
     pub(crate) deferred: Option<(Instant, Instant)>,
-    /// It has turned to such an allotment, and what it inherits hides of which release.
-    pub(crate) hidden: bool,
+    /// It has turned to such an allotment, and the log has not stated of which release: that one
+    /// and its deadline as the model gives them, and whether it does.
+    pub(crate) lives_on: Option<((Instant, Instant), bool)>,
     pub(crate) received: u64,
     pub(crate) started: bool,
     /// It was told to have exceeded its allotment.
@@ -64,10 +65,8 @@ pub(crate) struct Thread {
     pub(crate) first_index: u64,
     pub(crate) next_index: u64,
     pub(crate) last_arrival: Option<Instant>,
-    /// The arrival of the last release, become a job or not, and what it was when the thread
-    /// turned to an allotment last.
+    /// The arrival of the last release, become a job or not.
     pub(crate) seen: Instant,
-    pub(crate) seen_then: Instant,
     /// Arrivals fed by the platform that are not released yet.
     pub(crate) fed: u64,
 
@@ -103,7 +102,6 @@ impl Thread {
             next_index: 0,
             last_arrival: None,
             seen: Instant::ZERO,
-            seen_then: Instant::ZERO,
             fed: 0,
             budget: 0,
             debt: 0,
@@ -182,20 +180,15 @@ impl Thread {
         }
     }
 
-    /// Its job lives on the allotment of the last release from now on: known by the clock, or to be
-    /// stated.
+    /// Its job lives on the allotment of the last release from now on: the log states which.
     pub(crate) fn defer(&mut self) {
-        self.seen_then = self.seen;
         let (seen, deadline) = (self.seen, self.deadline_of(self.seen));
         let goes_on = self.change.is_none() && seen < self.constraint.until;
         let known = self.is_clocked() && goes_on;
         if let Some(current) = &mut self.current {
             let job = current.job;
-            current.hidden = !known;
-            if known {
-                let dates = (seen.max(job.arrival), deadline.max(job.deadline));
-                current.deferred = Some(dates).filter(|d| *d != (job.arrival, job.deadline));
-            }
+            let dates = (seen.max(job.arrival), deadline.max(job.deadline));
+            current.lives_on = Some((dates, known));
         }
     }
 

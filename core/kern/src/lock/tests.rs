@@ -139,6 +139,23 @@ fn a_lock_of_a_runtime_is_here_while_somebody_waits_for_it() {
 }
 
 #[test]
+fn what_one_thread_holds_under_one_key_is_one_lock_also_when_both_were_handed_to_it() {
+    let mut t = table(&[(0, 0)]);
+    for (holder, waiter) in [(0, 4), (1, 5), (1, 6)] {
+        let lock = t.contend(holder, 9, WaitOrder::Priority);
+        t.wait(waiter, lock);
+    }
+    let lock = t.contended(1, 9).expect("5 and 6 wait for it");
+    t.hand(lock, 0);
+    assert_eq!((t.held_by(0).count(), t.held_by(1).count()), (1, 0));
+    let lock = t.contended(0, 9).expect("all wait for it");
+    assert_eq!(t.waiters(lock).collect::<Vec<_>>(), [4, 5, 6]);
+    t.hand(lock, 2);
+    assert_eq!((t.contended(0, 9), t.contended(2, 9)), (None, Some(lock)));
+    assert_eq!(t.check(), Ok(()));
+}
+
+#[test]
 fn threads_are_looked_at_once_each_in_the_order_of_asking() {
     let mut t = table(&[]);
     for thread in [3, 1, 3, 7, 1] {

@@ -125,6 +125,7 @@ impl<P: Policy> Shard<P> {
         let (id, budget) = (t.id(thread), t.budget);
         sink.trace(now, TraceEvent::Replenished { thread: id, budget });
         self.move_back(thread);
+        self.report_deferral(now, thread, sink);
         if budget.is_zero() {
             // The debt swallowed it whole: wait for one more.
             self.throttle(now, thread, sink);
@@ -152,7 +153,19 @@ impl<P: Policy> Shard<P> {
         if let Some(job) = t.job.as_mut() {
             job.scheduling_deadline = job.scheduling_deadline.max(deadline);
             job.scheduling_arrival = job.scheduling_arrival.max(t.last_arrival);
-            t.mark_key();
+        }
+    }
+
+    /// Reports of which release a job is whose own allotment is used up.
+    pub(super) fn report_deferral<S: Sink>(&self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &self.threads[thread];
+        if let Some(job) = t.job.as_ref().filter(|_| t.is_deferred()) {
+            let deferred = TraceEvent::Deferred {
+                thread: t.id(thread),
+                release: job.scheduling_arrival,
+                deadline: job.scheduling_deadline,
+            };
+            sink.trace(now, deferred);
         }
     }
 

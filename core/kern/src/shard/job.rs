@@ -113,6 +113,7 @@ impl<P: Policy> Shard<P> {
                 budget,
             },
         );
+        self.report_deferral(now, thread, sink);
         self.make_ready(now, thread, sink);
     }
 

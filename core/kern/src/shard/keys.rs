@@ -1,7 +1,7 @@
 //! The keys by which threads and schedulers are queued, as the log states them.
 //!
-//! A reader of the log derives the key of a job from its release and its constraint; the core
-//! reports a key only where it differs from that, or did until now.
+//! A reader of the log derives the key of a job from its constraint and from the release that it
+//! counts as released by; the core reports a key only where the thread inherits another, or did.
 
 use punctual_model::Instant;
 use punctual_order::{Band, Policy};
@@ -11,7 +11,7 @@ use crate::thread::Key;
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
-    /// A thread is queued by another key than that of its job as it was released, or was before.
+    /// A thread is queued by another key than its own, or was before.
     pub(super) fn key_changed(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         if t.key != Key::Pending {
@@ -56,9 +56,8 @@ impl<P: Policy> Shard<P> {
         for index in 0..self.rekeyed.len() {
             let thread = self.rekeyed[index] as usize;
             let t = &mut self.threads[thread];
-            let as_released = t.queued && t.inherited.is_none() && !t.is_deferred();
-            t.key = match as_released {
-                true => Key::AsReleased,
+            t.key = match t.queued && t.inherited.is_none() {
+                true => Key::Own,
                 false => Key::Differs,
             };
             if !t.queued {
