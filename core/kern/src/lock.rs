@@ -444,7 +444,7 @@ impl Locks {
     }
 
     /// A lock of a runtime that somebody waits for is `to`'s from now on. One thread holds one lock
-    /// under one key: who waits for this lock joins those who wait for another under its key.
+    /// under one key: its waiters join those of a lock that `to` holds under the same key.
     pub(crate) fn hand(&mut self, lock: u32, to: usize) {
         let Some((key, of)) = self.locks[lock as usize].runtime else {
             return;

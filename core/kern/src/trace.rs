@@ -279,7 +279,7 @@ pub enum TraceEvent {
     CaughtUp,
     /// A job lives on the allotment of a later release from now on, and counts as released then.
     Deferred {
-        /// Whose.
+        /// The thread of the job.
         thread: ThreadId,
         /// That release; the job's own, if that is later.
         release: Instant,

@@ -102,7 +102,7 @@ pub(crate) fn decode(words: &[u64]) -> Option<(Record, usize)> {
             let (now, event) = form::event(kind, &mut fields)?;
             Record::Event { now, event }
         }
-        32..64 => Record::Trace(form::trace(kind, &mut fields)?),
+        32..72 => Record::Trace(form::trace(kind, &mut fields)?),
         _ => Record::Decision(form::decision(kind, &mut fields)?),
     };
     Some((record, length))

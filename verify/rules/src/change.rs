@@ -1,4 +1,4 @@
-//! What the changes of a thread say about it.
+//! The changes of one thread.
 
 use punctual_kern::{NodeId, Outcome, TraceEvent, WakeCause};
 use punctual_model::{Class, Work};

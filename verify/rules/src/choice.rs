@@ -1,4 +1,4 @@
-//! Who runs: from the CPU's own scheduler down, in each node the entity that must be chosen.
+//! The choice: from the CPU's own scheduler down, each node runs the entity that must be chosen.
 
 use punctual_model::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! One CPU, entry by entry: what an entry was told, what it changed, what it decided.
+//! One CPU, entry by entry: each has an event, changes and a decision.
 
 use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
@@ -49,7 +49,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) threads: Vec<Thread>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) running: Option<ThreadId>,
-    /// Who ran when this entry began.
+    /// The thread that ran when this entry began.
     before: Option<ThreadId>,
     /// The scheduler that decides on its own supply since the last decision.
     pub(crate) deciding: Option<usize>,
@@ -138,12 +138,12 @@ impl<'a> Judge<'a> {
         present.then_some(id.index())
     }
 
-    /// Who ran when this entry began, by its id.
+    /// The thread that ran when this entry began, by its id.
     pub(crate) fn before_id(&self) -> Option<ThreadId> {
         self.before
     }
 
-    /// Who ran when this entry began.
+    /// The thread that ran when this entry began.
     pub(crate) fn before(&self) -> Option<usize> {
         self.before.and_then(|id| self.find(id))
     }
@@ -174,7 +174,7 @@ impl<'a> Judge<'a> {
         self.event = None;
     }
 
-    /// Time is charged to who ran.
+    /// Charges time to the thread that ran.
     fn begin(&mut self, now: Instant, event: Event) {
         if now < self.now {
             let (is, was) = (now.ticks(), self.now.ticks());
@@ -202,7 +202,7 @@ impl<'a> Judge<'a> {
         self.last = now;
     }
 
-    /// What an event does by itself, before anything is told to have changed.
+    /// The effect of an event before any change that is told.
     fn take(&mut self, event: Event) {
         let now = self.now;
         let running = self.running.and_then(|id| self.find(id));
@@ -289,7 +289,7 @@ impl<'a> Judge<'a> {
         };
     }
 
-    /// What is left of an event when it has been answered: what was refused has not happened.
+    /// A refused event has not happened.
     fn settle(&mut self, event: Event, decision: Decision) {
         let refused = decision.refused;
         if refused.is_none() {

@@ -108,7 +108,7 @@ impl Judge<'_> {
     }
 }
 
-/// What is wrong with the instant of a release.
+/// The mistake in the instant of a release.
 fn release_place(
     t: &Thread,
     job: OpenJob,

@@ -39,7 +39,7 @@ pub enum Rule {
     EntriesAreWhole,
     /// At most one thread runs, the one of the last decision (invariant I2).
     OneThreadRuns,
-    /// Who runs is ready: it has a job, does not wait, has budget.
+    /// The thread that runs is ready: it has a job, does not wait, has budget.
     OnlyReadyRuns,
     /// Nobody is ready and has supply while the processor idles (Prosa: `work_conserving`).
     WorkConserving,
@@ -112,7 +112,7 @@ pub struct Violation {
     pub cpu: String,
     /// The instant of the entry.
     pub now: Instant,
-    /// What is wrong, with the values.
+    /// The mistake, with the values.
     pub detail: String,
 }
 

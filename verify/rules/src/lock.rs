@@ -1,4 +1,4 @@
-//! Locks: who holds them, who waits, how long sections last.
+//! Locks: their holders, their waiters, the length of sections.
 
 use punctual_kern::{Ceiling, CpuPlan, Event, ResourcePlan, UsePlan, WaitOrder};
 use punctual_model::{AtBudgetEnd, Instant, Mode, Protocol, Work};
@@ -7,7 +7,7 @@ use crate::Rule;
 use crate::entry::Judge;
 use crate::queue::Key;
 
-/// What a thread that declared a resource is at.
+/// The state of a declared use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Free,
@@ -73,7 +73,7 @@ impl Locks {
         }
     }
 
-    /// Who waits for a resource.
+    /// The threads that wait for a resource.
     pub(crate) fn waiting(&self, resource: u32) -> impl Iterator<Item = usize> {
         let waits =
             move |c: &&Claim| c.plan.resource == resource && matches!(c.state, State::Waits(_));
@@ -469,7 +469,7 @@ impl Lenders {
         self.ceilings.retain(|(holder, _)| *holder != thread);
     }
 
-    /// Who waits for a thread.
+    /// The threads that wait for a thread.
     pub(crate) fn of(&self, thread: usize) -> impl Iterator<Item = usize> {
         let lenders = self.waiting.iter();
         let lenders = lenders.filter(move |lender| lender.holder == thread);

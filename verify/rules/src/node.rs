@@ -15,7 +15,7 @@ use crate::supply::Supply;
 /// The CPU's own scheduler.
 pub(crate) const ROOT: usize = 0;
 
-/// What a child that decides on its own supply has answered.
+/// The answer of a child that decides on its own supply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) thread: Option<ThreadId>,
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(crate) priority: Priority,
     /// The last tie-break among its siblings.
     pub(crate) rank: u32,
-    /// What its parent grants it beyond the processor whenever it is chosen.
+    /// Supply that its parent grants it beyond the processor whenever it is chosen.
     pub(crate) supply: Option<Supply>,
     /// It decides on its own supply.
     pub(crate) own_time: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Node {
     /// Whose time is when, when it divides time.
     pub(crate) slots: Vec<(Slot, Entity)>,
     pub(crate) queue: Queue,
-    /// Who executes in a non-preemptive section here.
+    /// The thread that executes in a non-preemptive section here.
     pub(crate) protected: Option<ThreadId>,
     /// Threads of the subtree that wait for budgets.
     pub(crate) parked: u32,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use punctual_model::{Instant, PolicyKind, Priority, Span, ThreadId};
 
-/// What a scheduler orders: its threads, and the schedulers below it.
+/// An entity that a scheduler orders: a thread, or a scheduler below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entity {
     Thread(ThreadId),
@@ -177,7 +177,7 @@ impl Queue {
         }
     }
 
-    /// Who has the turn, where there are turns.
+    /// The entity that has the turn, where there are turns.
     fn first_turn(&self) -> Option<Entity> {
         let mut all = self.items.iter().filter(|item| !item.key.background);
         all.next().filter(|_| self.takes_turns()).map(|i| i.entity)

@@ -1,9 +1,9 @@
 //! Budgets of servers by windows: what comes, never comes faster than the server's kind allows.
 //!
-//! The log states each budget that comes, and each that becomes less without being used; between
-//! the two it is what was executed that makes it less. A rise is lawful when it leaves the server
-//! with no more than its kind grants for what was used before: the capacity of each period, less
-//! debts; the replenishments of a sporadic server; the deadline of constant bandwidth.
+//! The log states each budget that comes, and each that becomes less without being used. Between
+//! two statements the work executed makes it less. A rise leaves the server with no more than its
+//! kind grants: the capacity of each period less debts, or the replenishments of a sporadic server.
+//! Under constant bandwidth the deadline moves far enough for the rise.
 //!
 //! Not judged: when the timer of a sporadic server is armed, from when a sporadic or a constant
 //! bandwidth server counts among equals, and what is left of a budget that passes unused.

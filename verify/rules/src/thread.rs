@@ -1,4 +1,4 @@
-//! What a log has stated about one thread so far.
+//! The state of one thread as the log has stated it so far.
 
 use std::collections::VecDeque;
 

@@ -88,7 +88,7 @@ fn tampered(lines: &[String], at: usize) -> Vec<(bool, Vec<String>)> {
     all
 }
 
-/// Who notices.
+/// Counts of tampered logs by the part that notices.
 #[derive(Default, Debug)]
 struct Noticed {
     reader: u32,

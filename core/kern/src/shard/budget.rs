@@ -156,7 +156,7 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// Reports of which release a job is whose own allotment is used up.
+    /// Reports the release by which a deferred job counts.
     pub(super) fn report_deferral<S: Sink>(&self, now: Instant, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         if let Some(job) = t.job.as_ref().filter(|_| t.is_deferred()) {

@@ -1,7 +1,7 @@
 //! The keys by which threads and schedulers are queued, as the log states them.
 //!
-//! A reader of the log derives the key of a job from its constraint and from the release that it
-//! counts as released by; the core reports a key only where the thread inherits another, or did.
+//! A reader of the log derives the key of a job from its constraint and its release. The core
+//! reports a key only where the thread inherits another, or did.
 
 use punctual_model::Instant;
 use punctual_order::{Band, Policy};
