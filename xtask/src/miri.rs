@@ -27,7 +27,7 @@ struct Part {
     without: &'static [&'static str],
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     // All else is assembly.
     Part {
         package: "punctual-switch",
@@ -38,9 +38,8 @@ const PARTS: [Part; 8] = [
     Part {
         package: "punctual-linux",
         only: &[
-            "between::",
+            "cross_cpu::",
             "deferral::",
-            "fresh::tests::a_part",
             "gaps::",
             "kicks::",
             "name::",
@@ -48,9 +47,16 @@ const PARTS: [Part; 8] = [
             "overhead::tests",
             "post::",
             "probe::",
+            "tls_reset::tests::a_part",
         ],
         // It sleeps in the kernel.
         without: &["a_sleeper_is_woken"],
+    },
+    // All else asks the kernel.
+    Part {
+        package: "punctual-linux-io",
+        only: &["backoff::", "futex::", "transfer::"],
+        without: &[],
     },
     // Admission is `analysis`.
     Part {
