@@ -57,6 +57,6 @@ pub use punctual_order::{
     Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,
     Refusal, Server, SlotTerms, Tree,
 };
-pub use shard::{ConfigError, MAX_RELEASES_PER_ENTRY, Passed, Shard};
+pub use shard::{ConfigError, Counters, FastOutcome, MAX_RELEASES_PER_ENTRY, Shard};
 pub use thread::{JobStamp, JobView, State};
 pub use trace::{NoSink, Outcome, Sink, TraceEvent, WakeCause};

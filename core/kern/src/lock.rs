@@ -150,6 +150,7 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(END)
 }
 
+#[inline]
 fn some(at: u32) -> Option<u32> {
     (at != END).then_some(at)
 }
@@ -320,6 +321,7 @@ impl Locks {
     }
 
     /// The lock that a thread waits for.
+    #[inline]
     pub(crate) fn waits_for(&self, thread: usize) -> Option<u32> {
         some(self.threads[thread].waits_for)
     }

@@ -227,6 +227,12 @@ impl Precedences {
         }
     }
 
+    /// Whether anything, here or on another CPU, waits for jobs of a thread.
+    #[inline]
+    pub(crate) fn is_followed(&self, thread: usize) -> bool {
+        self.head_notify[thread] != END || self.head_out[thread] != END
+    }
+
     pub(crate) fn notify(&mut self, thread: usize) {
         let mut at = self.head_notify[thread];
         while at != END {

@@ -4,12 +4,12 @@
 //! before the event, the event, what becomes due with it, then the decision. The parts are in
 //! `release` (jobs come), `job` (jobs start and end), `budget` (jobs use more than they may),
 //! `block` (threads wait), `lock` (threads lock), `inherit` (and inherit priorities), `manage`
-//! (schedulers of a tree), `setup`; `calm` is the short way through an entry at which nothing is
+//! (schedulers of a tree), `setup`; `fast` is the fast path through an entry at which nothing is
 //! due. Which ready thread runs is the tree's business.
 
 mod block;
 mod budget;
-mod calm;
+mod fast;
 mod inherit;
 mod job;
 mod keys;
@@ -34,7 +34,7 @@ use crate::thread::{JobStamp, JobView, Key, State, Thread};
 use crate::timeline::Timeline;
 use crate::trace::{Sink, TraceEvent};
 
-pub use calm::Passed;
+pub use fast::Outcome as FastOutcome;
 pub use setup::ConfigError;
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
@@ -71,10 +71,15 @@ pub struct Shard<P> {
     /// Since when the work that is being released has been due: `now`, or earlier when its timer is
     /// served late.
     since: Instant,
+    /// Jobs that arrived before this instant are counted in `unsettled`.
+    horizon: Instant,
     /// Released jobs with a deadline whose guarantee is not settled yet.
     unsettled: u64,
-    /// Before this instant an entry finds nothing special (`calm`); [`Instant::ZERO`]: it may.
-    calm_until: Instant,
+    /// Before this instant entries may take the fast path (`fast`).
+    fast_until: Instant,
+    /// The event of the current entry is a yield.
+    yields: bool,
+    counters: Counters,
     /// More timers were due than one entry serves.
     more: bool,
     /// Threads whose keys are to be reported (at most once each).
@@ -90,19 +95,21 @@ impl<P: Policy> Shard<P> {
     /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
     #[inline]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
-        if matches!(event, Event::Yield)
-            && let Some(Passed { next, arm, .. }) = self.pass_on_calmly(now, sink)
-        {
-            let (next, arm, refused) = (Next::Thread(next), Some(arm), None);
-            return Decision { next, arm, refused };
-        }
-        if let Some((next, arm)) = self.handle_calmly(now, &event, sink) {
+        if let Some(FastOutcome { next, arm, .. }) = self.handle_fast(now, &event, sink) {
             let refused = None;
             return Decision { next, arm, refused };
         }
+        self.handle_slowly(now, event, sink)
+    }
+
+    /// Handles an event for which the fast path is closed, as [`Shard::handle_fast`] said.
+    #[inline]
+    pub fn handle_slowly<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
         let now = now.max(self.now);
         sink.event(now, &event);
+        self.yields = matches!(event, Event::Yield);
         let (arm, refused) = self.enter(now, &event, sink);
+        self.counters.decisions += 1;
         let next = self.next();
         let decision = Decision { next, arm, refused };
         sink.decision(now, &decision);
@@ -110,7 +117,7 @@ impl<P: Policy> Shard<P> {
         decision
     }
 
-    /// The long way through an entry, which looks for everything that might be due.
+    /// The slow path through an entry, which looks for everything that might be due.
     #[inline(never)]
     fn enter<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Rest {
         if let Event::Missing { span, cause } = *event {
@@ -120,7 +127,7 @@ impl<P: Policy> Shard<P> {
         self.charge(now, sink);
         if let Event::Raise(ceiling) = *event {
             self.set_ceiling(ceiling);
-            self.calm_until = Instant::ZERO;
+            self.fast_until = Instant::ZERO;
             return undecided(now);
         }
         let due = Choice::earlier(self.timeline.next(), self.tree.next_timer());
@@ -213,10 +220,26 @@ impl<P: Policy> Shard<P> {
         self.precedences.has_message()
     }
 
-    /// Released jobs with a deadline that are not done (reservations: in the current period). A run
-    /// whose releases have ended is over when none is left.
+    /// Jobs with a deadline that arrived before the horizon and are not done (reservations: in the
+    /// current period). After the horizon a run is over when none is left.
     pub fn unsettled(&self) -> u64 {
         self.unsettled
+    }
+
+    /// Jobs that arrive at `horizon` or later do not count as unsettled. To be set before the first
+    /// release; until then, all count.
+    pub fn set_horizon(&mut self, horizon: Instant) {
+        self.horizon = horizon;
+    }
+
+    /// How many decisions, switches and preemptions there have been.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether the guarantee of a job that arrived then counts as unsettled until it is over.
+    fn counts(&self, thread: usize, arrival: Instant) -> bool {
+        arrival < self.horizon && self.threads[thread].constraint.class.is_real_time()
     }
 
     /// What orders this CPU, for inspection.
@@ -341,14 +364,14 @@ impl<P: Policy> Shard<P> {
         let room = now.since(self.now).saturating_sub(self.uncharged);
         let span = span.min(room);
         self.uncharged = self.uncharged.saturating_add(span);
-        self.calm_until = Instant::ZERO;
+        self.fast_until = Instant::ZERO;
         sink.trace(now, TraceEvent::Missing { span, cause });
         undecided(now)
     }
 
-    /// Whom the last decision chose. The long way does not hand it out, but leaves it here: what it
-    /// wrote into memory, the short way would have to write there too, and reading at once what has
-    /// been written in pieces stalls the processor for longer than the short way takes.
+    /// The last decision's choice. The slow path does not return it, but leaves it here: what it
+    /// wrote into memory, the fast path would have to write there too, and reading at once what has
+    /// been written in pieces stalls the processor for longer than the fast path takes.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn next(&self) -> Next {
         match (self.running, self.deciding) {
@@ -380,7 +403,7 @@ impl<P: Policy> Shard<P> {
         self.report_keys(now, sink);
         self.switch_to(now, chosen, sink);
         let arm = self.next_instant(now, until);
-        self.set_calm(arm);
+        self.open_fast_path(arm);
         arm
     }
 
@@ -428,6 +451,8 @@ impl<P: Policy> Shard<P> {
             self.threads[id.index()].state = State::Running;
         }
         self.running = to;
+        self.counters.switches += 1;
+        self.counters.preemptions += u64::from(preempted && !self.yields);
         Some(TraceEvent::Switched {
             from,
             to,
@@ -526,6 +551,17 @@ impl<P: Policy> Shard<P> {
         self.check_locks()?;
         self.tree.check()
     }
+}
+
+/// What a shard has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Entries that ended with a decision.
+    pub decisions: u64,
+    /// Decisions by which another thread, or none, runs than before.
+    pub switches: u64,
+    /// Switches that took the processor from a thread that had not yielded it.
+    pub preemptions: u64,
 }
 
 /// What there is to a decision beside who runs: when to enter again, and why the event was refused.

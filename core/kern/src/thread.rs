@@ -291,7 +291,7 @@ impl Thread {
 
     /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none.
     #[inline]
-    pub(crate) fn may_run_calmly(&self) -> bool {
+    pub(crate) fn may_run_fast(&self) -> bool {
         self.request.is_none() && self.held == 0 && !self.in_section
     }
 

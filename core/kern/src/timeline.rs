@@ -18,6 +18,7 @@ pub(crate) struct Timeline {
     heap: IndexedHeap<(Instant, u32, u32)>,
 }
 
+#[inline]
 fn id_of(thread: usize, timer: Timer) -> u32 {
     u32::try_from(thread).unwrap_or(u32::MAX / 2) * 2 + u32::from(timer == Timer::Timeout)
 }
@@ -29,11 +30,13 @@ impl Timeline {
         }
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, thread: usize, timer: Timer, at: Instant, order: u32) {
         let id = id_of(thread, timer);
         self.heap.set(id, (at, order, id));
     }
 
+    #[inline]
     pub(crate) fn cancel(&mut self, thread: usize, timer: Timer) {
         self.heap.remove(id_of(thread, timer));
     }

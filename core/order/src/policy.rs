@@ -94,19 +94,14 @@ pub trait Policy {
         let _ = thread;
     }
 
-    /// Who runs when the running thread gives way, if that is a matter of the order alone: no turn
-    /// ends with it, nothing that was charged counts, and whoever it is runs until something
-    /// happens. `None`: [`Policy::yield_now`] and [`Policy::pick`] will tell.
+    /// Charge, yield and pick in one step, where the order of a queue alone decides: the running
+    /// thread yields, and the thread that [`Policy::pick`] would choose now runs until something
+    /// changes. `None`: charges or the time count too, and nothing has happened. A policy may
+    /// always answer `None`; the core then makes the three calls.
     #[inline]
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         let _ = thread;
         None
-    }
-
-    /// [`Policy::yield_now`] of a thread that has an heir, who is picked then.
-    #[inline]
-    fn pass_on(&mut self, thread: ThreadId) {
-        self.yield_now(thread);
     }
 
     /// The running thread has executed for this long.
@@ -147,11 +142,8 @@ impl<P: Policy + ?Sized> Policy for alloc::boxed::Box<P> {
     fn yield_now(&mut self, thread: ThreadId) {
         (**self).yield_now(thread);
     }
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
-        (**self).heir(thread)
-    }
-    fn pass_on(&mut self, thread: ThreadId) {
-        (**self).pass_on(thread);
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        (**self).yield_to_next(thread)
     }
     fn charge(&mut self, thread: ThreadId, work: Work) {
         (**self).charge(thread, work);

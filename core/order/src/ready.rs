@@ -1,13 +1,14 @@
 //! The ready queue of a policy: a run of threads in order, and a heap of those who came between.
 //!
 //! ```text
-//!   run    3 - 5 - 5 - 8    whoever belongs behind all of the run is appended to it: O(1)
-//!   heap   1, 4, 6          everybody else: O(log n)
+//!   run    3 - 5 - 5 - 8    a thread that belongs behind or before all of the run: O(1)
+//!   heap   4, 6             all others: O(log n)
 //! ```
 //!
 //! Threads that go to the end again and again (they yield, or their turn is over) are rotated in
-//! the run, however many there are; and a thread that is woken ahead of a thousand that wait finds
-//! an almost empty heap. Which of the two holds a thread, nobody can tell from outside.
+//! the run, however many there are; and a thread that is woken ahead of a thousand that wait goes
+//! to the front of the run, and leaves from there. No result depends on which of the two holds a
+//! thread.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -61,7 +62,8 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     pub fn defer_first(&mut self, key: K) {
         if self.run_is_first() {
             if self.run.last_key().is_some_and(|last| last <= key) {
-                return self.run.rotate(key);
+                let _ = self.run.rotate(key);
+                return;
             }
             if let Some(first) = self.run.take_first() {
                 self.place(Entry { key, ..first });
@@ -86,27 +88,21 @@ impl<K: Ord + Copy> ReadyQueue<K> {
         }
     }
 
-    /// Who comes first when `thread`, the first of all, gets the new key that is made from its old
-    /// one, if that is to be seen at a glance: all are in the run and it goes to the end, as among
-    /// equals that yield in turn. O(1).
+    /// Gives `thread`, the first of several, a new key made from its old one, if it goes to the end
+    /// with it and no heap has to be looked at, as among equals that yield in turn. The thread that
+    /// is first then; `None`: nothing has changed. O(1).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn heir(&self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
-        let links = self.run.links.as_slice();
-        let first = links.get(self.run.first as usize)?;
-        let last = links.get(self.run.last as usize)?;
-        let next = links.get(first.next as usize)?;
-        let goes_last = self.heap.is_empty() && last.entry.key <= key(first.entry.key);
-        (first.entry.thread() == thread && goes_last).then_some(next.entry.thread())
-    }
-
-    /// Gives the first of all the new key that is made from its old one. It has an heir, who comes
-    /// first then. O(1).
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn pass_on(&mut self, key: impl FnOnce(K) -> K) {
-        if let Some(first) = self.run.head() {
-            let key = key(first.key);
-            self.run.rotate(key);
+    pub fn rotate(&mut self, thread: ThreadId, key: impl FnOnce(K) -> K) -> Option<ThreadId> {
+        let run = &self.run;
+        let old = run.head()?;
+        if old.thread() != thread || run.first == run.last || !self.heap.is_empty() {
+            return None;
         }
+        let key = key(old.key);
+        if run.last_key().is_none_or(|last| last > key) {
+            return None;
+        }
+        Some(self.run.rotate(key))
     }
 
     /// The key of a thread that is there.
@@ -122,6 +118,8 @@ impl<K: Ord + Copy> ReadyQueue<K> {
     fn place(&mut self, entry: Entry<K>) {
         if self.run.last_key().is_none_or(|last| last <= entry.key) {
             self.run.append(entry);
+        } else if self.run.head().is_some_and(|first| entry.key < first.key) {
+            self.run.prepend(entry);
         } else {
             self.heap.put_in(entry);
         }
@@ -232,14 +230,37 @@ impl<K: Ord + Copy> Run<K> {
     /// An entry whose id is not here and whose key is not smaller than the last.
     #[inline]
     fn append(&mut self, entry: Entry<K>) {
-        let link = Link {
+        let at = self.link(Link {
             entry,
             next: ABSENT,
             previous: self.last,
-        };
-        let at = self.free;
-        let at = match self.links.get_mut(at as usize) {
+        });
+        match self.links.get_mut(self.last as usize) {
+            Some(last) => last.next = at,
+            None => self.first = at,
+        }
+        self.last = at;
+    }
+
+    /// An entry whose id is not here and whose key is smaller than the first, which there is.
+    #[inline]
+    fn prepend(&mut self, entry: Entry<K>) {
+        let at = self.link(Link {
+            entry,
+            next: self.first,
+            previous: ABSENT,
+        });
+        self.links[self.first as usize].previous = at;
+        self.first = at;
+    }
+
+    /// Puts a link into a free place.
+    #[inline]
+    fn link(&mut self, link: Link<K>) -> u32 {
+        let id = link.entry.id;
+        let at = match self.links.get_mut(self.free as usize) {
             Some(free) => {
+                let at = self.free;
                 self.free = free.next;
                 *free = link;
                 at
@@ -249,31 +270,29 @@ impl<K: Ord + Copy> Run<K> {
                 to_u32(self.links.len() - 1)
             }
         };
-        match self.links.get_mut(self.last as usize) {
-            Some(last) => last.next = at,
-            None => self.first = at,
-        }
-        self.last = at;
-        self.place[entry.id as usize] = at;
+        self.place[id as usize] = at;
         self.len += 1;
+        at
     }
 
-    /// The first goes to the end, with a key that is not smaller than the last.
+    /// The first goes to the end, with a key that is not smaller than the last: the thread that is
+    /// first then.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn rotate(&mut self, key: K) {
+    fn rotate(&mut self, key: K) -> ThreadId {
         let (first, last) = (self.first, self.last);
         let links = self.links.as_mut_slice();
         let link = &mut links[first as usize];
         link.entry.key = key;
         if first == last {
-            return;
+            return link.entry.thread();
         }
         let next = link.next;
-        link.next = ABSENT;
-        link.previous = last;
+        (link.next, link.previous) = (ABSENT, last);
         links[last as usize].next = first;
-        links[next as usize].previous = ABSENT;
         (self.first, self.last) = (next, first);
+        let head = &mut links[next as usize];
+        head.previous = ABSENT;
+        head.entry.thread()
     }
 
     #[inline]

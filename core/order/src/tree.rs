@@ -140,7 +140,7 @@ impl<P: Policy> Tree<P> {
 
     /// A thread becomes ready. It has wanted the processor since `since`, at or before `now`, which
     /// is earlier when a timer was served late.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn wake(&mut self, now: Instant, since: Instant, t: ThreadId, a: &Attributes, band: Band) {
         if self.is_flat {
             return self.nodes[0].wake(t, a, band);
@@ -171,7 +171,7 @@ impl<P: Policy> Tree<P> {
     }
 
     /// A thread is no longer ready.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn block(&mut self, now: Instant, thread: ThreadId, band: Band) {
         if self.is_flat {
             return self.nodes[0].block(thread, band);
@@ -235,27 +235,22 @@ impl<P: Policy> Tree<P> {
         }
     }
 
-    /// Who runs when the running thread gives way, as [`Policy::heir`] says; `None`: it takes a
-    /// charge, a yield and a pick to tell.
+    /// [`Policy::yield_to_next`] of a tree with one node; `None`: it takes a charge, a yield and a
+    /// pick, and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn heir(&self, thread: ThreadId, band: Band) -> Option<ThreadId> {
-        let root = self.nodes.first().filter(|_| self.is_flat)?;
-        if band != Band::RealTime || root.held.is_some() {
+    pub fn yield_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {
+        if !self.is_flat || band != Band::RealTime {
             return None;
         }
-        root.policy.heir(thread)
-    }
-
-    /// A thread that has an heir gives way to it.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn pass_on(&mut self, thread: ThreadId) {
-        if let Some(root) = self.nodes.first_mut() {
-            root.policy.pass_on(thread);
+        let root = &mut self.nodes[usize::from(node::ROOT)];
+        if root.held.is_some() {
+            return None;
         }
+        root.policy.yield_to_next(thread)
     }
 
     /// The running thread has executed for this long, up to `now`.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn charge(&mut self, now: Instant, t: ThreadId, band: Band, work: Work, tell: Tell<'_>) {
         if self.is_flat {
             return self.nodes[0].charge(t, band, work);

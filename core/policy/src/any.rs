@@ -87,20 +87,12 @@ impl Policy for AnyPolicy {
         each!(self, p => p.yield_now(thread));
     }
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
-        // The others never have one; and two comparisons are shorter than a jump to one of five.
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        // The others answer `None`; and two comparisons are shorter than a jump to one of five.
         match self {
-            AnyPolicy::FixedPriority(p) => p.heir(thread),
-            AnyPolicy::EarliestDeadlineFirst(p) => p.heir(thread),
+            AnyPolicy::FixedPriority(p) => p.yield_to_next(thread),
+            AnyPolicy::EarliestDeadlineFirst(p) => p.yield_to_next(thread),
             _ => None,
-        }
-    }
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn pass_on(&mut self, thread: ThreadId) {
-        match self {
-            AnyPolicy::FixedPriority(p) => p.pass_on(thread),
-            AnyPolicy::EarliestDeadlineFirst(p) => p.pass_on(thread),
-            _ => self.yield_now(thread),
         }
     }
     #[inline]

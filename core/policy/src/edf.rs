@@ -51,17 +51,12 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         let latest = self.latest.following();
-        self.ready
-            .heir(thread, |(deadline, _, order)| (deadline, latest, order))
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn pass_on(&mut self, _: ThreadId) {
-        let latest = self.latest.next();
-        self.ready
-            .pass_on(|(deadline, _, order)| (deadline, latest, order));
+        let key = |(deadline, _, order)| (deadline, latest, order);
+        let next = self.ready.rotate(thread, key)?;
+        self.latest.see(latest);
+        Some(next)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -83,20 +83,15 @@ impl Policy for FixedPriority {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         if !self.preemptive {
             return None;
         }
         let latest = self.latest.following();
-        self.ready
-            .heir(thread, |(priority, _, order)| (priority, latest, order))
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn pass_on(&mut self, _: ThreadId) {
-        let latest = self.latest.next();
-        self.ready
-            .pass_on(|(priority, _, order)| (priority, latest, order));
+        let key = |(priority, _, order)| (priority, latest, order);
+        let next = self.ready.rotate(thread, key)?;
+        self.latest.see(latest);
+        Some(next)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

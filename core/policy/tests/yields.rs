@@ -41,12 +41,10 @@ fn turns(policy: &mut impl Policy, count: usize) -> Vec<ThreadId> {
             break;
         };
         who.push(thread);
-        // Every other turn by the heir, where there is one: who that is, is who runs next.
-        match policy.heir(thread).filter(|_| who.len() % 2 == 0) {
-            Some(heir) => {
-                policy.pass_on(thread);
-                assert_eq!(policy.pick(now).entity, Some(heir));
-            }
+        // Every other turn in one step, where the policy can: it names the thread that runs next.
+        let next = (who.len() % 2 == 0).then(|| policy.yield_to_next(thread));
+        match next.flatten() {
+            Some(next) => assert_eq!(policy.pick(now).entity, Some(next)),
             None => {
                 policy.charge(thread, Work::from_ticks(1));
                 policy.yield_now(thread);

@@ -29,8 +29,8 @@ pub enum Property {
     WorkConservation,
     /// Two policies that were told the same decide differently.
     Determinism,
-    /// Asked twice without a change in between, it answers differently; or it names an heir and
-    /// picks somebody else.
+    /// Asked twice without a change in between, it answers differently; or it names the thread
+    /// that is next after a yield, and picks another.
     StablePick,
     /// A thread executes without budget, or beyond the one that is claimed.
     BudgetConservation,

@@ -377,9 +377,8 @@ impl<P: Policy> Driver<'_, P> {
     fn yield_now(&mut self) -> bool {
         match self.running() {
             Some(thread) => {
-                match self.policy.heir(thread) {
-                    Some(_) => self.policy.pass_on(thread),
-                    None => self.policy.yield_now(thread),
+                if self.policy.yield_to_next(thread).is_none() {
+                    self.policy.yield_now(thread);
                 }
                 self.changed = true;
                 true

@@ -73,28 +73,18 @@ impl<P: Policy> Watched<P> {
             .map_err(|violation| violation.after(pick))
     }
 
-    /// Whether the twin names the same heir, and one that is ready.
-    fn judge_heir(&self, thread: ThreadId, heir: Option<ThreadId>) -> Result<(), Violation> {
-        if self.twin.heir(thread) != heir {
-            let detail = format!("a twin names another heir of `{}`", name(thread));
-            return Err(Violation::new(Symptom::Twin, detail));
-        }
-        let Some(heir) = heir else { return Ok(()) };
-        self.reference.borrow().judge_readiness(heir)
-    }
-
-    /// Whether the heir is picked after the thread has given way, and lawfully.
-    fn picks_heir(&mut self, heir: Option<ThreadId>) -> Result<(), Violation> {
+    /// Whether the thread that a yield in one step named is picked then, and lawfully.
+    fn judge_next(&mut self, next: ThreadId) -> Result<(), Violation> {
+        self.reference.borrow().judge_readiness(next)?;
         let reference = self.reference.borrow();
         let now = reference.picked_at;
         let now = now.saturating_add(reference.executed.as_span());
         drop(reference);
         let pick = self.ask(now)?;
-        if pick.entity == heir && pick.until.is_none() {
+        if pick.entity == Some(next) && pick.until.is_none() {
             return Ok(());
         }
-        let heir = heir.map_or_else(|| "nobody".to_owned(), |heir| format!("`{}`", name(heir)));
-        let detail = format!("it named {heir} as the heir, until something happens");
+        let detail = format!("it named `{}` as next, until something changes", name(next));
         Err(Violation::new(Symptom::Unstable, detail).after(pick))
     }
 
@@ -243,32 +233,30 @@ impl<P: Policy> Policy for Watched<P> {
         }
     }
 
-    fn heir(&self, thread: ThreadId) -> Option<ThreadId> {
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
         if self.reference.borrow().is_over() {
             return None;
         }
-        let heir = self.policy.heir(thread);
-        let found = self.judge_heir(thread, heir);
-        found.map_or_else(
-            |violation| {
+        let next = self.policy.yield_to_next(thread);
+        let twin = self.twin.yield_to_next(thread);
+        if let Some(next) = next {
+            let line = || format!("yield `{}` in one step", name(thread));
+            self.reference.borrow_mut().say(line);
+            self.reference.borrow_mut().yield_now(thread);
+            // The core does not ask: it goes on with the thread that was named.
+            if let Err(violation) = self.judge_next(next) {
                 self.reference.borrow_mut().fail(violation);
-                None
-            },
-            |()| heir,
-        )
-    }
-
-    fn pass_on(&mut self, thread: ThreadId) {
-        let heir = self.policy.heir(thread);
-        let line = || format!("pass on from `{}`", name(thread));
-        if !self.tell(line, |p| p.pass_on(thread)) {
-            return;
+            }
         }
-        self.reference.borrow_mut().yield_now(thread);
-        // The core does not ask: it goes on with the heir.
-        if let Err(violation) = self.picks_heir(heir) {
+        if twin != next {
+            let detail = format!(
+                "a twin names another thread as next after `{}`",
+                name(thread)
+            );
+            let violation = Violation::new(Symptom::Twin, detail);
             self.reference.borrow_mut().fail(violation);
         }
+        next
     }
 
     fn charge(&mut self, thread: ThreadId, work: Work) {

@@ -89,7 +89,9 @@ impl<P: Policy> Shard<P> {
         if t.state != State::Blocked {
             return;
         }
-        let _ = self.leave(thread);
+        if self.locks.waits_for(thread).is_some() {
+            let _ = self.leave(thread);
+        }
         let t = &self.threads[thread];
         sink.trace(
             now,

@@ -217,7 +217,6 @@ impl<P: Policy> Shard<P> {
         let index = t.next_index;
         t.next_index += 1;
         t.last_arrival = arrival;
-        self.unsettled += 1;
         t.granted += 1;
         t.taken = t.granted;
         t.debt = punctual_model::Work::ZERO;
@@ -235,6 +234,7 @@ impl<P: Policy> Shard<P> {
             settled: false,
             gave_up: blocked,
         });
+        self.unsettled += u64::from(self.counts(thread, arrival));
         sink.trace(
             now,
             TraceEvent::Released {

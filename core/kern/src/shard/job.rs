@@ -164,7 +164,8 @@ impl<P: Policy> Shard<P> {
             return;
         };
         job.settled = true;
-        self.unsettled -= u64::from(t.constraint.class.is_real_time());
+        let job = *job;
+        self.unsettled -= u64::from(self.counts(thread, job.arrival));
         sink.trace(
             now,
             TraceEvent::Completed {
@@ -180,7 +181,15 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Tells successors, here and on other CPUs, how far this thread is.
+    #[inline]
     fn announce<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        if self.precedences.is_followed(thread) {
+            self.announce_to_each(now, thread, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn announce_to_each<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         let (id, done) = (t.id(thread), frontier(t, &self.pool));
         self.precedences.notify(thread);
@@ -218,12 +227,13 @@ impl<P: Policy> Shard<P> {
         self.locks.forget(thread);
         self.inherit(thread);
         let t = &mut self.threads[thread];
-        for mut list in [t.backlog, t.early] {
-            while self.pool.pop(&mut list).is_some() {}
-        }
-        self.unsettled -= u64::from(t.backlog.len());
+        let (mut backlog, mut early) = (t.backlog, t.early);
         t.backlog = List::EMPTY;
         t.early = List::EMPTY;
+        while let Some(pending) = self.pool.pop(&mut backlog) {
+            self.unsettled -= u64::from(self.counts(thread, pending.arrival));
+        }
+        while self.pool.pop(&mut early).is_some() {}
         self.settle(now, thread, Outcome::Aborted, sink);
         let t = &mut self.threads[thread];
         t.job = None;

@@ -373,7 +373,16 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The job of a thread, or the thread itself, is over: whatever it holds comes free.
+    #[inline]
     pub(super) fn leave_resources<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        let t = &self.threads[thread];
+        if t.held > 0 || t.request.is_some() || self.locks.waits_for(thread).is_some() {
+            self.leave_each_resource(now, thread, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_each_resource<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         self.stop_asking(now, thread, sink);
         while self.threads[thread].held > 0 {
             let is_held = |&of: &u32| self.locks.get(of).hold.is_some();
@@ -403,8 +412,13 @@ impl<P: Policy> Shard<P> {
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
         if t.held > 0 && t.queued {
-            self.each_section(now, id.index(), sink, |used, length| *used >= length);
+            self.enforce_each_section(now, id.index(), sink);
         }
+    }
+
+    #[inline(never)]
+    fn enforce_each_section<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        self.each_section(now, thread, sink, |used, length| *used >= length);
     }
 
     /// Looks at the sections of a thread; those of which `is_over` is true lapse.

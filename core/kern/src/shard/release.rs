@@ -148,12 +148,15 @@ impl<P: Policy> Shard<P> {
         if self.timeline.next().is_some_and(is_due) {
             quota = self.serve_own_timers(now, strictly, quota, sink);
         }
-        self.tree.serve_timers(now, strictly, &mut |node, budget| {
-            sink.trace(now, TraceEvent::budget(node, budget));
-        });
+        if !self.tree.is_flat() {
+            self.tree.serve_timers(now, strictly, &mut |node, budget| {
+                sink.trace(now, TraceEvent::budget(node, budget));
+            });
+        }
         quota
     }
 
+    #[inline(never)]
     fn serve_own_timers<S: Sink>(
         &mut self,
         now: Instant,
@@ -309,7 +312,6 @@ impl<P: Policy> Shard<P> {
         t.last_arrival = arrival;
         let id = t.id(thread);
         if t.job.is_none() {
-            self.unsettled += u64::from(t.constraint.class.is_real_time());
             let deadline = t.deadline_of(arrival);
             t.granted += 1;
             let pending = PendingJob {
@@ -317,6 +319,7 @@ impl<P: Policy> Shard<P> {
                 arrival,
                 allotment: t.granted,
             };
+            self.unsettled += u64::from(self.counts(thread, arrival));
             sink.trace(
                 now,
                 TraceEvent::Released {
@@ -363,8 +366,8 @@ impl<P: Policy> Shard<P> {
                 // come as one burst that no bound of another task counts: they lapse.
                 t.taken = t.granted;
             }
-            self.unsettled += 1;
             let deadline = t.deadline_of(arrival);
+            self.unsettled += u64::from(self.counts(thread, arrival));
             sink.trace(
                 now,
                 TraceEvent::Released {

@@ -6,7 +6,7 @@ use core::fmt;
 use punctual_model::{CpuId, Instant, Span, ThreadId};
 use punctual_order::{NodeId, Policy, Refusal, Tree};
 
-use super::Shard;
+use super::{Counters, Shard};
 use crate::constraint::Constraint;
 use crate::effective::WaitOrder;
 use crate::lock::{Locks, ResourcePlan, UsePlan};
@@ -60,8 +60,11 @@ impl<P: Policy> Shard<P> {
             now: Instant::ZERO,
             uncharged: Span::ZERO,
             since: Instant::ZERO,
+            horizon: Instant::MAX,
             unsettled: 0,
-            calm_until: Instant::ZERO,
+            fast_until: Instant::ZERO,
+            yields: false,
+            counters: Counters::default(),
             more: false,
             last_promoted: None,
             deciding: None,
@@ -87,7 +90,7 @@ impl<P: Policy> Shard<P> {
         home: NodeId,
         constraint: Constraint,
     ) -> Result<ThreadId, ConfigError> {
-        self.calm_until = Instant::ZERO;
+        self.fast_until = Instant::ZERO;
         self.create(self.now, home, constraint, &mut NoSink)
             .map_err(ConfigError::Refused)
     }

@@ -70,7 +70,15 @@ impl<P: Policy> Tree<P> {
 
     /// The next parked thread whose servers have enough by now; it is parked no more, and is to be
     /// woken. To be asked after [`Tree::serve_timers`], until there is none. O(parked · depth).
+    #[inline]
     pub fn take_fitting(&mut self, now: Instant) -> Option<ThreadId> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        self.take_first_fitting(now)
+    }
+
+    fn take_first_fitting(&mut self, now: Instant) -> Option<ThreadId> {
         let fits = |parked: &Parked| self.fits(parked.thread, parked.length);
         let thread = self.parked.iter().find(|parked| fits(parked))?.thread;
         self.unpark(now, thread);

@@ -4,9 +4,7 @@
 //! takes the decision, ends the borrow, and only then switches (rule of the house: decide, return a
 //! value, act at the edge).
 
-mod calm;
-mod passing;
-mod tally;
+mod fast;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
@@ -25,8 +23,6 @@ use crate::record::light::Light;
 use crate::record::per_cpu::{ByPolicy, PerCpu, Reason};
 use crate::record::plan::RunOptions;
 use crate::time::clock::clock_rate;
-use passing::give_way;
-use tally::{Counting, Tally};
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -55,13 +51,12 @@ pub(crate) struct Core<P, S> {
     /// The schedulers that decide on their own supply.
     pub(crate) children: Vec<Child>,
     unsent: Vec<Message>,
-    tally: Tally,
     pub(crate) missing: MissingTime,
     /// `None`: this run gives nothing back.
     pub(crate) give_back: Option<GiveBack>,
     end: End,
-    /// Before this instant the platform has nothing of its own to do; see `calm`.
-    calm_until: Instant,
+    /// Before this instant the platform has nothing of its own to do; see `fast`.
+    fast_until: Instant,
 }
 
 /// When a run ends.
@@ -94,12 +89,13 @@ impl End {
 
 impl<P: Policy, S: Sink> Core<P, S> {
     pub(crate) fn new(
-        shard: Shard<P>,
+        mut shard: Shard<P>,
         sink: S,
         arrivals: Vec<(Instant, ThreadId)>,
         options: &RunOptions,
     ) -> Core<P, S> {
         let end = End::of(options);
+        shard.set_horizon(end.horizon);
         Core {
             shard,
             sink,
@@ -108,14 +104,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
             threads: Vec::new(),
             children: Vec::new(),
             unsent: Vec::with_capacity(1_024),
-            tally: Tally {
-                horizon: end.horizon,
-                ..Tally::default()
-            },
             missing: MissingTime::default(),
             give_back: None,
             end,
-            calm_until: Instant::ZERO,
+            fast_until: Instant::ZERO,
         }
     }
 
@@ -129,12 +121,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     pub(crate) fn handle(&mut self, host: &PerCpu, now: Instant, event: Event) -> Decision {
-        let mut sink = Counting {
-            sink: &mut self.sink,
-            tally: &mut self.tally,
-            yields: false,
-        };
-        let decision = self.shard.handle(now, event, &mut sink);
+        let decision = self.shard.handle_slowly(now, event, &mut self.sink);
         self.send_messages(host);
         decision
     }
@@ -151,19 +138,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
     }
 
-    /// One entry: time, event, what is due, and who runs then (null: the carrier).
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn step(&mut self, host: &PerCpu, event: &Event, given_back: bool) -> *const Light {
-        let now = host.clock().now();
-        match self.step_calmly(host, now, event) {
-            Some(light) => light,
-            None => self.step_carefully(host, now, *event, given_back),
-        }
-    }
-
-    /// The long way through an entry.
-    #[inline(never)]
-    fn step_carefully(
+    /// The slow path through an entry: what is due, the event, and the thread that runs then (null:
+    /// the carrier).
+    fn step_slowly(
         &mut self,
         host: &PerCpu,
         now: Instant,
@@ -318,7 +295,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let runs = unsafe { light.as_ref() };
         if let Some(light) = runs {
-            self.show(light);
+            self.publish(light);
         }
         if self.has_ended(host, now) {
             host.reason.set(Reason::End);
@@ -341,7 +318,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         };
         let next = due.min(now.saturating_add(look));
         arm_for(host, runs, next, now);
-        self.set_calm(host, now);
+        self.open_fast_path(host, now);
         light
     }
 
@@ -389,7 +366,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host.shared.stop.load(Ordering::Relaxed)
             || host.shared.abort.load(Ordering::Relaxed)
             || now >= self.end.limit
-            || (now >= self.end.horizon && self.tally.outstanding == 0)
+            || (now >= self.end.horizon && self.shard.unsettled() == 0)
     }
 
     /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
@@ -424,37 +401,37 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
         self.core.into_inner().sink
     }
 
-    /// Adds the core's tally to the host's counters, at the end of a run.
+    /// Adds the core's counters to the host's, at the end of a run.
     pub(crate) fn finish_counters(&self) {
         // SAFETY: the run is over, so nobody borrows the core.
-        let tally = unsafe { (*self.core.get()).tally };
+        let core = unsafe { (*self.core.get()).shard.counters() };
         self.host.count(|c| {
-            c.decisions = tally.decisions;
-            c.switches = tally.switches;
-            c.preemptions = tally.preemptions;
+            c.decisions = core.decisions;
+            c.switches = core.switches;
+            c.preemptions = core.preemptions;
         });
         self.host.count_deferrals();
     }
 }
 
-/// Takes one entry and returns who runs then (null: the carrier). Does not switch.
+/// Takes one entry on the slow path and returns the thread that runs then (null: the carrier). Does
+/// not switch.
 ///
 /// # Safety
 /// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
 /// no reference into the core is alive.
-#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn decide<P: Policy, S: Sink>(
     host: *const PerCpu,
-    event: &Event,
+    now: Instant,
+    event: Event,
     given_back: bool,
 ) -> *const Light {
-    let cpu = host.cast::<Cpu<P, S>>();
     // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
-    let cpu = unsafe { &*cpu };
+    let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
     // SAFETY: the gate is closed, so nobody else borrows the core until this function has returned
     // (INV-7), and the borrow ends before any switch.
     let core = unsafe { &mut *cpu.core.get() };
-    core.step(&cpu.host, event, given_back)
+    core.step_slowly(&cpu.host, now, event, given_back)
 }
 
 /// An entry of the running thread, or of the signal that interrupted it: decides and switches.
@@ -471,13 +448,44 @@ unsafe fn enter<P: Policy, S: Sink>(host: *const PerCpu, event: Event) {
 /// As for [`decide`].
 #[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
+    // SAFETY: as in `decide`; the borrow ends with the block.
+    let (now, target) = unsafe {
+        let cpu = &*host.cast::<Cpu<P, S>>();
+        let now = cpu.host.clock().now();
+        (now, (*cpu.core.get()).step_fast(&cpu.host, now, event))
+    };
+    match target {
+        // On the fast path no group is at work that would have to be suspended.
+        // SAFETY: gate closed; the target is a thread of this host that has been started, or the
+        // running one; the borrows above have ended.
+        Some(target) => unsafe { switch_here(host, target) },
+        // SAFETY: as the caller vouches.
+        None => unsafe { enter_slowly::<P, S>(host, now, *event) },
+    }
+}
+
+/// # Safety
+/// As for [`decide`].
+#[cold]
+#[inline(never)]
+unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, event: Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<P, S>(host, event, false) };
+    let target = unsafe { decide::<P, S>(host, now, event, false) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.suspend_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the
     // running one; the borrows of `decide` have ended.
     unsafe { switch_here(host, target) };
+}
+
+/// [`enter`] for [`Event::Yield`]: most switches of a busy CPU are yields, and the fast path is
+/// shorter where the event is a constant.
+///
+/// # Safety
+/// As for [`decide`].
+unsafe fn give_way<P: Policy, S: Sink>(host: *const PerCpu) {
+    // SAFETY: as the caller vouches.
+    unsafe { enter_here::<P, S>(host, &Event::Yield) };
 }
 
 /// The entries of a CPU with this policy and this recorder.

@@ -51,29 +51,6 @@ pub(crate) unsafe fn switch_here(host: *const PerCpu, target: *const Light) {
     unsafe { leave(record, from, to, by_call) };
 }
 
-/// Leaves the running thread for another one, of which both are known: [`switch_to`] without a
-/// look for the carrier.
-///
-/// # Safety
-/// As for [`switch_to`]; `from` is the running light thread, `to` another one.
-#[cfg_attr(not(debug_assertions), inline(always))]
-pub(crate) unsafe fn switch_between(host: *const PerCpu, from: *const Light, to: *const Light) {
-    // SAFETY: the host and its threads outlive the run; the references end before the switch.
-    let (record, from, to, by_call) = unsafe {
-        let (host, from) = (&*host, &*from);
-        host.current.set(to);
-        let by_call = host.switches_by_call;
-        (
-            &raw const host.record,
-            from.context(),
-            (*to).context(),
-            by_call,
-        )
-    };
-    // SAFETY: as the caller vouches.
-    unsafe { leave(record, from, to, by_call) };
-}
-
 /// # Safety
 /// The gate is closed; `from` is the record of the running thread or the carrier, `to` that of
 /// another one of this CPU, and no reference into scheduler state is alive.

@@ -288,7 +288,7 @@ impl PerCpu {
     /// Whether nothing has come up that an entry would have to look into, as far as flags tell it:
     /// a signal that found the gate closed, somebody else on this CPU, messages, pending wakes,
     /// time that was nobody's, a deferral, threads to be woken in company, calls that are on their
-    /// way. Gate closed. The long way takes note of the signal; an entry that did not would be
+    /// way. Gate closed. The slow path takes note of the signal; an entry that did not would be
     /// followed by the next, again and again.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
@@ -332,7 +332,7 @@ impl PerCpu {
     /// Books a short entry: `light` has executed so many ticks since the last one, all of them its
     /// own, and was refused nothing. Gate closed.
     #[inline]
-    pub(crate) fn book_calmly(&self, now: Instant, light: &Light, executed: u64) {
+    pub(crate) fn book_fast(&self, now: Instant, light: &Light, executed: u64) {
         self.last_entry.store(now.ticks(), Ordering::Relaxed);
         self.count_entry();
         light.add_executed(executed);

@@ -55,8 +55,9 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     let mut given_back = false;
     loop {
         view.shared.post.executes(view.index);
+        let now = view.clock().now();
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
-        let target = unsafe { decide::<P, S>(host, &Event::Tick, given_back) };
+        let target = unsafe { decide::<P, S>(host, now, Event::Tick, given_back) };
         given_back = false;
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };

@@ -15,7 +15,7 @@ mod keeps_old_generations;
 mod keeps_who_is_not_first;
 mod latest_of_equals;
 mod least_urgent_first;
-mod names_the_last_as_heir;
+mod names_the_last_as_next;
 mod never_ends_turns;
 mod preempts_after_all;
 mod queues_twice;

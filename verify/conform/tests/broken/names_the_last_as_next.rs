@@ -1,4 +1,4 @@
-//! Wrong: the last is named as the heir of a thread that gives way, and the second is picked.
+//! Wrong: after a yield in one step the last is named as next, and the second is picked.
 
 use punctual_conform::{Claims, Property};
 use punctual_kern::{Attributes, Pick, Policy};
@@ -7,9 +7,9 @@ use punctual_model::{Instant, ThreadId};
 use crate::assert_caught;
 
 /// In the order of waking; who yields goes to the end.
-struct NamesTheLastAsHeir(Vec<ThreadId>);
+struct NamesTheLastAsNext(Vec<ThreadId>);
 
-impl Policy for NamesTheLastAsHeir {
+impl Policy for NamesTheLastAsNext {
     fn wake(&mut self, thread: ThreadId, _: &Attributes) {
         self.0.push(thread);
     }
@@ -25,7 +25,8 @@ impl Policy for NamesTheLastAsHeir {
         self.0.push(thread);
     }
 
-    fn heir(&self, _: ThreadId) -> Option<ThreadId> {
+    fn yield_to_next(&mut self, thread: ThreadId) -> Option<ThreadId> {
+        self.yield_now(thread);
         self.0.last().copied()
     }
 
@@ -37,7 +38,7 @@ impl Policy for NamesTheLastAsHeir {
 }
 
 #[test]
-fn a_policy_that_names_another_heir_than_it_picks_answers_one_question_twice() {
-    let make = |capacity| NamesTheLastAsHeir(Vec::with_capacity(capacity));
+fn a_policy_that_names_another_thread_than_it_picks_answers_one_question_twice() {
+    let make = |capacity| NamesTheLastAsNext(Vec::with_capacity(capacity));
     assert_caught(&Claims::ANY_ORDER, make, Property::StablePick, 7);
 }

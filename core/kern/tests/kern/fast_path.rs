@@ -1,7 +1,7 @@
-//! The short way through an entry leads where the long one leads.
+//! The fast path through an entry leads where the slow one leads.
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Edge, Event, Message, Next, Passed, Shard, Sink, Source,
+    Capacity, Constraint, Decision, Edge, Event, FastOutcome, Message, Next, Shard, Sink, Source,
     TraceEvent, Tree,
 };
 use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span};
@@ -44,16 +44,16 @@ const POLICIES: [PolicyKind; 5] = [
     },
 ];
 
-/// A shard that may take the short way, and one that never does: its tree has room for a second
+/// A shard that may take the fast path, and one that never does: its tree has room for a second
 /// scheduler, and keeps the counts that this takes.
 struct Both {
-    short: Shard<AnyPolicy>,
-    long: Shard<AnyPolicy>,
+    fast: Shard<AnyPolicy>,
+    slow: Shard<AnyPolicy>,
     seed: u64,
     now: u64,
-    /// How many entries took the short way, and how many of those were yields that took theirs.
+    /// How many entries took the fast path, and how many of those were yields.
     taken: u32,
-    passed: u32,
+    yielded: u32,
 }
 
 impl Both {
@@ -67,53 +67,43 @@ impl Both {
             Shard::new(Tree::new(capacity, policy))
         };
         Both {
-            short: shard(0),
-            long: shard(1),
+            fast: shard(0),
+            slow: shard(1),
             seed,
             now: 0,
             taken: 0,
-            passed: 0,
+            yielded: 0,
         }
     }
 
     fn attach(&mut self, constraint: Constraint) {
-        let _ = self.short.attach(constraint).unwrap();
-        let _ = self.long.attach(constraint).unwrap();
+        let _ = self.fast.attach(constraint).unwrap();
+        let _ = self.slow.attach(constraint).unwrap();
     }
 
     /// One entry on both; everything that they tell and decide is the same.
     fn enter(&mut self, event: Event) -> Decision {
         let (seed, now, at) = (self.seed, self.now, Instant::from_ticks(self.now));
-        let (mut from_short, mut from_long) = (Told::default(), Told::default());
-        let passed = match event {
-            // Every other yield goes the way of all events.
-            Event::Yield if (seed + now) % 2 == 0 => self.short.pass_on_calmly(at, &mut from_short),
-            _ => None,
-        };
-        let calm = match passed {
-            Some(Passed { next, arm, stamp }) => {
-                assert_eq!(stamp, self.short.job_stamp(next));
-                self.passed += 1;
-                Some((Next::Thread(next), Some(arm)))
+        let (mut from_fast, mut from_slow) = (Told::default(), Told::default());
+        let a = match self.fast.handle_fast(at, &event, &mut from_fast) {
+            Some(FastOutcome { next, arm, stamp }) => {
+                if let Next::Thread(thread) = next {
+                    assert_eq!(stamp, self.fast.job_stamp(thread));
+                }
+                self.taken += 1;
+                self.yielded += u32::from(event == Event::Yield);
+                let refused = None;
+                Decision { next, arm, refused }
             }
-            None => self.short.handle_calmly(at, &event, &mut from_short),
+            None => self.fast.handle_slowly(at, event, &mut from_fast),
         };
-        self.taken += u32::from(calm.is_some());
-        let a = match calm {
-            Some((next, arm)) => Decision {
-                next,
-                arm,
-                refused: None,
-            },
-            None => self.short.handle(at, event, &mut from_short),
-        };
-        let b = self.long.handle(at, event, &mut from_long);
+        let b = self.slow.handle(at, event, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");
-        assert_eq!(from_short, from_long, "seed {seed} at {now}: {event:?}");
-        let not_open = self.long.handle_calmly(at, &Event::Tick, &mut from_long);
+        assert_eq!(from_fast, from_slow, "seed {seed} at {now}: {event:?}");
+        let not_open = self.slow.handle_fast(at, &Event::Tick, &mut from_slow);
         assert_eq!(not_open, None);
         loop {
-            let messages = (self.short.take_message(), self.long.take_message());
+            let messages = (self.fast.take_message(), self.slow.take_message());
             assert_eq!(messages.0, messages.1, "seed {seed} at {now}: {event:?}");
             if messages.0.is_none() {
                 return a;
@@ -130,7 +120,7 @@ fn history(seed: u64) -> u32 {
         both.attach(random_constraint(&mut dice));
     }
     for _ in 0..300 {
-        let event = random_event(&mut dice, both.short.running(), both.now);
+        let event = random_event(&mut dice, both.fast.running(), both.now);
         let decision = both.enter(event);
         let free = 1 + dice.below(6);
         let until = decision
@@ -142,9 +132,9 @@ fn history(seed: u64) -> u32 {
 }
 
 #[test]
-fn both_ways_through_an_entry_tell_and_decide_the_same() {
+fn both_paths_through_an_entry_report_and_decide_the_same() {
     let taken: u32 = (0..2_000).map(history).sum();
-    assert!(taken > 50_000, "only {taken} of 600,000 entries were calm");
+    assert!(taken > 50_000, "only {taken} of 600,000 took the fast path");
 }
 
 /// Threads with resources, precedence on this CPU and from another, and one that another hears of.
@@ -157,20 +147,20 @@ fn entangled(dice: &mut Dice, seed: u64) -> Both {
     }
     for number in 0..4 {
         let protocol = Protocol::ALL[usize::try_from(dice.below(5)).unwrap()];
-        let _ = both.short.add_resource(resource(protocol, 9));
-        let _ = both.long.add_resource(resource(protocol, 9));
+        let _ = both.fast.add_resource(resource(protocol, 9));
+        let _ = both.slow.add_resource(resource(protocol, 9));
         for thread in 0..6 {
             if dice.below(4) > 0 {
                 let plan = random_use(dice, number);
-                both.short.declare_use(id(thread), plan).unwrap();
-                both.long.declare_use(id(thread), plan).unwrap();
+                both.fast.declare_use(id(thread), plan).unwrap();
+                both.slow.declare_use(id(thread), plan).unwrap();
             }
         }
     }
     let first = Instant::from_ticks(dice.below(20));
     let period = Some(Span::from_ticks(10 + dice.below(30)));
-    let slot = both.short.add_remote(first, period);
-    assert_eq!(both.long.add_remote(first, period), slot);
+    let slot = both.fast.add_remote(first, period);
+    assert_eq!(both.slow.add_remote(first, period), slot);
     for (successor, from) in [
         (1, Source::Local(id(0))),
         (2, Source::Remote { slot }),
@@ -178,11 +168,11 @@ fn entangled(dice: &mut Dice, seed: u64) -> Both {
     ] {
         let strict = dice.below(2) == 0;
         let edge = Edge { from, strict };
-        both.short.add_precedence(id(successor), edge).unwrap();
-        both.long.add_precedence(id(successor), edge).unwrap();
+        both.fast.add_precedence(id(successor), edge).unwrap();
+        both.slow.add_precedence(id(successor), edge).unwrap();
     }
-    both.short.add_notification(id(0), CpuId(1), 0).unwrap();
-    both.long.add_notification(id(0), CpuId(1), 0).unwrap();
+    both.fast.add_notification(id(0), CpuId(1), 0).unwrap();
+    both.slow.add_notification(id(0), CpuId(1), 0).unwrap();
     both
 }
 
@@ -201,7 +191,7 @@ fn entangled_history(seed: u64) -> u32 {
                 Event::Remote(Message { to, slot, frontier })
             }
             3 => Event::Yield,
-            _ => random_event(&mut dice, both.short.running(), both.now),
+            _ => random_event(&mut dice, both.fast.running(), both.now),
         };
         let decision = both.enter(event);
         let free = 1 + dice.below(6);
@@ -215,13 +205,13 @@ fn entangled_history(seed: u64) -> u32 {
 }
 
 #[test]
-fn locks_of_both_kinds_precedence_and_late_entries_find_the_same_on_both_ways() {
+fn locks_of_both_kinds_precedence_and_late_entries_find_the_same_on_both_paths() {
     let taken: u32 = (0..3_000).map(entangled_history).sum();
-    assert!(taken > 20_000, "only {taken} of 900,000 entries were calm");
+    assert!(taken > 20_000, "only {taken} of 900,000 took the fast path");
 }
 
 /// Six threads, most of them of one urgency, that yield more often than anything else happens: how
-/// many yields went straight to an heir.
+/// many yields took the fast path.
 fn history_of_equals(seed: u64) -> u32 {
     let mut dice = Dice::new(seed);
     let mut both = Both::new(seed);
@@ -231,21 +221,21 @@ fn history_of_equals(seed: u64) -> u32 {
     both.attach(random_constraint(&mut dice));
     let number = 0;
     let _ = both
-        .short
+        .fast
         .add_resource(resource(Protocol::ImmediateCeiling, 9));
     let _ = both
-        .long
+        .slow
         .add_resource(resource(Protocol::ImmediateCeiling, 9));
     for thread in 0..3 {
         let plan = random_use(&mut dice, number);
-        both.short.declare_use(id(thread), plan).unwrap();
-        both.long.declare_use(id(thread), plan).unwrap();
+        both.fast.declare_use(id(thread), plan).unwrap();
+        both.slow.declare_use(id(thread), plan).unwrap();
     }
     for _ in 0..300 {
         let event = match dice.below(40) {
             0 => random_lock(&mut dice, both.now),
             1 => random_wait(&mut dice, both.now),
-            2 | 3 => random_event(&mut dice, both.short.running(), both.now),
+            2 | 3 => random_event(&mut dice, both.fast.running(), both.now),
             _ => Event::Yield,
         };
         let arm = both.enter(event).arm;
@@ -253,14 +243,14 @@ fn history_of_equals(seed: u64) -> u32 {
         let until = arm.map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
     }
-    both.passed
+    both.yielded
 }
 
 #[test]
-fn equals_that_yield_take_the_same_turns_on_both_ways() {
-    let passed: u32 = (0..2_000).map(history_of_equals).sum();
+fn equals_that_yield_take_the_same_turns_on_both_paths() {
+    let yielded: u32 = (0..2_000).map(history_of_equals).sum();
     assert!(
-        passed > 20_000,
-        "only {passed} of 600,000 entries passed on"
+        yielded > 20_000,
+        "only {yielded} of 600,000 entries yielded on it"
     );
 }

@@ -1,41 +1,36 @@
-//! The short way through an entry of the platform, beside that of the core.
+//! The platform's part of the fast path: nothing outside the core is due.
 //!
 //! Between two instants at which the platform has something of its own to do (an arrival to feed,
 //! a slice to give back, a look whether the run is to end, that end) most entries only charge,
-//! decide and go on. The long way notes until when that is so; what can happen at any time (mail,
-//! lateness, an interval long enough to be suspicious, a timer that is not set) is a flag each,
-//! looked at here.
+//! decide and go on. The slow path says until when that is so. A flag each stands for what can
+//! happen at any time: mail, lateness, a suspiciously long interval, a timer that is not set.
 
 #[cfg(test)]
 mod tests;
 
 use core::sync::atomic::Ordering;
 
-use punctual_kern::{Decision, Event, JobStamp, Next, Policy, Sink};
+use punctual_kern::{Decision, Event, FastOutcome, JobStamp, Next, Policy, Sink};
 use punctual_model::Instant;
 
-use super::{Core, Counting, arm_for};
+use super::{Core, arm_for};
 use crate::record::light::{Light, NOTHING};
 use crate::record::per_cpu::PerCpu;
 
 impl<P: Policy, S: Sink> Core<P, S> {
-    /// The entry at `now`, if it can be taken the short way: who runs then. Else nothing has
-    /// changed.
+    /// The entry at `now` on the fast path: the thread that runs then. `None`: the path is closed,
+    /// and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn step_calmly(
+    pub(super) fn step_fast(
         &mut self,
         host: &PerCpu,
         now: Instant,
         event: &Event,
     ) -> Option<*const Light> {
-        let (light, executed) = self.calm_interval(host, now, event)?;
-        let mut sink = Counting {
-            sink: &mut self.sink,
-            tally: &mut self.tally,
-            yields: false,
-        };
-        let (next, arm) = self.shard.handle_calmly(now, event, &mut sink)?;
-        host.book_calmly(now, light, executed);
+        let (light, executed) = self.fast_interval(host, now, event)?;
+        let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
+        let FastOutcome { next, arm, stamp } = outcome;
+        host.book_fast(now, light, executed);
         let near = now.saturating_add(host.limits.near);
         if let Next::Thread(id) = next
             && !self.shard.has_message()
@@ -44,39 +39,39 @@ impl<P: Policy, S: Sink> Core<P, S> {
             // SAFETY: as above.
             && let Some(light) = unsafe { chosen.as_ref() }
         {
-            self.show(light);
-            let due = arm.map_or(self.calm_until, |at| at.min(self.calm_until));
+            self.publish_as(light, stamp);
+            let due = arm.map_or(self.fast_until, |at| at.min(self.fast_until));
             arm_for(host, light, due, now);
             return Some(chosen);
         }
-        Some(self.conclude_uncalmly(host, now, next, arm))
+        Some(self.conclude_slowly(host, now, next, arm))
     }
 
-    /// Who has run since the last entry, and for how long, if this one can be taken the short way.
+    /// The thread that has run since the last entry, and for how long, if the fast path is open.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn calm_interval(
+    fn fast_interval(
         &self,
         host: &PerCpu,
         now: Instant,
         event: &Event,
     ) -> Option<(&'static Light, u64)> {
-        if !self.is_calm(host, now, event) {
+        if !self.is_open(host, now, event) {
             return None;
         }
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         let light = unsafe { host.current.get().as_ref() }?;
         let last = host.last_entry.load(Ordering::Relaxed);
         let executed = now.ticks().saturating_sub(last);
-        let is_calm = executed < host.limits.suspicious
+        let is_usual = executed < host.limits.suspicious
             && light.group.get().is_none()
             && !light.wait_node.has_news();
-        is_calm.then_some((light, executed))
+        is_usual.then_some((light, executed))
     }
 
-    /// The entry is about to become a long one after all.
+    /// The entry goes on along the slow path.
     #[cold]
     #[inline(never)]
-    pub(super) fn conclude_uncalmly(
+    fn conclude_slowly(
         &mut self,
         host: &PerCpu,
         now: Instant,
@@ -89,38 +84,39 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn is_calm(&self, host: &PerCpu, now: Instant, event: &Event) -> bool {
+    fn is_open(&self, host: &PerCpu, now: Instant, event: &Event) -> bool {
         let is_ordinary = matches!(
             event,
             Event::Tick | Event::Yield | Event::Block { .. } | Event::Wake(_) | Event::Complete
         );
         is_ordinary
-            && now < self.calm_until
+            && now < self.fast_until
             && host.armed_for().is_some_and(|armed| now < armed)
             && host.is_undisturbed()
     }
 
-    /// Shows a thread that is about to run what has become of its job and of its last request.
+    /// Writes what has become of its job and of its last request into the record of a thread that
+    /// is about to run.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn show(&mut self, light: &Light) {
-        self.show_as(light, self.shard.job_stamp(light.id()));
+    pub(super) fn publish(&mut self, light: &Light) {
+        self.publish_as(light, self.shard.job_stamp(light.id()));
     }
 
-    /// [`Core::show`] of a thread whose job has this stamp.
+    /// [`Core::publish`] of a thread whose job has this stamp.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn show_as(&mut self, light: &Light, stamp: JobStamp) {
+    fn publish_as(&mut self, light: &Light, stamp: JobStamp) {
         debug_assert_eq!(stamp, self.shard.job_stamp(light.id()));
         if stamp != light.stamp.get() || light.wait_node.cancelled.get() {
             light.stamp.set(stamp);
-            self.show_job(light);
+            self.publish_job(light);
         }
         if light.asked.load(Ordering::Relaxed) != NOTHING {
-            self.show_lock(light);
+            self.publish_lock(light);
         }
     }
 
     #[inline(never)]
-    fn show_job(&mut self, light: &Light) {
+    fn publish_job(&mut self, light: &Light) {
         let job = self.shard.job(light.id());
         let asked = job.is_some_and(|job| job.stop) || light.wait_node.cancelled.get();
         let stop = asked && !light.pooled.ending.get();
@@ -129,17 +125,17 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     #[inline(never)]
-    fn show_lock(&mut self, light: &Light) {
+    fn publish_lock(&mut self, light: &Light) {
         let asked = light.asked.load(Ordering::Relaxed);
         let holds = self.shard.holds(light.id(), asked);
         light.granted.store(holds, Ordering::Relaxed);
     }
 
-    /// Notes until when entries may take the short way: `light` runs now.
-    pub(super) fn set_calm(&mut self, host: &PerCpu, now: Instant) {
-        let is_calm = self.children.is_empty() && now < self.end.horizon;
-        self.calm_until = if is_calm {
-            // Who looks at the clock itself has no timer that would fire for a look.
+    /// Until when entries may take the fast path.
+    pub(super) fn open_fast_path(&mut self, host: &PerCpu, now: Instant) {
+        let is_open = self.children.is_empty() && now < self.end.horizon;
+        self.fast_until = if is_open {
+            // A thread that promised checkpoints has no timer that would fire for a look.
             let look = now.saturating_add(host.limits.look);
             self.next_due(host, now, None, false, false).min(look)
         } else {

@@ -1,7 +1,7 @@
-//! The short way through an entry of the platform leads where the long one leads.
+//! The fast path through an entry of the platform leads where the slow one leads.
 //!
 //! Two CPUs that no kernel thread carries get the same entries at instants of the test's own: one
-//! may take the short way, the other never does. Their clock stands before its origin, so nothing
+//! may take the fast path, the other never does. Their clock stands before its origin, so nothing
 //! but the entry's own instant says what time it is.
 
 use core::sync::atomic::Ordering;
@@ -21,7 +21,6 @@ use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
-use super::super::passing::Yielded;
 use crate::entry::cpu::{Core, Cpu, End, GiveBack, by_policy};
 use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
@@ -71,8 +70,6 @@ struct Bench {
     cpu: Box<Cpu<AnyPolicy, Told>>,
     #[allow(clippy::vec_box)] // The CPU has their addresses.
     _lights: Vec<Box<Light>>,
-    /// Yields that took their own way.
-    passed: u32,
 }
 
 /// A kernel thread ignores it unless it says otherwise: nobody is to be interrupted here.
@@ -111,7 +108,7 @@ impl Bench {
         let mut core = Core::new(shard, Told::default(), arrivals, &RunOptions::default());
         core.give_back = feeds.give_back;
         core.end = feeds.end;
-        core.tally.horizon = feeds.end.horizon;
+        core.shard.set_horizon(feeds.end.horizon);
         let cpu = Cpu::new(host(), core);
         cpu.host.gate.close();
         let library = Library::find().expect("glibc");
@@ -137,7 +134,6 @@ impl Bench {
         Bench {
             cpu,
             _lights: lights,
-            passed: 0,
         }
     }
 
@@ -146,27 +142,16 @@ impl Bench {
         unsafe { &mut *self.cpu.core() }
     }
 
-    /// One entry; `None`: it was to be a short one, and the short way is closed.
-    fn enter(&mut self, now: Instant, event: Event, short: bool) -> Option<()> {
+    /// One entry; `None`: it was to take the fast path, which is closed.
+    fn enter(&mut self, now: Instant, event: Event, fast: bool) -> Option<()> {
         let host = &raw const self.cpu.host;
         // SAFETY: the host lives as long as `self`, and only cells and atomics of it are changed.
         let host = unsafe { &*host };
-        // Every other yield on the short way goes that of all events.
-        let passed = match event {
-            Event::Yield if short && now.ticks().is_multiple_of(2) => {
-                self.core().pass_on(host, now)
-            }
-            _ => Yielded::Otherwise,
-        };
-        let target = match passed {
-            Yielded::Passed(from, to) => {
-                assert_eq!(host.current.get(), from);
-                self.passed += 1;
-                to
-            }
-            Yielded::Concluded(target) => target,
-            Yielded::Otherwise if short => self.core().step_calmly(host, now, &event)?,
-            Yielded::Otherwise => self.core().step_carefully(host, now, event, false),
+        let target = match (fast, event) {
+            // As `give_way` does.
+            (true, Event::Yield) => self.core().step_fast(host, now, &Event::Yield)?,
+            (true, _) => self.core().step_fast(host, now, &event)?,
+            (false, _) => self.core().step_slowly(host, now, event, false),
         };
         host.current.set(target);
         Some(())
@@ -343,8 +328,8 @@ const POLICIES: [PolicyKind; 4] = [
     PolicyKind::Fifo,
 ];
 
-/// Both ways side by side; returns how many entries took the short one, and how many yields theirs.
-fn history(seed: u64, equals: bool) -> (u32, u32) {
+/// Both paths side by side; returns how many entries took the fast one.
+fn history(seed: u64, equals: bool) -> u32 {
     let kind = POLICIES[usize::try_from(seed % 4).expect("small")];
     let mut dice = Dice::new(seed);
     let mut constraints: Vec<Constraint> = (0..THREADS).map(|n| constraint(&mut dice, n)).collect();
@@ -353,53 +338,53 @@ fn history(seed: u64, equals: bool) -> (u32, u32) {
         (2..THREADS).for_each(|order| constraints[order as usize] = Constraint { order, ..one });
     }
     let feeds = Feeds::random(&mut dice);
-    let mut short = Bench::new(kind, &constraints, &feeds);
-    let mut long = Bench::new(kind, &constraints, &feeds);
+    let mut fast = Bench::new(kind, &constraints, &feeds);
+    let mut slow = Bench::new(kind, &constraints, &feeds);
     let (mut now, mut taken) = (0, 0);
     for _ in 0..250 {
-        let yields = equals && !long.cpu.host.current.get().is_null() && dice.below(4) > 0;
+        let yields = equals && !slow.cpu.host.current.get().is_null() && dice.below(4) > 0;
         let event = match yields {
             true => Event::Yield,
-            false => event(&mut dice, &long, now),
+            false => event(&mut dice, &slow, now),
         };
         let instant = at(now);
         let (what, amount) = (dice.below(40), dice.below(3_000));
-        disturb(&mut short, what, instant, amount);
-        disturb(&mut long, what, instant, amount);
-        match short.enter(instant, event, true) {
+        disturb(&mut fast, what, instant, amount);
+        disturb(&mut slow, what, instant, amount);
+        match fast.enter(instant, event, true) {
             Some(()) => taken += 1,
-            None => assert!(short.enter(instant, event, false).is_some()),
+            None => assert!(fast.enter(instant, event, false).is_some()),
         }
-        assert!(long.enter(instant, event, false).is_some());
-        let (a, b) = (short.state(), long.state());
+        assert!(slow.enter(instant, event, false).is_some());
+        let (a, b) = (fast.state(), slow.state());
         assert_eq!(a, b, "seed {seed}, {kind:?} at {now}: {event:?}");
-        assert_eq!(short.core().sink, long.core().sink, "seed {seed} at {now}");
+        assert_eq!(fast.core().sink, slow.core().sink, "seed {seed} at {now}");
         if a.reason == Some(Reason::End) {
             break;
         }
-        short.core().sink = Told::default();
-        long.core().sink = Told::default();
+        fast.core().sink = Told::default();
+        slow.core().sink = Told::default();
         // Shorter than what is compared with the kernel's account of real time.
         let most = [100, 3_000, 60_000][usize::try_from(dice.below(3)).expect("small")];
         now += 1 + dice.below(most);
     }
-    (taken, short.passed)
+    taken
 }
 
 #[test]
-fn both_ways_through_an_entry_of_the_platform_do_the_same() {
-    let taken: u32 = (0..400).map(|seed| history(seed, false).0).sum();
-    assert!(taken > 10_000, "only {taken} entries were calm");
+fn both_paths_through_an_entry_of_the_platform_do_the_same() {
+    let taken: u32 = (0..400).map(|seed| history(seed, false)).sum();
+    assert!(taken > 10_000, "only {taken} entries took the fast path");
 }
 
 #[test]
-fn a_yield_does_the_same_on_its_own_way() {
-    let passed: u32 = (0..1_500).map(|seed| history(seed, true).1).sum();
-    assert!(passed > 1_000, "only {passed} yields took it");
+fn yields_among_equals_do_the_same_on_both_paths() {
+    let taken: u32 = (0..1_500).map(|seed| history(seed, true)).sum();
+    assert!(taken > 50_000, "only {taken} entries took the fast path");
 }
 
 /// A CPU on which an endless thread runs, and nothing is due.
-fn calm() -> Bench {
+fn on_the_fast_path() -> Bench {
     let task = Task::new("any", CpuId(0), Class::Aperiodic);
     let constraints = [Constraint::of_task(&task, 0).in_ticks(Frequency::NANOSECONDS)];
     let mut bench = Bench::new(POLICIES[0], &constraints, &Feeds::nothing());
@@ -409,23 +394,23 @@ fn calm() -> Bench {
 }
 
 #[test]
-fn whatever_comes_up_between_two_entries_closes_the_short_way() {
-    assert_eq!(calm().enter(at(2), Event::Tick, true), Some(()));
+fn whatever_comes_up_between_two_entries_closes_the_fast_path() {
+    assert_eq!(on_the_fast_path().enter(at(2), Event::Tick, true), Some(()));
     for what in [0, 1, 2, 3, 4, 5, 7, 8, AWAY] {
-        let mut bench = calm();
+        let mut bench = on_the_fast_path();
         disturb(&mut bench, what, at(2), 1);
         let taken = bench.enter(at(2), Event::Tick, true);
         assert_eq!(taken, None, "after disturbance {what}");
         assert!(bench.enter(at(2), Event::Tick, false).is_some());
-        // The long way has looked into it; a note that stayed would be served again and again.
+        // The slow path has looked into it; a note that stayed would be served again and again.
         let next = bench.enter(at(3), Event::Tick, true);
         assert_eq!(next, Some(()), "after disturbance {what}");
     }
 }
 
 #[test]
-fn a_crew_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_short_way() {
-    let mut bench = calm();
+fn a_thread_group_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_fast_path() {
+    let mut bench = on_the_fast_path();
     // SAFETY: lights live as long as the bench.
     let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
     let group: &'static ThreadGroup = Box::leak(Box::new(ThreadGroup::new(0, Standing::Idle)));
@@ -445,14 +430,14 @@ fn a_crew_at_work_a_timer_that_is_not_set_or_due_and_a_long_interval_close_the_s
 #[test]
 fn a_thread_that_runs_on_is_looked_at_as_often_as_was_asked_for() {
     for ns in [1_000_000, 300_000, LOOK_NS] {
-        let mut bench = calm();
+        let mut bench = on_the_fast_path();
         let clock = bench.cpu.host.clock();
         bench.cpu.host.limits.sample(&clock, ns);
         let _ = bench.cpu.host.timer_fired();
         bench.enter(at(5), Event::Tick, false);
         let armed = bench.cpu.host.armed_for().expect("somebody runs");
         assert!(armed <= at(5 + clock.ticks(ns)), "{ns}: {armed:?}");
-        // The short way leaves the timer as it is.
+        // The fast path leaves the timer as it is.
         assert_eq!(bench.enter(at(6), Event::Tick, true), Some(()));
         assert_eq!(bench.cpu.host.armed_for(), Some(armed));
     }
@@ -460,7 +445,7 @@ fn a_thread_that_runs_on_is_looked_at_as_often_as_was_asked_for() {
 
 #[test]
 fn the_timer_stands_behind_a_promise_and_is_set_again_when_half_of_that_is_left() {
-    let bench = calm();
+    let bench = on_the_fast_path();
     let host = &bench.cpu.host;
     let within = Span::from_ticks(1_000);
     let armed_behind = |due, now| {
@@ -478,18 +463,18 @@ fn the_timer_stands_behind_a_promise_and_is_set_again_when_half_of_that_is_left(
 
 #[test]
 fn both_ways_through_an_entry_say_when_a_thread_that_promised_checkpoints_is_to_come() {
-    for short in [true, false] {
-        let mut bench = calm();
+    for fast in [true, false] {
+        let mut bench = on_the_fast_path();
         // SAFETY: lights live as long as the bench.
         let light = unsafe { bench.cpu.host.current.get().as_ref() }.expect("it runs");
         light.promise.store(1_000, Ordering::Relaxed);
         light.due.store(0, Ordering::Relaxed);
-        assert_eq!(bench.enter(at(2), Event::Tick, short), Some(()));
+        assert_eq!(bench.enter(at(2), Event::Tick, fast), Some(()));
         let due = light.due.load(Ordering::Relaxed);
         // Nothing is due: it is looked at, whether the run is to end.
         let look = bench.cpu.host.limits.look;
-        assert_eq!(at(due), at(if short { 1 } else { 2 }).saturating_add(look));
-        // Entries of the short way do not put that off, though they set the timer again.
+        assert_eq!(at(due), at(if fast { 1 } else { 2 }).saturating_add(look));
+        // Entries of the fast path do not put that off, though they set the timer again.
         let step = usize::try_from(bench.cpu.host.limits.suspicious / 2).expect("small");
         for now in (2..due).step_by(step).skip(1) {
             assert_eq!(bench.enter(at(now), Event::Tick, true), Some(()));
@@ -501,8 +486,8 @@ fn both_ways_through_an_entry_say_when_a_thread_that_promised_checkpoints_is_to_
 }
 
 #[test]
-fn a_blocking_call_on_its_way_closes_the_short_way() {
-    let mut bench = calm();
+fn a_blocking_call_on_its_way_closes_the_fast_path() {
+    let mut bench = on_the_fast_path();
     let cpu = sys::allowed_cpus().expect("known").pop().expect("one");
     let Ok(mut ring) = Ring::try_new(cpu) else {
         return; // This kernel has no such ring, and no call is ever on its way.
@@ -542,7 +527,7 @@ fn serve(signals: u64) -> Vec<u64> {
     });
     let options = RunOptions::default();
     let cpu = sys::allowed_cpus().expect("known").pop().expect("one");
-    let short = Short {
+    let fast = Short {
         host: cpu,
         bodies: vec![body],
         ranked: false,
@@ -550,11 +535,11 @@ fn serve(signals: u64) -> Vec<u64> {
         arrivals: 0,
         urgent: None,
     };
-    assert!(short_run(vec![(short, Told::default())], &options).is_ok());
+    assert!(short_run(vec![(fast, Told::default())], &options).is_ok());
     core::mem::take(&mut *entries.lock().expect("the run is over"))
 }
 
-/// The note of a signal that found the gate closed is served by one entry. Once the short way left
+/// The note of a signal that found the gate closed is served by one entry. Once the fast path left
 /// it where it was, and whoever opened the gate entered until something else was due: 14,000
 /// decisions instead of 420 in 300 ms.
 #[test]

@@ -1,0 +1,311 @@
+//! The fast path through an entry: nothing is due, and the running thread holds nothing.
+//!
+//! Most entries of a busy CPU find the same: no timer is due, the running thread has budget left,
+//! one policy orders the CPU. Then an entry is: charge, do what the thread asked for, choose. The
+//! slow path says at its end until when the fast path is open ([`Shard::open_fast_path`]). Both
+//! paths lead to the same decisions; `tests/kern/fast_path.rs` compares them.
+//!
+//! The parts are inlined in optimized builds only: otherwise the frame of the caller would be as
+//! large as all of them together (20 KiB), on the stack of every thread.
+
+use punctual_model::{Class, Instant, ThreadId, Work};
+use punctual_order::{Choice, Next, Policy};
+
+use super::{MAX_RELEASES_PER_ENTRY, Shard};
+use crate::event::{Decision, Event};
+use crate::thread::{JobStamp, State};
+use crate::trace::Sink;
+
+/// The decision of an entry on the fast path, which refuses nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The thread or scheduler that runs from now on.
+    pub next: Next,
+    /// When to enter again, at the latest.
+    pub arm: Option<Instant>,
+    /// [`Shard::job_stamp`] of the thread that runs from now on.
+    pub stamp: JobStamp,
+}
+
+impl<P: Policy> Shard<P> {
+    /// Handles an event as [`Shard::handle`] does, if the fast path is open; `None`: it is closed,
+    /// and nothing has happened. A platform calls this where most of its entries pass: the code is
+    /// inlined there, without a copy of the event. Where the event is a constant, only the code
+    /// for that event is left.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn handle_fast<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Outcome> {
+        let now = now.max(self.now);
+        let id = self.running.filter(|_| now < self.fast_until)?;
+        let outcome = match event {
+            Event::Tick => self.go_on(now, id, event, sink),
+            Event::Yield => {
+                let t = &self.threads[id.index()];
+                // A reservation gives up its slice.
+                let is_simple = !matches!(t.constraint.class, Class::Reservation { .. });
+                if !is_simple || t.keeps_its_place() {
+                    return None;
+                }
+                self.give_way_fast(now, id, event, sink)
+            }
+            Event::Block { .. } | Event::Complete => self.change_fast(now, id, event, sink),
+            Event::Wake(other) => {
+                // A wake-up of a thread that has ended is refused on the slow path.
+                self.thread(*other).ok()?;
+                self.change_fast(now, id, event, sink)
+            }
+            _ => return None,
+        };
+        debug_assert_eq!(self.check(), Ok(()));
+        Some(outcome)
+    }
+
+    /// The running thread goes on unless another one goes before it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn go_on<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Outcome {
+        self.charge_fast(now, id);
+        let choice = self.tree.pick(now);
+        self.carry_out(now, id, event, choice, sink)
+    }
+
+    /// The running thread lets others of the same urgency go first. Where the order of a queue
+    /// alone decides, nothing is charged to the policy, and it is not asked whom it picks.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn give_way_fast<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Outcome {
+        let band = self.threads[id.index()].place;
+        let yielded = self.tree.yield_to_next(id, band);
+        if let Some(next) = yielded
+            && let Ok([t, chosen]) = self.threads.get_disjoint_mut([id.index(), next.index()])
+            && chosen.may_run_fast()
+            && chosen.is_budgeted()
+        {
+            debug_assert!(t.queued && chosen.queued, "I1");
+            debug_assert_eq!(self.tree.pick(now).next, Next::Thread(next));
+            t.book(now.since(self.now).as_work());
+            t.gave_way = true;
+            t.state = State::Ready;
+            chosen.state = State::Running;
+            let (budget, stamp) = (chosen.budget, JobStamp::of(chosen));
+            (self.now, self.since) = (now, now);
+            self.running = Some(next);
+            self.counters.switches += 1;
+            self.counters.decisions += 1;
+            let arm = self.set_arm(now, None, Some(budget));
+            sink.entry(now, event, Some(id), (next, arm));
+            let next = Next::Thread(next);
+            return Outcome { next, arm, stamp };
+        }
+        let arm = self.give_way_to_pick(now, id, event, yielded.is_none(), sink);
+        self.outcome(arm)
+    }
+
+    /// The same where more than the order of a queue decides. The policy hears of the yield unless
+    /// it has heard of it already.
+    #[inline(never)]
+    fn give_way_to_pick<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        yields: bool,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        let t = &mut self.threads[id.index()];
+        t.gave_way = true;
+        let band = t.place;
+        self.charge_fast(now, id);
+        if yields {
+            self.tree.yield_now(id, band);
+        }
+        let choice = self.tree.pick(now);
+        self.carry_out(now, id, event, choice, sink).arm
+    }
+
+    /// Carries out a choice before which nothing has been reported, unless something speaks
+    /// against it: then chooses again on the slow path.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn carry_out<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        choice: Choice,
+        sink: &mut S,
+    ) -> Outcome {
+        let Some((next, budget, stamp)) = self.may_run(choice) else {
+            let arm = self.choose_slowly(now, event, sink);
+            return self.outcome(arm);
+        };
+        let arm = self.set_arm(now, choice.until, budget);
+        let mut left = None;
+        if next != id {
+            self.threads[id.index()].state = State::Ready;
+            self.threads[next.index()].state = State::Running;
+            self.running = Some(next);
+            left = Some(id);
+            self.counters.switches += 1;
+            self.counters.preemptions += u64::from(!matches!(event, Event::Yield));
+        }
+        self.counters.decisions += 1;
+        sink.entry(now, event, left, (next, arm));
+        Outcome {
+            next: Next::Thread(next),
+            arm,
+            stamp,
+        }
+    }
+
+    /// Something speaks against the choice: chooses again on the slow path.
+    #[cold]
+    #[inline(never)]
+    fn choose_slowly<S: Sink>(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        sink: &mut S,
+    ) -> Option<Instant> {
+        sink.event(now, event);
+        self.yields = matches!(event, Event::Yield);
+        self.decide_slowly(now, sink)
+    }
+
+    /// A thread waits, may go on, or has finished its job.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn change_fast<S: Sink>(
+        &mut self,
+        now: Instant,
+        id: ThreadId,
+        event: &Event,
+        sink: &mut S,
+    ) -> Outcome {
+        sink.event(now, event);
+        self.yields = false;
+        self.charge_fast(now, id);
+        match *event {
+            Event::Block { until } => self.block(now, id.index(), until, sink),
+            Event::Wake(other) => self.wake(now, other.index(), sink),
+            Event::Complete => self.complete(now, id.index(), sink),
+            _ => {}
+        }
+        if self.timeline.next().is_some_and(|at| at <= now) {
+            let arm = self.catch_up(now, sink);
+            return self.outcome(arm);
+        }
+        self.enforce_budget(now, sink);
+        let choice = self.tree.pick(now);
+        let may_run = self.may_run(choice).filter(|_| self.rekeyed.is_empty());
+        let Some((next, budget, stamp)) = may_run else {
+            let arm = self.decide_slowly(now, sink);
+            return self.outcome(arm);
+        };
+        let arm = self.set_arm(now, choice.until, budget);
+        self.switch_to(now, Some(next), sink);
+        self.counters.decisions += 1;
+        let (next, refused) = (Next::Thread(next), None);
+        sink.decision(now, &Decision { next, arm, refused });
+        Outcome { next, arm, stamp }
+    }
+
+    /// The event has made something due at once: on with the slow path.
+    #[cold]
+    fn catch_up<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+        let _ = self.serve_timers(now, false, MAX_RELEASES_PER_ENTRY, sink);
+        self.enforce_budget(now, sink);
+        self.enforce_sections(now, sink);
+        self.decide_slowly(now, sink)
+    }
+
+    /// The decision of the slow path, reported.
+    #[cold]
+    #[inline(never)]
+    fn decide_slowly<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Option<Instant> {
+        let arm = self.decide(now, sink);
+        let (next, refused) = (self.next(), None);
+        self.counters.decisions += 1;
+        sink.decision(now, &Decision { next, arm, refused });
+        arm
+    }
+
+    /// What the slow path decided. It hands out in registers when to enter again; the rest is read
+    /// where it was written (see [`Shard::next`]).
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn outcome(&self, arm: Option<Instant>) -> Outcome {
+        let running = self.running.map(|id| &self.threads[id.index()]);
+        Outcome {
+            next: self.next(),
+            arm,
+            stamp: running.map_or(JobStamp::NONE, JobStamp::of),
+        }
+    }
+
+    /// Time goes on to `now`; the thread and the policy are charged what has been executed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn charge_fast(&mut self, now: Instant, id: ThreadId) {
+        let executed = now.since(self.now).as_work();
+        (self.now, self.since) = (now, now);
+        let t = &mut self.threads[id.index()];
+        debug_assert!(t.queued && t.state == State::Running, "I1, I2");
+        t.book(executed);
+        let band = t.place;
+        if !executed.is_zero() {
+            self.tree.charge(now, id, band, executed, &mut |_, _| {});
+        }
+    }
+
+    /// The thread that a choice runs, what it may execute and the stamp of its job, if nothing
+    /// speaks against it.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn may_run(&self, choice: Choice) -> Option<(ThreadId, Option<Work>, JobStamp)> {
+        let Next::Thread(id) = choice.next else {
+            return None;
+        };
+        let t = &self.threads[id.index()];
+        if !t.may_run_fast() {
+            return None;
+        }
+        Some((id, t.allowance(), JobStamp::of(t)))
+    }
+
+    /// When to enter again, at the latest; until then the fast path is open.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn set_arm(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        budget: Option<Work>,
+    ) -> Option<Instant> {
+        let budget_end = budget.map(|left| now.saturating_add(left.as_span()));
+        let due = Choice::earlier(self.timeline.next(), budget_end);
+        let arm = Choice::earlier(due, until);
+        self.fast_until = arm.unwrap_or(Instant::MAX);
+        arm
+    }
+
+    /// At the end of the slow path: until when entries may take the fast one.
+    #[inline]
+    pub(super) fn open_fast_path(&mut self, arm: Option<Instant>) {
+        let running = self.running.map(|id| &self.threads[id.index()]);
+        let is_open = self.tree.is_flat() && running.is_some_and(|t| t.held == 0 && !t.in_section);
+        self.fast_until = if is_open {
+            arm.unwrap_or(Instant::MAX)
+        } else {
+            Instant::ZERO
+        };
+    }
+}
