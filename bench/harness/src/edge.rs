@@ -140,13 +140,12 @@ impl Tried {
         let regular = (0..).map(|n| Span::from_ns(2_000_000 + n * period.as_ns()));
         let regular = regular.take_while(|at| at.as_ns() < for_ns);
         let arrivals = std::iter::once(Span::from_ms(1)).chain(regular);
+        let policy = PolicyKind::FixedPriority { preemptive: true };
         let live = Live {
-            policy: PolicyKind::FixedPriority { preemptive: true },
-            tasks: vec![(task, edge), (endless("busy", 1, 0), busy)],
             arrivals: arrivals.collect(),
-            pool: 0,
             record_bytes: 1 << 28,
             give_back: false,
+            ..Live::of(policy, vec![(task, edge), (endless("busy", 1, 0), busy)])
         };
         let (plan, outcome) = live.fly(&notebook, for_ns)?;
         let (lost, real_time) = (losses(&outcome), outcome.mode == LiveMode::RealTime);

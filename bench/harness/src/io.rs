@@ -3,7 +3,6 @@
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 
 use punctual_linux::spawn;
-use punctual_model::PolicyKind;
 use punctual_rivals::reads;
 
 use super::figure::{Bench, Measured, time};
@@ -35,7 +34,7 @@ fn failed(error: std::io::Error) -> String {
 /// A byte that is in a pipe.
 fn read_ready() -> Result<Measured, String> {
     let (mut from, mut to) = new()?;
-    fly(SAMPLES, move |_| {
+    fly(SAMPLES, move || {
         let filled = to.write_all(&[1; ROUNDS as usize]);
         filled.map_err(failed)?;
         let mut read = Ok(());
@@ -58,7 +57,7 @@ fn read_blocking() -> Result<Measured, String> {
         // It ends when the other end is closed.
         while there.read_exact(&mut [0]).is_ok() && back.write_all(&[1]).is_ok() {}
     });
-    fly(SAMPLES / 2, move |_| {
+    fly(SAMPLES / 2, move || {
         if let Some(partner) = partner.take() {
             let thread = constraint(&endless("partner", 1, 2));
             let _detached =
@@ -81,28 +80,14 @@ fn read_blocking() -> Result<Measured, String> {
 /// A run in which one light thread takes so many samples.
 fn fly(
     samples: usize,
-    mut sample: impl FnMut(usize) -> Result<f64, String> + Send + 'static,
+    mut sample: impl FnMut() -> Result<f64, String> + Send + 'static,
 ) -> Result<Measured, String> {
     let notebook = Notebook::default();
     let kept = notebook.clone();
-    let measuring = Box::new(move |_: &punctual_linux::JobInfo| {
-        for number in 0..=samples {
-            match sample(number) {
-                // The first one touches everything for the first time.
-                Ok(ns) if number > 0 => kept.push(ns),
-                Ok(_) => {}
-                Err(why) => return kept.fail(why),
-            }
-        }
-        kept.end();
-    });
     let live = Live {
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        tasks: vec![(endless("measuring", 1, 1), measuring)],
-        arrivals: Vec::new(),
         pool: 1,
         record_bytes: 64 << 20,
-        give_back: true,
+        ..Live::measuring(1, Box::new(move |_| kept.take_all(samples, &mut sample)))
     };
     live.run(&notebook)
 }

@@ -58,6 +58,26 @@ pub(super) struct Live {
     pub(super) give_back: bool,
 }
 
+impl Live {
+    /// These tasks under that policy, with 16 MiB of records.
+    pub(super) fn of(policy: PolicyKind<Ns>, tasks: Vec<(Task, Body)>) -> Live {
+        Live {
+            policy,
+            tasks,
+            arrivals: Vec::new(),
+            pool: 0,
+            record_bytes: 16 << 20,
+            give_back: true,
+        }
+    }
+
+    /// One thread that measures, under fixed priority.
+    pub(super) fn measuring(priority: u32, body: Body) -> Live {
+        let tasks = vec![(endless("measuring", priority, 1), body)];
+        Live::of(PolicyKind::FixedPriority { preemptive: true }, tasks)
+    }
+}
+
 /// What a body measures, and how it ends the run.
 #[derive(Clone, Default)]
 pub(super) struct Notebook {
@@ -71,6 +91,33 @@ impl Notebook {
     pub(super) fn push(&self, ns: f64) {
         let samples = self.samples.lock();
         samples.unwrap_or_else(PoisonError::into_inner).push(ns);
+    }
+
+    /// Keeps so many samples, after a first one that touches everything for the first time. At the
+    /// first failure it ends the run; returns whether there was none.
+    pub(super) fn take(
+        &self,
+        samples: usize,
+        mut sample: impl FnMut() -> Result<f64, String>,
+    ) -> bool {
+        for number in 0..=samples {
+            match sample() {
+                Ok(ns) if number > 0 => self.push(ns),
+                Ok(_) => {}
+                Err(why) => {
+                    self.fail(why);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The same for a body that is the whole run.
+    pub(super) fn take_all(&self, samples: usize, sample: impl FnMut() -> Result<f64, String>) {
+        if self.take(samples, sample) {
+            self.end();
+        }
     }
 
     /// How many samples there are.

@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual_direct::{self as direct, DirectReport, HelpingLock, Scheduler};
 use punctual_linux::bench::{Taking, take_and_give_back};
 use punctual_linux::{Body, JobInfo};
-use punctual_model::PolicyKind;
 use punctual_rivals::{Samples, contended as taken, locks, on};
 
 use super::figure::{Bench, Measured, of_cycles, time};
-use super::live::{Live, Notebook, endless, place};
+use super::live::{Live, Notebook, place};
 use super::switching::rival;
 
 /// Pairs of one sample.
@@ -76,15 +75,7 @@ fn scheduler(
             Err(why) => kept.fail(why),
         }
     });
-    let live = Live {
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        tasks: vec![(endless("measuring", 1, 1), measuring)],
-        arrivals: Vec::new(),
-        pool: 0,
-        record_bytes: 16 << 20,
-        give_back: true,
-    };
-    live.run(notebook)
+    Live::measuring(1, measuring).run(notebook)
 }
 
 /// A helping lock, locked and unlocked by the only thread that wants it.
@@ -94,19 +85,16 @@ fn uncontended() -> Result<Measured, String> {
         let kept = kept.clone();
         let body = move || {
             let lock = HelpingLock::new(0_u32);
-            for sample in 0..=SAMPLES {
-                let ns = time(PAIRS, || {
+            kept.take(SAMPLES, || {
+                let pairs = || {
                     for _ in 0..PAIRS {
                         if let Ok(mut count) = lock.lock() {
                             *count = count.wrapping_add(1);
                         }
                     }
-                });
-                // The first one touches everything for the first time.
-                if sample > 0 {
-                    kept.push(ns);
-                }
-            }
+                };
+                Ok(time(PAIRS, pairs))
+            });
             let all = PAIRS.wrapping_mul(u32::try_from(SAMPLES).unwrap_or(0) + 1);
             if lock.into_inner() != all {
                 kept.fail("the lock refused to be locked");
@@ -130,18 +118,16 @@ fn contended() -> Result<Measured, String> {
         let (wanted, seen) = (Arc::clone(&lock), Arc::clone(&over));
         let kept = kept.clone();
         let holder = move || {
-            for sample in 0..=SAMPLES {
-                let ns = time(ROUNDS, || {
+            kept.take(SAMPLES, || {
+                let rounds = || {
                     for _ in 0..ROUNDS {
                         let held = lock.lock();
                         direct::yield_now();
                         drop(held);
                     }
-                });
-                if sample > 0 {
-                    kept.push(ns);
-                }
-            }
+                };
+                Ok(time(ROUNDS, rounds))
+            });
             over.store(true, Ordering::Relaxed);
         };
         let contender = move || {

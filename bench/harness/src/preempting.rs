@@ -27,9 +27,6 @@ const PROMISED_NS: u64 = 10_000_000;
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 
-/// More than a job writes down, of which no figure has more than this.
-const RECORD_BYTES: usize = 16 << 20;
-
 pub(super) fn benches() -> Vec<Bench> {
     let bare = || signals::bare(place()?, EVERY.as_ns());
     vec![
@@ -76,18 +73,11 @@ fn preempt_resume(checkpoints: bool) -> Result<Measured, String> {
         holes.into_iter().for_each(|ns| kept.push(ns));
         kept.end();
     });
-    let live = Live {
-        policy: FIXED,
-        tasks: vec![
-            (delayed("urgent", EVERY), urgent),
-            (endless("busy", 1, 0), busy),
-        ],
-        arrivals: Vec::new(),
-        pool: 0,
-        record_bytes: RECORD_BYTES,
-        give_back: true,
-    };
-    live.run(&notebook)
+    let tasks = vec![
+        (delayed("urgent", EVERY), urgent),
+        (endless("busy", 1, 0), busy),
+    ];
+    Live::of(FIXED, tasks).run(&notebook)
 }
 
 /// An urgent task that begins when all is running.
@@ -114,18 +104,11 @@ fn timer_latency() -> Result<Measured, String> {
             std::hint::spin_loop();
         }
     });
-    let live = Live {
-        policy: FIXED,
-        tasks: vec![
-            (delayed("urgent", RELEASES), urgent),
-            (endless("busy", 1, 0), busy),
-        ],
-        arrivals: Vec::new(),
-        pool: 0,
-        record_bytes: RECORD_BYTES,
-        give_back: true,
-    };
-    live.run(&notebook)
+    let tasks = vec![
+        (delayed("urgent", RELEASES), urgent),
+        (endless("busy", 1, 0), busy),
+    ];
+    Live::of(FIXED, tasks).run(&notebook)
 }
 
 /// From the last instruction of a job to the first one of its successor on another CPU, which
@@ -148,13 +131,6 @@ fn wake_cross_cpu() -> Result<Measured, String> {
     let mut successor = delayed("second", RELEASES);
     successor.cpu = CpuId(1);
     successor.after = vec![TaskId(0)];
-    let live = Live {
-        policy: FIXED,
-        tasks: vec![(delayed("first", RELEASES), first), (successor, second)],
-        arrivals: Vec::new(),
-        pool: 0,
-        record_bytes: RECORD_BYTES,
-        give_back: true,
-    };
-    live.run(&notebook)
+    let tasks = vec![(delayed("first", RELEASES), first), (successor, second)];
+    Live::of(FIXED, tasks).run(&notebook)
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_linux::{Body, SpawnError, block, spawn};
-use punctual_model::PolicyKind;
 use punctual_rivals::{contended as taken, kernel};
 use punctual_thread::sync::{Mutex, Queue};
 
@@ -43,31 +42,19 @@ fn measure(
     units: u32,
     notebook: &Notebook,
     mut round: impl FnMut() -> Result<(), String> + Send + 'static,
-) -> Body {
+) -> Result<Measured, String> {
     let kept = notebook.clone();
-    Box::new(move |_| {
-        for sample in 0..=SAMPLES {
+    let measuring: Body = Box::new(move |_| {
+        kept.take_all(SAMPLES, || {
             let mut done = Ok(());
             let ns = time(units, || done = round());
-            if let Err(why) = done {
-                return kept.fail(why);
-            }
-            if sample > 0 {
-                kept.push(ns);
-            }
-        }
-        kept.end();
-    })
-}
-
-fn fly(notebook: &Notebook, measuring: Body) -> Result<Measured, String> {
+            done.map(|()| ns)
+        });
+    });
     let live = Live {
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        tasks: vec![(endless("measuring", MEASURING, 1), measuring)],
-        arrivals: Vec::new(),
         pool: 1,
         record_bytes: 64 << 20,
-        give_back: true,
+        ..Live::measuring(MEASURING, measuring)
     };
     live.run(notebook)
 }
@@ -111,8 +98,7 @@ fn messages(partner: u32, replies: bool) -> Result<Measured, String> {
             n => Err(format!("{n} of {ROUNDS} messages arrived")),
         }
     };
-    let measuring = measure(units, &notebook, round);
-    fly(&notebook, measuring)
+    measure(units, &notebook, round)
 }
 
 /// A more urgent thread wakes, wants the mutex, lends its urgency, gets it, and waits for its
@@ -150,8 +136,7 @@ fn contended() -> Result<Measured, String> {
             false => Err(format!("{count} hand-overs, not {expected}")),
         }
     };
-    let measuring = measure(ROUNDS, &notebook, round);
-    fly(&notebook, measuring)
+    measure(ROUNDS, &notebook, round)
 }
 
 fn unmade(error: SpawnError) -> String {

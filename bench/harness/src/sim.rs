@@ -2,17 +2,12 @@
 
 use std::process::Command;
 
-use punctual_kern::{NoSink, Plan, Sink};
-use punctual_model::{
-    Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
-};
-use punctual_policy::AnyPolicy;
-use punctual_sim::{CpuInput, Options};
+use punctual_count::jobs::{PERIOD, STEP, TASKS, WCET, simulate};
+use punctual_kern::{NoSink, Sink};
 use punctual_trace::Recorder;
 
 use super::figure::{Bench, time};
 
-const TASKS: u32 = 10;
 const SAMPLES: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
 /// Jobs of one sample.
 const JOBS: u32 = if cfg!(debug_assertions) {
@@ -20,11 +15,6 @@ const JOBS: u32 = if cfg!(debug_assertions) {
 } else {
     200_000
 };
-/// Each task is released once in this.
-const PERIOD: Span<Ns> = Span::from_ns(1_000_000);
-const WCET: Work<Ns> = Work::from_ns(50_000);
-/// From the first release of one task to that of the next.
-const STEP: Span<Ns> = Span::from_ns(70_000);
 /// SimSo takes thousands of times as long per job.
 const SIMSO_JOBS: u32 = 2_000;
 const SIMSO_SAMPLES: u32 = if cfg!(debug_assertions) { 1 } else { 5 };
@@ -43,30 +33,11 @@ pub(super) fn benches() -> Vec<Bench> {
 }
 
 fn measure<S: Sink>(recorder: impl Fn() -> Result<S, String>) -> Result<Vec<f64>, String> {
-    let system = system();
-    let duration = Span::from_ns(PERIOD.as_ns() * u64::from(JOBS / TASKS));
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
-    plan.set_duration(&system, duration);
-    let options = Options {
-        duration,
-        seed: 0,
-        faults: punctual::Faults::default(),
-    };
     let mut samples = Vec::new();
     for _ in 0..SAMPLES {
-        let mut inputs = Vec::new();
-        for cpu in &plan.cpus {
-            let shard = cpu.build(AnyPolicy::new).map_err(|e| e.to_string())?;
-            let sink = recorder()?;
-            inputs.push(CpuInput { shard, sink });
-        }
-        let mut outcome = None;
-        samples.push(time(JOBS, || {
-            outcome = Some(punctual_sim::run(&system, &plan, inputs, &options, &mut ()));
-        }));
-        if let Some(Err(error)) = outcome {
-            return Err(error.to_string());
-        }
+        simulate(u64::from(JOBS / TASKS), &recorder, |simulation| {
+            samples.push(time(JOBS, simulation));
+        })?;
     }
     Ok(samples)
 }
@@ -97,29 +68,4 @@ fn simso() -> Result<Vec<f64>, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let samples: Result<Vec<f64>, _> = text.lines().map(str::parse).collect();
     samples.map_err(|error| format!("its answer is no number: {error}"))
-}
-
-fn system() -> System {
-    let cpu = Cpu {
-        name: "0".into(),
-        host: None,
-        policy: PolicyKind::FixedPriority { preemptive: true },
-    };
-    let task = |index: u32| {
-        let class = Class::Periodic {
-            period: PERIOD,
-            wcet: WCET,
-            relative_deadline: PERIOD,
-        };
-        let mut task = Task::new(format!("task{index}"), CpuId(0), class);
-        task.priority = Priority::new(index);
-        // Spread, so that every release is an entry of its own.
-        task.phase = Span::from_ns(u64::from(index) * STEP.as_ns());
-        task
-    };
-    System {
-        cpus: vec![cpu],
-        tasks: (0..TASKS).map(task).collect(),
-        ..System::default()
-    }
 }

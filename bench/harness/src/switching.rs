@@ -97,7 +97,7 @@ fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
         let Ok(urgent) = urgent else {
             return kept.fail("the urgent thread was not created");
         };
-        for sample in 0..=SAMPLES {
+        kept.take_all(SAMPLES, || {
             let before = turns.load(Ordering::Relaxed);
             let ns = time(2 * ROUNDS, || {
                 for _ in 0..ROUNDS {
@@ -105,15 +105,11 @@ fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
                 }
             });
             let switched = turns.load(Ordering::Relaxed).wrapping_sub(before);
-            if switched != ROUNDS {
-                return kept.fail(format!("{switched} of {ROUNDS} wake-ups switched at once"));
+            match switched == ROUNDS {
+                true => Ok(ns),
+                false => Err(format!("{switched} of {ROUNDS} wake-ups switched at once")),
             }
-            // The first one touches everything for the first time.
-            if sample > 0 {
-                kept.push(ns);
-            }
-        }
-        kept.end();
+        });
     });
     let mut tasks = vec![(endless("measuring", u32::MAX - 1, 1), measuring)];
     for index in 2..threads {
@@ -122,12 +118,9 @@ fn wakes(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
         tasks.push((ready, body));
     }
     let live = Live {
-        policy,
-        tasks,
-        arrivals: Vec::new(),
         pool: 1,
         record_bytes: (SAMPLES + 1) * 2 * ROUNDS as usize * BYTES_PER_ENTRY + (1 << 20),
-        give_back: true,
+        ..Live::of(policy, tasks)
     };
     live.run(&notebook)
 }
@@ -139,7 +132,7 @@ fn create_join() -> Result<Measured, String> {
     let kept = notebook.clone();
     let measuring: Body = Box::new(move |_| {
         let urgent = constraint(&endless("urgent", 2, 2));
-        for sample in 0..=SAMPLES {
+        kept.take_all(SAMPLES, || {
             let mut joined = 0;
             let ns = time(THREADS, || {
                 for _ in 0..THREADS {
@@ -147,22 +140,16 @@ fn create_join() -> Result<Measured, String> {
                     joined += child.map_or(0, |child| child.join(None).unwrap_or(0));
                 }
             });
-            if joined != THREADS {
-                return kept.fail(format!("{joined} of {THREADS} threads gave a result"));
+            match joined == THREADS {
+                true => Ok(ns),
+                false => Err(format!("{joined} of {THREADS} threads gave a result")),
             }
-            if sample > 0 {
-                kept.push(ns);
-            }
-        }
-        kept.end();
+        });
     });
     let live = Live {
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        tasks: vec![(endless("measuring", 1, 1), measuring)],
-        arrivals: Vec::new(),
         pool: 4,
         record_bytes: (SAMPLES + 1) * THREADS as usize * 8 * BYTES_PER_ENTRY + (1 << 20),
-        give_back: true,
+        ..Live::measuring(1, measuring)
     };
     live.run(&notebook)
 }
@@ -174,7 +161,7 @@ fn uncontended() -> Result<Measured, String> {
     let kept = notebook.clone();
     let measuring: Body = Box::new(move |_| {
         let mutex = Mutex::new(0_u32);
-        for sample in 0..=SAMPLES {
+        kept.take_all(SAMPLES, || {
             let mut refused = 0;
             let ns = time(PAIRS, || {
                 for _ in 0..PAIRS {
@@ -184,22 +171,11 @@ fn uncontended() -> Result<Measured, String> {
                     }
                 }
             });
-            if refused > 0 {
-                return kept.fail("the mutex refused to be locked");
+            match refused {
+                0 => Ok(ns),
+                _ => Err("the mutex refused to be locked".into()),
             }
-            if sample > 0 {
-                kept.push(ns);
-            }
-        }
-        kept.end();
+        });
     });
-    let live = Live {
-        policy: PolicyKind::FixedPriority { preemptive: true },
-        tasks: vec![(endless("measuring", 1, 1), measuring)],
-        arrivals: Vec::new(),
-        pool: 0,
-        record_bytes: 16 << 20,
-        give_back: true,
-    };
-    live.run(&notebook)
+    Live::measuring(1, measuring).run(&notebook)
 }

@@ -36,7 +36,7 @@ pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, S
     let theirs = Arc::new(AtomicU64::new(0));
     let (kept, seen) = (notebook.clone(), Arc::clone(&theirs));
     let measuring: Body = Box::new(move |_| {
-        for sample in 0..=samples {
+        kept.take_all(samples as usize, || {
             let before = seen.load(Ordering::Relaxed);
             let ns = time(per_sample, || {
                 for _ in 0..rounds {
@@ -45,15 +45,11 @@ pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, S
             });
             let switched = seen.load(Ordering::Relaxed).wrapping_sub(before);
             let expected = u64::from(rounds) * u64::from(threads - 1);
-            if switched != expected {
-                return kept.fail(format!("{switched} of {expected} yields switched"));
+            match switched == expected {
+                true => Ok(ns),
+                false => Err(format!("{switched} of {expected} yields switched")),
             }
-            // The first one touches everything for the first time.
-            if sample > 0 {
-                kept.push(ns);
-            }
-        }
-        kept.end();
+        });
     });
     let mut tasks = vec![(endless("measuring", 1, 0), measuring)];
     for index in 1..threads {
@@ -69,12 +65,8 @@ pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, S
     }
     let entries = (samples as usize + 1) * per_sample as usize;
     let live = Live {
-        policy,
-        tasks,
-        arrivals: Vec::new(),
-        pool: 0,
         record_bytes: entries * BYTES_PER_ENTRY + (1 << 20),
-        give_back: true,
+        ..Live::of(policy, tasks)
     };
     live.run(&notebook)
 }

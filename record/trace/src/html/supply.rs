@@ -1,10 +1,8 @@
 //! Supply and locks in the timeline: slots, budgets used up, resources held.
 
-use std::fmt::Write;
-
 use punctual_model::Instant;
 
-use super::svg::{Escaped, float};
+use super::svg::float;
 use super::timeline::{Drawing, ROW};
 use crate::behavior::{Behavior, WaitReason};
 use crate::short::Short;
@@ -20,7 +18,7 @@ impl Drawing<'_> {
         let plan = &self.log.plan.cpus[cpu];
         let own = slots::of_thread(plan, thread, (from, to), MAX_SLOTS).unwrap_or_default();
         for slot in own {
-            self.stretch("slot", slot, (y, ROW - 4.0), "its slot");
+            self.named("slot", slot, (y, ROW - 4.0), "its slot");
         }
         let home = plan.homes.get(thread).copied().map_or(0, usize::from);
         let up = |at: &usize| b.nodes.get(*at)?.parent;
@@ -33,7 +31,7 @@ impl Drawing<'_> {
             let name = self.log.node_name(cpu, starved.node).to_string();
             let what = format!("{name} has no budget");
             let stretch = (starved.start.max(from), starved.end.min(to));
-            self.stretch("starved", stretch, (y, ROW - 4.0), &what);
+            self.named("starved", stretch, (y, ROW - 4.0), &what);
         }
     }
 
@@ -47,7 +45,7 @@ impl Drawing<'_> {
             let what = format!("holds {name}");
             let y = row(hold.thread.index()) + ROW - 7.0;
             let stretch = (hold.start.max(from), hold.end.min(to));
-            self.stretch("hold", stretch, (y, 3.0), &what);
+            self.named("hold", stretch, (y, 3.0), &what);
         }
         let near = b.waits.iter().filter(|w| w.end > from && w.start < to);
         for wait in near {
@@ -62,29 +60,14 @@ impl Drawing<'_> {
             if thread < rows {
                 let y = row(thread) + ROW - 12.0;
                 let stretch = (wait.start.max(from), wait.end.min(to));
-                self.stretch("waits", stretch, (y, 4.0), &what);
+                self.named("waits", stretch, (y, 4.0), &what);
             }
         }
     }
 
-    fn stretch(
-        &mut self,
-        class: &str,
-        (from, to): (Instant, Instant),
-        (y, height): (f64, f64),
-        what: &str,
-    ) {
-        if !self.counted() {
-            return;
-        }
-        let (x, end) = (self.x(from), self.x(to));
-        let length = Short(self.log.ns(to.since(from).ticks()));
-        put!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
-             <title>{}: {length}</title></rect>",
-            (end - x).max(0.8),
-            Escaped(what)
-        )
+    /// The stretch with its length behind its name.
+    fn named(&mut self, class: &str, of: (Instant, Instant), place: (f64, f64), name: &str) {
+        let length = Short(self.log.ns(of.1.since(of.0).ticks()));
+        self.stretch(class, of, place, &format!("{name}: {length}"));
     }
 }

@@ -211,22 +211,13 @@ impl Drawing<'_> {
             .iter()
             .take_while(|m| m.start < self.window.end)
         {
-            if !self.counted() {
-                return;
-            }
-            let (x, end) = (self.x(gap.start), self.x(gap.end));
             let (class, what) = match gap.cause {
                 MissingCause::Stolen => ("missing", "missing"),
                 MissingCause::GivenBack => ("given", "given back"),
             };
             let length = Short(self.log.ns(gap.end.since(gap.start).ticks()));
-            put!(
-                self.body,
-                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
-                 height=\"{:.1}\"><title>{length} {what}</title></rect>",
-                (end - x).max(0.8),
-                bottom - top
-            );
+            let title = format!("{length} {what}");
+            self.stretch(class, (gap.start, gap.end), (top, bottom - top), &title);
         }
     }
 
@@ -241,6 +232,27 @@ impl Drawing<'_> {
             "<rect class=\"pending\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"4\"/>",
             y + ROW - 12.0,
             (end - x).max(0.5)
+        )
+    }
+
+    /// A stretch of time in a row, with what is said of it.
+    pub(super) fn stretch(
+        &mut self,
+        class: &str,
+        (from, to): (Instant, Instant),
+        (y, height): (f64, f64),
+        title: &str,
+    ) {
+        if !self.counted() {
+            return;
+        }
+        let (x, end) = (self.x(from), self.x(to));
+        put!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
+             <title>{}</title></rect>",
+            (end - x).max(0.8),
+            Escaped(title)
         )
     }
 

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use punctual_kern::{CpuPlan, Plan};
-use punctual_model::{Frequency, Instant, Ns, Span};
+use punctual_model::{Frequency, Instant, Span};
 
 use super::read_plan::{PlanReader, words_of};
 use super::words::{clip, number, unescape};
@@ -12,6 +12,9 @@ use crate::encode;
 use crate::form;
 use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 use crate::record::Records;
+
+/// Lines that no header does without.
+const NEEDED: [&str; 4] = ["platform", "mode", "duration", "ended"];
 
 /// Reads a log.
 ///
@@ -66,18 +69,10 @@ enum Part {
 struct Reader {
     part: Part,
     done: bool,
-    platform: Option<String>,
-    mode: Option<Mode>,
-    lost: Vec<String>,
-    tool: String,
-    source: String,
-    machine: Vec<(String, String)>,
-    seed: u64,
+    header: Header,
+    /// Of the lines that a header cannot do without, those that were there.
+    seen: Vec<&'static str>,
     frequency: Option<Frequency>,
-    duration: Option<Span<Ns>>,
-    end: Option<Instant>,
-    stopped: Option<String>,
-    faults: Vec<String>,
     oracle: Option<Oracle>,
     tasks: Vec<TaskInfo>,
     schedulers: Vec<String>,
@@ -122,28 +117,31 @@ impl Reader {
     }
 
     fn header(&mut self, key: &str, rest: &str) -> Result<(), String> {
+        self.seen
+            .extend(NEEDED.iter().filter(|needed| **needed == key));
+        let h = &mut self.header;
         match key {
-            "platform" => self.platform = Some(unescape(rest)?),
-            "mode" => self.mode = Some(mode(rest)?),
-            "lost" => self.lost.push(unescape(rest)?),
-            "tool" => self.tool = unescape(rest)?,
-            "source" => self.source = unescape(rest)?,
+            "platform" => h.platform = unescape(rest)?,
+            "mode" => h.mode = mode(rest)?,
+            "lost" => h.lost.push(unescape(rest)?),
+            "tool" => h.tool = unescape(rest)?,
+            "source" => h.source = unescape(rest)?,
             "machine" => {
                 let (name, value) = rest
                     .split_once('\t')
                     .ok_or("name and value are separated by a tab")?;
-                self.machine.push((unescape(name)?, unescape(value)?));
+                h.machine.push((unescape(name)?, unescape(value)?));
             }
-            "seed" => self.seed = number(rest)?,
+            "seed" => h.seed = number(rest)?,
             "frequency" => {
                 let hertz = number(rest)?;
                 let frequency = Frequency::try_new(hertz);
                 self.frequency = Some(frequency.ok_or("a frequency of 0")?);
             }
-            "duration" => self.duration = Some(Span::from_ns(number(rest)?)),
-            "ended" => self.end = Some(Instant::from_ticks(number(rest)?)),
-            "stopped" => self.stopped = Some(unescape(rest)?),
-            "fault" => self.faults.push(unescape(rest)?),
+            "duration" => h.duration = Span::from_ns(number(rest)?),
+            "ended" => h.end = Instant::from_ticks(number(rest)?),
+            "stopped" => h.stopped = Some(unescape(rest)?),
+            "fault" => h.faults.push(unescape(rest)?),
             "oracle" => {
                 let (steps, mismatches) = rest.split_once(' ').ok_or("two numbers are needed")?;
                 self.oracle = Some(Oracle {
@@ -216,19 +214,9 @@ impl Reader {
 
     fn finish(self) -> Result<Log, String> {
         let missing = |key: &str| format!("the log has no `{key}`");
-        let header = Header {
-            platform: self.platform.ok_or_else(|| missing("platform"))?,
-            mode: self.mode.ok_or_else(|| missing("mode"))?,
-            lost: self.lost,
-            tool: self.tool,
-            source: self.source,
-            machine: self.machine,
-            seed: self.seed,
-            duration: self.duration.ok_or_else(|| missing("duration"))?,
-            end: self.end.ok_or_else(|| missing("ended"))?,
-            stopped: self.stopped,
-            faults: self.faults,
-        };
+        if let Some(key) = NEEDED.iter().find(|key| !self.seen.contains(key)) {
+            return Err(missing(key));
+        }
         let plan = Plan {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
             cpus: self.plans,
@@ -248,7 +236,7 @@ impl Reader {
             return Err(format!("a thread of task {}, which is not here", task.0));
         }
         Ok(Log {
-            header,
+            header: self.header,
             plan,
             tasks: self.tasks,
             schedulers: self.schedulers,

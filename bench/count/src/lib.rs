@@ -1,0 +1,3 @@
+//! The simulation whose jobs are counted in instructions here and measured in time elsewhere.
+
+pub mod jobs;
