@@ -6,7 +6,7 @@ use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
 use crate::platform_file::Given;
-use crate::verdict_json::VerdictJson;
+use crate::verdict_json;
 use crate::{certify, hyperperiod_text, input, suggest, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
@@ -79,7 +79,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         hyperperiod_text::print(&system, &verdict, args.json, coloured)?;
     } else if args.json {
         let origin = given.map(|given| given.origin);
-        output::print_json(&VerdictJson::new(&system, &verdict).with_platform(origin))?;
+        let origin = origin.map(|origin| origin.json());
+        output::print_json(&verdict_json::json(&system, &verdict).with("platform", origin))?;
     } else if args.quiet {
         output::print(verdict_text::headline(&system, &verdict, coloured))?;
     } else {

@@ -4,35 +4,14 @@ use std::collections::HashSet;
 
 use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
 use punctual_model::{Ns, Span, System, readable};
-use serde::Serialize;
 
-use crate::verdict_json::VerdictJson;
+use crate::verdict_json;
 use crate::verdict_text::{self, count};
 use punctual_terminal::ending::Failure;
+use punctual_terminal::json::{Json, list};
+use punctual_terminal::object;
 use punctual_terminal::output;
 use punctual_terminal::table::{Align, Table};
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct WithSimulation {
-    #[serde(flatten)]
-    verdict: VerdictJson,
-    simulation: SimulationJson,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct SimulationJson {
-    jobs: usize,
-    anomalies: bool,
-    tasks: Vec<TaskJson>,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct TaskJson {
-    name: String,
-    response_ns: Option<u64>,
-    exactness: &'static str,
-    reason: String,
-}
 
 /// Prints the verdict and the simulation.
 pub(crate) fn print(
@@ -44,31 +23,26 @@ pub(crate) fn print(
     let simulation = simulate_hyperperiod(system)
         .map_err(|error| Failure::input(format!("no simulation: {error}")))?;
     if json {
-        return output::print_json(&WithSimulation {
-            verdict: VerdictJson::new(system, verdict),
-            simulation: as_json(system, &simulation),
-        });
+        let simulated = Some(as_json(system, &simulation));
+        let verdict = verdict_json::json(system, verdict);
+        return output::print_json(&verdict.with("simulation", simulated));
     }
     output::print(verdict_text::render(system, verdict, coloured))?;
     output::print(as_text(system, verdict, &simulation))
 }
 
-fn as_json(system: &System, simulation: &Simulation) -> SimulationJson {
+fn as_json(system: &System, simulation: &Simulation) -> Json {
     let rows = simulation.responses.iter().zip(&simulation.reasons);
-    let tasks = system
-        .tasks
-        .iter()
-        .zip(rows)
-        .map(|(task, (response, reason))| TaskJson {
-            name: task.name.clone(),
-            response_ns: response.map(Span::as_ns),
-            exactness: punctual_analysis::Exactness::Simulated.name(),
-            reason: reason.clone(),
-        });
-    SimulationJson {
+    let tasks = system.tasks.iter().zip(rows);
+    object! {
         jobs: simulation.jobs.len(),
         anomalies: simulation.anomalies,
-        tasks: tasks.collect(),
+        tasks: list(tasks, |(task, (response, reason))| object! {
+            name: &task.name,
+            response_ns: response.map(Span::as_ns),
+            exactness: punctual_analysis::Exactness::Simulated.name(),
+            reason: reason,
+        }),
     }
 }
 

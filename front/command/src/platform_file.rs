@@ -9,10 +9,11 @@ use std::path::Path;
 use punctual_linux::{Gaps, Mode, Terms};
 use punctual_model::{Machine, readable};
 use punctual_spec::Platform;
-use serde::Serialize;
 
 use punctual_terminal::ending::Failure;
+use punctual_terminal::json::Json;
 use punctual_terminal::machine::{self, Fact};
+use punctual_terminal::object;
 
 /// Facts that a figure does not depend on.
 const IRRELEVANT: [&str; 1] = ["tool"];
@@ -28,7 +29,7 @@ pub(crate) struct Given {
 }
 
 /// Where the terms of a verdict come from.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Origin {
     file: String,
     /// What is otherwise than where and as it was measured; empty: nothing.
@@ -59,6 +60,13 @@ impl Given {
 }
 
 impl Origin {
+    pub(crate) fn json(&self) -> Json {
+        object! {
+            file: &self.file,
+            differences: &self.differences,
+        }
+    }
+
     /// In one line.
     pub(crate) fn describe(&self) -> String {
         if self.differences.is_empty() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use punctual_trace::{Log, RunReport};
 
 use crate::export::{self, Format};
-use crate::verdict_json::VerdictJson;
+use crate::verdict_json;
 use crate::{input, logfile, outcome, verdict_page, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
@@ -87,7 +87,7 @@ fn report_verdict(args: &Args) -> Ended {
         PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))?;
     }
     if args.json {
-        output::print_json(&VerdictJson::new(system, &verdict))?;
+        output::print_json(&verdict_json::json(system, &verdict))?;
     } else if args.quiet && args.out.is_some() {
         output::print(verdict_text::headline(
             system,

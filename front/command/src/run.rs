@@ -9,7 +9,7 @@ use punctual_trace::RunReport;
 use crate::flags::Flags;
 use crate::platform_file::Given;
 use crate::progress::Bar;
-use crate::verdict_json::VerdictJson;
+use crate::verdict_json;
 use crate::{input, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
@@ -141,7 +141,7 @@ fn remark_sample(asked: Span<Ns>) {
 fn refuse(system: &System, verdict: &Verdict, flags: &Flags, with: &str) -> Ended {
     let coloured = output::colour_stdout();
     if flags.outputs.json {
-        output::print_json(&VerdictJson::new(system, verdict))?;
+        output::print_json(&verdict_json::json(system, verdict))?;
     } else if flags.outputs.quiet {
         output::print(verdict_text::headline(system, verdict, coloured))?;
     } else {

@@ -6,10 +6,11 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use punctual_analysis::{Aim, NoSuggestion, Setting, Suggestion, suggest};
 use punctual_model::System;
-use serde::Serialize;
 
 use crate::verdict_text::count;
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::json::{Json, list};
+use punctual_terminal::object;
 use punctual_terminal::output::{self, JSON_FORMAT, styled};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -48,22 +49,6 @@ impl Wanted {
     }
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct SuggestionJson {
-    format: u32,
-    suggest: &'static str,
-    found: bool,
-    changes: Vec<SettingJson>,
-    ground: String,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct SettingJson {
-    parameter: String,
-    from: String,
-    to: String,
-}
-
 /// Prints the suggestion; exit code 1 when there is none.
 pub(crate) fn execute(system: &System, wanted: Wanted, json: bool) -> Ended {
     let found = match suggest(system, wanted.aim()) {
@@ -81,25 +66,24 @@ pub(crate) fn execute(system: &System, wanted: Wanted, json: bool) -> Ended {
     Ok(Ending::of(found.is_ok()))
 }
 
-fn as_json(wanted: Wanted, found: &Result<Suggestion, String>) -> SuggestionJson {
-    let setting = |change: &Setting| SettingJson {
-        parameter: change.parameter.clone(),
-        from: change.from.clone(),
-        to: change.to.clone(),
+fn as_json(wanted: Wanted, found: &Result<Suggestion, String>) -> Json {
+    let setting = |change: &Setting| {
+        object! {
+            parameter: &change.parameter,
+            from: &change.from,
+            to: &change.to,
+        }
     };
     let (changes, ground) = match found {
-        Ok(found) => (
-            found.changes.iter().map(setting).collect(),
-            found.ground.clone(),
-        ),
-        Err(reason) => (vec![], reason.clone()),
+        Ok(found) => (list(&found.changes, setting), &found.ground),
+        Err(reason) => (Json::List(Vec::new()), reason),
     };
-    SuggestionJson {
+    object! {
         format: JSON_FORMAT,
         suggest: wanted.name(),
         found: found.is_ok(),
-        changes,
-        ground,
+        changes: changes,
+        ground: ground,
     }
 }
 

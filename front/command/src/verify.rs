@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use punctual_certificate::{Certificate, Claims, Wrong};
-use serde::Serialize;
 
 use crate::verdict_text::count;
 use crate::{certify, input};
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::json::Json;
+use punctual_terminal::object;
 use punctual_terminal::output::{self, JSON_FORMAT};
 
 /// Derives every number of a certificate again, and compares it with a system file
@@ -29,14 +30,6 @@ pub(crate) struct Args {
     /// Print the finding as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct Finding {
-    format: u32,
-    valid: bool,
-    verdict: Option<&'static str>,
-    wrong: Option<String>,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
@@ -72,12 +65,12 @@ fn words(elsewhere: bool, args: &Args) -> String {
     }
 }
 
-fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Finding {
+fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Json {
     let verdict = match certificate.claims {
         Claims::Admitted { .. } => "admitted",
         Claims::Overdue(_) | Claims::Late(_) => "refused",
     };
-    Finding {
+    object! {
         format: JSON_FORMAT,
         valid: wrong.is_none(),
         verdict: wrong.is_none().then_some(verdict),

@@ -8,6 +8,7 @@
 pub mod ending;
 pub mod input;
 pub mod interrupt;
+pub mod json;
 pub mod machine;
 pub mod output;
 pub mod table;
