@@ -14,6 +14,7 @@ use crate::component::Component;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
+use crate::lookup::{task_name, tasks};
 use crate::precedence::{self, Edge};
 use crate::solve::{self, Options, Solution};
 use crate::supply::Supply;
@@ -138,12 +139,8 @@ pub(crate) fn check(system: &System) -> Checked<()> {
 }
 
 fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<TaskVerdict>> {
-    let mut rows: Vec<TaskVerdict> = system
-        .tasks
-        .iter()
-        .zip(0_u32..)
-        .map(|(task, id)| background::row(system, task, TaskId(id)))
-        .collect();
+    let rows = tasks(system).map(|(id, task)| background::row(system, task, id));
+    let mut rows: Vec<TaskVerdict> = rows.collect();
     for Solved { case, bounds } in &solution.nodes {
         let doubts = Doubts::of(system, case);
         for place in 0..case.entities.len() {
@@ -175,15 +172,12 @@ fn waits_unknown<'a>(system: &'a System, case: &Case, solution: &Solution) -> Op
         waiting.is_some_and(Option::is_none)
     };
     let mut tasks = case.all_entities().filter_map(|c| c.who.task());
-    let task = tasks.find(unknown)?;
-    system.tasks.get(task.index()).map(|t| t.name.as_str())
+    tasks.find(unknown).map(|task| task_name(system, task))
 }
 
 fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
     let from = edges.iter().filter(|e| e.to == task && !e.consistent);
-    let names: Vec<&str> = from
-        .map(|e| system.tasks[e.from.index()].name.as_str())
-        .collect();
+    let names: Vec<&str> = from.map(|e| task_name(system, e.from)).collect();
     format!(
         "no bound: it waits for {}, whose completion nothing bounds",
         names.join(", ")

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{Scheduler, Supply, System, Task, TaskId};
 
+use crate::lookup::ancestors;
 use crate::verdict::{Exactness, TaskVerdict, Test};
 
 /// The row of a task as it is before anything bounds it: that of background work.
@@ -41,16 +42,8 @@ pub(crate) fn row(system: &System, task: &Task, id: TaskId) -> TaskVerdict {
 
 /// The closest scheduler above the task that has a supply of its own; `None`: the CPU's time.
 fn funded_by<'a>(system: &'a System, task: &Task) -> Option<&'a Scheduler> {
-    let mut next = task.scheduler;
-    // A tree has no more levels than nodes.
-    for _ in &system.schedulers {
-        let scheduler = system.schedulers.get(next?.index())?;
-        if !matches!(scheduler.supply, Supply::Shared) {
-            return Some(scheduler);
-        }
-        next = scheduler.parent;
-    }
-    None
+    let mut above = ancestors(system, task.scheduler).map(|(_, scheduler)| scheduler);
+    above.find(|scheduler| scheduler.supply != Supply::Shared)
 }
 
 /// Explanation and assumption of work on the supply of a scheduler.

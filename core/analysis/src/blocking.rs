@@ -43,8 +43,10 @@ use punctual_model::{
     Task, TaskId,
 };
 
+use crate::busy_window::signed;
 use crate::entity::Who;
 use crate::error::{Checked, in_range};
+use crate::lookup::{NodeId, ancestors, tasks};
 use crate::units::{Span, Work};
 
 const WHAT: &str = "blocking";
@@ -140,11 +142,7 @@ impl Locks {
 
     /// The sections of one node of the tree. O(tasks · sections · depth), nothing without
     /// resources.
-    pub(crate) fn of_node(
-        system: &System,
-        (cpu, node): (CpuId, Option<SchedulerId>),
-        policy: PolicyKind<Ns>,
-    ) -> Locks {
+    pub(crate) fn of_node(system: &System, (cpu, node): NodeId, policy: PolicyKind<Ns>) -> Locks {
         let mut locks = Locks::default();
         if system.resources.is_empty() {
             return locks;
@@ -156,9 +154,9 @@ impl Locks {
             policy,
             ceilings: Ceilings::of(system, cpu, node, policy),
         };
-        for (task, id) in system.tasks.iter().zip(0_u32..) {
+        for (id, task) in tasks(system) {
             if task.cpu == cpu && !task.uses.is_empty() {
-                place.add_sections(task, TaskId(id), &mut locks);
+                place.add_sections(task, id, &mut locks);
             }
         }
         locks
@@ -174,7 +172,7 @@ fn locks_in_background(task: &Task) -> bool {
 /// node add to one busy window. O(tasks · depth).
 pub(crate) fn held_in_background(
     system: &System,
-    (cpu, node): (CpuId, Option<SchedulerId>),
+    (cpu, node): NodeId,
     policy: PolicyKind<Ns>,
 ) -> Checked<Work> {
     // In slots everybody is alone.
@@ -185,8 +183,8 @@ pub(crate) fn held_in_background(
             | PolicyKind::FixedPriority { preemptive: false }
     );
     let mut sum = Work::ZERO;
-    for (task, id) in system.tasks.iter().zip(0_u32..) {
-        let here = task.cpu == cpu && entity(system, TaskId(id), node).is_some();
+    for (id, task) in tasks(system) {
+        let here = task.cpu == cpu && entity(system, id, node).is_some();
         if counted && here && locks_in_background(task) {
             let lengths = task.uses.iter().map(|section| section.length);
             sum = in_range(sum.checked_add(lengths.max().unwrap_or_default()), WHAT)?;
@@ -230,17 +228,13 @@ fn sum_exactly(sections: &[&Section]) -> u128 {
 
 /// The entity of `task` in `node`: itself, the child that it is below, or nobody.
 pub(crate) fn entity(system: &System, task: TaskId, node: Option<SchedulerId>) -> Option<Who> {
-    let mut below = Who::Task(task);
-    let mut at = system.tasks.get(task.index())?.scheduler;
-    for _ in 0..=system.schedulers.len() {
-        if at == node {
-            return Some(below);
-        }
-        let id = at?;
-        below = Who::Server(id);
-        at = system.schedulers.get(id.index())?.parent;
+    let home = system.tasks.get(task.index())?.scheduler;
+    if home == node {
+        return Some(Who::Task(task));
     }
-    None
+    let mut above = ancestors(system, home);
+    let child = above.find(|(_, scheduler)| scheduler.parent == node);
+    child.map(|(id, _)| Who::Server(id))
 }
 
 /// How urgent an entity is in a node of this policy; larger is more urgent.
@@ -252,18 +246,15 @@ fn rank(system: &System, policy: PolicyKind<Ns>, who: Who) -> i128 {
                 return i128::MIN;
             };
             if by_deadline {
-                let deadline = task
-                    .class
-                    .relative_deadline()
-                    .map_or(u64::MAX, |d| d.as_ns());
-                -i128::from(deadline.saturating_sub(task.jitter.as_ns()))
+                let deadline = task.class.relative_deadline().unwrap_or(Span::MAX);
+                -signed(deadline.saturating_sub(task.jitter))
             } else {
                 i128::from(task.priority.number())
             }
         }
         Who::Server(id) => match system.schedulers.get(id.index()) {
             Some(scheduler) if by_deadline => match scheduler.supply {
-                punctual_model::Supply::Server(server) => -i128::from(server.period.as_ns()),
+                Supply::Server(server) => -signed(server.period),
                 _ => i128::MIN,
             },
             Some(scheduler) => i128::from(scheduler.priority.number()),
@@ -296,18 +287,13 @@ impl Ceilings {
             shared_above: alloc::vec![false; n],
             mixed: alloc::vec![false; n],
         };
-        for (task, id) in system
-            .tasks
-            .iter()
-            .zip(0_u32..)
-            .filter(|(t, _)| t.cpu == cpu)
-        {
+        for (id, task) in tasks(system).filter(|(_, t)| t.cpu == cpu) {
             for section in &task.uses {
                 let r = section.resource.index();
                 if r >= n {
                     continue;
                 }
-                let Some(who) = entity(system, TaskId(id), node) else {
+                let Some(who) = entity(system, id, node) else {
                     found.shared_above[r] = true;
                     continue;
                 };
@@ -420,8 +406,7 @@ impl Place<'_> {
     fn is_local_to_a_child(&self, resource: ResourceId, who: Who, above: bool) -> bool {
         let Who::Server(_) = who else { return false };
         let uses = |task: &Task| task.uses.iter().any(|u| u.resource == resource);
-        let users = self.system.tasks.iter().zip(0_u32..);
-        let mut here = users.filter(|(task, _)| task.cpu == self.cpu && uses(task));
-        !above && here.all(|(_, id)| entity(self.system, TaskId(id), self.node) == Some(who))
+        let mut here = tasks(self.system).filter(|(_, task)| task.cpu == self.cpu && uses(task));
+        !above && here.all(|(id, _)| entity(self.system, id, self.node) == Some(who))
     }
 }

@@ -9,7 +9,7 @@ use core::cmp::Ordering;
 
 use punctual_model::PolicyKind;
 
-use crate::busy_window::Worst;
+use crate::busy_window::{Query, Worst};
 use crate::case::Case;
 use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked, in_range};
@@ -101,6 +101,14 @@ pub(crate) fn of_node(
             _ => of_deadlines(case, step_budget),
         },
         PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => in_any_order(case, step_budget),
+    }
+}
+
+/// The query whose answer the bound of the entity at `place` is.
+pub(crate) fn query_of(case: &Case, place: usize) -> Query<'_> {
+    match case.policy {
+        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, Span::ZERO),
+        _ => fixed_priority::query(case, place, None),
     }
 }
 

@@ -6,13 +6,14 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, Task, TaskId};
+use punctual_model::{Class, Ns, PolicyKind, System, Task, TaskId};
 
 use crate::blocking::{self, Locks};
-use crate::case::{Case, FromParent, note_background, policy_of};
+use crate::case::{Case, FromParent, note_background};
 use crate::demand::RequestBound;
 use crate::entity::{Arrival, Entity, Who};
 use crate::error::{Checked, in_range, invalid};
+use crate::lookup::{NodeId, policy_of, tasks_of};
 use crate::overhead;
 use crate::units::Span;
 
@@ -22,11 +23,11 @@ impl Case {
     /// suspend themselves.
     pub(crate) fn build(
         system: &System,
-        (cpu, node): (CpuId, Option<SchedulerId>),
+        (cpu, node): NodeId,
         from_parent: FromParent,
         waiting: &[Option<Span>],
     ) -> Checked<Case> {
-        let policy = policy_of(system, cpu, node)?;
+        let policy = policy_of(system, (cpu, node))?;
         let mut case = Case {
             cpu,
             node,
@@ -40,11 +41,7 @@ impl Case {
             held_above: from_parent.held_above,
             locks: Locks::of_node(system, (cpu, node), policy),
         };
-        for (task, id) in system.tasks.iter().zip(0_u32..) {
-            if task.cpu != cpu || task.scheduler != node {
-                continue;
-            }
-            let id = TaskId(id);
+        for (id, task) in tasks_of(system, (cpu, node)) {
             if !matches!(task.class, Class::Aperiodic) {
                 let waiting = waiting
                     .get(id.index())
@@ -98,12 +95,7 @@ fn entity(
     Ok(Entity {
         who: Who::Task(id),
         kept: Span::ZERO,
-        requests: RequestBound {
-            separation,
-            cost: cost.total()?,
-            jitter,
-            is_fluid: false,
-        },
+        requests: RequestBound::of_jobs(separation, cost.total()?, jitter),
         deadline,
         priority: task.priority.number(),
         section,

@@ -268,7 +268,11 @@ impl Query<'_> {
         self.delayed(fixed, window, Span::ZERO)
     }
 
+    #[inline]
     fn time(&self, phase: usize, work: Work) -> Checked<Span> {
+        if *self.supply == Supply::Dedicated {
+            return Ok(work.as_span());
+        }
         Ok(self.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
     }
 

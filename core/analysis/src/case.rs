@@ -14,11 +14,11 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, System, TaskId};
+use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, TaskId};
 
 use crate::blocking::{Blocking, Locks};
 use crate::entity::{Entity, Reserved, Unserved, Who};
-use crate::error::{Checked, invalid};
+use crate::error::Checked;
 use crate::supply::Supply;
 use crate::units::{Span, UNIT, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
@@ -120,19 +120,6 @@ impl Case {
     pub(crate) fn load(&self) -> Ordering {
         compare_with_one(self.ratios_with_missing())
     }
-}
-
-/// The policy of a node.
-pub(crate) fn policy_of(
-    system: &System,
-    cpu: CpuId,
-    node: Option<SchedulerId>,
-) -> Checked<PolicyKind<Ns>> {
-    let found = match node {
-        Some(node) => system.schedulers.get(node.index()).map(|s| s.policy),
-        None => system.cpus.get(cpu.index()).map(|c| c.policy),
-    };
-    found.ok_or_else(|| invalid("a task is placed on a CPU or scheduler that does not exist"))
 }
 
 /// Remembers the longest section.

@@ -39,6 +39,7 @@ use crate::component::Component;
 use crate::error::{Checked, in_range};
 use crate::fixed_point::StepBudget;
 use crate::handover::{self, BY_PERIODS, Latency, Step};
+use crate::lookup::task_name;
 use crate::precedence::Edge;
 use crate::solve::{self, Options, Solution};
 use crate::units::{Span, Work};
@@ -141,7 +142,7 @@ pub(crate) fn jitters(system: &System, solution: &Solution) -> Vec<JitterVerdict
         Some(JitterVerdict {
             requirement,
             task,
-            name: name_of(system, task).to_string(),
+            name: task_name(system, task).to_string(),
             within,
             bound: found.map(|(_, _, widest)| widest),
             explanation,
@@ -185,15 +186,8 @@ pub(crate) fn refusals(chains: &[ChainVerdict], jitters: &[JitterVerdict]) -> Ve
 }
 
 fn refusal(index: usize, name: &str, what: &str, over: String, explanation: &str) -> Refusal {
-    Refusal {
-        subject: Subject::Requirement(index),
-        name: name.to_string(),
-        reason: format!("{what}, {explanation}; {over}"),
-        witness: None,
-        situation: String::new(),
-        fix: None,
-        advice: String::new(),
-    }
+    let reason = format!("{what}, {explanation}; {over}");
+    Refusal::new(Subject::Requirement(index), name, reason)
 }
 
 fn fill(
@@ -234,7 +228,10 @@ fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &La
     let mut words = format!("{} =", latency.total.readable());
     let mut arrivals = Span::ZERO;
     for handover in &verdict.handovers {
-        let (from, to) = (name_of(system, handover.from), name_of(system, handover.to));
+        let (from, to) = (
+            task_name(system, handover.from),
+            task_name(system, handover.to),
+        );
         let how = match handover.how {
             How::Triggered => format!("{to} arrives, and waits for {from}"),
             How::Ordered => format!("{to} arrives, and cannot overtake {from}"),
@@ -243,7 +240,7 @@ fn words(system: &System, tasks: &[TaskId], verdict: &ChainVerdict, latency: &La
         words += &format!(" {} ({how}) +", handover.length.readable());
         arrivals = arrivals.saturating_add(handover.length);
     }
-    let last = tasks.last().map_or("?", |&task| name_of(system, task));
+    let last = tasks.last().map_or("?", |&task| task_name(system, task));
     words
         + &format!(
             " {} (response of {last})",
@@ -273,7 +270,7 @@ fn latency(
     }
     let last = tasks.last().copied().unwrap_or(TaskId(0));
     let Some(response) = solution.response(last) else {
-        return Ok(Err(format!("nothing bounds {}", name_of(system, last))));
+        return Ok(Err(format!("nothing bounds {}", task_name(system, last))));
     };
     let found = match handover::walk(&steps)? {
         Some(found) => found,
@@ -307,14 +304,7 @@ fn cpu_of(system: &System, task: TaskId) -> Option<CpuId> {
     system.tasks.get(task.index()).map(|t| t.cpu)
 }
 
-fn name_of(system: &System, task: TaskId) -> &str {
-    system
-        .tasks
-        .get(task.index())
-        .map_or("?", |t| t.name.as_str())
-}
-
 fn chain_name(system: &System, tasks: &[TaskId]) -> String {
-    let names: Vec<&str> = tasks.iter().map(|&t| name_of(system, t)).collect();
+    let names: Vec<&str> = tasks.iter().map(|&t| task_name(system, t)).collect();
     names.join(" -> ")
 }

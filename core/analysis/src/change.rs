@@ -1,11 +1,14 @@
 //! Admission of a running system: a change is a new system, judged like any other
 
 use alloc::format;
+use alloc::vec::Vec;
 
-use punctual_model::{Ns, Requirement, SchedulerId, Server, Supply, System, Task, TaskId};
+use punctual_model::{Ns, SchedulerId, Server, Supply, System, Task, TaskId};
 
 use crate::admit::admit;
 use crate::error::AnalysisError;
+use crate::lookup::{task_name, tasks};
+use crate::synthesis::only;
 use crate::verdict::Verdict;
 
 /// A change of one task or server of a system.
@@ -79,37 +82,14 @@ fn remove(system: &mut System, id: TaskId) -> Result<(), AnalysisError> {
     if id.index() >= system.tasks.len() {
         return Err(unknown(id));
     }
-    let gone = system.tasks.remove(id.index());
-    for task in &mut system.tasks {
+    for task in &system.tasks {
         if task.after.contains(&id) || task.follows.contains(&id) {
-            let what = format!(
-                "`{}` waits for `{}`, which would leave",
-                task.name, gone.name
-            );
+            let gone = task_name(system, id);
+            let what = format!("`{}` waits for `{gone}`, which would leave", task.name);
             return Err(AnalysisError::Invalid { what });
         }
-        task.after
-            .iter_mut()
-            .chain(&mut task.follows)
-            .for_each(|other| move_up(other, id));
     }
-    system.requirements.retain(|r| match r {
-        Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => *task != id,
-        Requirement::Chain { tasks, .. } => !tasks.contains(&id),
-    });
-    for requirement in &mut system.requirements {
-        match requirement {
-            Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => {
-                move_up(task, id);
-            }
-            Requirement::Chain { tasks, .. } => tasks.iter_mut().for_each(|t| move_up(t, id)),
-        }
-    }
+    let present: Vec<bool> = tasks(system).map(|(other, _)| other != id).collect();
+    *system = only(system, &present);
     Ok(())
-}
-
-fn move_up(other: &mut TaskId, gone: TaskId) {
-    if *other > gone {
-        other.0 -= 1;
-    }
 }

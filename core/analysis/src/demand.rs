@@ -32,6 +32,16 @@ pub(crate) struct RequestBound {
 }
 
 impl RequestBound {
+    /// The bound of whole jobs.
+    pub(crate) fn of_jobs(separation: Option<Span>, cost: Work, jitter: Span) -> RequestBound {
+        RequestBound {
+            separation,
+            cost,
+            jitter,
+            is_fluid: false,
+        }
+    }
+
     /// Most jobs released in a half-open interval of length `window`: ⌈(window + J)/T⌉. O(1).
     pub(crate) fn releases(&self, window: Span) -> Checked<u64> {
         if window.is_zero() {

@@ -3,6 +3,7 @@
 //! # Assumptions
 //! 1. None of its own: it is data of [`crate::case`].
 
+use alloc::format;
 use alloc::string::String;
 
 use punctual_model::{SchedulerId, System, TaskId};
@@ -15,7 +16,7 @@ use crate::units::{Span, Work};
 pub(crate) enum Who {
     /// A task of the node.
     Task(TaskId),
-    /// A child of the node, with a server.
+    /// A child of the node; among the entities of a node, one with a server.
     Server(SchedulerId),
 }
 
@@ -26,6 +27,15 @@ impl Who {
             Who::Task(task) => Some(task),
             Who::Server(_) => None,
         }
+    }
+
+    /// Its place in the file, such as `task.planner`.
+    pub(crate) fn key(self, system: &System) -> String {
+        let kind = match self {
+            Who::Task(_) => "task",
+            Who::Server(_) => "scheduler",
+        };
+        format!("{kind}.{}", self.name(system))
     }
 
     /// The name in the file.

@@ -14,15 +14,15 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Late, PolicyKind, SchedulerId, System, Task};
+use punctual_model::{Class, Late, PolicyKind, Scheduler, SchedulerId, System, Task};
 
-use crate::bounds::{Basis, Bound};
+use crate::bounds::{self, Basis, Bound};
 use crate::case::Case;
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved};
+use crate::lookup::{ancestors, children, tasks_of};
 use crate::supply::Supply;
 use crate::units::{Span, TICK, Work};
 use crate::utilization::gcd;
-use crate::{fixed_priority, spuri};
 
 /// Two tasks whose releases never fall together.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -210,16 +210,15 @@ impl<'a> Doubts<'a> {
 
     /// What is more urgent in the nodes above, and whether it always is.
     fn about_above(&self, doubts: &mut Vec<String>) {
-        let all = &self.system.schedulers;
-        let mut at = self.case.node.and_then(|id| all.get(id.index()));
-        while let Some(scheduler) = at.filter(|s| s.supply == punctual_model::Supply::Shared) {
-            let siblings = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
-            let mut siblings = siblings.filter(|t| t.scheduler == scheduler.parent);
+        let shared = |s: &&Scheduler| s.supply == punctual_model::Supply::Shared;
+        let above = ancestors(self.system, self.case.node).map(|(_, scheduler)| scheduler);
+        for scheduler in above.take_while(shared) {
+            let parent = (self.case.cpu, scheduler.parent);
+            let mut siblings = tasks_of(self.system, parent).map(|(_, task)| task);
             let task = siblings.find(|t| t.priority == scheduler.priority);
-            let other = all.iter().find(|s| {
-                let beside = (s.cpu, s.parent) == (scheduler.cpu, scheduler.parent);
-                beside && s.name != scheduler.name && s.priority == scheduler.priority
-            });
+            let mut others = children(self.system, parent).map(|(_, other)| other);
+            let other =
+                others.find(|s| s.name != scheduler.name && s.priority == scheduler.priority);
             if let Some(name) = task.map(|t| &t.name).or(other.map(|s| &s.name)) {
                 doubts.push(format!(
                     "{name} has the same priority as the scheduler {} beside it, and is taken to \
@@ -227,7 +226,6 @@ impl<'a> Doubts<'a> {
                     scheduler.name
                 ));
             }
-            at = scheduler.parent.and_then(|id| all.get(id.index()));
         }
         let mut here = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
@@ -283,10 +281,7 @@ impl<'a> Doubts<'a> {
     }
 
     fn about_blocking(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
-        let query = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, Span::ZERO),
-            _ => fixed_priority::query(self.case, place, None),
-        };
+        let query = bounds::query_of(self.case, place);
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
         let blocks = query.blocker(offset).is_some() || (edf && !query.blockers.is_empty());
@@ -336,21 +331,12 @@ impl<'a> Doubts<'a> {
 
     /// Whether `node` is below this one.
     fn is_below(&self, node: Option<SchedulerId>) -> bool {
-        let all = &self.system.schedulers;
-        let parent = |id: &Option<SchedulerId>| {
-            let scheduler = (*id).and_then(|id| all.get(id.index()));
-            scheduler.map(|s| s.parent)
-        };
-        let path = core::iter::successors(Some(node), parent).take(all.len() + 1);
-        node != self.case.node && path.skip(1).any(|id| id == self.case.node)
+        ancestors(self.system, node).any(|(_, s)| s.parent == self.case.node)
     }
 
     fn about_locks(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
         let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
-        let query = match self.case.policy {
-            PolicyKind::EarliestDeadlineFirst => spuri::query(self.case, place, Span::ZERO),
-            _ => fixed_priority::query(self.case, place, None),
-        };
+        let query = bounds::query_of(self.case, place);
         let held = query.locks(offset).is_ok_and(|l| !l.sections.is_empty());
         if held || self.case.held_above > Work::ZERO || (edf && self.case.has_locks()) {
             doubts.push(

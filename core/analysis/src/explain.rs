@@ -9,15 +9,15 @@ use alloc::vec::Vec;
 
 use punctual_model::{PolicyKind, System};
 
-use crate::bounds::{Basis, Bound};
-use crate::busy_window::{Query, Worst};
+use crate::bounds::{self, Basis, Bound};
+use crate::busy_window::Worst;
 use crate::case::Case;
 use crate::entity::Entity;
 use crate::error::Checked;
+use crate::nodes;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
 use crate::verdict::{Term, Test};
-use crate::{fixed_priority, nodes, spuri};
 
 /// The test behind a bound under this policy.
 pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Test {
@@ -50,17 +50,9 @@ pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Tes
     }
 }
 
-/// The query whose answer the bound is.
-fn query<'a>(case: &'a Case, place: usize) -> Query<'a> {
-    match case.policy {
-        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, Span::ZERO),
-        _ => fixed_priority::query(case, place, None),
-    }
-}
-
 /// The summands of the completion of the worst job, the largest own term first.
 pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Checked<Vec<Term>> {
-    let query = query(case, place);
+    let query = bounds::query_of(case, place);
     let own = &case.entities[place];
     let mut terms = Vec::new();
     let mut push = |what: String, count: u64, each: Work| {

@@ -20,10 +20,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Requirement, System, TaskId};
+use punctual_model::{Class, Requirement, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
+use crate::lookup::tasks;
 use crate::precedence::{self, Edge};
 use crate::slack::set_budget;
 use crate::trials::Trials;
@@ -229,17 +230,9 @@ impl Search<'_> {
 
     /// The real-time tasks of the component, those that use most of the processor first.
     fn candidates(&self, own: Option<TaskId>) -> Vec<TaskId> {
-        let here = |(task, id): (&punctual_model::Task, u32)| {
-            let real_time = task.class.is_real_time() && self.component.contains(task.cpu);
-            real_time.then_some(TaskId(id))
-        };
-        let mut tasks: Vec<TaskId> = self
-            .system
-            .tasks
-            .iter()
-            .zip(0_u32..)
-            .filter_map(here)
-            .collect();
+        let here = |task: &Task| task.class.is_real_time() && self.component.contains(task.cpu);
+        let tasks = tasks(self.system).filter(|(_, task)| here(task));
+        let mut tasks: Vec<TaskId> = tasks.map(|(id, _)| id).collect();
         let share = |task: &TaskId| {
             let class = &self.system.tasks[task.index()].class;
             let budget = class.budget().unwrap_or_default();

@@ -13,6 +13,7 @@ use punctual_model::{Late, PolicyKind, System, Task, TaskId};
 
 use crate::busy_window::signed;
 use crate::error::{Checked, in_range};
+use crate::lookup::{node_of, policy_of};
 use crate::solve::Solution;
 use crate::units::{Span, TICK};
 use crate::utilization::{gcd, hyperperiod};
@@ -113,19 +114,15 @@ pub(crate) fn step(
 /// Whether a job of `b` that arrives when one of `a` is ready cannot start before that one has
 /// completed: on one CPU, in one node, and `a` never lets go of the processor in between.
 fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
-    let together = a.cpu == b.cpu && a.scheduler == b.scheduler;
+    let together = node_of(a) == node_of(b);
     let holds_on = a.max_suspension.is_zero() && a.uses.is_empty() && a.class.is_real_time();
-    let policy = match a.scheduler {
-        Some(id) => system.schedulers.get(id.index()).map(|s| s.policy),
-        None => system.cpus.get(a.cpu.index()).map(|c| c.policy),
-    };
-    let first = match policy {
-        Some(PolicyKind::FixedPriority { .. }) => a.priority.is_higher_than(b.priority),
-        Some(PolicyKind::EarliestDeadlineFirst) => {
+    let first = match policy_of(system, node_of(a)) {
+        Ok(PolicyKind::FixedPriority { .. }) => a.priority.is_higher_than(b.priority),
+        Ok(PolicyKind::EarliestDeadlineFirst) => {
             let deadline = |task: &Task| task.class.relative_deadline();
             deadline(a).zip(deadline(b)).is_some_and(|(a, b)| a < b)
         }
-        Some(PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) | None => {
+        Ok(PolicyKind::Fifo | PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }) | Err(_) => {
             false
         }
     };

@@ -48,6 +48,7 @@ mod fixed_point;
 mod fixed_priority;
 mod handover;
 mod hyperperiod;
+mod lookup;
 mod nodes;
 mod overhead;
 mod precedence;

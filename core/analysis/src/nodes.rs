@@ -11,6 +11,7 @@ use punctual_model::{MAX_DEPTH, SchedulerId, System};
 
 use crate::entity::Who;
 use crate::error::{Checked, invalid};
+use crate::lookup::schedulers;
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::units::{Span, TICK, UNIT};
@@ -54,24 +55,24 @@ pub(crate) fn check(system: &System) -> Checked<()> {
 
 /// What is said of every scheduler, in the order of the file. O(nodes · entities).
 pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdict> {
-    let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
-    all.map(|(id, scheduler)| {
-        let own = |s: &&Solved| s.case.node == Some(id) && s.case.is_node;
-        let case = nodes.iter().find(own).map(|s| &s.case);
-        let supply = case.map_or(&Supply::Nothing, |case| &case.supply);
-        let missing = parts_per_million(supply.missing().into_iter());
-        SchedulerVerdict {
-            scheduler: id,
-            name: scheduler.name.clone(),
-            cpu: scheduler.cpu,
-            utilization_ppm: case.map_or(0, |case| parts_per_million(case.entity_ratios())),
-            supply_ppm: 1_000_000_u64.saturating_sub(missing),
-            budget_bound: budget_bound(nodes, id),
-            blackout: blackout(supply),
-            explanation: in_words(supply),
-        }
-    })
-    .collect()
+    schedulers(system)
+        .map(|(id, scheduler)| {
+            let own = |s: &&Solved| s.case.node == Some(id) && s.case.is_node;
+            let case = nodes.iter().find(own).map(|s| &s.case);
+            let supply = case.map_or(&Supply::Nothing, |case| &case.supply);
+            let missing = parts_per_million(supply.missing().into_iter());
+            SchedulerVerdict {
+                scheduler: id,
+                name: scheduler.name.clone(),
+                cpu: scheduler.cpu,
+                utilization_ppm: case.map_or(0, |case| parts_per_million(case.entity_ratios())),
+                supply_ppm: 1_000_000_u64.saturating_sub(missing),
+                budget_bound: budget_bound(nodes, id),
+                blackout: blackout(supply),
+                explanation: in_words(supply),
+            }
+        })
+        .collect()
 }
 
 fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {

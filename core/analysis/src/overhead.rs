@@ -88,15 +88,11 @@ pub(crate) fn server_timers(machine: &Machine, scheduler: &Scheduler) -> Checked
     if machine.timer.is_zero() {
         return Ok(None);
     }
+    let both = in_range(machine.timer.checked_mul(2), "timer entries")?;
     Ok(Some(Reserved {
         name: format!("timer entries of the server of {}", scheduler.name),
-        requests: RequestBound {
-            separation: Some(server.period),
-            cost: in_range(machine.timer.checked_mul(2), "timer entries")?,
-            // The two of one period and that of the next may come together.
-            jitter: server.period,
-            is_fluid: false,
-        },
+        // The two of one period and that of the next may come together.
+        requests: RequestBound::of_jobs(Some(server.period), both, server.period),
         source: Source::Machine,
     }))
 }
@@ -160,12 +156,7 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Reserved>>
     }
     Ok(Some(Reserved {
         name: format!("timer entry of {}", task.name),
-        requests: RequestBound {
-            separation: task.class.min_separation(),
-            cost: machine.timer,
-            jitter: task.jitter,
-            is_fluid: false,
-        },
+        requests: RequestBound::of_jobs(task.class.min_separation(), machine.timer, task.jitter),
         source: Source::Machine,
     }))
 }
@@ -181,12 +172,7 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Reserved>> {
         if reserve.budget.is_zero() {
             continue;
         }
-        let requests = RequestBound {
-            separation: Some(reserve.period),
-            cost: reserve.budget,
-            jitter: Span::ZERO,
-            is_fluid: false,
-        };
+        let requests = RequestBound::of_jobs(Some(reserve.period), reserve.budget, Span::ZERO);
         reserved.push(Reserved {
             name: reserve.name.clone(),
             requests,

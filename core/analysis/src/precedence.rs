@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use punctual_model::{PolicyKind, System, Task, TaskId};
 
 use crate::busy_window::signed;
-use crate::case::policy_of;
+use crate::lookup::{node_of, policy_of, tasks};
 use crate::units::{Span, TICK};
 use crate::utilization::gcd;
 
@@ -51,12 +51,12 @@ impl Edge {
 /// All edges of a system. O(tasks + edges).
 pub(crate) fn edges(system: &System) -> Vec<Edge> {
     let mut edges = Vec::new();
-    for (task, id) in system.tasks.iter().zip(0_u32..) {
+    for (id, task) in tasks(system) {
         let after = task.after.iter().map(|&from| (from, false));
         let follows = task.follows.iter().map(|&from| (from, true));
         for (from, strictly) in after.chain(follows) {
             if let Some(source) = system.tasks.get(from.index()) {
-                edges.push(edge(system, (source, from), (task, TaskId(id)), strictly));
+                edges.push(edge(system, (source, from), (task, id), strictly));
             }
         }
     }
@@ -66,9 +66,9 @@ pub(crate) fn edges(system: &System) -> Vec<Edge> {
 fn edge(system: &System, a: (&Task, TaskId), b: (&Task, TaskId), strictly: bool) -> Edge {
     // Background work is not part of the busy window, so waiting for it is waiting outside; and
     // each task of a node that divides time has a window of its own.
-    let policy = policy_of(system, b.0.cpu, b.0.scheduler).ok();
+    let policy = policy_of(system, node_of(b.0)).ok();
     let divided = matches!(policy, Some(PolicyKind::Tdm { .. }));
-    let together = a.0.cpu == b.0.cpu && a.0.scheduler == b.0.scheduler && !divided;
+    let together = node_of(a.0) == node_of(b.0) && !divided;
     let inside = together && a.0.class.is_real_time();
     let first_in_tie = strictly || a.1 < b.1;
     let consistent = inside

@@ -53,7 +53,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
         let task = case.entities.first()?.who.task()?;
         let name = &system.tasks[task.index()].name;
         let reason = format!("{name} has no slot of which its overheads leave anything");
-        return Some(refusal(Subject::Task(task), name, reason));
+        return Some(Refusal::new(Subject::Task(task), name, reason));
     }
     let id = case.node?;
     let scheduler = &system.schedulers[id.index()];
@@ -80,7 +80,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
             format!("the overheads leave nothing of the budget of {name}")
         }
     };
-    Some(refusal(Subject::Scheduler(id), name, reason))
+    Some(Refusal::new(Subject::Scheduler(id), name, reason))
 }
 
 fn of_node(
@@ -137,7 +137,7 @@ fn server_refusal(
         ),
         None => format!("nothing bounds how long the budget of {name} takes to come"),
     };
-    let mut refusal = refusal(Subject::Scheduler(id), name, reason);
+    let mut refusal = Refusal::new(Subject::Scheduler(id), name, reason);
     let sure = case
         .all_entities()
         .all(|c| c.waiting.is_zero() && !c.cost.is_padded());
@@ -170,18 +170,6 @@ fn missing_budget(case: &Case, place: usize) -> Checked<Option<(Work, Work)>> {
         least = least.min(case.supply.provided_in(phase, period)?);
     }
     Ok((demand > least).then_some((demand, least)))
-}
-
-fn refusal(subject: Subject, name: &str, reason: String) -> Refusal {
-    Refusal {
-        subject,
-        name: name.to_string(),
-        reason,
-        witness: None,
-        situation: String::new(),
-        fix: None,
-        advice: String::new(),
-    }
 }
 
 /// How a node is called in a refusal.
@@ -219,7 +207,7 @@ fn node_refusal(
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
             Err(other) => return Err(other),
         };
-        let refusal = refusal(subject, &name, reason);
+        let refusal = Refusal::new(subject, &name, reason);
         return Ok(Some(with_excess(refusal, case, excess)));
     }
     if edf::decides(case)
@@ -231,7 +219,7 @@ fn node_refusal(
             excess.at.readable(),
             excess.demand.readable()
         );
-        let refusal = refusal(subject, &name, reason);
+        let refusal = Refusal::new(subject, &name, reason);
         return Ok(Some(with_excess(refusal, case, Some(excess))));
     }
     if decide::exceeds_limit(system, case) {
@@ -241,7 +229,7 @@ fn node_refusal(
             explain::percent(utilization),
             explain::percent(limit)
         );
-        return Ok(Some(refusal(subject, &name, reason)));
+        return Ok(Some(Refusal::new(subject, &name, reason)));
     }
     Ok(None)
 }
@@ -306,7 +294,7 @@ fn task_refusal(
         }
         None => format!("nothing bounds the response of {name}; its {what} is {over}"),
     };
-    let mut refusal = refusal(Subject::Task(task), name, reason);
+    let mut refusal = Refusal::new(Subject::Task(task), name, reason);
     if let Some((query, worst)) = witness {
         refusal.witness = Some(Witness::Response {
             task,

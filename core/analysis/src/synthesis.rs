@@ -20,6 +20,7 @@ use core::fmt;
 use punctual_model::System;
 
 use crate::error::AnalysisError;
+pub(crate) use judge::only;
 
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

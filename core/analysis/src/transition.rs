@@ -235,21 +235,13 @@ fn with_both(system: &System, id: TaskId, new: &Task) -> System {
     let mut new = new.clone();
     new.name = format!("{} (changed)", new.name);
     both.tasks.push(new);
-    for requirement in &system.requirements {
-        match requirement {
-            Requirement::Response { task, within } if *task == id => {
-                both.requirements.push(Requirement::Response {
-                    task: added,
-                    within: *within,
-                });
-            }
-            Requirement::Jitter { task, within } if *task == id => {
-                both.requirements.push(Requirement::Jitter {
-                    task: added,
-                    within: *within,
-                });
-            }
-            _ => {}
+    for mut requirement in system.requirements.iter().cloned() {
+        if let Requirement::Response { task, .. } | Requirement::Jitter { task, .. } =
+            &mut requirement
+            && *task == id
+        {
+            *task = added;
+            both.requirements.push(requirement);
         }
     }
     both

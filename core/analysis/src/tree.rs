@@ -29,14 +29,15 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System, TaskId};
+use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System};
 
 use crate::blocking::limits;
 use crate::bounds::Bound;
-use crate::case::{Case, FromParent, note_background, policy_of};
+use crate::case::{Case, FromParent, note_background};
 use crate::entity::{Entity, Reserved, Source, Unserved, Who};
 use crate::error::{Checked, in_range, invalid};
 use crate::fixed_point::StepBudget;
+use crate::lookup::{ancestors, children, policy_of, schedulers, tasks};
 use crate::overhead;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
@@ -71,7 +72,7 @@ impl Walk<'_> {
         let mut open = vec![(None, self.root()?)];
         while let Some((node, from_parent)) = open.pop() {
             let from = solved.len();
-            if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, self.cpu, node)? {
+            if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, (self.cpu, node))? {
                 self.visit_slots(node, frame, &from_parent, solved, &mut open)?;
             } else {
                 let case = self.case(node, from_parent)?;
@@ -98,16 +99,10 @@ impl Walk<'_> {
             reserved.extend(overhead::server_timers(&self.system.machine, scheduler)?);
         }
         let mut background = None;
-        for (task, id) in self
-            .system
-            .tasks
-            .iter()
-            .zip(0_u32..)
-            .filter(|(t, _)| here(t))
-        {
+        for (id, task) in tasks(self.system).filter(|(_, t)| here(t)) {
             let ends = matches!(task.class, Class::Aperiodic | Class::Once { .. });
             if ends && self.shares_with_root(task.scheduler) {
-                note_background(&mut background, TaskId(id), task.non_preemptive);
+                note_background(&mut background, id, task.non_preemptive);
             }
         }
         let unbounded = limits::cpus(self.system).any(|cpu| cpu == self.cpu);
@@ -124,35 +119,19 @@ impl Walk<'_> {
     }
 
     fn schedulers(&self) -> impl Iterator<Item = (SchedulerId, &punctual_model::Scheduler)> {
-        let all = (0_u16..).map(SchedulerId).zip(&self.system.schedulers);
-        all.filter(|(_, s)| s.cpu == self.cpu)
-    }
-
-    fn children(
-        &self,
-        node: Option<SchedulerId>,
-    ) -> impl Iterator<Item = (SchedulerId, &punctual_model::Scheduler)> {
-        self.schedulers().filter(move |(_, s)| s.parent == node)
+        schedulers(self.system).filter(|(_, s)| s.cpu == self.cpu)
     }
 
     /// Whether nothing above this node has a supply of its own: then its background work is the
     /// CPU's.
-    fn shares_with_root(&self, mut node: Option<SchedulerId>) -> bool {
-        // A path longer than the list of schedulers would be a circle.
-        for _ in 0..=self.system.schedulers.len() {
-            let Some(id) = node else { return true };
-            match self.system.schedulers.get(id.index()) {
-                Some(s) if s.supply == punctual_model::Supply::Shared => node = s.parent,
-                _ => return false,
-            }
-        }
-        false
+    fn shares_with_root(&self, node: Option<SchedulerId>) -> bool {
+        ancestors(self.system, node).all(|(_, s)| s.supply == punctual_model::Supply::Shared)
     }
 
     /// The case of a node with its servers and its work below children without one.
     fn case(&self, node: Option<SchedulerId>, from_parent: FromParent) -> Checked<Case> {
         let mut case = Case::build(self.system, (self.cpu, node), from_parent, self.waiting)?;
-        for (id, child) in self.children(node) {
+        for (id, child) in children(self.system, (self.cpu, node)) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
                     let entity = server::entity_of(id, child, server, case.policy)?;
@@ -183,7 +162,7 @@ impl Walk<'_> {
             let what = format!("`{}` is below EDF and has no server", child.name);
             return Err(invalid(&what));
         }
-        let policy = policy_of(self.system, self.cpu, Some(id))?;
+        let policy = policy_of(self.system, (self.cpu, Some(id)))?;
         let work = if let PolicyKind::Tdm { frame, .. } = policy {
             self.slot_requests(Some(id), id, frame)?
         } else {
@@ -210,14 +189,6 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn tasks_of(
-        &self,
-        node: Option<SchedulerId>,
-    ) -> impl Iterator<Item = (TaskId, &punctual_model::Task)> {
-        let all = (0_u32..).map(TaskId).zip(&self.system.tasks);
-        all.filter(move |(_, t)| t.cpu == self.cpu && t.scheduler == node)
-    }
-
     /// What each child of a node is granted, from the bounds found there.
     fn supply_children(
         &self,
@@ -239,31 +210,12 @@ impl Walk<'_> {
             };
             open.push((Some(id), from_parent));
         }
-        for (id, child) in self.children(case.node) {
+        for (id, child) in children(self.system, (self.cpu, case.node)) {
             if child.supply == punctual_model::Supply::Shared {
                 open.push((Some(id), shared_from_parent(self.system, case, id, child)?));
             }
         }
         Ok(())
-    }
-
-    /// Whether `node` is `top` or below it.
-    fn is_below(&self, node: SchedulerId, top: SchedulerId) -> bool {
-        let mut at = Some(node);
-        for _ in 0..=self.system.schedulers.len() {
-            match at {
-                Some(id) if id == top => return true,
-                Some(id) => {
-                    at = self
-                        .system
-                        .schedulers
-                        .get(id.index())
-                        .and_then(|s| s.parent)
-                }
-                None => return false,
-            }
-        }
-        false
     }
 }
 

@@ -204,6 +204,21 @@ pub struct Refusal {
     pub advice: String,
 }
 
+impl Refusal {
+    /// Without a witness and without a fix.
+    pub(crate) fn new(subject: Subject, name: &str, reason: String) -> Refusal {
+        Refusal {
+            subject,
+            name: name.into(),
+            reason,
+            witness: None,
+            situation: String::new(),
+            fix: None,
+            advice: String::new(),
+        }
+    }
+}
+
 /// Whom a refusal is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {

@@ -17,6 +17,7 @@
 use punctual_model::{AtBudgetEnd, SchedulerId, System, Task, Use};
 
 use crate::error::{Checked, in_range};
+use crate::lookup::is_below;
 use crate::units::{UNIT, Work};
 
 const WHAT: &str = "sections at the end of a budget";
@@ -26,11 +27,10 @@ fn rule(system: &System, section: &Use) -> Option<AtBudgetEnd> {
     resource.map(|r| r.at_budget_end)
 }
 
-/// Schedulers above a task, from its own up.
-fn above<'a>(system: &'a System, task: &Task) -> impl Iterator<Item = SchedulerId> + 'a {
-    let parent = |id: &SchedulerId| system.schedulers.get(id.index()).and_then(|s| s.parent);
-    let most = system.schedulers.len();
-    core::iter::successors(task.scheduler, parent).take(most)
+/// Tasks with sections below a server.
+fn users_below(system: &System, server: SchedulerId) -> impl Iterator<Item = &Task> {
+    let uses = system.tasks.iter().filter(|task| !task.uses.is_empty());
+    uses.filter(move |task| is_below(system, task.scheduler, server))
 }
 
 /// Most that a server may give beyond its budget. O(tasks · sections · depth).
@@ -38,12 +38,8 @@ pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<Work> {
     if system.resources.is_empty() {
         return Ok(Work::ZERO);
     }
-    let below = system
-        .tasks
-        .iter()
-        .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
     let mut sum = Work::ZERO;
-    for task in below {
+    for task in users_below(system, server) {
         let sections = task.uses.iter();
         let goes_on = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::Overrun));
         let longest = goes_on.map(|s| s.length).max().unwrap_or_default();
@@ -54,11 +50,7 @@ pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<Work> {
 
 /// What of each budget may be of no use, for no section fits into it. O(tasks · sections · depth).
 pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
-    let below = system
-        .tasks
-        .iter()
-        .filter(|t| !t.uses.is_empty() && above(system, t).any(|id| id == server));
-    let sections = below.flat_map(|task| &task.uses);
+    let sections = users_below(system, server).flat_map(|task| &task.uses);
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));
     let longest = checked.map(|s| s.length).max();
     longest.unwrap_or_default().saturating_sub(UNIT)

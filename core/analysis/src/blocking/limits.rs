@@ -8,14 +8,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use punctual_model::{
-    AtBudgetEnd, CpuId, Ns, PolicyKind, Protocol, Resource, ResourceId, SchedulerId, Server,
-    ServerKind, Supply, System, Task, TaskId,
+    AtBudgetEnd, CpuId, Ns, PolicyKind, Protocol, Resource, ResourceId, Server, ServerKind, Supply,
+    System, Task, TaskId,
 };
 
-use crate::case::policy_of;
+use crate::lookup::{NodeId, ancestors, node_of, policy_of, task_name, tasks};
 use crate::verdict::{Refusal, Subject};
-
-type Node = (CpuId, Option<SchedulerId>);
 
 /// A refusal for the first user of every resource that nothing bounds. O(resources · tasks ·
 /// depth).
@@ -24,16 +22,9 @@ pub(crate) fn refusals(system: &System) -> Vec<Refusal> {
     let found = ids.zip(&system.resources).filter_map(|(id, resource)| {
         let users = users(system, id);
         let (task, why) = unbounded(system, id, resource, &users)?;
-        let name = system.tasks[task.index()].name.clone();
-        Some(Refusal {
-            subject: Subject::Task(task),
-            reason: format!("{name} uses {}: {why}", resource.name),
-            name,
-            witness: None,
-            situation: String::new(),
-            fix: None,
-            advice: String::new(),
-        })
+        let name = task_name(system, task);
+        let reason = format!("{name} uses {}: {why}", resource.name);
+        Some(Refusal::new(Subject::Task(task), name, reason))
     });
     found.collect()
 }
@@ -63,25 +54,14 @@ pub(crate) fn cpus(system: &System) -> impl Iterator<Item = CpuId> + '_ {
 }
 
 fn users(system: &System, resource: ResourceId) -> Vec<(TaskId, &Task)> {
-    let all = (0_u32..).map(TaskId).zip(&system.tasks);
-    all.filter(|(_, task)| task.uses.iter().any(|u| u.resource == resource))
-        .collect()
-}
-
-fn node_of(task: &Task) -> Node {
-    (task.cpu, task.scheduler)
+    let uses = |task: &Task| task.uses.iter().any(|u| u.resource == resource);
+    tasks(system).filter(|(_, task)| uses(task)).collect()
 }
 
 /// Nodes from that of a task up to its CPU's own.
-fn path(system: &System, (cpu, node): Node) -> Vec<Node> {
-    let mut nodes = Vec::new();
-    let mut at = node;
-    for _ in 0..=system.schedulers.len() {
-        nodes.push((cpu, at));
-        let Some(id) = at else { break };
-        at = system.schedulers.get(id.index()).and_then(|s| s.parent);
-    }
-    nodes
+fn path(system: &System, task: &Task) -> Vec<NodeId> {
+    let above = ancestors(system, task.scheduler).map(|(id, _)| (task.cpu, Some(id)));
+    above.chain([(task.cpu, None)]).collect()
 }
 
 fn unbounded(
@@ -107,7 +87,7 @@ fn unbounded(
 
 /// What is wrong with one user in its own node.
 fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> Option<String> {
-    let policy = policy_of(system, task.cpu, task.scheduler).ok()?;
+    let policy = policy_of(system, node_of(task)).ok()?;
     let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
     let by_deadline = policy == PolicyKind::EarliestDeadlineFirst;
     match resource.protocol {
@@ -128,15 +108,12 @@ fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> O
     if resource.at_budget_end == AtBudgetEnd::Overrun {
         return None;
     }
-    let servers: Vec<Server<Ns>> = path(system, node_of(task))
-        .iter()
-        .filter_map(
-            |(_, node)| match system.schedulers.get((*node)?.index())?.supply {
-                Supply::Server(server) => Some(server),
-                Supply::Shared | Supply::Slots(_) => None,
-            },
-        )
-        .collect();
+    let above = ancestors(system, task.scheduler);
+    let servers = above.filter_map(|(_, scheduler)| match scheduler.supply {
+        Supply::Server(server) => Some(server),
+        Supply::Shared | Supply::Slots(_) => None,
+    });
+    let servers: Vec<Server<Ns>> = servers.collect();
     let longest = task.uses.iter().filter(|u| u.resource == id);
     let longest = longest.map(|u| u.length).max().unwrap_or_default();
     if servers.len() > 1 {
@@ -161,11 +138,11 @@ fn together(system: &System, resource: &Resource, users: &[(TaskId, &Task)]) -> 
     }
     let (first, rest) = users.split_first()?;
     for (_, other) in rest {
-        let (mine, theirs) = (path(system, node_of(first.1)), path(system, node_of(other)));
+        let (mine, theirs) = (path(system, first.1), path(system, other));
         let common = mine.iter().position(|node| theirs.contains(node))?;
         let below = theirs.iter().take_while(|node| **node != mine[common]);
-        for &(cpu, node) in mine[..=common].iter().chain(below) {
-            let policy = policy_of(system, cpu, node).ok()?;
+        for &node in mine[..=common].iter().chain(below) {
+            let policy = policy_of(system, node).ok()?;
             if policy != (PolicyKind::FixedPriority { preemptive: true }) {
                 return Some(format!(
                     "its users meet through a scheduler whose policy is {}, which knows no ceiling",

@@ -7,15 +7,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, Ns, PolicyKind, SchedulerId, Slot, Supply, System};
+use punctual_model::{Ns, SchedulerId, Slot, Supply, System};
 
-use crate::case::policy_of;
+use crate::lookup::{NodeId, ancestors, children, slot_room};
 use crate::units::{Span, TICK};
 use crate::verdict::FixTarget;
 use crate::verdict::Subject;
-
-/// A scheduler that may divide time: of a CPU, or one below it.
-type Node = (CpuId, Option<SchedulerId>);
 
 /// Changes a parameter of what a scheduler, or a task in a frame, is granted.
 pub(super) fn set(system: &mut System, target: FixTarget, value: Span) {
@@ -117,13 +114,7 @@ pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, S
 /// More supply from here up to the CPU.
 fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, Span)> {
     let mut found = Vec::new();
-    let mut at = Some(home);
-    for _ in 0..system.schedulers.len() {
-        let Some((id, scheduler)) =
-            at.and_then(|id| Some((id, system.schedulers.get(id.index())?)))
-        else {
-            break;
-        };
+    for (id, scheduler) in ancestors(system, Some(home)) {
         match &scheduler.supply {
             Supply::Shared => {}
             Supply::Server(server) => {
@@ -137,7 +128,6 @@ fn more(system: &System, home: SchedulerId) -> Vec<(FixTarget, Span)> {
                 }));
             }
         }
-        at = scheduler.parent;
     }
     found
 }
@@ -147,12 +137,10 @@ fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, Span)> {
     let Some(late) = system.schedulers.get(id.index()) else {
         return Vec::new();
     };
-    let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
-    let beside = all.filter(|(_, s)| s.cpu == late.cpu && s.parent == late.parent);
-    let mut found: Vec<(FixTarget, Span)> = beside
-        .filter(|(_, s)| matches!(s.supply, Supply::Server(_)))
-        .map(|(other, _)| (FixTarget::ServerBudget(other), TICK))
-        .collect();
+    let beside = children(system, (late.cpu, late.parent));
+    let servers = beside.filter(|(_, s)| matches!(s.supply, Supply::Server(_)));
+    let less = servers.map(|(other, _)| (FixTarget::ServerBudget(other), TICK));
+    let mut found: Vec<(FixTarget, Span)> = less.collect();
     found.sort_by_key(|(target, _)| *target != FixTarget::ServerBudget(id));
     found
 }
@@ -160,37 +148,12 @@ fn less(system: &System, id: SchedulerId) -> Vec<(FixTarget, Span)> {
 /// Longer slots of one owner in the frame of `node`, each with the most it can have.
 fn longer(
     system: &System,
-    node: Node,
+    node: NodeId,
     slots: &[Slot<Ns>],
     target: impl Fn(usize) -> FixTarget,
 ) -> Vec<(FixTarget, Span)> {
     let places = slots.iter().enumerate();
     let room =
-        |(place, slot): (usize, &Slot<Ns>)| Some((target(place), room(system, node, *slot)?));
+        |(place, slot): (usize, &Slot<Ns>)| Some((target(place), slot_room(system, node, *slot)?));
     places.filter_map(room).collect()
-}
-
-/// How long a slot could be without touching the next one.
-fn room(system: &System, node: Node, slot: Slot<Ns>) -> Option<Span> {
-    let policy = policy_of(system, node.0, node.1).ok()?;
-    let PolicyKind::Tdm { frame, scheduling } = policy else {
-        return None;
-    };
-    let here = |cpu, parent| (cpu, parent) == node;
-    let tasks = system.tasks.iter().filter(|t| here(t.cpu, t.scheduler));
-    let children = system.schedulers.iter().filter(|s| here(s.cpu, s.parent));
-    let slots = children.flat_map(|s| match &s.supply {
-        Supply::Slots(slots) => &slots[..],
-        Supply::Shared | Supply::Server(_) => &[],
-    });
-    let starts = tasks.flat_map(|t| &t.slots).chain(slots).map(|s| s.at);
-    let all: Vec<Span> = starts.collect();
-    let first = all.iter().min().copied().unwrap_or(Span::ZERO);
-    let next = all.iter().filter(|at| **at > slot.at).min().copied();
-    // The next frame begins with its first slot.
-    let end = next
-        .or(first.checked_add(frame))?
-        .saturating_sub(scheduling)
-        .min(frame);
-    Some(end.saturating_sub(slot.at))
 }

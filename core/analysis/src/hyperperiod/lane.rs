@@ -8,12 +8,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{
-    CpuId, Late, Ns, PolicyKind, SchedulerId, Slot, Supply, System, Task, TaskId,
-};
+use punctual_model::{CpuId, Late, Ns, PolicyKind, Slot, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::Checked;
+use crate::lookup::{schedulers, tasks_of};
 use crate::overhead;
 use crate::units::{Span, TICK, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
@@ -151,15 +150,8 @@ type Node = (PolicyKind<Ns>, Option<Frame>, Vec<TaskId>);
 
 /// The nodes of one CPU that have a supply of their own.
 fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind<Ns>) -> Result<Vec<Node>, String> {
-    let on = |scheduler: Option<SchedulerId>| {
-        let tasks = system.tasks.iter().zip(0_u32..);
-        let tasks = tasks.filter(move |(t, _)| t.cpu == cpu && t.scheduler == scheduler);
-        tasks.map(|(_, id)| TaskId(id))
-    };
-    let children = || {
-        let all = (0_u16..).map(SchedulerId).zip(&system.schedulers);
-        all.filter(move |(_, s)| s.cpu == cpu)
-    };
+    let on = |scheduler| tasks_of(system, (cpu, scheduler)).map(|(id, _)| id);
+    let children = || schedulers(system).filter(|(_, s)| s.cpu == cpu);
     let PolicyKind::Tdm { frame, .. } = policy else {
         if let Some((_, child)) = children().next() {
             return Err(format!(

@@ -20,10 +20,11 @@ use alloc::vec::Vec;
 
 use punctual_model::{Ns, SchedulerId, Server, Supply, System};
 
-use super::judge::{self, is_below, only};
+use super::judge::{self, only};
 use super::{NoSuggestion, Search, Setting, Suggestion};
 use crate::admit::is_admitted;
 use crate::error::Checked;
+use crate::lookup::{ancestors, is_below, schedulers};
 use crate::units::{UNIT, Work, border, share};
 
 /// Budgets tried between the smallest and the period before bisection.
@@ -113,7 +114,7 @@ fn set(system: &mut System, id: SchedulerId, budget: Work) {
 
 /// Those with real-time work below, in the order of the file.
 fn servers(system: &System) -> Vec<SchedulerId> {
-    let all = (0_u16..).map(SchedulerId).take(system.schedulers.len());
+    let all = schedulers(system).map(|(id, _)| id);
     let works = |id: &SchedulerId| {
         let mut tasks = system.tasks.iter();
         server(system, *id).is_some()
@@ -183,24 +184,17 @@ fn suffices(system: &System, id: SchedulerId, budget: Work) -> Checked<bool> {
     let late = judge::late(&partial)?;
     let tasks = partial.tasks.iter().zip(&late.tasks);
     let mut own = tasks.filter(|(t, _)| nearest(t.scheduler) == Some(id));
-    let schedulers = partial.schedulers.iter().zip(0_u16..).zip(&late.servers);
-    let mut below = schedulers.filter(|((s, other), _)| {
-        let here = nearest(s.parent) == Some(id) || SchedulerId(*other) == id;
+    let schedulers = schedulers(&partial).zip(&late.servers);
+    let mut below = schedulers.filter(|((other, s), _)| {
+        let here = nearest(s.parent) == Some(id) || *other == id;
         here && matches!(s.supply, Supply::Server(_))
     });
     Ok(own.all(|(_, late)| !late) && below.all(|(_, late)| !late))
 }
 
 fn nearest_server(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> {
-    let mut at = scheduler;
-    for _ in 0..=system.schedulers.len() {
-        let id = at?;
-        if server(system, id).is_some() {
-            return Some(id);
-        }
-        at = system.schedulers.get(id.index())?.parent;
-    }
-    None
+    let mut above = ancestors(system, scheduler).map(|(id, _)| id);
+    above.find(|&id| server(system, id).is_some())
 }
 
 /// Shortens a budget of an admitted system until one nanosecond less is refused.

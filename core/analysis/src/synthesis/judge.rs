@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{Requirement, SchedulerId, System, Task, TaskId};
+use punctual_model::{Requirement, System, Task, TaskId};
 
 use super::NoSuggestion;
 use crate::admit::{self, admit};
@@ -67,19 +67,6 @@ pub(crate) fn still_refused(system: &System, what: &str) -> NoSuggestion {
         }
         Err(error) => NoSuggestion::Analysis(error),
     }
-}
-
-/// Whether `scheduler` is `top` or below it.
-pub(crate) fn is_below(system: &System, scheduler: Option<SchedulerId>, top: SchedulerId) -> bool {
-    let mut at = scheduler;
-    for _ in 0..=system.schedulers.len() {
-        match at {
-            Some(id) if id == top => return true,
-            Some(id) => at = system.schedulers.get(id.index()).and_then(|s| s.parent),
-            None => return false,
-        }
-    }
-    false
 }
 
 /// The system with these tasks alone, and without what refers to the others.

@@ -22,6 +22,7 @@ use super::judge::only;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is};
 use crate::admit::is_admitted;
 use crate::error::Checked;
+use crate::lookup::{ancestors, schedulers, task_name, tasks};
 use crate::units::TICK;
 
 /// Which of the CPUs that have room is taken.
@@ -70,10 +71,7 @@ pub(crate) fn place(system: &System) -> Search<Suggestion> {
         }
     }
     let names = stuck.map(|unit| {
-        let names = units[unit]
-            .tasks
-            .iter()
-            .map(|t| system.tasks[t.index()].name.as_str());
+        let names = units[unit].tasks.iter().map(|&t| task_name(system, t));
         names.collect::<Vec<_>>().join(", ")
     });
     Err(NoSuggestion::Reason(format!(
@@ -138,11 +136,11 @@ fn units(system: &System) -> Vec<Unit> {
         }
     }
     let mut units: Vec<Unit> = vec![Unit::default(); system.tasks.len()];
-    for ((task, id), &place) in system.tasks.iter().zip(0_u32..).zip(&unit) {
-        units[place].tasks.push(TaskId(id));
+    for ((id, task), &place) in tasks(system).zip(&unit) {
+        units[place].tasks.push(id);
         units[place].share += share(task);
         if let Some(top) = root(system, task.scheduler) {
-            let below = (0_u16..).map(SchedulerId).take(system.schedulers.len());
+            let below = schedulers(system).map(|(id, _)| id);
             units[place].schedulers = below
                 .filter(|&s| root(system, Some(s)) == Some(top))
                 .collect();
@@ -164,14 +162,7 @@ fn belong_together(system: &System, a: &Task, b: &Task) -> bool {
 
 /// The scheduler right below the CPU's own.
 fn root(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> {
-    let mut at = scheduler?;
-    for _ in 0..=system.schedulers.len() {
-        match system.schedulers.get(at.index())?.parent {
-            Some(parent) => at = parent,
-            None => break,
-        }
-    }
-    Some(at)
+    ancestors(system, scheduler).last().map(|(id, _)| id)
 }
 
 fn share(task: &Task) -> u64 {

@@ -19,30 +19,19 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{CpuId, PolicyKind, Priority, SchedulerId, Supply, System, TaskId};
+use punctual_model::{CpuId, PolicyKind, Priority, Supply, System, TaskId};
 
-use super::judge::is_below;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is, judge};
 use crate::admit::is_admitted;
+use crate::entity::Who;
+use crate::lookup::{
+    NodeId, ancestors, children, is_below, policy_of, schedulers, task_name, tasks_of,
+};
 use crate::precedence::{self, Edge};
 use crate::units::Span;
 
 /// Most entities of a node; n² / 2 analyses of the whole system may be needed.
 const MAX_ENTITIES: usize = 128;
-
-/// What a node orders.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Entity {
-    Task(TaskId),
-    Scheduler(SchedulerId),
-}
-
-/// A scheduler or a CPU's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Node {
-    Cpu(CpuId),
-    Scheduler(SchedulerId),
-}
 
 /// A priority for everything under fixed priority. O(n²) analyses for n entities of a node.
 pub(crate) fn assign(system: &System) -> Search<Suggestion> {
@@ -72,59 +61,40 @@ pub(crate) fn assign(system: &System) -> Search<Suggestion> {
 }
 
 /// The nodes under fixed priority, parents before children.
-fn nodes(system: &System) -> Vec<Node> {
-    let by_priority = |policy| matches!(policy, PolicyKind::FixedPriority { .. });
-    let cpus = (0_u16..).zip(&system.cpus);
-    let cpus = cpus.filter(|(_, cpu)| by_priority(cpu.policy));
-    let mut nodes: Vec<Node> = cpus.map(|(id, _)| Node::Cpu(CpuId(id))).collect();
-    let schedulers = (0_u16..).zip(&system.schedulers);
-    let schedulers = schedulers.filter(|(_, s)| by_priority(s.policy));
-    let mut inner: Vec<SchedulerId> = schedulers.map(|(id, _)| SchedulerId(id)).collect();
-    inner.sort_by_key(|&id| (depth(system, id), id));
-    nodes.extend(inner.into_iter().map(Node::Scheduler));
-    nodes.retain(|&node| entities(system, node).len() > 1);
+fn nodes(system: &System) -> Vec<NodeId> {
+    let cpus = (0_u16..).map(CpuId).take(system.cpus.len());
+    let roots = cpus.map(|cpu| (cpu, None));
+    let inner = schedulers(system).map(|(id, scheduler)| (scheduler.cpu, Some(id)));
+    let mut nodes: Vec<NodeId> = roots.chain(inner).collect();
+    nodes.retain(|&node| {
+        let policy = policy_of(system, node);
+        matches!(policy, Ok(PolicyKind::FixedPriority { .. })) && entities(system, node).len() > 1
+    });
+    // The sort is stable: nodes of one depth stay in the order of the file.
+    nodes.sort_by_key(|&(_, scheduler)| ancestors(system, scheduler).count());
     nodes
 }
 
-fn depth(system: &System, id: SchedulerId) -> usize {
-    let mut depth = 0;
-    let mut at = Some(id);
-    while let Some(scheduler) = at.and_then(|id| system.schedulers.get(id.index())) {
-        depth += 1;
-        at = scheduler.parent;
-        if depth > system.schedulers.len() {
-            break;
-        }
-    }
-    depth
-}
-
 /// The real-time tasks and the children of a node, the shortest deadline last.
-fn entities(system: &System, node: Node) -> Vec<Entity> {
-    let on = |cpu: CpuId, scheduler: Option<SchedulerId>| match node {
-        Node::Cpu(id) => cpu == id && scheduler.is_none(),
-        Node::Scheduler(id) => scheduler == Some(id),
-    };
-    let tasks = system.tasks.iter().zip(0_u32..);
-    let tasks = tasks.filter(|(t, _)| t.class.is_real_time() && on(t.cpu, t.scheduler));
-    let mut found: Vec<Entity> = tasks.map(|(_, id)| Entity::Task(TaskId(id))).collect();
-    let children = system.schedulers.iter().zip(0_u16..);
-    let children = children.filter(|(s, _)| on(s.cpu, s.parent));
-    found.extend(children.map(|(_, id)| Entity::Scheduler(SchedulerId(id))));
+fn entities(system: &System, node: NodeId) -> Vec<Who> {
+    let tasks = tasks_of(system, node).filter(|(_, task)| task.class.is_real_time());
+    let tasks = tasks.map(|(id, _)| Who::Task(id));
+    let children = children(system, node).map(|(id, _)| Who::Server(id));
+    let mut found: Vec<Who> = tasks.chain(children).collect();
     found.sort_by_key(|&entity| core::cmp::Reverse(deadline(system, entity)));
     found
 }
 
 /// How soon an entity wants to be served: by it candidates are tried, so that the first guess is
 /// the deadline-monotonic order.
-fn deadline(system: &System, entity: Entity) -> Span {
+fn deadline(system: &System, entity: Who) -> Span {
     match entity {
-        Entity::Task(id) => {
+        Who::Task(id) => {
             let task = system.tasks.get(id.index());
             let deadline = task.and_then(|t| t.class.relative_deadline());
             deadline.unwrap_or_default()
         }
-        Entity::Scheduler(id) => {
+        Who::Server(id) => {
             let below = system
                 .tasks
                 .iter()
@@ -135,16 +105,16 @@ fn deadline(system: &System, entity: Entity) -> Span {
     }
 }
 
-fn set(system: &mut System, entity: Entity, level: u32) {
+fn set(system: &mut System, entity: Who, level: u32) {
     let priority = Priority::new(level);
     match entity {
-        Entity::Task(id) => system.tasks[id.index()].priority = priority,
-        Entity::Scheduler(id) => system.schedulers[id.index()].priority = priority,
+        Who::Task(id) => system.tasks[id.index()].priority = priority,
+        Who::Server(id) => system.schedulers[id.index()].priority = priority,
     }
 }
 
 /// Gives every entity of `node` a level of its own.
-fn order(system: &mut System, node: Node, alone: bool) -> Search<()> {
+fn order(system: &mut System, node: NodeId, alone: bool) -> Search<()> {
     let mut rest = entities(system, node);
     if rest.len() > MAX_ENTITIES {
         let reason = format!(
@@ -180,11 +150,11 @@ fn order(system: &mut System, node: Node, alone: bool) -> Search<()> {
     Ok(())
 }
 
-fn is_on_time(system: &System, entity: Entity) -> Search<bool> {
+fn is_on_time(system: &System, entity: Who) -> Search<bool> {
     let late = judge::late(system)?;
     Ok(match entity {
-        Entity::Task(id) => !late.tasks[id.index()],
-        Entity::Scheduler(id) => {
+        Who::Task(id) => !late.tasks[id.index()],
+        Who::Server(id) => {
             let is_server = matches!(system.schedulers[id.index()].supply, Supply::Server(_));
             let below = system.tasks.iter().zip(&late.tasks);
             let mut below = below.filter(|(task, _)| is_below(system, task.scheduler, id));
@@ -194,42 +164,37 @@ fn is_on_time(system: &System, entity: Entity) -> Search<bool> {
 }
 
 /// Whether one of `rest` waits for this task, which then has to be the more urgent.
-fn precedes_one_of(system: &System, entity: Entity, rest: &[Entity]) -> bool {
-    let Entity::Task(from) = entity else {
+fn precedes_one_of(system: &System, entity: Who, rest: &[Who]) -> bool {
+    let Who::Task(from) = entity else {
         return false;
     };
     rest.iter().any(|&other| match other {
-        Entity::Task(to) => {
+        Who::Task(to) => {
             let task = &system.tasks[to.index()];
             to != from && (task.after.contains(&from) || task.follows.contains(&from))
         }
-        Entity::Scheduler(_) => false,
+        Who::Server(_) => false,
     })
 }
 
 /// Assumption 2.
-fn refuse_outside_waiting(system: &System, entities: &[Entity]) -> Search<()> {
-    let here = |task: TaskId| entities.contains(&Entity::Task(task));
+fn refuse_outside_waiting(system: &System, entities: &[Who]) -> Search<()> {
+    let here = |task: TaskId| entities.contains(&Who::Task(task));
     let edges = precedence::edges(system);
     let outside = |e: &&Edge| here(e.to) != here(e.from) && e.can_delay();
     let Some(edge) = edges.iter().find(outside) else {
         return Ok(());
     };
-    let task = |id: TaskId| system.tasks[id.index()].name.as_str();
     Err(NoSuggestion::Reason(format!(
         "Audsley's assignment does not apply: {} waits for {}, which another CPU or scheduler \
          orders, so a response depends on the order of others and not only on who they are",
-        task(edge.to),
-        task(edge.from)
+        task_name(system, edge.to),
+        task_name(system, edge.from)
     )))
 }
 
-fn nobody(system: &System, node: Node, rest: &[Entity], alone: bool) -> NoSuggestion {
-    let names = rest.iter().map(|&entity| match entity {
-        Entity::Task(id) => system.tasks[id.index()].name.as_str(),
-        Entity::Scheduler(id) => system.schedulers[id.index()].name.as_str(),
-    });
-    let names: Vec<&str> = names.collect();
+fn nobody(system: &System, node: NodeId, rest: &[Who], alone: bool) -> NoSuggestion {
+    let names: Vec<&str> = rest.iter().map(|entity| entity.name(system)).collect();
     let certain = if alone {
         "no order with a priority for each is admitted"
     } else {
@@ -242,10 +207,10 @@ fn nobody(system: &System, node: Node, rest: &[Entity], alone: bool) -> NoSugges
     ))
 }
 
-fn name(system: &System, node: Node) -> String {
-    match node {
-        Node::Cpu(id) => format!("cpu.{}", system.cpus[id.index()].name),
-        Node::Scheduler(id) => format!("scheduler.{}", system.schedulers[id.index()].name),
+fn name(system: &System, (cpu, scheduler): NodeId) -> String {
+    match scheduler {
+        None => format!("cpu.{}", system.cpus[cpu.index()].name),
+        Some(id) => Who::Server(id).key(system),
     }
 }
 

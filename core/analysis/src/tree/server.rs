@@ -18,6 +18,7 @@ use crate::entity::{Arrival, Entity, Unserved, Who};
 use crate::error::{Checked, in_range, invalid};
 use crate::fixed_point::StepBudget;
 use crate::fixed_priority;
+use crate::lookup::{is_below, tasks_of};
 use crate::overhead;
 use crate::supply::budget::{Budget, Lateness, Served};
 use crate::units::{Span, TICK, UNIT, Work, border};
@@ -38,12 +39,7 @@ impl Walk<'_> {
         let overrun = budget_end::overrun(self.system, id)?;
         if !overrun.is_zero() {
             let mut entity = server.clone();
-            entity.requests = RequestBound {
-                separation: None,
-                cost: overrun,
-                jitter: server.kept,
-                is_fluid: false,
-            };
+            entity.requests = RequestBound::of_jobs(None, overrun, server.kept);
             entity.section = Work::ZERO;
             entity.arrival = Arrival::Free;
             case.unserved.push(Unserved { child: id, entity });
@@ -95,7 +91,7 @@ impl Walk<'_> {
         }
         let mut times = 1_u64;
         for task in self.system.tasks.iter().filter(|t| t.cpu == self.cpu) {
-            let inside = task.scheduler.is_some_and(|home| self.is_below(home, id));
+            let inside = is_below(self.system, task.scheduler, id);
             let Some(separation) = task.class.min_separation() else {
                 times = times.saturating_add(u64::from(!inside));
                 continue;
@@ -116,13 +112,13 @@ impl Walk<'_> {
     fn may_merge(&self, id: SchedulerId, period: Span) -> bool {
         let mut instants = 0_u64;
         for (scheduler, _) in self.schedulers() {
-            if !self.is_below(scheduler, id) {
+            if !is_below(self.system, Some(scheduler), id) {
                 continue;
             }
             if scheduler != id {
                 return true;
             }
-            for (_, task) in self.tasks_of(Some(scheduler)) {
+            for (_, task) in tasks_of(self.system, (self.cpu, Some(scheduler))) {
                 let steady = task.class.arrives_by_clock()
                     && task.jitter.is_zero()
                     && task.max_suspension.is_zero()

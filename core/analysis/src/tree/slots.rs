@@ -14,6 +14,7 @@ use crate::case::{Case, FromParent};
 use crate::demand::{Cost, RequestBound};
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved, Who};
 use crate::error::{Checked, invalid};
+use crate::lookup::{children, slots_of, tasks_of};
 use crate::overhead;
 use crate::supply::Supply;
 use crate::supply::slots::SlotTable;
@@ -30,16 +31,12 @@ impl Walk<'_> {
         if frame.is_zero() {
             return Err(invalid("a frame of 0s"));
         }
-        let tasks = self.tasks_of(node).flat_map(|(_, task)| &task.slots);
-        let children = self.children(node).flat_map(|(_, child)| slots_of(child));
+        let tasks = tasks_of(self.system, (self.cpu, node)).flat_map(|(_, task)| &task.slots);
+        let children =
+            children(self.system, (self.cpu, node)).flat_map(|(_, child)| slots_of(child));
         let requests = |slot: &Slot<Ns>| Entity {
             who: Who::Server(id),
-            requests: RequestBound {
-                separation: Some(frame),
-                cost: slot.length.as_work(),
-                jitter: Span::ZERO,
-                is_fluid: false,
-            },
+            requests: RequestBound::of_jobs(Some(frame), slot.length.as_work(), Span::ZERO),
             kept: Span::ZERO,
             deadline: frame,
             priority: 0,
@@ -91,7 +88,7 @@ impl Walk<'_> {
             case: all,
             bounds: Vec::new(),
         });
-        for (id, child) in self.children(node) {
+        for (id, child) in children(self.system, (self.cpu, node)) {
             open.push((Some(id), self.slotted(from_parent, frame, slots_of(child))?));
         }
         Ok(())
@@ -118,12 +115,11 @@ impl Walk<'_> {
             (Supply::Budget(_), Some(table)) => {
                 reserved.extend(table.gaps().iter().map(|&(at, length)| Reserved {
                     name: "time outside of its slots".to_string(),
-                    requests: RequestBound {
-                        separation: Some(table.frame()),
-                        cost: length.as_work(),
-                        jitter: Span::ZERO,
-                        is_fluid: false,
-                    },
+                    requests: RequestBound::of_jobs(
+                        Some(table.frame()),
+                        length.as_work(),
+                        Span::ZERO,
+                    ),
                     source: Source::Work(Arrival::Clock(at)),
                 }));
                 from_parent.supply.clone()
@@ -135,13 +131,5 @@ impl Walk<'_> {
             background: None,
             held_above: from_parent.held_above,
         })
-    }
-}
-
-/// The slots that a parent grants.
-pub(super) fn slots_of(child: &punctual_model::Scheduler) -> &[Slot<Ns>] {
-    match &child.supply {
-        punctual_model::Supply::Slots(slots) => slots,
-        punctual_model::Supply::Shared | punctual_model::Supply::Server(_) => &[],
     }
 }
