@@ -9,12 +9,12 @@ use punctual_model::{PolicyKind, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::{self, Basis, Bound};
-use crate::case::Case;
 use crate::component::Component;
 use crate::decide;
 use crate::error::{AnalysisError, Checked};
 use crate::exactness::{self, Doubts};
 use crate::lookup::{task_name, tasks};
+use crate::node::Node;
 use crate::precedence::{self, Edge};
 use crate::solve::{self, Options, Solution};
 use crate::supply::Supply;
@@ -22,9 +22,9 @@ use crate::tree::Solved;
 use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
 use crate::verdict::{CpuVerdict, Exactness, TaskVerdict, Verdict};
-use crate::{background, chain, explain, fix, fixed_priority, nodes, quick, refuse, slack};
+use crate::{background, chain, explain, fix, fixed_priority, quick, refuse, schedulers, slack};
 
-/// Most tasks of a system whose slack is computed; beyond it every task would ask for twenty whole
+/// Most tasks of a system whose slack is computed; beyond it, each task would take twenty whole
 /// analyses.
 pub const MAX_TASKS_WITH_SLACK: usize = 256;
 
@@ -77,20 +77,20 @@ pub fn admit(system: &System) -> Result<Verdict, AnalysisError> {
         refusals: Vec::new(),
     };
     for solved in &solution.nodes {
-        let case = &solved.case;
-        if case.is_cpu() {
+        let node = &solved.node;
+        if node.is_cpu() {
             verdict.cpus.push(CpuVerdict {
-                cpu: case.cpu,
-                name: system.cpus[case.cpu.index()].name.clone(),
-                utilization_ppm: parts_per_million(case.ratios()),
-                quick: quick::answers(case),
+                cpu: node.cpu,
+                name: system.cpus[node.cpu.index()].name.clone(),
+                utilization_ppm: parts_per_million(node.ratios()),
+                quick: quick::answers(node),
             });
         }
     }
     verdict.refusals = limits::refusals(system);
     let refusals = refuse::refusals(system, &solution.nodes)?;
     verdict.refusals.extend(refusals);
-    verdict.schedulers = nodes::verdicts(system, &solution.nodes);
+    verdict.schedulers = schedulers::verdicts(system, &solution.nodes);
     verdict.chains = chain::chains(system, &solution, &verdict.tasks)?;
     let late = chain::refusals(&verdict.chains, &verdict.jitters);
     verdict.refusals.extend(late);
@@ -123,7 +123,7 @@ pub fn is_admitted(system: &System) -> Result<bool, AnalysisError> {
 
 /// References that the analysis follows without asking again.
 pub(crate) fn check(system: &System) -> Checked<()> {
-    nodes::check(system)?;
+    schedulers::check(system)?;
     for task in &system.tasks {
         if task.cpu.index() >= system.cpus.len() {
             let what = format!("`{}` is placed on a CPU that does not exist", task.name);
@@ -141,19 +141,19 @@ pub(crate) fn check(system: &System) -> Checked<()> {
 fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<TaskVerdict>> {
     let rows = tasks(system).map(|(id, task)| background::row(system, task, id));
     let mut rows: Vec<TaskVerdict> = rows.collect();
-    for Solved { case, bounds } in &solution.nodes {
-        let doubts = Doubts::of(system, case);
-        for place in 0..case.entities.len() {
-            let Some(task) = case.entities[place].who.task() else {
+    for Solved { node, bounds } in &solution.nodes {
+        let doubts = Doubts::of(system, node);
+        for place in 0..node.entities.len() {
+            let Some(task) = node.entities[place].who.task() else {
                 continue;
             };
             let row = &mut rows[task.index()];
-            fill(row, system, case, place, bounds, &doubts)?;
+            fill(row, system, node, place, bounds, &doubts)?;
             if solution.waiting[row.task.index()].is_none() {
                 row.explanation = unbounded_wait(system, edges, row.task);
             }
             if row.exactness == Exactness::Exact
-                && let Some(name) = waits_unknown(system, case, solution)
+                && let Some(name) = waits_unknown(system, node, solution)
             {
                 row.exactness = Exactness::Sufficient;
                 row.assumptions.push(format!(
@@ -166,12 +166,12 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
 }
 
 /// Someone on this node whose wait for predecessors has no bound.
-fn waits_unknown<'a>(system: &'a System, case: &Case, solution: &Solution) -> Option<&'a str> {
+fn waits_unknown<'a>(system: &'a System, node: &Node, solution: &Solution) -> Option<&'a str> {
     let unknown = |task: &TaskId| {
         let waiting = solution.waiting.get(task.index());
         waiting.is_some_and(Option::is_none)
     };
-    let mut tasks = case.all_entities().filter_map(|c| c.who.task());
+    let mut tasks = node.all_entities().filter_map(|c| c.who.task());
     tasks.find(unknown).map(|task| task_name(system, task))
 }
 
@@ -187,61 +187,61 @@ fn unbounded_wait(system: &System, edges: &[Edge], task: TaskId) -> String {
 fn fill(
     row: &mut TaskVerdict,
     system: &System,
-    case: &Case,
+    node: &Node,
     place: usize,
     bounds: &[Option<Bound>],
     doubts: &Doubts<'_>,
 ) -> Checked<()> {
-    let entity = &case.entities[place];
+    let entity = &node.entities[place];
     let allowed = decide::allowed_of(system, entity);
     let bound = bounds[place];
     row.response_bound = bound.map(|b| b.response);
-    row.test = explain::test_of(case, entity, bound.map(|b| b.basis));
+    row.test = explain::test_of(node, entity, bound.map(|b| b.basis));
     let reasons = doubts.about(place, bounds, allowed);
     row.exactness = if reasons.is_empty() {
         Exactness::Exact
     } else {
         Exactness::Sufficient
     };
-    row.assumptions = exactness::assumptions(case);
+    row.assumptions = exactness::assumptions(node);
     row.assumptions
         .extend(reasons.into_iter().map(|r| format!("not exact: {r}")));
     row.explanation = match bound {
         Some(bound) => {
             if let Basis::Job(worst) = bound.basis {
-                row.terms = explain::terms(system, case, place, &worst)?;
+                row.terms = explain::terms(system, node, place, &worst)?;
             }
-            explain::bound(case, place, &bound, &row.terms)
+            explain::bound(node, place, &bound, &row.terms)
         }
-        None => no_bound(case, place),
+        None => no_bound(node, place),
     };
-    if let Some(supply) = explain::supply(case) {
+    if let Some(supply) = explain::supply(node) {
         row.explanation += &format!("; supply: {supply}");
     }
     Ok(())
 }
 
 /// Why nothing bounds a response.
-fn no_bound(case: &Case, place: usize) -> String {
-    if case.supply == Supply::Nothing {
-        return match case.node {
+fn no_bound(node: &Node, place: usize) -> String {
+    if node.supply == Supply::Nothing {
+        return match node.scheduler {
             None => "no bound: a resource on its CPU is used in a way that nothing bounds".into(),
             Some(_) => "no bound: nothing is sure of the supply of its scheduler".into(),
         };
     }
-    let (load, needed) = match case.policy {
+    let (load, needed) = match node.policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => {
-            let query = fixed_priority::query(case, place, None);
+            let query = fixed_priority::query(node, place, None);
             (
                 compare_with_one(query.ratios()),
                 parts_per_million(query.ratios()),
             )
         }
-        _ => (case.load(), parts_per_million(case.ratios_with_missing())),
+        _ => (node.load(), parts_per_million(node.ratios_with_missing())),
     };
     if load == Ordering::Greater {
         let needed = explain::percent(needed);
-        match case.supply {
+        match node.supply {
             Supply::Dedicated => format!(
                 "no bound: with everything that may go before it, it needs {needed} of the CPU"
             ),

@@ -18,7 +18,7 @@
 //! account: their sections count as those of the least urgent holder.
 //!
 //! A resource shared between nodes (immediate ceilings only) raises the holder's way up to the
-//! closest common node to its ceiling there, and above everybody beside that way.
+//! closest common node to its ceiling there, and above all tasks beside that way.
 //!
 //! # Assumptions
 //! 1. No section is longer than declared (`kern` takes its urgency away, then), and no job suspends
@@ -142,7 +142,11 @@ impl Locks {
 
     /// The sections of one node of the tree. O(tasks · sections · depth), nothing without
     /// resources.
-    pub(crate) fn of_node(system: &System, (cpu, node): NodeId, policy: PolicyKind<Ns>) -> Locks {
+    pub(crate) fn of_node(
+        system: &System,
+        (cpu, scheduler): NodeId,
+        policy: PolicyKind<Ns>,
+    ) -> Locks {
         let mut locks = Locks::default();
         if system.resources.is_empty() {
             return locks;
@@ -150,9 +154,9 @@ impl Locks {
         let place = Place {
             system,
             cpu,
-            node,
+            scheduler,
             policy,
-            ceilings: Ceilings::of(system, cpu, node, policy),
+            ceilings: Ceilings::of(system, cpu, scheduler, policy),
         };
         for (id, task) in tasks(system) {
             if task.cpu == cpu && !task.uses.is_empty() {
@@ -172,10 +176,10 @@ fn locks_in_background(task: &Task) -> bool {
 /// node add to one busy window. O(tasks · depth).
 pub(crate) fn held_in_background(
     system: &System,
-    (cpu, node): NodeId,
+    (cpu, scheduler): NodeId,
     policy: PolicyKind<Ns>,
 ) -> Checked<Work> {
-    // In slots everybody is alone.
+    // In slots every task is alone.
     let counted = matches!(
         policy,
         PolicyKind::Fifo
@@ -184,7 +188,7 @@ pub(crate) fn held_in_background(
     );
     let mut sum = Work::ZERO;
     for (id, task) in tasks(system) {
-        let here = task.cpu == cpu && entity(system, id, node).is_some();
+        let here = task.cpu == cpu && entity(system, id, scheduler).is_some();
         if counted && here && locks_in_background(task) {
             let lengths = task.uses.iter().map(|section| section.length);
             sum = in_range(sum.checked_add(lengths.max().unwrap_or_default()), WHAT)?;
@@ -227,13 +231,13 @@ fn sum_exactly(sections: &[&Section]) -> u128 {
 }
 
 /// The entity of `task` in `node`: itself, the child that it is below, or nobody.
-pub(crate) fn entity(system: &System, task: TaskId, node: Option<SchedulerId>) -> Option<Who> {
+pub(crate) fn entity(system: &System, task: TaskId, scheduler: Option<SchedulerId>) -> Option<Who> {
     let home = system.tasks.get(task.index())?.scheduler;
-    if home == node {
+    if home == scheduler {
         return Some(Who::Task(task));
     }
     let mut above = ancestors(system, home);
-    let child = above.find(|(_, scheduler)| scheduler.parent == node);
+    let child = above.find(|(_, s)| s.parent == scheduler);
     child.map(|(id, _)| Who::Server(id))
 }
 
@@ -277,7 +281,7 @@ impl Ceilings {
     fn of(
         system: &System,
         cpu: CpuId,
-        node: Option<SchedulerId>,
+        scheduler: Option<SchedulerId>,
         policy: PolicyKind<Ns>,
     ) -> Ceilings {
         let n = system.resources.len();
@@ -293,7 +297,7 @@ impl Ceilings {
                 if r >= n {
                     continue;
                 }
-                let Some(who) = entity(system, id, node) else {
+                let Some(who) = entity(system, id, scheduler) else {
                     found.shared_above[r] = true;
                     continue;
                 };
@@ -348,7 +352,7 @@ impl Ceilings {
 struct Place<'a> {
     system: &'a System,
     cpu: CpuId,
-    node: Option<SchedulerId>,
+    scheduler: Option<SchedulerId>,
     policy: PolicyKind<Ns>,
     ceilings: Ceilings,
 }
@@ -356,7 +360,7 @@ struct Place<'a> {
 impl Place<'_> {
     /// The sections of one task, as they count in this node.
     fn add_sections(&self, task: &Task, id: TaskId, locks: &mut Locks) {
-        let Some(who) = entity(self.system, id, self.node) else {
+        let Some(who) = entity(self.system, id, self.scheduler) else {
             return;
         };
         let in_background = locks_in_background(task);
@@ -375,7 +379,7 @@ impl Place<'_> {
             if !escapes && self.is_local_to_a_child(section.resource, who, above) {
                 continue;
             }
-            // A ceiling does not ask for the mode; who waits for a reader wants to write.
+            // A ceiling is the same in either mode; a task that waits for a reader wants to write.
             let reads = section.mode == Mode::Shared && resource.protocol == Protocol::Inheritance;
             let ceiling = match resource.protocol {
                 _ if above => i128::MAX,
@@ -407,6 +411,6 @@ impl Place<'_> {
         let Who::Server(_) = who else { return false };
         let uses = |task: &Task| task.uses.iter().any(|u| u.resource == resource);
         let mut here = tasks(self.system).filter(|(_, task)| task.cpu == self.cpu && uses(task));
-        !above && here.all(|(id, _)| entity(self.system, id, self.node) == Some(who))
+        !above && here.all(|(id, _)| entity(self.system, id, self.scheduler) == Some(who))
     }
 }

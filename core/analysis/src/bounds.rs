@@ -10,10 +10,10 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window::{Query, Worst};
-use crate::case::Case;
 use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::StepBudget;
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::Span;
 use crate::{edf, fixed_priority, round_robin, spuri, upper_bound};
@@ -80,56 +80,56 @@ impl Bound {
 /// With `allowed` only whether each is within it: then a bound may be any value that tells, and
 /// those after the first late one are `None`.
 pub(crate) fn of_node(
-    case: &Case,
+    node: &Node,
     allowed: Option<&[Span]>,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
     // An overload is late somewhere: for a yes or no its first miss need not be looked for.
-    let refused = allowed.is_some() && case.load() == Ordering::Greater;
-    if refused || case.supply == Supply::Nothing {
-        return Ok(vec![None; case.entities.len()]);
+    let refused = allowed.is_some() && node.load() == Ordering::Greater;
+    if refused || node.supply == Supply::Nothing {
+        return Ok(vec![None; node.entities.len()]);
     }
-    match case.policy {
+    match node.policy {
         // The turns of a child under a policy that does not preempt are nobody's to foresee.
-        PolicyKind::Fifo if has_children(case) => in_any_order(case, step_budget),
-        PolicyKind::Fifo if case.entities.iter().any(|c| !c.waiting.is_zero()) => {
-            in_any_order(case, step_budget)
+        PolicyKind::Fifo if has_children(node) => in_any_order(node, step_budget),
+        PolicyKind::Fifo if node.entities.iter().any(|c| !c.waiting.is_zero()) => {
+            in_any_order(node, step_budget)
         }
-        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => of_ranks(case, allowed, step_budget),
+        PolicyKind::Fifo | PolicyKind::FixedPriority { .. } => of_ranks(node, allowed, step_budget),
         PolicyKind::EarliestDeadlineFirst => match allowed {
-            Some(allowed) if edf::decides(case) => of_demand(case, allowed, step_budget),
-            _ => of_deadlines(case, step_budget),
+            Some(allowed) if edf::decides(node) => of_demand(node, allowed, step_budget),
+            _ => of_deadlines(node, step_budget),
         },
-        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => in_any_order(case, step_budget),
+        PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. } => in_any_order(node, step_budget),
     }
 }
 
 /// The query whose answer the bound of the entity at `place` is.
-pub(crate) fn query_of(case: &Case, place: usize) -> Query<'_> {
-    match case.policy {
-        PolicyKind::EarliestDeadlineFirst => spuri::query(case, place, Span::ZERO),
-        _ => fixed_priority::query(case, place, None),
+pub(crate) fn query_of(node: &Node, place: usize) -> Query<'_> {
+    match node.policy {
+        PolicyKind::EarliestDeadlineFirst => spuri::query(node, place, Span::ZERO),
+        _ => fixed_priority::query(node, place, None),
     }
 }
 
-fn has_children(case: &Case) -> bool {
+fn has_children(node: &Node) -> bool {
     let is_server = |c: &Entity| matches!(c.who, Who::Server(_));
-    !case.unserved.is_empty() || case.entities.iter().any(is_server)
+    !node.unserved.is_empty() || node.entities.iter().any(is_server)
 }
 
 /// Fixed priority and FIFO.
 fn of_ranks(
-    case: &Case,
+    node: &Node,
     allowed: Option<&[Span]>,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
-    let count = case.entities.len();
+    let count = node.entities.len();
     let Some(allowed) = allowed else {
         return (0..count)
-            .map(|p| of_ranked(case, p, step_budget))
+            .map(|p| of_ranked(node, p, step_budget))
             .collect();
     };
-    let shown = upper_bound::in_time(case, allowed);
+    let shown = upper_bound::in_time(node, allowed);
     let mut bounds = vec![None; count];
     for (place, bound) in bounds.iter_mut().enumerate() {
         let enough = allowed[place];
@@ -137,7 +137,7 @@ fn of_ranks(
             true => Some(Bound::within(enough)),
             false => {
                 let mut search_steps = step_budget.search_steps(STEPS);
-                fixed_priority::bound_response_time(case, place, Some(enough), &mut search_steps)?
+                fixed_priority::bound_response_time(node, place, Some(enough), &mut search_steps)?
                     .map(Bound::of_job)
             }
         };
@@ -151,19 +151,19 @@ fn of_ranks(
 
 /// When the whole window is too long but a miss comes early, the refusal is certain and only the
 /// bound stays unknown.
-fn of_ranked(case: &Case, place: usize, step_budget: &StepBudget) -> Checked<Option<Bound>> {
+fn of_ranked(node: &Node, place: usize, step_budget: &StepBudget) -> Checked<Option<Bound>> {
     let found = fixed_priority::bound_response_time(
-        case,
+        node,
         place,
         None,
         &mut step_budget.search_steps(STEPS),
     );
     match found {
         Err(AnalysisError::TooLong { what }) => {
-            let deadline = case.entities[place].deadline;
+            let deadline = node.entities[place].deadline;
             let mut search_steps = step_budget.search_steps(STEPS);
             match fixed_priority::bound_response_time(
-                case,
+                node,
                 place,
                 Some(deadline),
                 &mut search_steps,
@@ -179,22 +179,22 @@ fn of_ranked(case: &Case, place: usize, step_budget: &StepBudget) -> Checked<Opt
 /// Earliest deadline first. A feasible node's deadlines are bounds themselves: they count where the
 /// window is too long for Spuri's search, and where that knows less (it counts the work of a
 /// constant-bandwidth server in coarse portions).
-fn of_deadlines(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
-    if case.load() == Ordering::Greater {
-        return Ok(vec![None; case.entities.len()]);
+fn of_deadlines(node: &Node, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
+    if node.load() == Ordering::Greater {
+        return Ok(vec![None; node.entities.len()]);
     }
     let mut search_steps = step_budget.search_steps(SPURI_STEPS);
-    let window = match spuri::window(case, &mut search_steps) {
+    let window = match spuri::window(node, &mut search_steps) {
         Ok(window) => window,
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
     };
-    let mut bounds = Vec::with_capacity(case.entities.len());
-    for (place, entity) in case.entities.iter().enumerate() {
+    let mut bounds = Vec::with_capacity(node.entities.len());
+    for (place, entity) in node.entities.iter().enumerate() {
         let found = match window {
             // A constant-bandwidth server is only known to keep its deadlines.
             Some(window) if !entity.requests.is_fluid => {
-                spuri::bound_response_time(case, place, window, &mut search_steps)
+                spuri::bound_response_time(node, place, window, &mut search_steps)
             }
             _ => Ok(None),
         };
@@ -207,16 +207,16 @@ fn of_deadlines(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bou
     let late = |(c, bound): (&Entity, &Option<Bound>)| {
         bound.is_none_or(|bound| bound.response > c.deadline)
     };
-    let mut all = case.entities.iter().zip(&bounds);
+    let mut all = node.entities.iter().zip(&bounds);
     if !all.any(late) {
         return Ok(bounds);
     }
-    let feasible = match is_feasible(case, step_budget) {
+    let feasible = match is_feasible(node, step_budget) {
         Err(AnalysisError::TooLong { .. }) if bounds.iter().all(Option::is_some) => false,
         found => found?,
     };
     if feasible {
-        for (entity, bound) in case.entities.iter().zip(&mut bounds) {
+        for (entity, bound) in node.entities.iter().zip(&mut bounds) {
             if late((entity, bound)) {
                 *bound = Some(Bound::within(entity.deadline));
             }
@@ -228,24 +228,24 @@ fn of_deadlines(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bou
 /// Earliest deadline first, where the demand tells whether deadlines are kept: a response is looked
 /// for only where less than the deadline is allowed.
 fn of_demand(
-    case: &Case,
+    node: &Node,
     allowed: &[Span],
     step_budget: &StepBudget,
 ) -> Checked<Vec<Option<Bound>>> {
-    let mut bounds = vec![None; case.entities.len()];
-    if !is_feasible(case, step_budget)? {
+    let mut bounds = vec![None; node.entities.len()];
+    if !is_feasible(node, step_budget)? {
         return Ok(bounds);
     }
     let mut search_steps = step_budget.search_steps(STEPS);
-    for (place, (entity, bound)) in case.entities.iter().zip(&mut bounds).enumerate() {
+    for (place, (entity, bound)) in node.entities.iter().zip(&mut bounds).enumerate() {
         if allowed[place] >= entity.deadline {
             *bound = Some(Bound::within(entity.deadline));
             continue;
         }
-        let Some(window) = spuri::window(case, &mut search_steps)? else {
+        let Some(window) = spuri::window(node, &mut search_steps)? else {
             break;
         };
-        let worst = spuri::bound_response_time(case, place, window, &mut search_steps)?;
+        let worst = spuri::bound_response_time(node, place, window, &mut search_steps)?;
         *bound = worst.map(Bound::of_job);
         if bound.is_none_or(|b| b.response > allowed[place]) {
             break;
@@ -254,18 +254,18 @@ fn of_demand(
     Ok(bounds)
 }
 
-fn is_feasible(case: &Case, step_budget: &StepBudget) -> Checked<bool> {
-    Ok(edf::find_excess(case, &mut step_budget.search_steps(STEPS))?.is_none())
+fn is_feasible(node: &Node, step_budget: &StepBudget) -> Checked<bool> {
+    Ok(edf::find_excess(node, &mut step_budget.search_steps(STEPS))?.is_none())
 }
 
 /// Any order that never idles.
-pub(crate) fn in_any_order(case: &Case, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
-    if case.supply == Supply::Nothing {
-        return Ok(vec![None; case.entities.len()]);
+pub(crate) fn in_any_order(node: &Node, step_budget: &StepBudget) -> Checked<Vec<Option<Bound>>> {
+    if node.supply == Supply::Nothing {
+        return Ok(vec![None; node.entities.len()]);
     }
-    let window = round_robin::bound_any_order(case, &mut step_budget.search_steps(STEPS))?;
+    let window = round_robin::bound_any_order(node, &mut step_budget.search_steps(STEPS))?;
     let bound = |jitter| window.map(|w| Bound::of_window(w, jitter)).transpose();
-    case.entities
+    node.entities
         .iter()
         .map(|c| bound(c.own_jitter()))
         .collect()

@@ -1,7 +1,7 @@
 //! From a system to its nodes: the entities of one with their costs, locks and background work
 //!
 //! # Assumptions
-//! 1. Those of [`crate::case`], of `overhead` and of `blocking`.
+//! 1. Those of [`crate::node`], of `overhead` and of `blocking`.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -9,29 +9,29 @@ use alloc::vec::Vec;
 use punctual_model::{Class, Ns, PolicyKind, System, Task, TaskId};
 
 use crate::blocking::{self, Locks};
-use crate::case::{Case, FromParent, note_background};
 use crate::demand::RequestBound;
 use crate::entity::{Arrival, Entity, Who};
 use crate::error::{Checked, in_range, invalid};
 use crate::lookup::{NodeId, policy_of, tasks_of};
+use crate::node::{FromParent, Node, note_background};
 use crate::overhead;
 use crate::units::Span;
 
-impl Case {
+impl Node {
     /// Collects the tasks of one node; `waiting[task]` is what precedence adds to a task's jitter.
     /// The tree adds servers, and work of children without one. O(tasks), O(tasks²) when tasks
     /// suspend themselves.
     pub(crate) fn build(
         system: &System,
-        (cpu, node): NodeId,
+        (cpu, scheduler): NodeId,
         from_parent: FromParent,
         waiting: &[Option<Span>],
-    ) -> Checked<Case> {
-        let policy = policy_of(system, (cpu, node))?;
-        let mut case = Case {
+    ) -> Checked<Node> {
+        let policy = policy_of(system, (cpu, scheduler))?;
+        let mut node = Node {
             cpu,
-            node,
-            is_node: true,
+            scheduler,
+            is_whole: true,
             policy,
             supply: from_parent.supply,
             entities: Vec::new(),
@@ -39,27 +39,27 @@ impl Case {
             reserved: from_parent.reserved,
             background: from_parent.background,
             held_above: from_parent.held_above,
-            locks: Locks::of_node(system, (cpu, node), policy),
+            locks: Locks::of_node(system, (cpu, scheduler), policy),
         };
-        for (id, task) in tasks_of(system, (cpu, node)) {
+        for (id, task) in tasks_of(system, (cpu, scheduler)) {
             if !matches!(task.class, Class::Aperiodic) {
                 let waiting = waiting
                     .get(id.index())
                     .copied()
                     .flatten()
                     .unwrap_or_default();
-                case.entities
+                node.entities
                     .push(entity(system, policy, task, id, waiting)?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
-                note_background(&mut case.background, id, task.non_preemptive);
+                note_background(&mut node.background, id, task.non_preemptive);
             }
         }
-        let held = blocking::held_in_background(system, (cpu, node), policy)?;
-        let held = case.held_above.checked_add(held);
-        case.held_above = in_range(held, "blocking")?;
-        overhead::add_suspensions(&mut case, system)?;
-        Ok(case)
+        let held = blocking::held_in_background(system, (cpu, scheduler), policy)?;
+        let held = node.held_above.checked_add(held);
+        node.held_above = in_range(held, "blocking")?;
+        overhead::add_suspensions(&mut node, system)?;
+        Ok(node)
     }
 }
 

@@ -5,18 +5,18 @@
 //!
 //! ```text
 //! w(A) = time for (B(A) + own jobs up to A
-//!                  + Σ rivals: min(released before w, urgent enough for A) + reserved)
+//!                  + Σ interfering tasks: min(released before w, urgent enough for A) + reserved)
 //! ```
 //!
 //! on the supply of the node (a dedicated processor takes as long as the work is), and the response
 //! is w(A) − A + J. Fixed priority, first come first served and earliest deadline
-//! first differ only in which jobs of a rival are *urgent enough*, and in what may block.
+//! first differ only in which jobs of an interfering task are *urgent enough*, and in what may block.
 //!
 //! # Assumptions
 //! 1. One processor; a ready job is never kept waiting while the node's supply idles. Where a
-//!    window may begin in several phases of the supply, each is asked about.
+//!    window may begin in several phases of the supply, each is examined.
 //! 2. Jobs of one task run in the order of their release.
-//! 3. All rivals release at 0 with their largest jitter and then as densely as they may.
+//! 3. All interfering release at 0 with their largest jitter and then as densely as they may.
 //!
 //! Sources: Lehoczky 1990; Tindell, Burns and Wellings 1994; Spuri 1996; George, Rivierre and
 //! Spuri 1996 (non-preemptive: the fixed point is that of the start); Bril, Lukkien and Verhaegh
@@ -25,11 +25,11 @@
 use alloc::vec::Vec;
 
 use crate::blocking::Blocking;
-use crate::case::Case;
 use crate::demand::RequestBound;
 use crate::entity::{Entity, Reserved, Who};
 use crate::error::{Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, UNIT, Work};
 use crate::utilization::Ratio;
@@ -38,7 +38,7 @@ const WHAT: &str = "busy window";
 /// Into how many parts a period is cut where work grows with every tick of the offset.
 const GRID: u64 = 16;
 
-/// Which jobs of a rival go before a job that is released at offset A.
+/// Which jobs of an interfering task go before a job that is released at offset A.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Urgent {
     /// All of them: its priority is higher.
@@ -51,7 +51,7 @@ pub(crate) enum Urgent {
 
 /// A task that may delay the one under analysis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rival<'a> {
+pub(crate) struct Interfering<'a> {
     pub(crate) entity: &'a Entity,
     pub(crate) urgent: Urgent,
 }
@@ -89,12 +89,12 @@ pub(crate) enum Until {
 #[derive(Clone, Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) own: &'a Entity,
-    pub(crate) rivals: Vec<Rival<'a>>,
+    pub(crate) interfering: Vec<Interfering<'a>>,
     pub(crate) reserved: &'a [Reserved],
     pub(crate) supply: &'a Supply,
     pub(crate) blockers: Vec<Blocker>,
     /// Whose locks may block, besides.
-    pub(crate) case: &'a Case,
+    pub(crate) node: &'a Node,
     pub(crate) urgency: Urgency,
     /// Once started, a job of `own` is not preempted.
     pub(crate) runs_through: bool,
@@ -112,7 +112,7 @@ pub(crate) struct Worst {
     pub(crate) job: u64,
     /// Its release, from the start of the window.
     pub(crate) offset: Span,
-    /// Up to here rivals delay it: its completion, or its start when it runs through.
+    /// Up to here interfering delay it: its completion, or its start when it runs through.
     pub(crate) reach: Span,
     /// Its completion, from the start of the window.
     pub(crate) completion: Span,
@@ -120,7 +120,7 @@ pub(crate) struct Worst {
     pub(crate) phase: usize,
 }
 
-impl Rival<'_> {
+impl Interfering<'_> {
     /// Work that goes before a job released at `offset`, among what is released in `window`.
     pub(crate) fn work(&self, window: Span, offset: Span) -> Checked<Work> {
         let requests = &self.entity.requests;
@@ -131,7 +131,7 @@ impl Rival<'_> {
         let Urgent::Deadline { shift } = self.urgent else {
             return Ok(released);
         };
-        // A server's relative deadline is its period. Offsets up to the next one asked about are
+        // A server's relative deadline is its period. Offsets up to the next one examined are
         // answered by this one.
         let ahead = signed(self.grid()) - 1;
         let due = signed(offset) + ahead + shift + signed(self.entity.deadline);
@@ -163,7 +163,7 @@ impl Rival<'_> {
         })
     }
 
-    /// Distance of the offsets that are asked about, where the demand grows at each.
+    /// Distance of the offsets that are examined, where the demand grows at each.
     fn grid(&self) -> Span {
         let separation = self.entity.requests.separation.unwrap_or(TICK);
         Span::from_ns(separation.as_ns() / GRID).max(TICK)
@@ -193,11 +193,11 @@ impl Rival<'_> {
 }
 
 impl Query<'_> {
-    /// The shares of the task, of its rivals and of the reserved demand, and what the supply lacks.
+    /// The shares of the task, of its interfering and of the reserved demand, and what the supply lacks.
     pub(crate) fn ratios(&self) -> impl Iterator<Item = Ratio> + Clone {
-        let rivals = self.rivals.iter().map(|r| &r.entity.requests);
+        let interfering = self.interfering.iter().map(|r| &r.entity.requests);
         let reserved = self.reserved.iter().map(|t| &t.requests);
-        let requests = rivals.chain(reserved).chain([&self.own.requests]);
+        let requests = interfering.chain(reserved).chain([&self.own.requests]);
         let requests = requests.filter_map(RequestBound::ratio);
         requests.chain(self.supply.missing())
     }
@@ -218,14 +218,14 @@ impl Query<'_> {
             Urgency::Priority(priority) => i128::from(priority),
             Urgency::Deadline(lead) => -(signed(offset) + lead),
         };
-        self.case.blocking(urgency, Some(self.own.who))
+        self.node.blocking(urgency, Some(self.own.who))
     }
 
     /// All that blocks a job at this offset.
     fn blocking(&self, offset: Span) -> Checked<Work> {
         let section = self.blocker(offset).map_or(Work::ZERO, |b| b.length);
-        let held = in_range(section.checked_add(self.case.held_above), WHAT)?;
-        if !self.case.has_locks() {
+        let held = in_range(section.checked_add(self.node.held_above), WHAT)?;
+        if !self.node.has_locks() {
             return Ok(held);
         }
         in_range(held.checked_add(self.locks(offset)?.total), WHAT)
@@ -234,8 +234,11 @@ impl Query<'_> {
     fn next_offset(&self, offset: Span) -> Option<Span> {
         let own = self.own.requests.separation;
         let own = own.and_then(|t| t.checked_mul((offset / t).checked_add(1)?));
-        let rivals = self.rivals.iter().filter_map(|r| r.next_step(offset));
-        rivals.chain(own).chain(self.next_ceiling(offset)).min()
+        let interfering = self.interfering.iter().filter_map(|r| r.next_step(offset));
+        interfering
+            .chain(own)
+            .chain(self.next_ceiling(offset))
+            .min()
     }
 
     /// The next offset at which one more resource may block, because it is used by then.
@@ -243,10 +246,10 @@ impl Query<'_> {
         let Urgency::Deadline(lead) = self.urgency else {
             return None;
         };
-        if !self.case.has_locks() {
+        if !self.node.has_locks() {
             return None;
         }
-        let offsets = self.case.locks.deadlines().map(|at| signed(at) - lead);
+        let offsets = self.node.locks.deadlines().map(|at| signed(at) - lead);
         let later = offsets.filter(|&at| at > signed(offset)).min()?;
         u64::try_from(later).ok().map(Span::from_ns)
     }
@@ -254,8 +257,8 @@ impl Query<'_> {
     /// Work before the window is over for a job at `offset`: `fixed`, and what comes in `window`.
     fn delayed(&self, fixed: Work, window: Span, offset: Span) -> Checked<Work> {
         let mut sum = fixed;
-        for rival in &self.rivals {
-            let work = rival.work(window, offset)?;
+        for interferer in &self.interfering {
+            let work = interferer.work(window, offset)?;
             sum = in_range(sum.checked_add(work), WHAT)?;
         }
         add_reserved(self.reserved, sum, window)
@@ -277,11 +280,11 @@ impl Query<'_> {
     }
 
     fn cost_of_step(&self) -> usize {
-        1 + self.rivals.len() + self.reserved.len()
+        1 + self.interfering.len() + self.reserved.len()
     }
 
     /// The worst response over all phases of the supply and all offsets; `None`: beyond 64 bits of
-    /// time, there is none. O(phases · offsets · iterations · rivals), limited by the meter.
+    /// time, there is none. O(phases · offsets · iterations · interfering tasks), at most the steps left.
     pub(crate) fn worst(&self, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
@@ -301,8 +304,8 @@ impl Query<'_> {
         Ok(worst)
     }
 
-    /// The response of a first job that needs `own.flow.cost`, at worst over all phases; `None`: no
-    /// bound. O(phases · iterations · rivals).
+    /// The response of a first job that needs `own.requests.cost`, at worst over all phases; `None`: no
+    /// bound. O(phases · iterations · interfering tasks).
     pub(crate) fn first_response(
         &self,
         own: &Entity,
@@ -338,7 +341,7 @@ impl Query<'_> {
         // Later offsets only add work, unless a section ceases to block: then begin afresh.
         let by_deadline = matches!(self.urgency, Urgency::Deadline(_));
         let steady = self.blockers.iter().all(|b| b.until == i128::MAX)
-            && !(by_deadline && self.case.has_locks());
+            && !(by_deadline && self.node.has_locks());
         let mut known = Span::ZERO;
         loop {
             let Some((found, busy)) = self.at(phase, offset, known, search_steps)? else {
@@ -368,7 +371,7 @@ impl Query<'_> {
     }
 
     /// Whether everything released before `next` is done by then, hence the window over; a job
-    /// released at `offset`, the last one of this task, is preceded by work until `busy`. Rivals
+    /// released at `offset`, the last one of this task, is preceded by work until `busy`. Interfering jobs
     /// released since then, or with it, go after that job and are still in the window.
     fn idle_by(
         &self,
@@ -378,8 +381,8 @@ impl Query<'_> {
         busy: Span,
         search_steps: &mut SearchSteps<'_>,
     ) -> Checked<bool> {
-        let ordered = |r: &Rival<'_>| r.urgent != Urgent::Always;
-        if busy > next || !self.rivals.iter().any(ordered) {
+        let ordered = |r: &Interfering<'_>| r.urgent != Urgent::Always;
+        if busy > next || !self.interfering.iter().any(ordered) {
             return Ok(busy <= next);
         }
         let own = self.own.requests.work_of(self.own_jobs(offset))?;
@@ -389,9 +392,9 @@ impl Query<'_> {
         let idle = least_fixed_point(busy, next, |t| {
             search_steps.spend(step, WHAT)?;
             let mut sum = fixed;
-            for rival in &self.rivals {
+            for interferer in &self.interfering {
                 // Up to `t`, which is at most `next`.
-                let work = rival.entity.requests.request_bound(t)?;
+                let work = interferer.entity.requests.request_bound(t)?;
                 sum = in_range(sum.checked_add(work), WHAT)?;
             }
             self.time(phase, add_reserved(self.reserved, sum, t)?)
@@ -498,24 +501,24 @@ pub(crate) fn add_reserved(reserved: &[Reserved], mut sum: Work, window: Span) -
 /// when it is longer than `limit`. Without a limit the utilization must be below 1.
 /// O(phases · iterations · tasks).
 pub(crate) fn longest(
-    case: &Case,
+    node: &Node,
     limit: Span,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Span>> {
-    let background = case.background.map(|(_, section)| section);
+    let background = node.background.map(|(_, section)| section);
     let blocking = background.unwrap_or_default().saturating_sub(UNIT);
-    let blocking = in_range(blocking.checked_add(case.held_above), WHAT)?;
-    let step = 1 + case.entities.len() + case.unserved.len() + case.reserved.len();
+    let blocking = in_range(blocking.checked_add(node.held_above), WHAT)?;
+    let step = 1 + node.entities.len() + node.unserved.len() + node.reserved.len();
     let mut longest = Some(Span::ZERO);
-    for phase in 0..case.supply.phases() {
+    for phase in 0..node.supply.phases() {
         let found = least_fixed_point(TICK, limit, |t| {
             search_steps.spend(step, WHAT)?;
             let mut sum = blocking;
-            for entity in case.all_entities() {
+            for entity in node.all_entities() {
                 sum = in_range(sum.checked_add(entity.requests.request_bound(t)?), WHAT)?;
             }
-            let work = add_reserved(&case.reserved, sum, t)?;
-            Ok(case.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
+            let work = add_reserved(&node.reserved, sum, t)?;
+            Ok(node.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
         })?;
         longest = match (longest, found) {
             (Some(longest), Some(found)) => Some(found.max(longest)),

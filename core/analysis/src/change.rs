@@ -18,7 +18,7 @@ pub enum Change {
     Add(Task),
     /// The task leaves, with what is required of it. Those after it move up by one.
     Remove(TaskId),
-    /// The task asks for other constraints.
+    /// The task gets other constraints.
     Replace(TaskId, Task),
     /// The server of a scheduler gets another budget, period or kind.
     Serve(SchedulerId, Server<Ns>),

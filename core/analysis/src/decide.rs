@@ -13,11 +13,11 @@ use punctual_model::{PolicyKind, Requirement, System, TaskId};
 
 use crate::blocking::limits;
 use crate::bounds::{Basis, Bound, STEPS};
-use crate::case::Case;
 use crate::component::Component;
 use crate::entity::{Entity, Who};
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
+use crate::node::Node;
 use crate::precedence::Edge;
 use crate::solve::{self, Options};
 use crate::supply::Supply;
@@ -37,8 +37,8 @@ pub(crate) fn allowed(system: &System, task: TaskId, deadline: Span) -> Span {
 }
 
 /// Whether a CPU's utilization is above the limit of the file.
-pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
-    if !case.is_cpu() {
+pub(crate) fn exceeds_limit(system: &System, node: &Node) -> bool {
+    if !node.is_cpu() {
         return false;
     }
     let whole = punctual_model::Share::WHOLE.ppm();
@@ -47,7 +47,7 @@ pub(crate) fn exceeds_limit(system: &System, case: &Case) -> bool {
         numerator: u64::from(kept),
         denominator: u64::from(whole),
     };
-    compare_with_one(case.ratios().chain([kept])) == Ordering::Greater
+    compare_with_one(node.ratios().chain([kept])) == Ordering::Greater
 }
 
 /// Whether everything on the CPUs of `component` holds.
@@ -68,32 +68,32 @@ pub(crate) fn admits(
 }
 
 /// Whether the processor demand of a node whose bounds are in time exceeds its supply.
-fn has_excess(Solved { case, bounds }: &Solved, step_budget: &StepBudget) -> Checked<bool> {
+fn has_excess(Solved { node, bounds }: &Solved, step_budget: &StepBudget) -> Checked<bool> {
     // Bounds that the demand has given need no second search.
     let known = |b: &Option<Bound>| b.is_some_and(|b| b.basis == Basis::Feasible);
-    if !edf::decides(case) || bounds.iter().any(known) {
+    if !edf::decides(node) || bounds.iter().any(known) {
         return Ok(false);
     }
-    Ok(edf::find_excess(case, &mut step_budget.search_steps(STEPS))?.is_some())
+    Ok(edf::find_excess(node, &mut step_budget.search_steps(STEPS))?.is_some())
 }
 
 /// Whether the bounds of a node refuse it: a limit is passed (an overload passes every limit), a
 /// deadline or a required response may be missed, or a server's budget comes late. Larger bounds
 /// refuse it as well.
-fn is_late(system: &System, Solved { case, bounds }: &Solved) -> bool {
-    if case.supply == Supply::Nothing {
+fn is_late(system: &System, Solved { node, bounds }: &Solved) -> bool {
+    if node.supply == Supply::Nothing {
         return true;
     }
     let late = |(entity, bound): (&Entity, &Option<Bound>)| {
         let allowed = allowed_of(system, entity);
         bound.is_none_or(|b| b.response > allowed)
     };
-    case.entities.iter().zip(bounds).any(late) || exceeds_limit(system, case)
+    node.entities.iter().zip(bounds).any(late) || exceeds_limit(system, node)
 }
 
-/// Whether more is asked of the whole CPU than it has. A node that divides time only has slots.
-pub(crate) fn overloaded(case: &Case) -> bool {
-    !matches!(case.policy, PolicyKind::Tdm { .. }) && case.load() == Ordering::Greater
+/// Whether the work of a CPU needs more than it has. A node that divides time only has slots.
+pub(crate) fn overloaded(node: &Node) -> bool {
+    !matches!(node.policy, PolicyKind::Tdm { .. }) && node.load() == Ordering::Greater
 }
 
 /// The longest response that is allowed to an entity: a server's is its period.
@@ -124,7 +124,7 @@ fn try_admits(
     let options = Options {
         cpus: &|cpu| component.contains(cpu),
         hopeless: &|solved| is_late(system, solved),
-        allowed: &|case| allowed_of_all(system, edges, case),
+        allowed: &|node| allowed_of_all(system, edges, node),
         step_budget,
     };
     let solution = solve::solve(system, edges, &options)?;
@@ -137,12 +137,12 @@ fn try_admits(
 
 /// By place: the longest response allowed, where a yes or no will do. `None` where other bounds
 /// build on those of this node: of servers, and along precedence.
-fn allowed_of_all(system: &System, edges: &[Edge], case: &Case) -> Option<Vec<Span>> {
+fn allowed_of_all(system: &System, edges: &[Edge], node: &Node) -> Option<Vec<Span>> {
     let allowed = |entity: &Entity| {
         let task = entity.who.task()?;
         let mut edges = edges.iter().filter(|e| e.can_delay());
         let alone = edges.all(|e| e.from != task && e.to != task);
         alone.then(|| allowed_of(system, entity))
     };
-    case.entities.iter().map(allowed).collect()
+    node.entities.iter().map(allowed).collect()
 }

@@ -4,7 +4,7 @@
 //! 1. Arrivals of one stream are at least `separation` apart; a release follows its arrival by at
 //!    most `jitter`, in the order of arrivals.
 //! 2. No job needs more than `cost`.
-//! 3. A *fluid* stream never asks for more than `cost` at once and cost/separation in the long run,
+//! 3. A *fluid* stream never requests more than `cost` at once and cost/separation in the long run,
 //!    in any portions: a constant-bandwidth server that wakes up with part of its budget left keeps
 //!    it when it is less than its share until its deadline, and then gets the next in full.
 //!

@@ -6,7 +6,7 @@
 //!    before t when its own deadline can be later than t, for at most its length − 1.
 //! 3. A constant-bandwidth server that wakes up with a rest of its budget may get that rest late
 //!    where the supply has holes or sections block; full budgets come by their deadlines.
-//! 4. Relative deadlines are arbitrary. Takings of the machine come before all tasks.
+//! 4. Relative deadlines are arbitrary. Demand reserved for the machine comes before all tasks.
 //!
 //! Sources: Baruah, Mok and Rosier 1990 (processor demand); Zhang and Burns 2009, Theorems 3 and 4
 //! (QPA), and 2013 (with blocking: here one search per step of the blocking function); Spuri 1996
@@ -18,18 +18,18 @@ use core::cmp::Ordering;
 use punctual_model::PolicyKind;
 
 use crate::busy_window::{self, signed};
-use crate::case::Case;
 use crate::demand::RequestBound;
 use crate::entity::Entity;
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, UNIT, Work, border};
 
 const WHAT: &str = "processor demand";
 /// How many deadlines are tried one by one for the earliest witness of an overload.
 const SCANNED_DEADLINES: usize = 20_000;
-/// Steps spent on the busy period before the closed formula is asked instead.
+/// Steps spent on the busy period before the closed formula is used instead.
 const BUSY_PERIOD_STEPS: u64 = 1_000_000;
 
 /// More is demanded by an instant than can be supplied until then.
@@ -41,8 +41,8 @@ pub(crate) struct Excess {
 }
 
 /// Work with deadlines up to `at` when everything is released at 0.
-pub(crate) fn demand(case: &Case, at: Span) -> Checked<Work> {
-    case.all_entities().try_fold(Work::ZERO, |sum, c| {
+pub(crate) fn demand(node: &Node, at: Span) -> Checked<Work> {
+    node.all_entities().try_fold(Work::ZERO, |sum, c| {
         in_range(
             sum.checked_add(c.requests.demand_bound(at, c.deadline)?),
             WHAT,
@@ -57,17 +57,17 @@ fn blocks_until(entity: &Entity) -> Span {
 }
 
 /// The longest section whose task can have a later deadline than `at`, less one tick. Under other
-/// policies nothing is claimed of blocking: there the demand is only asked about overload.
-pub(crate) fn blocking(case: &Case, at: Span) -> Work {
-    if case.policy != PolicyKind::EarliestDeadlineFirst {
+/// policies nothing is claimed of blocking: there the demand only tells an overload.
+pub(crate) fn blocking(node: &Node, at: Span) -> Work {
+    if node.policy != PolicyKind::EarliestDeadlineFirst {
         return Work::ZERO;
     }
-    let sections = case
+    let sections = node
         .entities
         .iter()
         .filter(|c| blocks_until(c) > at)
         .map(|c| c.section);
-    let background = case.background.map(|(_, section)| section);
+    let background = node.background.map(|(_, section)| section);
     sections
         .chain(background)
         .max()
@@ -76,31 +76,31 @@ pub(crate) fn blocking(case: &Case, at: Span) -> Work {
 }
 
 /// What critical sections and blocking above add, for deadlines up to `at`.
-fn locked(case: &Case, at: Span) -> Checked<Work> {
-    if case.policy != PolicyKind::EarliestDeadlineFirst {
+fn locked(node: &Node, at: Span) -> Checked<Work> {
+    if node.policy != PolicyKind::EarliestDeadlineFirst {
         return Ok(Work::ZERO);
     }
-    let locks = case.blocking(-signed(at), None)?.total;
-    in_range(locks.checked_add(case.held_above), WHAT)
+    let locks = node.blocking(-signed(at), None)?.total;
+    in_range(locks.checked_add(node.held_above), WHAT)
 }
 
 /// When `work` is done at worst, if everything takes as much as it may; `None`: after `limit`.
 fn done_by(
-    case: &Case,
+    node: &Node,
     work: Work,
     limit: Span,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Span>> {
-    if case.reserved.is_empty() && case.supply == Supply::Dedicated {
+    if node.reserved.is_empty() && node.supply == Supply::Dedicated {
         search_steps.spend(1, WHAT)?;
         return Ok(Some(work.as_span()).filter(|&done| done <= limit));
     }
     let mut latest = Some(Span::ZERO);
-    for phase in 0..case.supply.phases() {
-        let time = |work| Ok(case.supply.time_in(phase, work)?.unwrap_or(Span::MAX));
+    for phase in 0..node.supply.phases() {
+        let time = |work| Ok(node.supply.time_in(phase, work)?.unwrap_or(Span::MAX));
         let done = least_fixed_point(time(work)?, limit, |t| {
-            search_steps.spend(case.reserved.len() + 1, WHAT)?;
-            time(busy_window::add_reserved(&case.reserved, work, t)?)
+            search_steps.spend(node.reserved.len() + 1, WHAT)?;
+            time(busy_window::add_reserved(&node.reserved, work, t)?)
         })?;
         latest = match (latest, done) {
             (Some(latest), Some(done)) => Some(done.max(latest)),
@@ -112,110 +112,110 @@ fn done_by(
 
 /// The excess at `at`, if there is one.
 fn excess(
-    case: &Case,
+    node: &Node,
     at: Span,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Result<Span, Excess>> {
-    search_steps.spend(case.entities.len(), WHAT)?;
-    let demand = demand(case, at)?;
+    search_steps.spend(node.entities.len(), WHAT)?;
+    let demand = demand(node, at)?;
     if demand.is_zero() {
         return Ok(Ok(Span::ZERO));
     }
-    let blocking = in_range(blocking(case, at).checked_add(locked(case, at)?), WHAT)?;
+    let blocking = in_range(blocking(node, at).checked_add(locked(node, at)?), WHAT)?;
     let demand = in_range(demand.checked_add(blocking), WHAT)?;
-    match done_by(case, demand, at, search_steps)? {
+    match done_by(node, demand, at, search_steps)? {
         Some(done) => Ok(Ok(done)),
         None => Ok(Err(Excess {
             at,
             demand,
-            supply: supply(case, at, search_steps)?,
+            supply: supply(node, at, search_steps)?,
         })),
     }
 }
 
 /// What is left of [0, `at`] when everything takes as much as it may: bisection.
-fn supply(case: &Case, at: Span, search_steps: &mut SearchSteps<'_>) -> Checked<Work> {
+fn supply(node: &Node, at: Span, search_steps: &mut SearchSteps<'_>) -> Checked<Work> {
     let too_much = at.as_work().saturating_add(UNIT);
     border(too_much, Work::ZERO, |work| {
-        Ok(done_by(case, work, at, search_steps)?.is_some())
+        Ok(done_by(node, work, at, search_steps)?.is_some())
     })
 }
 
 /// Whether the supply has no holes: then what is demanded in any portions, which grows no faster
 /// than time, is worst at the deadlines of the others and at its own first full budget.
-fn is_whole(case: &Case) -> bool {
-    case.reserved.is_empty() && case.supply == Supply::Dedicated
+fn is_whole(node: &Node) -> bool {
+    node.reserved.is_empty() && node.supply == Supply::Dedicated
 }
 
 /// Whether a constant-bandwidth server keeps every deadline here, also those of what is left of a
 /// budget when it wakes up; else only those of full budgets.
-pub(crate) fn keeps_short_deadlines(case: &Case) -> bool {
-    let sections = case.entities.iter().any(|c| c.section > UNIT) || case.background.is_some();
-    is_whole(case) && !sections && case.locks.is_empty() && case.held_above.is_zero()
+pub(crate) fn keeps_short_deadlines(node: &Node) -> bool {
+    let sections = node.entities.iter().any(|c| c.section > UNIT) || node.background.is_some();
+    is_whole(node) && !sections && node.locks.is_empty() && node.held_above.is_zero()
 }
 
 /// Whether the demand decides here. Work that waits for others, and a budget that may be kept, come
 /// late for others only: their own deadlines count from where they would have come, which the
 /// responses tell apart and the demand does not.
-pub(crate) fn decides(case: &Case) -> bool {
-    let edf = case.policy == PolicyKind::EarliestDeadlineFirst;
-    edf && case
+pub(crate) fn decides(node: &Node) -> bool {
+    let edf = node.policy == PolicyKind::EarliestDeadlineFirst;
+    edf && node
         .entities
         .iter()
         .all(|c| c.waiting.is_zero() && c.kept.is_zero())
 }
 
 /// The first instant that counts: no whole job is due before it.
-fn first_deadline(case: &Case) -> Span {
-    let first = case.entities.iter().map(blocks_until).min();
+fn first_deadline(node: &Node) -> Span {
+    let first = node.entities.iter().map(blocks_until).min();
     first.unwrap_or_default()
 }
 
 /// The latest deadline before `before`. Of what is demanded in any portions, every instant is one
 /// where the supply has holes, from the first deadline of a whole job on: before that nobody is
 /// late but a rest of a budget.
-fn last_deadline(case: &Case, before: Span) -> Option<Span> {
-    let whole = is_whole(case);
-    let first = first_deadline(case);
+fn last_deadline(node: &Node, before: Span) -> Option<Span> {
+    let whole = is_whole(node);
+    let first = first_deadline(node);
     let last = |c: &Entity| match c.requests.is_fluid {
         true if whole => Some(c.deadline).filter(|&at| at < before),
         true => before.checked_sub(TICK).filter(|&at| at >= first),
         false => c.requests.last_deadline(before, c.deadline),
     };
-    case.entities.iter().filter_map(last).max()
+    node.entities.iter().filter_map(last).max()
 }
 
 /// A miss that some legal arrivals cause, or `None`: every deadline is met. The test is necessary
 /// and sufficient for sporadic arrivals. O(steps · tasks); few steps in practice.
 pub(crate) fn find_excess(
-    case: &Case,
+    node: &Node,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Excess>> {
-    if case.entities.is_empty() {
+    if node.entities.is_empty() {
         return Ok(None);
     }
-    if case.load() == Ordering::Greater {
-        return find_overload(case, search_steps).map(Some);
+    if node.load() == Ordering::Greater {
+        return find_overload(node, search_steps).map(Some);
     }
-    let Some(horizon) = horizon(case, search_steps)? else {
+    let Some(horizon) = horizon(node, search_steps)? else {
         return Ok(None);
     };
     // Blocking changes only where a deadline of a task with a section is passed.
     let mut steps: Vec<Span> = Vec::new();
     steps.extend(
-        case.entities
+        node.entities
             .iter()
             .filter(|c| c.section > UNIT)
             .map(blocks_until),
     );
-    if case.has_locks() {
-        steps.extend(case.locks.deadlines());
+    if node.has_locks() {
+        steps.extend(node.locks.deadlines());
     }
     steps.retain(|&d| d < horizon);
     steps.sort_unstable();
     steps.dedup();
     let mut end = horizon;
-    while let Some(found) = search_below(case, end, steps.last().copied(), search_steps)? {
+    while let Some(found) = search_below(node, end, steps.last().copied(), search_steps)? {
         match found {
             Below::Excess(excess) => return Ok(Some(excess)),
             Below::Step(step) => {
@@ -236,18 +236,18 @@ enum Below {
 /// QPA downwards from the last deadline before `end`, while the blocking stays the same: a demand
 /// h(t) that is done by s < t leaves no excess anywhere in [s, t].
 fn search_below(
-    case: &Case,
+    node: &Node,
     end: Span,
     step: Option<Span>,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Below>> {
-    let floor = step.unwrap_or_default().max(first_deadline(case));
-    let mut at = last_deadline(case, end);
+    let floor = step.unwrap_or_default().max(first_deadline(node));
+    let mut at = last_deadline(node, end);
     while let Some(t) = at {
         if t < floor {
             break;
         }
-        let done = match excess(case, t, search_steps)? {
+        let done = match excess(node, t, search_steps)? {
             Err(excess) => return Ok(Some(Below::Excess(excess))),
             Ok(done) => done,
         };
@@ -257,7 +257,7 @@ fn search_below(
         at = if done < t {
             Some(done)
         } else {
-            last_deadline(case, t)
+            last_deadline(node, t)
         };
     }
     Ok(step.map(Below::Step))
@@ -266,21 +266,21 @@ fn search_below(
 /// Beyond which instant nothing new can happen: the smaller of the longest busy period and the
 /// bound of the linear demand; one hyperperiod and the largest deadline at a utilization of 1.
 /// `None` when there is nothing to search.
-fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<Span>> {
-    let Some(latest) = case.entities.iter().map(|c| c.deadline).max() else {
+fn horizon(node: &Node, search_steps: &SearchSteps<'_>) -> Checked<Option<Span>> {
+    let Some(latest) = node.entities.iter().map(|c| c.deadline).max() else {
         return Ok(None);
     };
-    let hyper = case.hyperperiod();
+    let hyper = node.hyperperiod();
     let repeats = hyper
         .and_then(|h| h.checked_add(latest))
-        .and_then(|h| h.checked_add(case.supply.delay())?.checked_add(TICK));
-    let linear = linear_horizon(case);
-    let limit = match case.load() {
+        .and_then(|h| h.checked_add(node.supply.delay())?.checked_add(TICK));
+    let linear = linear_horizon(node);
+    let limit = match node.load() {
         Ordering::Less => Span::MAX,
-        _ => hyper.map_or(Span::MAX, |h| h.saturating_add(case.supply.delay())),
+        _ => hyper.map_or(Span::MAX, |h| h.saturating_add(node.supply.delay())),
     };
     let mut trial = search_steps.apart(BUSY_PERIOD_STEPS);
-    let busy = match busy_window::longest(case, limit, &mut trial) {
+    let busy = match busy_window::longest(node, limit, &mut trial) {
         Ok(busy) => busy.and_then(|b| b.checked_add(TICK)),
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
         Err(other) => return Err(other),
@@ -293,7 +293,7 @@ fn horizon(case: &Case, search_steps: &SearchSteps<'_>) -> Checked<Option<Span>>
 
 /// With U < 1 (what the supply lacks included), demand exceeds supply only before (Σ Uᵢ·max(0, Tᵢ +
 /// Jᵢ − Dᵢ) + reserved + blocking) / (1 − U). Rounded up; `None` when U is too close to 1. O(n).
-fn linear_horizon(case: &Case) -> Option<Span> {
+fn linear_horizon(node: &Node) -> Option<Span> {
     const ONE: u128 = 1 << 40;
     let mut utilization = 0_u128;
     let mut constant = 0_u128;
@@ -309,24 +309,24 @@ fn linear_horizon(case: &Case) -> Option<Span> {
         Some(())
     };
     let latest = |r: &RequestBound| signed(r.separation.unwrap_or_default()) + signed(r.jitter);
-    for c in case.all_entities() {
+    for c in node.all_entities() {
         add(&c.requests, latest(&c.requests) - signed(c.deadline))?;
     }
-    for t in &case.reserved {
+    for t in &node.reserved {
         add(&t.requests, latest(&t.requests))?;
     }
     for blocking in [
-        blocking(case, Span::ZERO),
-        case.held_above,
-        case.locks.at_most(),
+        blocking(node, Span::ZERO),
+        node.held_above,
+        node.locks.at_most(),
     ] {
         constant += u128::from(blocking.as_ns());
     }
-    if let Some(missing) = case.supply.missing() {
+    if let Some(missing) = node.supply.missing() {
         // What is missing in t is at most its share of t, and what is supplied in the delay.
         utilization +=
             (u128::from(missing.numerator) * ONE).div_ceil(u128::from(missing.denominator));
-        constant += u128::from(case.supply.delay().as_ns());
+        constant += u128::from(node.supply.delay().as_ns());
     }
     let spare = ONE.checked_sub(utilization).filter(|&spare| spare > 0)?;
     let horizon = u64::try_from(constant.checked_mul(ONE)?.div_ceil(spare)).ok()?;
@@ -335,13 +335,13 @@ fn linear_horizon(case: &Case) -> Option<Span> {
 
 /// The utilization is above 1: the earliest of the first deadlines with an excess, else one that
 /// must have it.
-pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Excess> {
+pub(crate) fn find_overload(node: &Node, search_steps: &mut SearchSteps<'_>) -> Checked<Excess> {
     let mut at = None;
     for _ in 0..SCANNED_DEADLINES {
-        let Some(next) = next_deadline(case, at)? else {
+        let Some(next) = next_deadline(node, at)? else {
             break;
         };
-        if let Err(excess) = excess(case, next, search_steps)? {
+        if let Err(excess) = excess(node, next, search_steps)? {
             return Ok(excess);
         }
         at = Some(next);
@@ -349,7 +349,7 @@ pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> 
     // Demand grows by U per tick, supply by 1: doubling the instant finds an excess.
     let mut at = at.unwrap_or(TICK);
     loop {
-        if let Err(excess) = excess(case, at, search_steps)? {
+        if let Err(excess) = excess(node, at, search_steps)? {
             return Ok(excess);
         }
         at = in_range(at.checked_mul(2), "the first excess of an overload")?;
@@ -357,9 +357,9 @@ pub(crate) fn find_overload(case: &Case, search_steps: &mut SearchSteps<'_>) -> 
 }
 
 /// The earliest deadline after `after`.
-fn next_deadline(case: &Case, after: Option<Span>) -> Checked<Option<Span>> {
+fn next_deadline(node: &Node, after: Option<Span>) -> Checked<Option<Span>> {
     let mut next: Option<Span> = None;
-    for c in case.all_entities() {
+    for c in node.all_entities() {
         let jobs = match after {
             None => 0,
             Some(after) => c.requests.deadlines_until(after, c.deadline)?,

@@ -1,7 +1,7 @@
 //! What one node orders or loses: tasks, servers, work from below, and what is taken from all
 //!
 //! # Assumptions
-//! 1. None of its own: it is data of [`crate::case`].
+//! 1. None of its own: it is data of [`crate::node`].
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use punctual_model::{SchedulerId, System, TaskId};
 use crate::demand::{Cost, RequestBound};
 use crate::units::{Span, Work};
 
-/// Who contends. Tasks stand before schedulers where nothing else decides, as in `kern`.
+/// Whose jobs they are. Tasks stand before schedulers where nothing else decides, as in `kern`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Who {
     /// A task of the node.

@@ -17,9 +17,9 @@ use alloc::vec::Vec;
 use punctual_model::{Class, Late, PolicyKind, Scheduler, SchedulerId, System, Task};
 
 use crate::bounds::{self, Basis, Bound};
-use crate::case::Case;
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved};
 use crate::lookup::{ancestors, children, tasks_of};
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, Work};
 use crate::utilization::gcd;
@@ -44,17 +44,17 @@ struct Released<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Doubts<'a> {
     system: &'a System,
-    case: &'a Case,
+    node: &'a Node,
     apart: Option<Apart>,
 }
 
 impl<'a> Doubts<'a> {
     /// O(tasks) when all are released together at first; else O(tasks² · log).
-    pub(crate) fn of(system: &'a System, case: &'a Case) -> Doubts<'a> {
+    pub(crate) fn of(system: &'a System, node: &'a Node) -> Doubts<'a> {
         Doubts {
             system,
-            case,
-            apart: most_urgent_apart(&released(system, case)),
+            node,
+            apart: most_urgent_apart(&released(system, node)),
         }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Doubts<'a> {
         allowed: Span,
     ) -> Vec<String> {
         let mut doubts = Vec::new();
-        let own = &self.case.entities[place];
+        let own = &self.node.entities[place];
         self.about_costs(&mut doubts);
         self.about_above(&mut doubts);
         let Some(bound) = bounds[place] else {
@@ -74,7 +74,7 @@ impl<'a> Doubts<'a> {
             // it cannot do in time is dropped, or budgets that load it are not used.
             self.about_skipping(bounds, &mut doubts);
             self.about_children(own, &mut doubts);
-            if !matches!(self.case.supply, Supply::Dedicated | Supply::Slots(_)) {
+            if !matches!(self.node.supply, Supply::Dedicated | Supply::Slots(_)) {
                 self.about_supply(own, 0, &mut doubts);
             }
             return doubts;
@@ -92,7 +92,7 @@ impl<'a> Doubts<'a> {
             }
         }
         self.about_skipping(bounds, &mut doubts);
-        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
         if edf && allowed < own.deadline {
             doubts.push(
                 "a response is required below the deadline, and the EDF response bound assumes any \
@@ -118,13 +118,13 @@ impl<'a> Doubts<'a> {
         if overheads.iter().any(|o| !o.is_zero()) {
             doubts.push("every job is charged all overheads at their most".into());
         }
-        if let Some(c) = self.case.all_entities().find(|c| c.cost.is_padded()) {
+        if let Some(c) = self.node.all_entities().find(|c| c.cost.is_padded()) {
             doubts.push(format!(
                 "the suspension of {} is counted as computation (Chen et al. 2019, §4.1)",
                 self.name(c)
             ));
         }
-        if let Some(c) = self.case.all_entities().find(|c| !c.waiting.is_zero()) {
+        if let Some(c) = self.node.all_entities().find(|c| !c.waiting.is_zero()) {
             doubts.push(format!(
                 "{} waits for predecessors that are less urgent or on another CPU; the wait is \
                  counted as release jitter",
@@ -132,7 +132,7 @@ impl<'a> Doubts<'a> {
             ));
         }
         let sporadic = |c: &&Entity| c.arrival == Arrival::Free && c.own_jitter() > c.waiting;
-        if let Some(c) = self.case.all_entities().find(sporadic) {
+        if let Some(c) = self.node.all_entities().find(sporadic) {
             doubts.push(format!(
                 "the sporadic {} has jitter: deadlines count from the arrival here, from the \
                  release in a run",
@@ -142,7 +142,7 @@ impl<'a> Doubts<'a> {
     }
 
     fn about_alignment(&self, own: &Entity, doubts: &mut Vec<String>) {
-        let level = level(self.case, own);
+        let level = level(self.node, own);
         let Some(apart) = self.apart.as_ref().filter(|a| a.level >= level) else {
             return;
         };
@@ -155,7 +155,7 @@ impl<'a> Doubts<'a> {
 
     /// Whether the worst beginning of a window in the supply can meet the worst releases.
     fn about_supply(&self, own: &Entity, phase: usize, doubts: &mut Vec<String>) {
-        let table = match &self.case.supply {
+        let table = match &self.node.supply {
             Supply::Dedicated => return,
             Supply::Slots(table) => table,
             Supply::Budget(_) | Supply::Nothing => {
@@ -168,8 +168,8 @@ impl<'a> Doubts<'a> {
             }
         };
         let end = Arrival::Clock(table.begins(phase));
-        let level = level(self.case, own);
-        let all = released(self.system, self.case);
+        let level = level(self.node, own);
+        let all = released(self.system, self.node);
         let apart = all.iter().find(|r| {
             let frame = (end, Some(table.frame()));
             r.level >= level && !fall_together((r.arrival, r.separation), frame)
@@ -184,13 +184,13 @@ impl<'a> Doubts<'a> {
 
     /// What goes before it through other schedulers, and may do so with less.
     fn about_children(&self, own: &Entity, doubts: &mut Vec<String>) {
-        let level = level(self.case, own);
-        let servers = self.case.all_entities().filter(|c| c.who != own.who);
+        let level = level(self.node, own);
+        let servers = self.node.all_entities().filter(|c| c.who != own.who);
         let server = servers
-            .filter(|c| c.who.task().is_none() && self::level(self.case, c) >= level)
+            .filter(|c| c.who.task().is_none() && self::level(self.node, c) >= level)
             .map(|c| c.who.name(self.system));
         let budgets = self
-            .case
+            .node
             .reserved
             .iter()
             .filter(|t| t.source == Source::Budget);
@@ -199,8 +199,8 @@ impl<'a> Doubts<'a> {
                 "the whole budget of {name} is counted, used or not"
             ));
         }
-        let beside = |g: &&Unserved| self::level(self.case, &g.entity) == level;
-        if let Some(unserved) = self.case.unserved.iter().find(beside) {
+        let beside = |g: &&Unserved| self::level(self.node, &g.entity) == level;
+        if let Some(unserved) = self.node.unserved.iter().find(beside) {
             doubts.push(format!(
                 "{} has the same priority as the scheduler above it, and is taken to go first",
                 self.name(&unserved.entity)
@@ -211,9 +211,9 @@ impl<'a> Doubts<'a> {
     /// What is more urgent in the nodes above, and whether it always is.
     fn about_above(&self, doubts: &mut Vec<String>) {
         let shared = |s: &&Scheduler| s.supply == punctual_model::Supply::Shared;
-        let above = ancestors(self.system, self.case.node).map(|(_, scheduler)| scheduler);
+        let above = ancestors(self.system, self.node.scheduler).map(|(_, scheduler)| scheduler);
         for scheduler in above.take_while(shared) {
-            let parent = (self.case.cpu, scheduler.parent);
+            let parent = (self.node.cpu, scheduler.parent);
             let mut siblings = tasks_of(self.system, parent).map(|(_, task)| task);
             let task = siblings.find(|t| t.priority == scheduler.priority);
             let mut others = children(self.system, parent).map(|(_, other)| other);
@@ -227,8 +227,8 @@ impl<'a> Doubts<'a> {
                 ));
             }
         }
-        let mut here = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
-        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let mut here = self.system.tasks.iter().filter(|t| t.cpu == self.node.cpu);
+        let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
         if let Some(task) =
             here.find(|t| !t.uses.is_empty() && (edf || !t.non_preemptive.is_zero()))
         {
@@ -239,13 +239,13 @@ impl<'a> Doubts<'a> {
             ));
         }
         let from_work = |t: &Reserved| matches!(t.source, Source::Work(_));
-        let elsewhere = self.system.tasks.iter().filter(|t| t.cpu == self.case.cpu);
-        let mut elsewhere = elsewhere.filter(|t| t.scheduler != self.case.node);
+        let elsewhere = self.system.tasks.iter().filter(|t| t.cpu == self.node.cpu);
+        let mut elsewhere = elsewhere.filter(|t| t.scheduler != self.node.scheduler);
         let waits = |t: &&punctual_model::Task| {
             !t.max_suspension.is_zero() || !t.after.is_empty() || !t.follows.is_empty()
         };
         if let (true, Some(task)) = (
-            self.case.reserved.iter().any(from_work),
+            self.node.reserved.iter().any(from_work),
             elsewhere.find(waits),
         ) {
             doubts.push(format!(
@@ -257,7 +257,7 @@ impl<'a> Doubts<'a> {
 
     /// Under FIFO and equal priorities the worst job may have to be released apart from the others.
     fn about_offset(&self, own: &Entity, offset: Span, doubts: &mut Vec<String>) {
-        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
         let together = own
             .requests
             .separation
@@ -269,24 +269,24 @@ impl<'a> Doubts<'a> {
             );
         }
         let blurred = |c: &&Entity| {
-            !c.requests.jitter.is_zero() && level(self.case, c) == level(self.case, own)
+            !c.requests.jitter.is_zero() && level(self.node, c) == level(self.node, own)
         };
-        let equals = self.case.entities.iter().filter(|c| c.who != own.who);
-        let rivals = equals
-            .filter(|c| level(self.case, c) == level(self.case, own))
+        let equals = self.node.entities.iter().filter(|c| c.who != own.who);
+        let interfering = equals
+            .filter(|c| level(self.node, c) == level(self.node, own))
             .count();
-        if !edf && rivals > 0 && self.case.entities.iter().any(|c| blurred(&c)) {
+        if !edf && interfering > 0 && self.node.entities.iter().any(|c| blurred(&c)) {
             doubts.push("with jitter, ties of equal priority are counted against the task".into());
         }
     }
 
     fn about_blocking(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
-        let query = bounds::query_of(self.case, place);
+        let query = bounds::query_of(self.node, place);
         // Under EDF feasibility counts sections at every deadline, not only at the worst job's.
-        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
+        let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
         let blocks = query.blocker(offset).is_some() || (edf && !query.blockers.is_empty());
         let clock = self
-            .case
+            .node
             .entities
             .iter()
             .find(|c| c.arrival != Arrival::Free);
@@ -305,10 +305,10 @@ impl<'a> Doubts<'a> {
     /// Whether background work can be at the beginning of its section when it suits.
     fn about_turns(&self, doubts: &mut Vec<String>) {
         let in_turns = |t: &&Task| {
-            let here = (t.cpu, t.scheduler) == (self.case.cpu, self.case.node);
+            let here = (t.cpu, t.scheduler) == (self.node.cpu, self.node.scheduler);
             here && t.class == Class::Aperiodic
         };
-        let Some((section, _)) = self.case.background else {
+        let Some((section, _)) = self.node.background else {
             return;
         };
         let whose = self.system.tasks.get(section.index());
@@ -330,15 +330,15 @@ impl<'a> Doubts<'a> {
     }
 
     /// Whether `node` is below this one.
-    fn is_below(&self, node: Option<SchedulerId>) -> bool {
-        ancestors(self.system, node).any(|(_, s)| s.parent == self.case.node)
+    fn is_below(&self, scheduler: Option<SchedulerId>) -> bool {
+        ancestors(self.system, scheduler).any(|(_, s)| s.parent == self.node.scheduler)
     }
 
     fn about_locks(&self, place: usize, offset: Span, doubts: &mut Vec<String>) {
-        let edf = self.case.policy == PolicyKind::EarliestDeadlineFirst;
-        let query = bounds::query_of(self.case, place);
+        let edf = self.node.policy == PolicyKind::EarliestDeadlineFirst;
+        let query = bounds::query_of(self.node, place);
         let held = query.locks(offset).is_ok_and(|l| !l.sections.is_empty());
-        if held || self.case.held_above > Work::ZERO || (edf && self.case.has_locks()) {
+        if held || self.node.held_above > Work::ZERO || (edf && self.node.has_locks()) {
             doubts.push(
                 "every section that may block it is taken to be held, for its whole length, when \
                  it is released"
@@ -348,7 +348,7 @@ impl<'a> Doubts<'a> {
     }
 
     fn about_skipping(&self, bounds: &[Option<Bound>], doubts: &mut Vec<String>) {
-        for (entity, bound) in self.case.entities.iter().zip(bounds) {
+        for (entity, bound) in self.node.entities.iter().zip(bounds) {
             let task = entity.who.task();
             let task = task.and_then(|task| self.system.tasks.get(task.index()));
             let late = task.map(|t| t.late).unwrap_or_default();
@@ -373,22 +373,22 @@ impl<'a> Doubts<'a> {
 }
 
 /// Who counts whom: the priority where it decides, one level otherwise.
-fn level(case: &Case, entity: &Entity) -> u32 {
-    match case.policy {
+fn level(node: &Node, entity: &Entity) -> u32 {
+    match node.policy {
         PolicyKind::FixedPriority { .. } => entity.priority,
         _ => 0,
     }
 }
 
 /// Everything that is released in a node or takes from it, but for the machine.
-fn released<'a>(system: &'a System, case: &'a Case) -> Vec<Released<'a>> {
-    let own = case.all_entities().map(|c| Released {
-        level: level(case, c),
+fn released<'a>(system: &'a System, node: &'a Node) -> Vec<Released<'a>> {
+    let own = node.all_entities().map(|c| Released {
+        level: level(node, c),
         name: c.who.name(system),
         arrival: c.arrival,
         separation: c.requests.separation,
     });
-    let above = case.reserved.iter().filter_map(|t| match t.source {
+    let above = node.reserved.iter().filter_map(|t| match t.source {
         Source::Work(arrival) => Some(Released {
             level: u32::MAX,
             name: &t.name,
@@ -446,11 +446,11 @@ fn most_urgent_apart(all: &[Released<'_>]) -> Option<Apart> {
 }
 
 /// What every bound of this policy takes for granted.
-pub(crate) fn assumptions(case: &Case) -> Vec<String> {
+pub(crate) fn assumptions(node: &Node) -> Vec<String> {
     let mut list = alloc::vec![
         "no job exceeds its wcet (budgets see to it) nor arrives before its separation".to_string(),
     ];
-    list.push(match case.policy {
+    list.push(match node.policy {
         PolicyKind::EarliestDeadlineFirst => {
             "exact means: what is refused can miss a deadline; the response bound is reached by \
              some arrivals when equal deadlines go before the task"

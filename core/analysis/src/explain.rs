@@ -11,17 +11,17 @@ use punctual_model::{PolicyKind, System};
 
 use crate::bounds::{self, Basis, Bound};
 use crate::busy_window::Worst;
-use crate::case::Case;
 use crate::entity::Entity;
 use crate::error::Checked;
-use crate::nodes;
+use crate::node::Node;
+use crate::schedulers;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
 use crate::verdict::{Term, Test};
 
 /// The test behind a bound under this policy.
-pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Test {
-    let policy = case.policy;
+pub(crate) fn test_of(node: &Node, entity: &Entity, basis: Option<Basis>) -> Test {
+    let policy = node.policy;
     let named = |name, source| Test { name, source };
     match (policy, basis) {
         (_, Some(Basis::Window(_)))
@@ -51,9 +51,9 @@ pub(crate) fn test_of(case: &Case, entity: &Entity, basis: Option<Basis>) -> Tes
 }
 
 /// The summands of the completion of the worst job, the largest own term first.
-pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Checked<Vec<Term>> {
-    let query = bounds::query_of(case, place);
-    let own = &case.entities[place];
+pub(crate) fn terms(system: &System, node: &Node, place: usize, w: &Worst) -> Checked<Vec<Term>> {
+    let query = bounds::query_of(node, place);
+    let own = &node.entities[place];
     let mut terms = Vec::new();
     let mut push = |what: String, count: u64, each: Work| {
         if count > 0 && !each.is_zero() {
@@ -65,13 +65,13 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
         w.job + 1,
         own.requests.cost,
     );
-    for rival in &query.rivals {
-        let what = rival.entity.who.name(system).to_string();
-        if rival.entity.requests.is_fluid {
-            push(what, 1, rival.work(w.reach, w.offset)?);
+    for interferer in &query.interfering {
+        let what = interferer.entity.who.name(system).to_string();
+        if interferer.entity.requests.is_fluid {
+            push(what, 1, interferer.work(w.reach, w.offset)?);
         } else {
-            let jobs = rival.jobs(w.reach, w.offset)?;
-            push(what, jobs, rival.entity.requests.cost);
+            let jobs = interferer.jobs(w.reach, w.offset)?;
+            push(what, jobs, interferer.entity.requests.cost);
         }
     }
     if let Some(blocker) = query.blocker(w.offset) {
@@ -96,9 +96,9 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
     push(
         "blocked by locks held above or in the background".into(),
         1,
-        case.held_above,
+        node.held_above,
     );
-    for reserved in &case.reserved {
+    for reserved in &node.reserved {
         if reserved.requests.is_fluid {
             push(
                 reserved.name.clone(),
@@ -117,8 +117,8 @@ pub(crate) fn terms(system: &System, case: &Case, place: usize, w: &Worst) -> Ch
 }
 
 /// The bound in words.
-pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) -> String {
-    let own = &case.entities[place];
+pub(crate) fn bound(node: &Node, place: usize, bound: &Bound, terms: &[Term]) -> String {
+    let own = &node.entities[place];
     match bound.basis {
         Basis::Feasible => format!(
             "at most its deadline of {}: the processor demand never exceeds the supply; the worst \
@@ -131,7 +131,7 @@ pub(crate) fn bound(case: &Case, place: usize, bound: &Bound, terms: &[Term]) ->
                 "{} = {} (longest busy window of the {}){jitter}",
                 bound.response.readable(),
                 window.readable(),
-                if case.node.is_none() {
+                if node.scheduler.is_none() {
                     "CPU"
                 } else {
                     "scheduler"
@@ -195,10 +195,10 @@ fn job_words(own: &Entity, response: Span, worst: &Worst, terms: &[Term]) -> Str
 }
 
 /// The supply of a node in words; `None` for a whole CPU.
-pub(crate) fn supply(case: &Case) -> Option<String> {
-    match case.supply {
+pub(crate) fn supply(node: &Node) -> Option<String> {
+    match node.supply {
         Supply::Dedicated | Supply::Nothing => None,
-        _ => Some(nodes::in_words(&case.supply)),
+        _ => Some(schedulers::in_words(&node.supply)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The smallest fix: one parameter, and the value from which on the system is admitted
 //!
 //! Candidates, in this order; the first kind that mends is taken:
-//! 1. what a late task or its scheduler is granted: more budget, longer slots, a shorter period of
+//! 1. the supply of a late task or of its scheduler: more budget, longer slots, a shorter period of
 //!    its server; of a server whose budget comes late: less of it, less of those beside it;
 //! 2. the wcet of one task of the CPUs concerned: the smallest relative reduction;
 //! 3. the deadline, or the required response, of the task that is late; what a chain allows;

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_meter_is_an_error_and_stays_one() {
+    fn a_spent_step_budget_is_an_error_and_stays_one() {
         let query = StepBudget::new(100);
         let mut search_steps = query.search_steps(10);
         assert!(search_steps.spend(10, "x").is_ok());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn all_searches_of_a_question_share_its_steps() {
+    fn all_searches_of_a_query_share_its_steps() {
         let query = StepBudget::new(15);
         assert!(query.search_steps(10).spend(10, "x").is_ok());
         let mut second = query.search_steps(10);

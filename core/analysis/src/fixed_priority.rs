@@ -19,11 +19,11 @@ use core::cmp::Ordering;
 
 use punctual_model::{Ns, PolicyKind};
 
-use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst};
-use crate::case::Case;
+use crate::busy_window::{Blocker, Interfering, Query, Until, Urgency, Urgent, Worst};
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::node::Node;
 use crate::units::{Span, TICK, UNIT};
 use crate::utilization::{compare_with_one, hyperperiod};
 
@@ -54,16 +54,16 @@ fn own_is_higher(policy: PolicyKind<Ns>, own: &Entity, unserved: &Entity) -> boo
 }
 
 /// The query for the entity at `place`.
-pub(crate) fn query(case: &Case, place: usize, enough: Option<Span>) -> Query<'_> {
-    let own = &case.entities[place];
-    let mut rivals = Vec::new();
+pub(crate) fn query(node: &Node, place: usize, enough: Option<Span>) -> Query<'_> {
+    let own = &node.entities[place];
+    let mut interfering = Vec::new();
     let mut blockers = Vec::new();
-    for (index, other) in case.entities.iter().enumerate() {
+    for (index, other) in node.entities.iter().enumerate() {
         if index == place {
             continue;
         }
-        match urgency(case.policy, own, other) {
-            Some(urgent) => rivals.push(Rival {
+        match urgency(node.policy, own, other) {
+            Some(urgent) => interfering.push(Interfering {
                 entity: other,
                 urgent,
             }),
@@ -75,37 +75,38 @@ pub(crate) fn query(case: &Case, place: usize, enough: Option<Span>) -> Query<'_
             None => {}
         }
     }
-    // Guests go before with their child's priority; their sections stay inside the child.
-    let unserved = case.unserved.iter().map(|g| &g.entity);
-    let unserved = unserved.filter(|g| g.who != own.who && !own_is_higher(case.policy, own, g));
-    rivals.extend(unserved.map(|g| Rival {
+    // Work of children without a server interferes with the child's priority; its sections stay
+    // inside the child.
+    let unserved = node.unserved.iter().map(|g| &g.entity);
+    let unserved = unserved.filter(|g| g.who != own.who && !own_is_higher(node.policy, own, g));
+    interfering.extend(unserved.map(|g| Interfering {
         entity: g,
         urgent: Urgent::Always,
     }));
-    if let Some((task, section)) = case.background {
+    if let Some((task, section)) = node.background {
         blockers.push(Blocker {
             who: Some(Who::Task(task)),
             length: section.saturating_sub(UNIT),
             until: i128::MAX,
         });
     }
-    let separations = rivals.iter().map(|r| r.entity.requests.separation);
+    let separations = interfering.iter().map(|r| r.entity.requests.separation);
     let separations = separations.chain([own.requests.separation]).flatten();
-    let reserved = case.reserved.iter().filter_map(|t| t.requests.separation);
-    let separations = separations.chain(reserved).chain(case.supply.period());
+    let reserved = node.reserved.iter().filter_map(|t| t.requests.separation);
+    let separations = separations.chain(reserved).chain(node.supply.period());
     // A single job adds no more than one step, at 0 or just after it, and the supply is late once;
     // from there on all repeats.
-    let late = case.supply.delay();
+    let late = node.supply.delay();
     let or = hyperperiod(separations)
         .and_then(|h| h.checked_add(TICK)?.checked_add(TICK)?.checked_add(late));
     let or = or.unwrap_or(Span::MAX);
     Query {
         own,
-        rivals,
-        reserved: &case.reserved,
-        supply: &case.supply,
+        interfering,
+        reserved: &node.reserved,
+        supply: &node.supply,
         blockers,
-        case,
+        node,
         urgency: Urgency::Priority(own.priority),
         runs_through: own.whole,
         until: Until::Idle { or },
@@ -126,12 +127,12 @@ pub(crate) fn fits(query: &Query<'_>) -> bool {
 /// The worst response of the entity at `place`; `None` when nothing bounds it.
 /// O(jobs of the busy window · iterations · tasks).
 pub(crate) fn bound_response_time(
-    case: &Case,
+    node: &Node,
     place: usize,
     enough: Option<Span>,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
-    let query = query(case, place, enough);
+    let query = query(node, place, enough);
     if !fits(&query) {
         return Ok(None);
     }

@@ -11,7 +11,7 @@
 //! * [`Slack`]: how far one wcet may grow. [`Refusal`]: a [`Witness`] that a simulation confirms,
 //!   and a [`Fix`], one parameter with the value from which on the system is admitted.
 //!
-//! Map: `demand` (request bounds of jobs), `entity` and `case` (one node), `build` and `overhead`
+//! Map: `demand` (request bounds of jobs), `entity` and `node` (one node), `build` and `overhead`
 //! (a node with all its costs), `tree` (from node to node), `solve` (all nodes together),
 //! `busy_window` (the fixed point behind every response), then the policies' tests:
 //! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
@@ -32,7 +32,6 @@ mod blocking;
 mod bounds;
 mod build;
 mod busy_window;
-mod case;
 mod chain;
 mod change;
 mod component;
@@ -49,12 +48,13 @@ mod fixed_priority;
 mod handover;
 mod hyperperiod;
 mod lookup;
-mod nodes;
+mod node;
 mod overhead;
 mod precedence;
 mod quick;
 mod refuse;
 mod round_robin;
+mod schedulers;
 mod slack;
 mod solve;
 mod spuri;

@@ -15,8 +15,8 @@
 //!    and may meet one non-preemptive section of another task, and its server may have lost what
 //!    was left of two budgets.
 //!
-//! Takings above all tasks begin a busy window together with it: in a window of length t there are
-//! at most ⌈t/period⌉ of them, whole, because one that had begun before would have begun the
+//! Demand that is reserved above all tasks begins a busy window together with it: in a window of length t there are
+//! at most ⌈t/period⌉ pieces of it, whole, because one that had begun before would have begun the
 //! window.
 
 use alloc::format;
@@ -25,10 +25,10 @@ use alloc::vec::Vec;
 use punctual_model::{Machine, Ns, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
 use crate::busy_window::signed;
-use crate::case::Case;
 use crate::demand::{Cost, RequestBound};
 use crate::entity::{Reserved, Source};
 use crate::error::{AnalysisError, Checked, in_range};
+use crate::node::Node;
 use crate::supply;
 use crate::units::{Span, Work};
 
@@ -107,9 +107,9 @@ fn suspensions(task: &Task) -> u32 {
 
 /// Adds to each suspending task what may block it when it resumes: once per suspension the longest
 /// section of any other task of the CPU.
-pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
-    for i in 0..case.entities.len() {
-        let own = case.entities[i].who;
+pub(crate) fn add_suspensions(node: &mut Node, system: &System) -> Checked<()> {
+    for i in 0..node.entities.len() {
+        let own = node.entities[i].who;
         let task = own.task().and_then(|task| system.tasks.get(task.index()));
         let Some(task) = task else {
             continue;
@@ -118,29 +118,29 @@ pub(crate) fn add_suspensions(case: &mut Case, system: &System) -> Checked<()> {
         if resumes == 0 {
             continue;
         }
-        let others = case
+        let others = node
             .entities
             .iter()
             .filter(|c| c.who != own)
             .map(|c| c.section);
-        let background = case.background.map(|(_, section)| section);
+        let background = node.background.map(|(_, section)| section);
         let section = others.chain(background).max().unwrap_or_default();
-        let urgency = match case.policy {
-            PolicyKind::EarliestDeadlineFirst => -signed(case.entities[i].deadline),
-            _ => i128::from(case.entities[i].priority),
+        let urgency = match node.policy {
+            PolicyKind::EarliestDeadlineFirst => -signed(node.entities[i].deadline),
+            _ => i128::from(node.entities[i].priority),
         };
-        let locked = case.blocking(urgency, Some(own))?.total;
-        let held = locked.checked_add(case.held_above);
+        let locked = node.blocking(urgency, Some(own))?.total;
+        let held = locked.checked_add(node.held_above);
         let section = in_range(held.and_then(|l| l.checked_add(section)), "suspension")?;
         // While it sleeps and nobody else has work, a server may lose what is left of its budget,
         // and the next one; whole periods of sleep are covered by counting sleep as computation.
-        let budget = match &case.supply {
+        let budget = match &node.supply {
             supply::Supply::Budget(budget) => budget.budget(),
             _ => Work::ZERO,
         };
         let lost = in_range(budget.checked_mul(2), "suspension")?;
         let section = in_range(section.checked_add(lost), "suspension")?;
-        let entity = &mut case.entities[i];
+        let entity = &mut node.entities[i];
         let blocked = section.checked_mul(resumes);
         let suspension = blocked.and_then(|b| b.checked_add(entity.cost.suspension));
         entity.cost.suspension = in_range(suspension, "suspension")?;

@@ -16,7 +16,7 @@ use core::cmp::Ordering;
 
 use punctual_model::PolicyKind;
 
-use crate::case::Case;
+use crate::node::Node;
 use crate::units::UNIT;
 use crate::utilization::Ratio;
 use crate::verdict::{Quick, QuickAnswer, Test};
@@ -38,21 +38,21 @@ const EDF_UTILIZATION: Test = Test {
 };
 
 /// The quick answers that belong to the policy of this CPU. O(n), O(n²) to see rate monotonicity.
-pub(crate) fn answers(case: &Case) -> Vec<Quick> {
-    let model = outside_the_model(case);
-    match case.policy {
+pub(crate) fn answers(node: &Node) -> Vec<Quick> {
+    let model = outside_the_model(node);
+    match node.policy {
         PolicyKind::EarliestDeadlineFirst => {
-            let answer = model.map_or_else(|| admits(fits(case)), QuickAnswer::DoesNotApply);
+            let answer = model.map_or_else(|| admits(fits(node)), QuickAnswer::DoesNotApply);
             vec![Quick {
                 test: EDF_UTILIZATION,
                 answer,
             }]
         }
         PolicyKind::FixedPriority { .. } => {
-            let model = model.or_else(|| not_rate_monotonic(case));
-            let answer = |test, ok: fn(&Case) -> bool| Quick {
+            let model = model.or_else(|| not_rate_monotonic(node));
+            let answer = |test, ok: fn(&Node) -> bool| Quick {
                 test,
-                answer: model.map_or_else(|| admits(ok(case)), QuickAnswer::DoesNotApply),
+                answer: model.map_or_else(|| admits(ok(node)), QuickAnswer::DoesNotApply),
             };
             vec![
                 answer(LIU_LAYLAND, liu_layland),
@@ -71,29 +71,29 @@ fn admits(yes: bool) -> QuickAnswer {
     }
 }
 
-fn fits(case: &Case) -> bool {
-    case.load() != Ordering::Greater
+fn fits(node: &Node) -> bool {
+    node.load() != Ordering::Greater
 }
 
-fn outside_the_model(case: &Case) -> Option<&'static str> {
-    let all = |test: fn(&crate::entity::Entity) -> bool| case.entities.iter().all(test);
-    if !case.unserved.is_empty() || !all(|c| c.who.task().is_some()) {
+fn outside_the_model(node: &Node) -> Option<&'static str> {
+    let all = |test: fn(&crate::entity::Entity) -> bool| node.entities.iter().all(test);
+    if !node.unserved.is_empty() || !all(|c| c.who.task().is_some()) {
         Some("there are schedulers below")
-    } else if !case.reserved.is_empty() {
+    } else if !node.reserved.is_empty() {
         Some("the machine takes time above all tasks")
     } else if !all(|c| c.requests.separation == Some(c.deadline)) {
         Some("a deadline is not the period")
     } else if !all(|c| c.requests.jitter.is_zero()) {
         Some("there is release jitter or waiting")
-    } else if !all(|c| c.section <= UNIT) || case.background.is_some() {
+    } else if !all(|c| c.section <= UNIT) || node.background.is_some() {
         Some("there are sections without preemption")
     } else {
         None
     }
 }
 
-fn not_rate_monotonic(case: &Case) -> Option<&'static str> {
-    let mut order: Vec<_> = case
+fn not_rate_monotonic(node: &Node) -> Option<&'static str> {
+    let mut order: Vec<_> = node
         .entities
         .iter()
         .map(|c| (c.priority, c.requests.separation))
@@ -121,14 +121,14 @@ fn times(a: u128, b: u128) -> u128 {
 }
 
 /// Π (Uᵢ + 1) ≤ 2.
-fn hyperbolic(case: &Case) -> bool {
-    let shares = case.ratios().map(share);
+fn hyperbolic(node: &Node) -> bool {
+    let shares = node.ratios().map(share);
     shares.fold(ONE, |product, u| times(product, (ONE + u).min(4 * ONE))) <= 2 * ONE
 }
 
 /// U ≤ n·(2^(1/n) − 1), as (1 + U/n)ⁿ ≤ 2.
-fn liu_layland(case: &Case) -> bool {
-    let ratios = case.ratios();
+fn liu_layland(node: &Node) -> bool {
+    let ratios = node.ratios();
     let n = ratios.clone().count() as u128;
     if n == 0 {
         return true;

@@ -15,11 +15,11 @@ use punctual_model::{PolicyKind, SchedulerId, System, TaskId};
 
 use crate::bounds::{self, Basis, Bound, STEPS};
 use crate::busy_window::{Query, Worst};
-use crate::case::Case;
 use crate::edf::{self, Excess};
 use crate::entity::Who;
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::tree::Solved;
 use crate::units::{Span, Work};
@@ -32,8 +32,8 @@ pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal
     let mut refusals = Vec::new();
     let step_budget = bounds::query();
     for solved in nodes {
-        if solved.case.supply == Supply::Nothing {
-            refusals.extend(without_supply(system, nodes, &solved.case));
+        if solved.node.supply == Supply::Nothing {
+            refusals.extend(without_supply(system, nodes, &solved.node));
         } else {
             of_node(system, solved, &step_budget, &mut refusals)?;
         }
@@ -41,26 +41,26 @@ pub(crate) fn refusals(system: &System, nodes: &[Solved]) -> Checked<Vec<Refusal
     Ok(refusals)
 }
 
-/// Why nothing is granted, unless that is told of a server above.
-fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refusal> {
-    if !case.is_node {
+/// Why a node has no supply, unless a server above is told of.
+fn without_supply(system: &System, nodes: &[Solved], node: &Node) -> Option<Refusal> {
+    if !node.is_whole {
         let parent = nodes
             .iter()
-            .find(|s| s.case.node == case.node && s.case.is_node);
-        if parent.is_some_and(|s| s.case.supply == Supply::Nothing) {
+            .find(|s| s.node.scheduler == node.scheduler && s.node.is_whole);
+        if parent.is_some_and(|s| s.node.supply == Supply::Nothing) {
             return None;
         }
-        let task = case.entities.first()?.who.task()?;
+        let task = node.entities.first()?.who.task()?;
         let name = &system.tasks[task.index()].name;
         let reason = format!("{name} has no slot of which its overheads leave anything");
         return Some(Refusal::new(Subject::Task(task), name, reason));
     }
-    let id = case.node?;
+    let id = node.scheduler?;
     let scheduler = &system.schedulers[id.index()];
-    let parent = nodes
-        .iter()
-        .find(|s| s.case.node == scheduler.parent && s.case.cpu == case.cpu && s.case.is_node)?;
-    if parent.case.supply == Supply::Nothing {
+    let parent = nodes.iter().find(|s| {
+        s.node.scheduler == scheduler.parent && s.node.cpu == node.cpu && s.node.is_whole
+    })?;
+    if parent.node.supply == Supply::Nothing {
         return None;
     }
     let name = &scheduler.name;
@@ -70,7 +70,7 @@ fn without_supply(system: &System, nodes: &[Solved], case: &Case) -> Option<Refu
             format!("{name} has no slot of which its overheads leave anything")
         }
         punctual_model::Supply::Server(server) => {
-            let mut own = parent.case.entities.iter().zip(&parent.bounds);
+            let mut own = parent.node.entities.iter().zip(&parent.bounds);
             let (_, bound) = own.find(|(c, _)| c.who == Who::Server(id))?;
             // A budget that comes late is told of at the parent.
             let late = bound.is_none_or(|b| b.response > server.period);
@@ -89,15 +89,15 @@ fn of_node(
     step_budget: &StepBudget,
     refusals: &mut Vec<Refusal>,
 ) -> Checked<()> {
-    let Solved { case, bounds } = solved;
-    let overloaded = case.is_cpu() && decide::overloaded(case);
+    let Solved { node, bounds } = solved;
+    let overloaded = node.is_cpu() && decide::overloaded(node);
     let whole = node_refusal(system, solved, overloaded, step_budget)?;
     let covers_deadlines = whole
         .as_ref()
         .is_some_and(|refusal| refusal.witness.is_some());
-    let by_deadline = case.policy == PolicyKind::EarliestDeadlineFirst;
+    let by_deadline = node.policy == PolicyKind::EarliestDeadlineFirst;
     refusals.extend(whole);
-    for (place, entity) in case.entities.iter().enumerate() {
+    for (place, entity) in node.entities.iter().enumerate() {
         let bound = bounds.get(place).copied().flatten();
         let allowed = decide::allowed_of(system, entity);
         if bound.is_some_and(|b| b.response <= allowed) {
@@ -111,10 +111,10 @@ fn of_node(
         }
         refusals.push(match entity.who {
             Who::Task(task) => {
-                let witness = missing_job(case, place, bound, allowed, step_budget)?;
-                task_refusal(system, case, (place, task), bound, allowed, witness)
+                let witness = missing_job(node, place, bound, allowed, step_budget)?;
+                task_refusal(system, node, (place, task), bound, allowed, witness)
             }
-            Who::Server(id) => server_refusal(system, case, place, id, bound)?,
+            Who::Server(id) => server_refusal(system, node, place, id, bound)?,
         });
     }
     Ok(())
@@ -122,12 +122,12 @@ fn of_node(
 
 fn server_refusal(
     system: &System,
-    case: &Case,
+    node: &Node,
     place: usize,
     id: SchedulerId,
     bound: Option<Bound>,
 ) -> Checked<Refusal> {
-    let period = case.entities[place].deadline;
+    let period = node.entities[place].deadline;
     let name = &system.schedulers[id.index()].name;
     let reason = match bound {
         Some(bound) => format!(
@@ -138,13 +138,13 @@ fn server_refusal(
         None => format!("nothing bounds how long the budget of {name} takes to come"),
     };
     let mut refusal = Refusal::new(Subject::Scheduler(id), name, reason);
-    let sure = case
+    let sure = node
         .all_entities()
         .all(|c| c.waiting.is_zero() && !c.cost.is_padded());
-    let ranked = matches!(case.policy, PolicyKind::FixedPriority { .. });
+    let ranked = matches!(node.policy, PolicyKind::FixedPriority { .. });
     if sure
         && ranked
-        && let Some((demand, supply)) = missing_budget(case, place)?
+        && let Some((demand, supply)) = missing_budget(node, place)?
     {
         refusal.witness = Some(Witness::Demand {
             at: period,
@@ -161,23 +161,23 @@ fn server_refusal(
 
 /// What goes before the end of its first budget within its period, and what is supplied in it, if
 /// that is less.
-fn missing_budget(case: &Case, place: usize) -> Checked<Option<(Work, Work)>> {
-    let query = fixed_priority::query(case, place, None);
+fn missing_budget(node: &Node, place: usize) -> Checked<Option<(Work, Work)>> {
+    let query = fixed_priority::query(node, place, None);
     let period = query.own.deadline;
     let demand = query.first_demand(period)?;
     let mut least = Work::MAX;
-    for phase in 0..case.supply.phases() {
-        least = least.min(case.supply.provided_in(phase, period)?);
+    for phase in 0..node.supply.phases() {
+        least = least.min(node.supply.provided_in(phase, period)?);
     }
     Ok((demand > least).then_some((demand, least)))
 }
 
 /// How a node is called in a refusal.
-fn title(system: &System, case: &Case) -> (Subject, String, String) {
-    match case.node {
+fn title(system: &System, node: &Node) -> (Subject, String, String) {
+    match node.scheduler {
         None => {
-            let name = &system.cpus[case.cpu.index()].name;
-            (Subject::Cpu(case.cpu), name.clone(), format!("CPU {name}"))
+            let name = &system.cpus[node.cpu.index()].name;
+            (Subject::Cpu(node.cpu), name.clone(), format!("CPU {name}"))
         }
         Some(id) => {
             let name = &system.schedulers[id.index()].name;
@@ -193,36 +193,36 @@ fn node_refusal(
     overloaded: bool,
     step_budget: &StepBudget,
 ) -> Checked<Option<Refusal>> {
-    let Solved { case, bounds } = solved;
-    let (subject, name, title) = title(system, case);
-    let utilization = crate::utilization::parts_per_million(case.ratios());
+    let Solved { node, bounds } = solved;
+    let (subject, name, title) = title(system, node);
+    let utilization = crate::utilization::parts_per_million(node.ratios());
     let mut search_steps = step_budget.search_steps(STEPS);
     if overloaded {
         let reason = format!(
             "{title} is overloaded: its utilization is {}",
             explain::percent(utilization)
         );
-        let excess = match edf::find_overload(case, &mut search_steps) {
+        let excess = match edf::find_overload(node, &mut search_steps) {
             Ok(excess) => Some(excess),
             Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => None,
             Err(other) => return Err(other),
         };
         let refusal = Refusal::new(subject, &name, reason);
-        return Ok(Some(with_excess(refusal, case, excess)));
+        return Ok(Some(with_excess(refusal, node, excess)));
     }
-    if edf::decides(case)
-        && let Some(excess) = edf::find_excess(case, &mut search_steps)?
+    if edf::decides(node)
+        && let Some(excess) = edf::find_excess(node, &mut search_steps)?
     {
-        let late = late_tasks(system, case, bounds);
+        let late = late_tasks(system, node, bounds);
         let reason = format!(
             "{title} cannot do in {} what is due by then: {}; {late} can miss",
             excess.at.readable(),
             excess.demand.readable()
         );
         let refusal = Refusal::new(subject, &name, reason);
-        return Ok(Some(with_excess(refusal, case, Some(excess))));
+        return Ok(Some(with_excess(refusal, node, Some(excess))));
     }
-    if decide::exceeds_limit(system, case) {
+    if decide::exceeds_limit(system, node) {
         let limit = u64::from(system.machine.limits.utilization.ppm());
         let reason = format!(
             "{title} is used to {}, the limit is {}",
@@ -234,8 +234,8 @@ fn node_refusal(
     Ok(None)
 }
 
-fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String {
-    let late = case
+fn late_tasks(system: &System, node: &Node, bounds: &[Option<Bound>]) -> String {
+    let late = node
         .entities
         .iter()
         .zip(bounds)
@@ -248,10 +248,10 @@ fn late_tasks(system: &System, case: &Case, bounds: &[Option<Bound>]) -> String 
     }
 }
 
-fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Refusal {
+fn with_excess(mut refusal: Refusal, node: &Node, excess: Option<Excess>) -> Refusal {
     let Some(excess) = excess else { return refusal };
     // Counting suspension or waiting as demand is safe, but no simulation would show the miss.
-    if case.all_entities().any(|c| c.cost.is_padded()) {
+    if node.all_entities().any(|c| c.cost.is_padded()) {
         return refusal;
     }
     refusal.witness = Some(Witness::Demand {
@@ -260,10 +260,10 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
         supply: excess.supply,
     });
     refusal.situation = "all releases fall together at 0".to_string();
-    if case.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
+    if node.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
         refusal.situation += ", as late as their jitter allows";
     }
-    if edf::blocking(case, excess.at) > Work::ZERO {
+    if edf::blocking(node, excess.at) > Work::ZERO {
         refusal.situation += "; a section with a later deadline began one tick before";
     }
     refusal
@@ -271,13 +271,13 @@ fn with_excess(mut refusal: Refusal, case: &Case, excess: Option<Excess>) -> Ref
 
 fn task_refusal(
     system: &System,
-    case: &Case,
+    node: &Node,
     (place, task): (usize, TaskId),
     bound: Option<Bound>,
     allowed: Span,
     witness: Option<(Query<'_>, Worst)>,
 ) -> Refusal {
-    let entity = &case.entities[place];
+    let entity = &node.entities[place];
     let name = &system.tasks[task.index()].name;
     let what = if allowed < entity.deadline {
         "required response"
@@ -303,20 +303,20 @@ fn task_refusal(
             response: worst.response,
             deadline: allowed,
         });
-        refusal.situation = situation(system, case, &query, &worst);
+        refusal.situation = situation(system, node, &query, &worst);
     }
     refusal
 }
 
 /// The first job of the busy window that is late, where the test has a job to show.
 fn missing_job<'a>(
-    case: &'a Case,
+    node: &'a Node,
     place: usize,
     bound: Option<Bound>,
     allowed: Span,
     step_budget: &StepBudget,
 ) -> Checked<Option<(Query<'a>, Worst)>> {
-    let hidden = case
+    let hidden = node
         .entities
         .iter()
         .any(|c| !c.waiting.is_zero() || c.cost.is_padded());
@@ -330,14 +330,14 @@ fn missing_job<'a>(
     if hidden || by_window {
         return Ok(None);
     }
-    let query = match (case.policy, bound.map(|b| b.basis)) {
+    let query = match (node.policy, bound.map(|b| b.basis)) {
         (PolicyKind::RoundRobin { .. }, _) | (PolicyKind::EarliestDeadlineFirst, None) => {
             return Ok(None);
         }
         (PolicyKind::EarliestDeadlineFirst, Some(Basis::Job(worst))) => {
-            return Ok(Some((spuri::query(case, place, Span::ZERO), worst)));
+            return Ok(Some((spuri::query(node, place, Span::ZERO), worst)));
         }
-        _ => fixed_priority::query(case, place, Some(allowed)),
+        _ => fixed_priority::query(node, place, Some(allowed)),
     };
     if !fixed_priority::fits(&query) {
         return Ok(None);
@@ -351,14 +351,14 @@ fn missing_job<'a>(
     }
 }
 
-fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> String {
+fn situation(system: &System, node: &Node, query: &Query<'_>, worst: &Worst) -> String {
     let name = |who: Who| who.name(system);
     let own = query.own;
     let together = own
         .requests
         .separation
         .map_or(worst.offset.is_zero(), |t| (worst.offset % t).is_zero());
-    let mut words = if query.rivals.is_empty() && case.reserved.is_empty() {
+    let mut words = if query.interfering.is_empty() && node.reserved.is_empty() {
         format!("{} alone", name(own.who))
     } else if together {
         "all that may delay it is released together with it at 0".to_string()
@@ -374,10 +374,10 @@ fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> 
         let whose = blocker.who.map_or("background work", name);
         words += &format!("; a section of {whose} began one tick before");
     }
-    if case.policy == PolicyKind::EarliestDeadlineFirst {
+    if node.policy == PolicyKind::EarliestDeadlineFirst {
         words += "; equal deadlines go before it";
     }
-    words += &match &case.supply {
+    words += &match &node.supply {
         Supply::Slots(table) => format!(
             "; that is {} after the start of a frame, where a slot ends",
             table.begins(worst.phase).readable()
@@ -387,7 +387,7 @@ fn situation(system: &System, case: &Case, query: &Query<'_>, worst: &Worst) -> 
             .to_string(),
         Supply::Dedicated | Supply::Nothing => String::new(),
     };
-    if case.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
+    if node.entities.iter().any(|c| !c.requests.jitter.is_zero()) {
         words += "; first releases are as late as their jitter allows";
     }
     words

@@ -1,4 +1,4 @@
-//! Round robin, and any other order that never idles: the longest busy window bounds everybody
+//! Round robin, and any other order that never idles: the longest busy window bounds every response
 //!
 //! # Assumptions
 //! 1. The processor does not idle while a real-time job is ready (work conservation), in whatever
@@ -14,24 +14,24 @@
 use core::cmp::Ordering;
 
 use crate::busy_window::longest;
-use crate::case::Case;
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::node::Node;
 use crate::units::Span;
 
 /// The longest busy window of all work of the node; `None` when nothing bounds it: the utilization
 /// is above 1, or is 1 and the backlog never drains. O(iterations · tasks).
 pub(crate) fn bound_any_order(
-    case: &Case,
+    node: &Node,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Span>> {
-    match case.load() {
-        Ordering::Less => longest(case, Span::MAX, search_steps),
+    match node.load() {
+        Ordering::Less => longest(node, Span::MAX, search_steps),
         Ordering::Equal => {
-            let repeats = case.hyperperiod().unwrap_or(Span::MAX);
+            let repeats = node.hyperperiod().unwrap_or(Span::MAX);
             longest(
-                case,
-                repeats.saturating_add(case.supply.delay()),
+                node,
+                repeats.saturating_add(node.supply.delay()),
                 search_steps,
             )
         }

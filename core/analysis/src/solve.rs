@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 use punctual_model::{CpuId, System, TaskId};
 
 use crate::bounds::{self, Bound};
-use crate::case::{Case, FromParent};
 use crate::error::{AnalysisError, Checked};
 use crate::fixed_point::StepBudget;
+use crate::node::{FromParent, Node};
 use crate::precedence::Edge;
 use crate::tree::{Solved, Walk};
 use crate::units::Span;
@@ -25,10 +25,10 @@ const MAX_WAITING: u64 = 64;
 /// Rounds of the iteration over all CPUs; each lengthens some waiting, or ends it.
 const MAX_ROUNDS: usize = 256;
 
-/// Every node's case and bounds, with the waiting that precedence causes.
+/// Every node with its bounds, with the waiting that precedence causes.
 #[derive(Clone, Debug)]
 pub(crate) struct Solution {
-    /// The nodes of the CPUs that were asked for, parents before children.
+    /// The nodes of the CPUs of the query, parents before children.
     pub(crate) nodes: Vec<Solved>,
     /// By task; `None`: not real-time, or nothing bounds it.
     pub(crate) bounds: Vec<Option<Bound>>,
@@ -46,7 +46,7 @@ impl Solution {
     }
 }
 
-/// What is asked of the nodes of a system.
+/// Which nodes to bound, how far, and with how many steps.
 pub(crate) struct Options<'a> {
     /// Which CPUs; they must be closed under precedence.
     pub(crate) cpus: &'a dyn Fn(CpuId) -> bool,
@@ -55,7 +55,7 @@ pub(crate) struct Options<'a> {
     pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
     /// By place: the longest response allowed, where it is enough to know of a node whether its
     /// responses are within it.
-    pub(crate) allowed: &'a dyn Fn(&Case) -> Option<Vec<Span>>,
+    pub(crate) allowed: &'a dyn Fn(&Node) -> Option<Vec<Span>>,
     /// The steps left for it.
     pub(crate) step_budget: &'a StepBudget,
 }
@@ -72,8 +72,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Bounds all tasks of the CPUs that are asked about. O(rounds · cost of the tests), one round when
-/// all precedence is consistent; limited by the effort.
+/// Bounds all tasks of the CPUs of the query. O(rounds · cost of the tests), one round when
+/// all precedence is consistent; limited by the step budget.
 pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> Checked<Solution> {
     let mut known = Waiting::none(system.tasks.len());
     // What was known a round ago, if it was less.
@@ -114,7 +114,7 @@ pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> C
 /// What precedence adds to the jitter of each task; `None`: nothing bounds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Waiting {
-    /// Waiting for everybody.
+    /// Waiting for any predecessor.
     all: Vec<Option<Span>>,
     /// Waiting for other CPUs only, directly or through predecessors on the own CPU.
     outside: Vec<Option<Span>>,
@@ -199,28 +199,28 @@ fn one_round(
     options: &Options<'_>,
 ) -> Checked<Solution> {
     // What waits for ever, or does not wait at all, is seen node by node.
-    let waits = |case: &Case, list: &[Option<Span>], test: fn(&Option<Span>) -> bool| {
-        let tasks = case.all_entities().filter_map(|c| c.who.task());
+    let waits = |node: &Node, list: &[Option<Span>], test: fn(&Option<Span>) -> bool| {
+        let tasks = node.all_entities().filter_map(|c| c.who.task());
         tasks.into_iter().any(|task| test(&list[task.index()]))
     };
-    let test = |case: &Case| -> Checked<Vec<Option<Bound>>> {
-        let mut found = if waits(case, &known.all, Option::is_none) {
-            vec![None; case.entities.len()]
+    let test = |node: &Node| -> Checked<Vec<Option<Bound>>> {
+        let mut found = if waits(node, &known.all, Option::is_none) {
+            vec![None; node.entities.len()]
         } else {
             bounds::of_node(
-                case,
-                (options.allowed)(case).as_deref(),
+                node,
+                (options.allowed)(node).as_deref(),
                 options.step_budget,
             )?
         };
         // Also before anybody is known to wait: bounds must not shrink from round to round.
-        let inside = !waits(case, &known.outside, Option::is_none)
-            && has_inside_waiting(system, edges, case);
+        let inside = !waits(node, &known.outside, Option::is_none)
+            && has_inside_waiting(system, edges, node);
         if inside {
-            let case = with_waiting(system, case, &known.outside)?;
+            let node = with_waiting(system, node, &known.outside)?;
             for (mine, window) in found
                 .iter_mut()
-                .zip(bounds::in_any_order(&case, options.step_budget)?)
+                .zip(bounds::in_any_order(&node, options.step_budget)?)
             {
                 *mine = smaller(*mine, window);
             }
@@ -248,7 +248,7 @@ fn one_round(
         let from = solution.nodes.len();
         solution.is_hopeless = walk.solve(&mut solution.nodes)?;
         for solved in &solution.nodes[from..] {
-            for (entity, bound) in solved.case.entities.iter().zip(&solved.bounds) {
+            for (entity, bound) in solved.node.entities.iter().zip(&solved.bounds) {
                 if let Some(task) = entity.who.task() {
                     solution.bounds[task.index()] = *bound;
                 }
@@ -261,27 +261,27 @@ fn one_round(
     Ok(solution)
 }
 
-/// The same case, its tasks waiting for so long.
-fn with_waiting(system: &System, case: &Case, waiting: &[Option<Span>]) -> Checked<Case> {
+/// The same node, its tasks waiting for so long.
+fn with_waiting(system: &System, node: &Node, waiting: &[Option<Span>]) -> Checked<Node> {
     let from_parent = FromParent {
-        supply: case.supply.clone(),
-        reserved: case.reserved.clone(),
-        background: case.background,
-        held_above: case.held_above,
+        supply: node.supply.clone(),
+        reserved: node.reserved.clone(),
+        background: node.background,
+        held_above: node.held_above,
     };
-    let mut changed = Case::build(system, (case.cpu, case.node), from_parent, waiting)?;
-    let servers = case.entities.iter().filter(|c| c.who.task().is_none());
+    let mut changed = Node::build(system, (node.cpu, node.scheduler), from_parent, waiting)?;
+    let servers = node.entities.iter().filter(|c| c.who.task().is_none());
     // What is held in the background is in there already.
-    changed.held_above = case.held_above;
+    changed.held_above = node.held_above;
     changed.entities.extend(servers.cloned());
-    changed.unserved.clone_from(&case.unserved);
+    changed.unserved.clone_from(&node.unserved);
     Ok(changed)
 }
 
-fn has_inside_waiting(system: &System, edges: &[Edge], case: &Case) -> bool {
+fn has_inside_waiting(system: &System, edges: &[Edge], node: &Node) -> bool {
     let here = |task: TaskId| {
         let task = system.tasks.get(task.index());
-        task.is_some_and(|t| t.cpu == case.cpu && t.scheduler == case.node)
+        task.is_some_and(|t| t.cpu == node.cpu && t.scheduler == node.scheduler)
     };
     edges
         .iter()

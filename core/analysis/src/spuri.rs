@@ -1,6 +1,6 @@
 //! Earliest deadline first: the worst response of each task
 //!
-//! A task's worst response is not found where everybody is released together: its job arrives at
+//! A task's worst response is not found where all tasks are released together: its job arrives at
 //! some offset of a busy window that the others begin.
 //!
 //! # Assumptions
@@ -14,22 +14,24 @@
 
 use alloc::vec::Vec;
 
-use crate::busy_window::{Blocker, Query, Rival, Until, Urgency, Urgent, Worst, longest, signed};
-use crate::case::Case;
+use crate::busy_window::{
+    Blocker, Interfering, Query, Until, Urgency, Urgent, Worst, longest, signed,
+};
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
+use crate::node::Node;
 use crate::units::{Span, TICK, UNIT};
 
-/// How much later than the own arrival (from the own jitter on) a rival's arrival may be.
+/// How much later than the own arrival (from the own jitter on) a interfering task's arrival may be.
 fn shift(own: &Entity, other: &Entity) -> i128 {
     let lead = signed(own.deadline) - signed(own.own_jitter());
     lead - (signed(other.deadline) - signed(other.requests.jitter))
 }
 
 /// The offsets at which a job with a later deadline may be in a section.
-fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
-    let tasks = case
+fn blockers(node: &Node, own: &Entity) -> Vec<Blocker> {
+    let tasks = node
         .entities
         .iter()
         .filter(|c| c.who != own.who && c.section > UNIT);
@@ -37,11 +39,11 @@ fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
         .map(|c| Blocker {
             who: Some(c.who),
             length: c.section.saturating_sub(UNIT),
-            // From there on a job of that task counts as a rival.
+            // From there on a job of that task counts as a interfering task.
             until: -shift(own, c),
         })
         .collect();
-    if let Some((task, section)) = case.background {
+    if let Some((task, section)) = node.background {
         blockers.push(Blocker {
             who: Some(Who::Task(task)),
             length: section.saturating_sub(UNIT),
@@ -53,29 +55,29 @@ fn blockers(case: &Case, own: &Entity) -> Vec<Blocker> {
 
 /// How far offsets have to be searched: to the end of the longest busy window, or one hyperperiod
 /// (an offset one hyperperiod later finds at most as much before it, one hyperperiod later).
-pub(crate) fn window(case: &Case, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Span>> {
+pub(crate) fn window(node: &Node, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Span>> {
     // Single jobs become urgent enough once, at a difference of deadlines.
-    let once = case.all_entities().any(|c| c.requests.separation.is_none());
+    let once = node.all_entities().any(|c| c.requests.separation.is_none());
     let latest = |c: &Entity| c.deadline.saturating_add(c.requests.jitter);
     let first = if once {
-        case.all_entities().map(latest).max().unwrap_or_default()
+        node.all_entities().map(latest).max().unwrap_or_default()
     } else {
         Span::ZERO
     };
-    let hyper = case.hyperperiod().and_then(|h| {
+    let hyper = node.hyperperiod().and_then(|h| {
         h.checked_add(first)?
             .checked_add(TICK)?
-            .checked_add(case.supply.delay())
+            .checked_add(node.supply.delay())
     });
-    let found = longest(case, hyper.unwrap_or(Span::MAX), search_steps)?;
+    let found = longest(node, hyper.unwrap_or(Span::MAX), search_steps)?;
     Ok(found.or(hyper))
 }
 
 /// The query for the entity at `place` in a busy window of length `window`.
-pub(crate) fn query(case: &Case, place: usize, window: Span) -> Query<'_> {
-    let own = &case.entities[place];
-    let others = case.all_entities().filter(|c| c.who != own.who);
-    let rivals = others.map(|other| Rival {
+pub(crate) fn query(node: &Node, place: usize, window: Span) -> Query<'_> {
+    let own = &node.entities[place];
+    let others = node.all_entities().filter(|c| c.who != own.who);
+    let interfering = others.map(|other| Interfering {
         entity: other,
         urgent: Urgent::Deadline {
             shift: shift(own, other),
@@ -83,11 +85,11 @@ pub(crate) fn query(case: &Case, place: usize, window: Span) -> Query<'_> {
     });
     Query {
         own,
-        rivals: rivals.collect(),
-        reserved: &case.reserved,
-        supply: &case.supply,
-        blockers: blockers(case, own),
-        case,
+        interfering: interfering.collect(),
+        reserved: &node.reserved,
+        supply: &node.supply,
+        blockers: blockers(node, own),
+        node,
         urgency: Urgency::Deadline(signed(own.deadline) - signed(own.own_jitter())),
         runs_through: false,
         until: Until::Offset(window),
@@ -98,10 +100,10 @@ pub(crate) fn query(case: &Case, place: usize, window: Span) -> Query<'_> {
 /// The worst response of the entity at `place`. The utilization is at most 1.
 /// O(deadlines in the window · iterations · tasks).
 pub(crate) fn bound_response_time(
-    case: &Case,
+    node: &Node,
     place: usize,
     window: Span,
     search_steps: &mut SearchSteps<'_>,
 ) -> Checked<Option<Worst>> {
-    query(case, place, window).worst(search_steps)
+    query(node, place, window).worst(search_steps)
 }

@@ -1,14 +1,14 @@
 //! What a node of the tree gets of the processor, at worst
 //!
 //! A *supply bound* says how much service a node gets in any window throughout which it has work:
-//! `provided(window)` rounds down, `time_for(work)` is its inverse. A test asks when a demand is
-//! done: the least t with t ≥ `time_for`(demand in t).
+//! `provided(window)` rounds down, `time_for(work)` is its inverse. A demand is
+//! done at the least t with t ≥ `time_for`(demand in t).
 //!
 //! # Assumptions
 //! 1. The node has work throughout the window (a server may take its budget away from an idle one).
-//! 2. What grants the supply keeps it: a server has been shown to get its budget by the end of each
+//! 2. A promised supply comes: a server has been shown to get its budget by the end of each
 //!    period ([`budget`]), a slot table is kept by time alone ([`slots`]).
-//! 3. A window that has several worst beginnings (after each slot) is asked about each: a *phase*.
+//! 3. A window that has several worst beginnings (after each slot) is examined from each: a *phase*.
 //!
 //! Source: Shin and Lee 2003 (supply bound functions); Mok, Feng and Chen 2001 (bounded delay).
 
@@ -32,12 +32,12 @@ pub(crate) enum Supply {
     Budget(Budget),
     /// Fixed intervals of a frame.
     Slots(SlotTable),
-    /// Nothing is sure: what grants it is refused itself.
+    /// Nothing is sure: the node above is refused itself.
     Nothing,
 }
 
 impl Supply {
-    /// How many beginnings of a window are to be asked about.
+    /// How many beginnings of a window are to be examined.
     pub(crate) fn phases(&self) -> usize {
         match self {
             Supply::Slots(table) => table.phases(),

@@ -1,7 +1,7 @@
 //! Parameters for a system that has none that work: budgets, slots, priorities, a partition
 //!
 //! Every suggestion is a whole system that [`crate::is_admitted`] admits; an answer "there is none"
-//! says on what ground. The searches ask the admission itself, so they are as sharp as it is and
+//! says on what ground. The searches use the admission itself, so they are as sharp as it is and
 //! know nothing of their own about schedulability.
 //!
 //! # Assumptions

@@ -39,7 +39,7 @@ use crate::verdict::Verdict;
 /// From when on a change keeps every promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// From the instant at which it is asked for.
+    /// From the instant at which it is requested.
     AtOnce,
     /// From the zero-lag instant of the task that changes.
     ZeroLag,

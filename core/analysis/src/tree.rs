@@ -1,4 +1,4 @@
-//! The nodes of one CPU from the root down: who contends where, and what each child is granted
+//! The nodes of one CPU from the root down: the entities of each, and what each child is supplied
 //!
 //! ```text
 //!   CPU (fixed priority)          entities: task, server of `a`; unserved: the tasks of `b`
@@ -11,7 +11,7 @@
 //! 1. A section that lets nobody preempt, and a ceiling inside a node, keep only siblings away: a
 //!    child with a server is blocked at its parent by less urgent tasks there, not by what is below
 //!    other children. A child without one is blocked by these and by its own.
-//! 2. A server contends with its whole budget in every period, whether its tasks need it or not.
+//! 2. A server interferes with its whole budget in every period, whether its tasks need it or not.
 //!    A deferrable one may use a budget at the end of its period and the next at once: as if
 //!    released up to T − Q late (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). A
 //!    constant-bandwidth one demands in any portions, at its rate and one budget ahead of it.
@@ -33,11 +33,11 @@ use punctual_model::{Class, CpuId, Ns, PolicyKind, SchedulerId, System};
 
 use crate::blocking::limits;
 use crate::bounds::Bound;
-use crate::case::{Case, FromParent, note_background};
 use crate::entity::{Entity, Reserved, Source, Unserved, Who};
 use crate::error::{Checked, in_range, invalid};
 use crate::fixed_point::StepBudget;
 use crate::lookup::{ancestors, children, policy_of, schedulers, tasks};
+use crate::node::{FromParent, Node, note_background};
 use crate::overhead;
 use crate::supply::Supply;
 use crate::units::{Span, Work};
@@ -47,7 +47,7 @@ const PREEMPTIVE: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true 
 /// A node with the bounds of its entities, in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Solved {
-    pub(crate) case: Case,
+    pub(crate) node: Node,
     pub(crate) bounds: Vec<Option<Bound>>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Walk<'a> {
     /// By task: what precedence adds to its jitter; `None`: nothing bounds it.
     pub(crate) waiting: &'a [Option<Span>],
     /// The test of one node.
-    pub(crate) bounds: &'a dyn Fn(&Case) -> Checked<Vec<Option<Bound>>>,
+    pub(crate) bounds: &'a dyn Fn(&Node) -> Checked<Vec<Option<Bound>>>,
     /// Whether to go no further.
     pub(crate) hopeless: &'a dyn Fn(&Solved) -> bool,
     /// The steps left for the whole query.
@@ -70,15 +70,15 @@ impl Walk<'_> {
     /// one. O(nodes · cost of the test).
     pub(crate) fn solve(&self, solved: &mut Vec<Solved>) -> Checked<bool> {
         let mut open = vec![(None, self.root()?)];
-        while let Some((node, from_parent)) = open.pop() {
+        while let Some((scheduler, from_parent)) = open.pop() {
             let from = solved.len();
-            if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, (self.cpu, node))? {
-                self.visit_slots(node, frame, &from_parent, solved, &mut open)?;
+            if let PolicyKind::Tdm { frame, .. } = policy_of(self.system, (self.cpu, scheduler))? {
+                self.visit_slots(scheduler, frame, &from_parent, solved, &mut open)?;
             } else {
-                let case = self.case(node, from_parent)?;
-                let bounds = (self.bounds)(&case)?;
-                self.supply_children(&case, &bounds, &mut open)?;
-                solved.push(Solved { case, bounds });
+                let node = self.node(scheduler, from_parent)?;
+                let bounds = (self.bounds)(&node)?;
+                self.supply_children(&node, &bounds, &mut open)?;
+                solved.push(Solved { node, bounds });
             }
             if solved[from..].iter().any(|s| (self.hopeless)(s)) {
                 return Ok(true);
@@ -124,21 +124,26 @@ impl Walk<'_> {
 
     /// Whether nothing above this node has a supply of its own: then its background work is the
     /// CPU's.
-    fn shares_with_root(&self, node: Option<SchedulerId>) -> bool {
-        ancestors(self.system, node).all(|(_, s)| s.supply == punctual_model::Supply::Shared)
+    fn shares_with_root(&self, scheduler: Option<SchedulerId>) -> bool {
+        ancestors(self.system, scheduler).all(|(_, s)| s.supply == punctual_model::Supply::Shared)
     }
 
-    /// The case of a node with its servers and its work below children without one.
-    fn case(&self, node: Option<SchedulerId>, from_parent: FromParent) -> Checked<Case> {
-        let mut case = Case::build(self.system, (self.cpu, node), from_parent, self.waiting)?;
-        for (id, child) in children(self.system, (self.cpu, node)) {
+    /// A node with its servers and its work below children without one.
+    fn node(&self, scheduler: Option<SchedulerId>, from_parent: FromParent) -> Checked<Node> {
+        let mut node = Node::build(
+            self.system,
+            (self.cpu, scheduler),
+            from_parent,
+            self.waiting,
+        )?;
+        for (id, child) in children(self.system, (self.cpu, scheduler)) {
             match &child.supply {
                 punctual_model::Supply::Server(server) => {
-                    let entity = server::entity_of(id, child, server, case.policy)?;
-                    self.add_overrun(&mut case, id, &entity)?;
-                    case.entities.push(entity);
+                    let entity = server::entity_of(id, child, server, node.policy)?;
+                    self.add_overrun(&mut node, id, &entity)?;
+                    node.entities.push(entity);
                 }
-                punctual_model::Supply::Shared => self.add_unserved(&mut case, id, child)?,
+                punctual_model::Supply::Shared => self.add_unserved(&mut node, id, child)?,
                 punctual_model::Supply::Slots(_) => {
                     let what = format!(
                         "`{}` has slots, its parent does not divide time",
@@ -148,17 +153,17 @@ impl Walk<'_> {
                 }
             }
         }
-        Ok(case)
+        Ok(node)
     }
 
     /// All work below a child without a budget of its own.
     fn add_unserved(
         &self,
-        case: &mut Case,
+        node: &mut Node,
         id: SchedulerId,
         child: &punctual_model::Scheduler,
     ) -> Checked<()> {
-        if case.policy == PolicyKind::EarliestDeadlineFirst {
+        if node.policy == PolicyKind::EarliestDeadlineFirst {
             let what = format!("`{}` is below EDF and has no server", child.name);
             return Err(invalid(&what));
         }
@@ -167,15 +172,15 @@ impl Walk<'_> {
             self.slot_requests(Some(id), id, frame)?
         } else {
             let from_parent = FromParent {
-                supply: case.supply.clone(),
+                supply: node.supply.clone(),
                 reserved: Vec::new(),
                 background: None,
                 held_above: Work::ZERO,
             };
-            let below = self.case(Some(id), from_parent)?;
+            let below = self.node(Some(id), from_parent)?;
             // Begun in the background, it is finished for whoever is ready beside it.
             if let Some((task, section)) = below.background {
-                note_background(&mut case.background, task, section);
+                note_background(&mut node.background, task, section);
             }
             let unserved = below.unserved.into_iter().map(|g| g.entity);
             below.entities.into_iter().chain(unserved).collect()
@@ -184,24 +189,24 @@ impl Walk<'_> {
             entity.priority = child.priority.number();
             entity.section = Work::ZERO;
             entity.whole = false;
-            case.unserved.push(Unserved { child: id, entity });
+            node.unserved.push(Unserved { child: id, entity });
         }
         Ok(())
     }
 
-    /// What each child of a node is granted, from the bounds found there.
+    /// What each child of a node is supplied, from the bounds found there.
     fn supply_children(
         &self,
-        case: &Case,
+        node: &Node,
         bounds: &[Option<Bound>],
         open: &mut Vec<(Option<SchedulerId>, FromParent)>,
     ) -> Checked<()> {
-        for (place, entity) in case.entities.iter().enumerate() {
+        for (place, entity) in node.entities.iter().enumerate() {
             let Who::Server(id) = entity.who else {
                 continue;
             };
             let response = bounds.get(place).copied().flatten().map(|b| b.response);
-            let supply = self.supply_of(case, place, response)?;
+            let supply = self.supply_of(node, place, response)?;
             let from_parent = FromParent {
                 supply: supply.map_or(Supply::Nothing, Supply::Budget),
                 reserved: Vec::new(),
@@ -210,9 +215,9 @@ impl Walk<'_> {
             };
             open.push((Some(id), from_parent));
         }
-        for (id, child) in children(self.system, (self.cpu, case.node)) {
+        for (id, child) in children(self.system, (self.cpu, node.scheduler)) {
             if child.supply == punctual_model::Supply::Shared {
-                open.push((Some(id), shared_from_parent(self.system, case, id, child)?));
+                open.push((Some(id), shared_from_parent(self.system, node, id, child)?));
             }
         }
         Ok(())
@@ -222,16 +227,16 @@ impl Walk<'_> {
 /// A child without a budget: what its parent has, less everything more urgent there.
 fn shared_from_parent(
     system: &System,
-    case: &Case,
+    node: &Node,
     id: SchedulerId,
     child: &punctual_model::Scheduler,
 ) -> Checked<FromParent> {
-    let mut reserved = case.reserved.clone();
-    let mut background = case.background;
+    let mut reserved = node.reserved.clone();
+    let mut background = node.background;
     let goes_before =
-        |c: &Entity| case.policy != PREEMPTIVE || c.priority >= child.priority.number();
-    let unserved = case.unserved.iter().filter(|g| g.child != id);
-    for entity in case.entities.iter().chain(unserved.map(|g| &g.entity)) {
+        |c: &Entity| node.policy != PREEMPTIVE || c.priority >= child.priority.number();
+    let unserved = node.unserved.iter().filter(|g| g.child != id);
+    for entity in node.entities.iter().chain(unserved.map(|g| &g.entity)) {
         if goes_before(entity) {
             reserved.push(Reserved {
                 name: entity.who.name(system).to_string(),
@@ -246,11 +251,11 @@ fn shared_from_parent(
         }
     }
     let urgency = i128::from(child.priority.number());
-    let held = case.blocking(urgency, Some(Who::Server(id)))?.total;
+    let held = node.blocking(urgency, Some(Who::Server(id)))?.total;
     Ok(FromParent {
-        supply: case.supply.clone(),
+        supply: node.supply.clone(),
         reserved,
         background,
-        held_above: in_range(case.held_above.checked_add(held), "blocking")?,
+        held_above: in_range(node.held_above.checked_add(held), "blocking")?,
     })
 }

@@ -4,8 +4,8 @@
 //! R ≤ J + (B + C + Σ (C_j + U_j·J_j)) / (1 − Σ U_j)      over everything that goes before it
 //! ```
 //!
-//! In a window of length t the rivals ask for at most Σ (U_j·(t + J_j) + C_j), for ⌈x⌉ ≤ x + 1; the
-//! first t that is not less than that, the own job and the blocking is the bound above. The k-th
+//! In a window of length t interfering tasks request at most Σ (U_j·(t + J_j) + C_j), for
+//! ⌈x⌉ ≤ x + 1; the first t that is not less than that, the own job and the blocking is the bound above. The k-th
 //! later job of the window ends C/(1 − Σ U_j) later and arrives T later: no worse than the first
 //! one, where the own share fits besides. What is not in time by this bound is left to the exact
 //! test, so the answer of both together is exact.
@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 
 use punctual_model::PolicyKind;
 
-use crate::case::Case;
 use crate::demand::RequestBound;
 use crate::entity::{Entity, Who};
+use crate::node::Node;
 use crate::supply::Supply;
 use crate::units::{Span, TICK, UNIT, Work};
 
@@ -74,65 +74,65 @@ impl Load {
 
 /// By place: whether this bound alone shows that the entity responds within what is `allowed`.
 /// All `false` where the bound does not apply. O(n log n).
-pub(crate) fn in_time(case: &Case, allowed: &[Span]) -> Vec<bool> {
-    let mut answers = vec![false; case.entities.len()];
-    if !applies(case) {
+pub(crate) fn in_time(node: &Node, allowed: &[Span]) -> Vec<bool> {
+    let mut answers = vec![false; node.entities.len()];
+    if !applies(node) {
         return answers;
     }
-    let mut places: Vec<usize> = (0..case.entities.len()).collect();
-    places.sort_by_key(|&place| core::cmp::Reverse(case.entities[place].priority));
-    let reserved = case.reserved.iter().map(|t| Load::of(&t.requests));
+    let mut places: Vec<usize> = (0..node.entities.len()).collect();
+    places.sort_by_key(|&place| core::cmp::Reverse(node.entities[place].priority));
+    let reserved = node.reserved.iter().map(|t| Load::of(&t.requests));
     let mut above = reserved.fold(Load::default(), Load::plus);
-    let mut blocking = blocking_below(case, &places);
-    let same = |a: &usize, b: &usize| case.entities[*a].priority == case.entities[*b].priority;
+    let mut blocking = blocking_below(node, &places);
+    let same = |a: &usize, b: &usize| node.entities[*a].priority == node.entities[*b].priority;
     for level in places.chunk_by(same) {
         // Equal priorities may go before each other.
         let requests = level
             .iter()
-            .map(|&place| Load::of(&case.entities[place].requests));
+            .map(|&place| Load::of(&node.entities[place].requests));
         let together = requests.fold(above, Load::plus);
         let below = blocking.pop().unwrap_or_default();
         for &place in level {
-            let own = &case.entities[place];
-            let rivals = together.minus(Load::of(&own.requests));
-            answers[place] = responds(own, rivals, below, allowed[place]);
+            let own = &node.entities[place];
+            let interfering = together.minus(Load::of(&own.requests));
+            answers[place] = responds(own, interfering, below, allowed[place]);
         }
         above = together;
     }
     answers
 }
 
-fn applies(case: &Case) -> bool {
+fn applies(node: &Node) -> bool {
     let plain = |c: &Entity| matches!(c.who, Who::Task(_)) && !c.requests.is_fluid;
-    case.policy == (PolicyKind::FixedPriority { preemptive: true })
-        && case.supply == Supply::Dedicated
-        && case.unserved.is_empty()
-        && case.locks.is_empty()
-        && case.held_above.is_zero()
-        && case.entities.iter().all(plain)
-        && case.reserved.iter().all(|t| !t.requests.is_fluid)
+    node.policy == (PolicyKind::FixedPriority { preemptive: true })
+        && node.supply == Supply::Dedicated
+        && node.unserved.is_empty()
+        && node.locks.is_empty()
+        && node.held_above.is_zero()
+        && node.entities.iter().all(plain)
+        && node.reserved.iter().all(|t| !t.requests.is_fluid)
 }
 
 /// For every level of priority, the lowest first: the longest section below it, less the tick in
 /// which it began.
-fn blocking_below(case: &Case, places: &[usize]) -> Vec<Work> {
-    let same = |a: &usize, b: &usize| case.entities[*a].priority == case.entities[*b].priority;
-    let background = case.background.map(|(_, section)| section);
+fn blocking_below(node: &Node, places: &[usize]) -> Vec<Work> {
+    let same = |a: &usize, b: &usize| node.entities[*a].priority == node.entities[*b].priority;
+    let background = node.background.map(|(_, section)| section);
     let mut longest = background.unwrap_or_default().saturating_sub(UNIT);
     let mut levels = Vec::new();
     let all: Vec<&[usize]> = places.chunk_by(same).collect();
     for level in all.into_iter().rev() {
         levels.push(longest);
-        let sections = level.iter().map(|&place| case.entities[place].section);
+        let sections = level.iter().map(|&place| node.entities[place].section);
         longest = longest.max(sections.max().unwrap_or_default().saturating_sub(UNIT));
     }
     levels
 }
 
 /// Whether the bound of `own` is at most `allowed`.
-fn responds(own: &Entity, rivals: Load, blocking: Work, allowed: Span) -> bool {
+fn responds(own: &Entity, interfering: Load, blocking: Work, allowed: Span) -> bool {
     let mine = Load::of(&own.requests);
-    if rivals.share.saturating_add(mine.share) > WHOLE || rivals.share >= WHOLE {
+    if interfering.share.saturating_add(mine.share) > WHOLE || interfering.share >= WHOLE {
         return false;
     }
     let Some(window) = allowed.checked_sub(own.requests.jitter) else {
@@ -140,7 +140,7 @@ fn responds(own: &Entity, rivals: Load, blocking: Work, allowed: Span) -> bool {
     };
     let work = u128::from(blocking.as_ns())
         .saturating_add(mine.cost)
-        .saturating_add(rivals.cost);
-    let needed = work.saturating_mul(WHOLE).saturating_add(rivals.early);
-    needed <= u128::from(window.as_ns()).saturating_mul(WHOLE - rivals.share)
+        .saturating_add(interfering.cost);
+    let needed = work.saturating_mul(WHOLE).saturating_add(interfering.early);
+    needed <= u128::from(window.as_ns()).saturating_mul(WHOLE - interfering.share)
 }

@@ -4,7 +4,7 @@
 //! 1 needs none: dividing digit by digit in base 2⁶⁴ decides, nearly always at the first digit.
 //!
 //! # Assumptions
-//! 1. No denominator is zero (checked where flows are built).
+//! 1. No denominator is zero (checked where request bounds are built).
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;

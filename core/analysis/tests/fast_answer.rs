@@ -1,4 +1,4 @@
-//! Those who ask for a yes or no get it faster, and it is the same
+//! A yes or no comes faster than a verdict, and it is the same
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod common;

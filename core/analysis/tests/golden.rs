@@ -157,13 +157,13 @@ fn planner_misses_alone_and_core3_is_overloaded() {
 #[test]
 fn reserves_and_missing_time_come_before_everybody() {
     let mut system = periodic(FP, &[(3, 10, 10), (5, 40, 40)]);
-    let taking = |name: &str, budget, period| Reserve {
+    let reserve = |name: &str, budget, period| Reserve {
         name: name.into(),
         budget: work(budget),
         period: span(period),
     };
-    system.machine.reserves.push(taking("fair server", 2, 10));
-    system.machine.missing_time = Some(taking("missing time", 1, 20));
+    system.machine.reserves.push(reserve("fair server", 2, 10));
+    system.machine.missing_time = Some(reserve("missing time", 1, 20));
     // 3 + 2 + 1 = 6; 5 + 2·3 + 2·2 + 1 = 16.
     assert_eq!(bounds(&system), [Some(6), Some(16)]);
     let explanation = &verdict(&system).tasks[1].explanation;

@@ -192,11 +192,11 @@ fn section(section: &Use) -> plain::Use {
 
 fn machine(system: &System) -> plain::Machine {
     let machine = &system.machine;
-    let takings = machine.reserves.iter().chain(&machine.missing_time);
-    let takings = takings.map(|taking| plain::Taking {
-        name: taking.name.clone(),
-        budget: taking.budget.as_ns(),
-        period: taking.period.as_ns(),
+    let reserves = machine.reserves.iter().chain(&machine.missing_time);
+    let reserves = reserves.map(|reserve| plain::Reserve {
+        name: reserve.name.clone(),
+        budget: reserve.budget.as_ns(),
+        period: reserve.period.as_ns(),
     });
     plain::Machine {
         switch: machine.switch.as_ns(),
@@ -204,7 +204,7 @@ fn machine(system: &System) -> plain::Machine {
         preemption: machine.preemption.as_ns(),
         cache_delay: machine.cache_delay.as_ns(),
         limit_ppm: machine.limits.utilization.ppm().into(),
-        takings: takings.collect(),
+        reserves: reserves.collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Why;
 use crate::chain;
 use crate::claims::{Claims, DemandClaim, EntityClaim, LateClaim, NodeClaim, RequiredClaim};
-use crate::node::{Contender, Node, Place, Who, is_on, slots_of, takings};
+use crate::node::{Entity, Node, Place, Who, is_on, reserves, slots_of};
 use crate::system::{Policy, Required, Supply, System};
 use crate::window;
 
@@ -72,10 +72,10 @@ pub(crate) fn late(system: &System, task: &str, offset: u64) -> Result<LateClaim
     let scheduler = system.tasks[id].scheduler;
     let place = scheduler.map_or(Place::Cpu(system.tasks[id].cpu), Place::Scheduler);
     let node = Node::of(system, place)?;
-    let own = node.contenders.iter().position(|c| c.who == Who::Task(id));
+    let own = node.entities.iter().position(|c| c.who == Who::Task(id));
     let own = own.ok_or_else(|| Why::new("a task without a deadline"))?;
     let response = window::response(&node, own, offset)?;
-    let allowed = window::narrow(node.contenders[own].allowed);
+    let allowed = window::narrow(node.entities[own].allowed);
     if response <= allowed {
         return Err(Why::new(format!("{task}, which is on time")));
     }
@@ -113,7 +113,7 @@ fn check_places(system: &System) -> Result<(), Why> {
         && system.schedulers.iter().enumerate().all(above)
         && system.required.iter().all(required)
         && system.tasks.iter().flat_map(|t| &t.uses).all(resource)
-        && system.machine.takings.iter().all(|t| t.period > 0);
+        && system.machine.reserves.iter().all(|t| t.period > 0);
     if sound {
         Ok(())
     } else {
@@ -135,7 +135,7 @@ fn node(
     if let (Place::Scheduler(id), true) = (place, empty)
         && system.schedulers.iter().all(|s| s.parent != Some(id))
     {
-        // It asks for nothing; what it may take is a contender above.
+        // It asks for nothing; what it may take is a entity above.
         return Ok(None);
     }
     let node = Node::of(system, place)?;
@@ -147,8 +147,8 @@ fn node(
     if node.policy == Policy::Edf {
         claim.points = window::points(&node)?;
     }
-    for index in 0..node.contenders.len() {
-        let entity = match (node.policy, place, node.contenders[index].who) {
+    for index in 0..node.entities.len() {
+        let entity = match (node.policy, place, node.entities[index].who) {
             (Policy::Tdm { .. }, Place::Cpu(cpu), Who::Task(task)) => {
                 owner(system, &node, index, cpu, task)?
             }
@@ -160,7 +160,7 @@ fn node(
             let what = format!("{name}, bounded by {bound} ns of {} ns", entity.allowed);
             return Err(Why::new(what));
         }
-        if let Who::Task(task) = node.contenders[index].who {
+        if let Who::Task(task) = node.entities[index].who {
             bounds[task] = Some(entity.bound);
         }
         claim.entities.push(entity);
@@ -169,7 +169,7 @@ fn node(
 }
 
 fn entity(system: &System, node: &Node, index: usize) -> Result<EntityClaim, Why> {
-    let own = &node.contenders[index];
+    let own = &node.entities[index];
     let jobs = match node.policy {
         Policy::RoundRobin { .. } => Vec::new(),
         Policy::Edf if !is_asked(system, own) => Vec::new(),
@@ -197,7 +197,7 @@ fn entity(system: &System, node: &Node, index: usize) -> Result<EntityClaim, Why
 }
 
 /// Whether the response itself is needed, not only that the deadline holds.
-fn is_asked(system: &System, own: &Contender) -> bool {
+fn is_asked(system: &System, own: &Entity) -> bool {
     let Who::Task(id) = own.who else {
         return false;
     };
@@ -220,7 +220,7 @@ fn owner(
         name: node.name.clone(),
         policy: Policy::FixedPriority { preemptive: true },
         supply: slots_of(system, cpu, &system.tasks[task].slots)?,
-        contenders: vec![node.contenders[index].clone()],
+        entities: vec![node.entities[index].clone()],
         background: 0,
         sections: Vec::new(),
     };
@@ -267,17 +267,17 @@ fn check_limit(system: &System, cpu: usize) -> Result<(), Why> {
             continue;
         }
         let node = Node::of(system, place)?;
-        for contender in node
-            .contenders
+        for entity in node
+            .entities
             .iter()
             .filter(|c| matches!(c.who, Who::Task(_)))
         {
-            let own = share(contender.stream.cost, contender.stream.separation, FINE);
+            let own = share(entity.stream.cost, entity.stream.separation, FINE);
             sum = sum.saturating_add(own);
         }
     }
-    for taking in takings(system, cpu) {
-        sum = sum.saturating_add(share(taking.cost, taking.separation, FINE));
+    for reserve in reserves(system, cpu) {
+        sum = sum.saturating_add(share(reserve.cost, reserve.separation, FINE));
     }
     if sum.saturating_mul(WHOLE) > limit * FINE {
         return Err(Why::new(format!(

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::Why;
-use crate::node::{Contender, Who};
+use crate::node::{Entity, Who};
 use crate::supply::Supply;
 use crate::system::{Policy, System};
 
@@ -27,13 +27,13 @@ pub(crate) struct Section {
 }
 
 /// The urgency of an entity: its priority, or how near its deadline is from its latest release.
-pub(crate) fn rank(policy: Policy, contender: &Contender) -> i128 {
+pub(crate) fn rank(policy: Policy, entity: &Entity) -> i128 {
     match policy {
         Policy::Edf => {
-            let nearest = contender.deadline.saturating_sub(contender.hits.jitter);
+            let nearest = entity.deadline.saturating_sub(entity.hits.jitter);
             -i128::try_from(nearest).unwrap_or(i128::MAX)
         }
-        _ => contender.priority.into(),
+        _ => entity.priority.into(),
     }
 }
 
@@ -42,10 +42,10 @@ pub(crate) fn sections(
     system: &System,
     policy: Policy,
     supply: &Supply,
-    contenders: &[Contender],
+    entities: &[Entity],
 ) -> Result<Vec<Section>, Why> {
     let tasks = || {
-        contenders.iter().filter_map(|c| match c.who {
+        entities.iter().filter_map(|c| match c.who {
             Who::Task(id) => Some((id, c)),
             Who::Server(_) => None,
         })
@@ -75,7 +75,7 @@ pub(crate) fn sections(
     }
     let ceilings = ceilings(system, policy, tasks())?;
     let mut found = Vec::new();
-    for (id, contender) in tasks() {
+    for (id, entity) in tasks() {
         for section in &system.tasks[id].uses {
             let protocol = system.resources[section.resource].protocol.as_str();
             let nested = nested_otherwise(system, section.resource);
@@ -83,7 +83,7 @@ pub(crate) fn sections(
                 holder: id,
                 resource: section.resource,
                 length: section.length.into(),
-                rank: rank(policy, contender),
+                rank: rank(policy, entity),
                 ceiling: match protocol {
                     "inheritance" | "immediate-ceiling" | "srp" => ceilings[section.resource],
                     "non-preemptive" => i128::MAX,
@@ -101,16 +101,16 @@ pub(crate) fn sections(
 fn ceilings<'a>(
     system: &System,
     policy: Policy,
-    tasks: impl Iterator<Item = (usize, &'a Contender)>,
+    tasks: impl Iterator<Item = (usize, &'a Entity)>,
 ) -> Result<Vec<i128>, Why> {
     let mut ceilings = vec![i128::MIN; system.resources.len()];
     let mut users = vec![0_usize; system.resources.len()];
     let mut here = vec![false; system.tasks.len()];
-    for (id, contender) in tasks {
+    for (id, entity) in tasks {
         here[id] = true;
         for section in &system.tasks[id].uses {
             let ceiling = &mut ceilings[section.resource];
-            *ceiling = (*ceiling).max(rank(policy, contender));
+            *ceiling = (*ceiling).max(rank(policy, entity));
             users[section.resource] += 1;
         }
     }

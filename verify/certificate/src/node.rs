@@ -25,7 +25,7 @@ pub(crate) enum Who {
 
 /// A task or a server, on its node.
 #[derive(Clone, Debug)]
-pub(crate) struct Contender {
+pub(crate) struct Entity {
     pub(crate) who: Who,
     pub(crate) name: String,
     pub(crate) stream: Stream,
@@ -47,14 +47,14 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) policy: Policy,
     pub(crate) supply: Supply,
-    pub(crate) contenders: Vec<Contender>,
+    pub(crate) entities: Vec<Entity>,
     /// Longest section of background work; below 2 it blocks nobody.
     pub(crate) background: u128,
     pub(crate) sections: Vec<Section>,
 }
 
 impl Node {
-    /// The node at `place`; its contenders in the order of the file, tasks first.
+    /// The node at `place`; its entities in the order of the file, tasks first.
     pub(crate) fn of(system: &System, place: Place) -> Result<Node, Why> {
         let (name, policy) = match place {
             Place::Cpu(cpu) => (
@@ -74,14 +74,14 @@ impl Node {
                 .enumerate()
                 .filter(|(_, t)| is_on(t, place))
         };
-        let mut contenders = Vec::new();
+        let mut entities = Vec::new();
         let mut background = 0;
         for (id, task) in tasks() {
             if task.deadline.is_none() && !task.uses.is_empty() {
                 return Err(Why::new(format!("the critical sections of {}", task.name)));
             }
             if let (Some(wcet), Some(deadline)) = (task.wcet, task.deadline) {
-                contenders.push(contender(system, policy, id, wcet.into(), deadline.into())?);
+                entities.push(entity(system, policy, id, wcet.into(), deadline.into())?);
             }
             if task.class == "aperiodic" || task.class == "once" {
                 background = background.max(u128::from(task.section));
@@ -89,7 +89,7 @@ impl Node {
         }
         for (id, child) in system.schedulers.iter().enumerate() {
             if place_of_parent(child) == place {
-                contenders.extend(server(policy, id, child)?);
+                entities.extend(server(policy, id, child)?);
             }
         }
         if matches!(supply, Supply::Server { .. })
@@ -100,16 +100,16 @@ impl Node {
                 task.name
             )));
         }
-        add_resumes(system, &mut contenders, background);
-        if let Some(large) = contenders.iter().find(|c| c.stream.cost > LIMIT) {
+        add_resumes(system, &mut entities, background);
+        if let Some(large) = entities.iter().find(|c| c.stream.cost > LIMIT) {
             return Err(Why::new(format!("the cost of {}", large.name)));
         }
-        let sections = locks::sections(system, policy, &supply, &contenders)?;
+        let sections = locks::sections(system, policy, &supply, &entities)?;
         Ok(Node {
             name,
             policy,
             supply,
-            contenders,
+            entities,
             background,
             sections,
         })
@@ -131,10 +131,10 @@ fn place_of_parent(scheduler: &system::Scheduler) -> Place {
 }
 
 /// Reserves and missing time, and a timer entry for each release on the CPU.
-pub(crate) fn takings(system: &System, cpu: usize) -> Vec<Stream> {
+pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
     let machine = &system.machine;
-    let reserves = machine.takings.iter().filter(|t| t.budget > 0);
-    let mut takings: Vec<Stream> = reserves
+    let reserves = machine.reserves.iter().filter(|t| t.budget > 0);
+    let mut reserves: Vec<Stream> = reserves
         .map(|t| Stream {
             separation: Some(t.period.into()),
             cost: t.budget.into(),
@@ -145,17 +145,17 @@ pub(crate) fn takings(system: &System, cpu: usize) -> Vec<Stream> {
         .tasks
         .iter()
         .filter(|t| t.cpu == cpu && t.deadline.is_some());
-    takings.extend(released.filter(|_| machine.timer > 0).map(|t| Stream {
+    reserves.extend(released.filter(|_| machine.timer > 0).map(|t| Stream {
         separation: t.separation.map(u128::from),
         cost: machine.timer.into(),
         jitter: t.jitter.into(),
     }));
-    takings
+    reserves
 }
 
 fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
     let scheduler = match place {
-        Place::Cpu(cpu) => return Ok(Supply::Whole(takings(system, cpu))),
+        Place::Cpu(cpu) => return Ok(Supply::Whole(reserves(system, cpu))),
         Place::Scheduler(id) => &system.schedulers[id],
     };
     let machine = &system.machine;
@@ -204,7 +204,7 @@ pub(crate) fn slots_of(system: &System, cpu: usize, slots: &[system::Slot]) -> R
     let Policy::Tdm { frame } = system.cpus[cpu].policy else {
         return Err(Why::new("slots on a node that does not divide its time"));
     };
-    if !takings(system, cpu).is_empty() {
+    if !reserves(system, cpu).is_empty() {
         return Err(Why::new("slots on a CPU from which the machine takes time"));
     }
     let mut places: Vec<(u128, u128)> = slots
@@ -224,13 +224,13 @@ pub(crate) fn slots_of(system: &System, cpu: usize, slots: &[system::Slot]) -> R
     Ok(Supply::Slots(frame.into(), places))
 }
 
-fn contender(
+fn entity(
     system: &System,
     policy: Policy,
     id: usize,
     wcet: u128,
     deadline: u128,
-) -> Result<Contender, Why> {
+) -> Result<Entity, Why> {
     let task = &system.tasks[id];
     let machine = &system.machine;
     let episode = 2 * u128::from(machine.switch)
@@ -270,7 +270,7 @@ fn contender(
         return Err(Why::new(format!("the period or the cost of {}", task.name)));
     }
     check_precedence(system, policy, id)?;
-    Ok(Contender {
+    Ok(Entity {
         who: Who::Task(id),
         name: task.name.clone(),
         stream,
@@ -298,13 +298,13 @@ fn resumes(task: &Task) -> u128 {
 }
 
 /// Whenever a task resumes it may meet the longest section of another.
-fn add_resumes(system: &System, contenders: &mut [Contender], background: u128) {
-    let sections: Vec<u128> = contenders.iter().map(|c| c.section).collect();
-    for (index, contender) in contenders.iter_mut().enumerate() {
-        let Who::Task(task) = contender.who else {
+fn add_resumes(system: &System, entities: &mut [Entity], background: u128) {
+    let sections: Vec<u128> = entities.iter().map(|c| c.section).collect();
+    for (index, entity) in entities.iter_mut().enumerate() {
+        let Who::Task(task) = entity.who else {
             continue;
         };
-        if contender.suspension == 0 {
+        if entity.suspension == 0 {
             continue;
         }
         let others = sections.iter().enumerate().filter(|&(i, _)| i != index);
@@ -313,14 +313,14 @@ fn add_resumes(system: &System, contenders: &mut [Contender], background: u128) 
             .chain([background])
             .max()
             .unwrap_or(0);
-        contender.stream.cost += longest * resumes(&system.tasks[task]);
-        contender.hits = contender.stream;
+        entity.stream.cost += longest * resumes(&system.tasks[task]);
+        entity.hits = entity.stream;
     }
 }
 
 /// A child as its parent's node sees it: work of its budget per period. Owners of slots are no
-/// contenders.
-fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option<Contender>, Why> {
+/// entities.
+fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option<Entity>, Why> {
     let (kind, budget, period) = match &child.supply {
         system::Supply::Slots(_) => return Ok(None),
         system::Supply::Shared => {
@@ -354,7 +354,7 @@ fn server(policy: Policy, id: usize, child: &system::Scheduler) -> Result<Option
         jitter: 0,
     };
     let late = if waits { period - budget } else { 0 };
-    Ok(Some(Contender {
+    Ok(Some(Entity {
         who: Who::Server(id),
         name: child.name.clone(),
         stream,

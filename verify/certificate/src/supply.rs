@@ -1,6 +1,6 @@
 //! What a node surely gets: the least time in which a supply has done an amount of work
 //!
-//! * A whole CPU, less what the machine takes: ⌈(t + J)/T⌉ takings in any window of length t.
+//! * A whole CPU, less what the machine takes: ⌈(t + J)/T⌉ reserves in any window of length t.
 //! * Slots of a frame: a window that begins at the worst slot end, then slot by slot.
 //! * A server that gets its budget Q in every period T: nothing for the blackout, then Q per
 //!   period, at once. The blackout is 2(T − Q) when budget waits or passes whatever is ready (Shin
@@ -13,7 +13,7 @@ pub(crate) const LIMIT: u128 = 1 << 62;
 /// Steps of one iteration; what takes more is not certified.
 const MAX_STEPS: u32 = 200_000;
 
-/// A stream of jobs or takings.
+/// A stream of jobs or reserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stream {
     /// None: a single one.
@@ -60,7 +60,7 @@ impl Supply {
             return Ok(0);
         }
         match self {
-            Supply::Whole(takings) => climb(work, |t| Ok(work.saturating_add(taken(takings, t)))),
+            Supply::Whole(reserves) => climb(work, |t| Ok(work.saturating_add(taken(reserves, t)))),
             Supply::Slots(frame, slots) => time_in_slots(*frame, slots, work),
             Supply::Server {
                 budget,
@@ -83,8 +83,8 @@ impl Supply {
 }
 
 /// What is taken in a window of this length.
-pub(crate) fn taken(takings: &[Stream], window: u128) -> u128 {
-    let taken = takings.iter().map(|taking| taking.requested(window));
+pub(crate) fn taken(reserves: &[Stream], window: u128) -> u128 {
+    let taken = reserves.iter().map(|reserve| reserve.requested(window));
     taken.fold(0, u128::saturating_add)
 }
 

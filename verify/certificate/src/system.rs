@@ -186,18 +186,18 @@ pub struct Machine {
     /// Upper limit of the utilization in parts per million.
     pub limit_ppm: u64,
     /// Reserves and missing time.
-    pub takings: Vec<Taking>,
+    pub reserves: Vec<Reserve>,
 }
 
 /// At most `budget` in any window of `period`, above all tasks, on every CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Taking {
+pub struct Reserve {
     /// Its name in the file.
     pub name: String,
     /// Most that is taken at once.
     pub budget: u64,
-    /// Distance of takings.
+    /// Distance of reserves.
     pub period: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::Why;
 use crate::chain::gcd;
 use crate::claims::{DemandClaim, JobClaim, Point};
 use crate::locks::{self, Section};
-use crate::node::{Contender, Node, Who};
+use crate::node::{Entity, Node, Who};
 use crate::supply::{LIMIT, Stream, Supply, climb, in_range, taken};
 use crate::system::Policy;
 
@@ -35,9 +35,9 @@ enum Urgent {
 }
 
 struct Window<'a> {
-    own: &'a Contender,
+    own: &'a Entity,
     supply: &'a Supply,
-    rivals: Vec<(&'a Contender, Urgent)>,
+    interfering: Vec<(&'a Entity, Urgent)>,
     /// Length, and from which offset on it no longer blocks.
     blockers: Vec<(u128, i128)>,
     sections: &'a [Section],
@@ -55,7 +55,7 @@ fn signed(value: u128) -> i128 {
     i128::try_from(value).unwrap_or(i128::MAX)
 }
 
-/// All jobs of the contender at `place` that may be the worst.
+/// All jobs of the entity at `place` that may be the worst.
 pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
     let window = Window::of(node, place)?;
     let mut jobs = Vec::new();
@@ -89,12 +89,12 @@ pub(crate) fn jobs(node: &Node, place: usize) -> Result<Vec<JobClaim>, Why> {
 
 impl<'a> Window<'a> {
     fn of(node: &'a Node, place: usize) -> Result<Window<'a>, Why> {
-        let own = &node.contenders[place];
+        let own = &node.entities[place];
         let edf = node.policy == Policy::Edf;
-        let mut rivals = Vec::new();
+        let mut interfering = Vec::new();
         let mut blockers = Vec::new();
         for (index, other) in node
-            .contenders
+            .entities
             .iter()
             .enumerate()
             .filter(|&(i, _)| i != place)
@@ -109,7 +109,7 @@ impl<'a> Window<'a> {
                 }
                 _ => Some(equals(own, other, index < place)),
             };
-            rivals.extend(urgent.map(|urgent| (other, urgent)));
+            interfering.extend(urgent.map(|urgent| (other, urgent)));
             if other.section > 1 && (edf || urgent.is_none()) {
                 let until = if edf { -shift(own, other) } else { i128::MAX };
                 blockers.push((other.section - 1, until));
@@ -121,7 +121,7 @@ impl<'a> Window<'a> {
         Ok(Window {
             own,
             supply: &node.supply,
-            rivals,
+            interfering,
             blockers,
             sections: &node.sections,
             urgency: (locks::rank(node.policy, own), i128::from(edf)),
@@ -145,8 +145,8 @@ impl<'a> Window<'a> {
     }
 
     /// Work of the others before a job at `offset`, among what is released in `window`.
-    fn rivals(&self, window: u128, offset: u128) -> u128 {
-        let work = |&(other, urgent): &(&Contender, Urgent)| {
+    fn interfering(&self, window: u128, offset: u128) -> u128 {
+        let work = |&(other, urgent): &(&Entity, Urgent)| {
             let stream = &other.hits;
             let released = stream.releases(window);
             let jobs = match urgent {
@@ -162,7 +162,10 @@ impl<'a> Window<'a> {
             };
             jobs.saturating_mul(stream.cost)
         };
-        self.rivals.iter().map(work).fold(0, u128::saturating_add)
+        self.interfering
+            .iter()
+            .map(work)
+            .fold(0, u128::saturating_add)
     }
 
     /// Until when the job at `offset` and what goes before it are done, and its completion.
@@ -170,9 +173,9 @@ impl<'a> Window<'a> {
         let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
         let busy = climb(self.supply.time_for(fixed)?, |t| {
             self.supply
-                .time_for(fixed.saturating_add(self.rivals(t, offset)))
+                .time_for(fixed.saturating_add(self.interfering(t, offset)))
         })?;
-        let Supply::Whole(takings) = self.supply else {
+        let Supply::Whole(reserves) = self.supply else {
             return Ok((busy, busy));
         };
         if !self.own.whole {
@@ -181,17 +184,17 @@ impl<'a> Window<'a> {
         // What does not preempt it once it has started does not delay it.
         let before = fixed - self.own.stream.cost;
         let start = climb(before, |t| {
-            let rivals = self.rivals(t + 1, offset);
-            Ok(rivals
+            let interfering = self.interfering(t + 1, offset);
+            Ok(interfering
                 .saturating_add(before)
-                .saturating_add(taken(takings, t + 1)))
+                .saturating_add(taken(reserves, t + 1)))
         })?;
         let start = start.max(offset);
         let soonest = start + self.own.stream.cost;
-        let earlier = taken(takings, start + 1);
+        let earlier = taken(reserves, start + 1);
         let completion = climb(soonest, |t| {
             let since = soonest
-                .saturating_add(taken(takings, t))
+                .saturating_add(taken(reserves, t))
                 .saturating_sub(earlier);
             Ok(since.max(soonest))
         })?;
@@ -201,7 +204,7 @@ impl<'a> Window<'a> {
     /// The next offset that one more job, of its own or urgent enough, distinguishes.
     fn next(&self, offset: u128) -> Option<u128> {
         let own = self.own.stream.separation.map(|t| (offset / t + 1) * t);
-        let step = |&(other, urgent): &(&Contender, Urgent)| {
+        let step = |&(other, urgent): &(&Entity, Urgent)| {
             let origin = match urgent {
                 Urgent::Always => return None,
                 Urgent::Earlier { ties } => i128::from(!ties) - signed(other.hits.jitter),
@@ -216,17 +219,20 @@ impl<'a> Window<'a> {
             };
             u128::try_from(next).ok()
         };
-        self.rivals.iter().filter_map(step).chain(own).min()
+        self.interfering.iter().filter_map(step).chain(own).min()
     }
 
     /// Whether an offset finds what one a hyperperiod before it has found: all that comes in a
     /// hyperperiod fits into it, so nothing has been added. (Single jobs are all past after 2.)
     fn repeats(&self, offset: u128) -> bool {
-        let Supply::Whole(takings) = self.supply else {
+        let Supply::Whole(reserves) = self.supply else {
             return false;
         };
-        let rivals = self.rivals.iter().map(|r| &r.0.hits);
-        let streams: Vec<&Stream> = rivals.chain(takings).chain([&self.own.stream]).collect();
+        let interfering = self.interfering.iter().map(|r| &r.0.hits);
+        let streams: Vec<&Stream> = interfering
+            .chain(reserves)
+            .chain([&self.own.stream])
+            .collect();
         let separations = || streams.iter().filter_map(|s| s.separation);
         let round = separations().try_fold(1, |lcm, t| {
             let lcm = (lcm / gcd(lcm, t)).checked_mul(t)?;
@@ -242,12 +248,12 @@ impl<'a> Window<'a> {
 
     /// Whether everything released before `next` is done by then.
     fn is_over(&self, next: u128, offset: u128, busy: u128) -> Result<bool, Why> {
-        if busy > next || self.rivals.iter().all(|r| r.1 == Urgent::Always) {
+        if busy > next || self.interfering.iter().all(|r| r.1 == Urgent::Always) {
             return Ok(busy <= next);
         }
         let fixed = self.own_jobs(offset) * self.own.stream.cost + self.blocking(offset);
         let all = |t| {
-            let work = self.rivals.iter().map(|r| r.0.hits.requested(t));
+            let work = self.interfering.iter().map(|r| r.0.hits.requested(t));
             work.fold(fixed, u128::saturating_add)
         };
         let mut t = busy;
@@ -262,14 +268,14 @@ impl<'a> Window<'a> {
     }
 }
 
-/// How much later than the own arrival a rival's may be, to have an earlier deadline.
-fn shift(own: &Contender, other: &Contender) -> i128 {
-    let lead = |c: &Contender| signed(c.deadline) - signed(c.hits.jitter);
+/// How much later than the own arrival an interfering task's may be, to have an earlier deadline.
+fn shift(own: &Entity, other: &Entity) -> i128 {
+    let lead = |c: &Entity| signed(c.deadline) - signed(c.hits.jitter);
     lead(own) - lead(other)
 }
 
 /// Equal priority: the earlier arrival first, then the order in the file; against servers always.
-fn equals(own: &Contender, other: &Contender, before: bool) -> Urgent {
+fn equals(own: &Entity, other: &Entity, before: bool) -> Urgent {
     match (own.who, other.who) {
         (Who::Task(_), Who::Task(_)) => Urgent::Earlier {
             ties: before || other.stream.jitter > 0 || own.stream.jitter > 0,
@@ -282,7 +288,7 @@ fn equals(own: &Contender, other: &Contender, before: bool) -> Urgent {
 pub(crate) fn longest(node: &Node) -> Result<u128, Why> {
     let blocking = node.background.saturating_sub(1);
     climb(1, |t| {
-        let requested = node.contenders.iter().map(|c| c.hits.requested(t));
+        let requested = node.entities.iter().map(|c| c.hits.requested(t));
         node.supply
             .time_for(requested.fold(blocking, u128::saturating_add))
     })
@@ -290,20 +296,20 @@ pub(crate) fn longest(node: &Node) -> Result<u128, Why> {
 
 /// Work with deadlines up to `at` when everything is released at 0.
 fn demand(node: &Node, at: u128) -> u128 {
-    let due = |c: &Contender| {
+    let due = |c: &Entity| {
         let reach = (at + c.hits.jitter).checked_sub(c.deadline);
         reach.map_or(0, |r| c.hits.separation.map_or(1, |t| r / t + 1))
     };
     let work = node
-        .contenders
+        .entities
         .iter()
         .map(|c| due(c).saturating_mul(c.hits.cost));
     work.fold(0, u128::saturating_add)
 }
 
 /// Up to which deadlines a section blocks.
-fn blocks_until(contender: &Contender) -> u128 {
-    contender.deadline.saturating_sub(contender.hits.jitter)
+fn blocks_until(entity: &Entity) -> u128 {
+    entity.deadline.saturating_sub(entity.hits.jitter)
 }
 
 fn demand_blocking(node: &Node, at: u128) -> u128 {
@@ -311,7 +317,7 @@ fn demand_blocking(node: &Node, at: u128) -> u128 {
         return 0;
     }
     let sections = node
-        .contenders
+        .entities
         .iter()
         .filter(|c| blocks_until(c) > at)
         .map(|c| c.section);
@@ -325,19 +331,19 @@ fn demand_blocking(node: &Node, at: u128) -> u128 {
 
 fn last_deadline(node: &Node, before: u128) -> Option<u128> {
     let limit = before.checked_sub(1)?;
-    let last = |c: &Contender| {
+    let last = |c: &Entity| {
         let rest = (limit + c.hits.jitter).checked_sub(c.deadline)?;
         let since = c.hits.separation.map_or(0, |t| rest / t * t);
         Some((c.deadline + since).saturating_sub(c.hits.jitter))
     };
-    node.contenders.iter().filter_map(last).max()
+    node.entities.iter().filter_map(last).max()
 }
 
 /// Demand against supply at every deadline of the longest busy window, backwards: a demand at t
 /// that is done by s <= t leaves nothing to show between s and t, while nothing else may begin to
 /// block (Zhang and Burns 2009).
 pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
-    let sections = node.contenders.iter().filter(|c| c.section > 1);
+    let sections = node.entities.iter().filter(|c| c.section > 1);
     let steps = sections
         .map(blocks_until)
         .chain(locks::steps(&node.sections));

@@ -242,7 +242,7 @@ impl Case<'_> {
                 Ok(Confirmation::NotExact) => "refused by a test that is only sufficient",
                 Ok(Confirmation::NoWitness) => "exact, without a witness to simulate",
                 Ok(Confirmation::TooLong) => "exact, with a witness too long to simulate",
-                Ok(Confirmation::NeedsTakings) => "exact, with takings that cannot be placed",
+                Ok(Confirmation::NeedsReserves) => "exact, with reserves that cannot be placed",
                 Ok(Confirmation::Confirmed) => "exact, and the witness misses",
                 Ok(Confirmation::OthersFirst) => "exact, and a reservation is late before",
                 Ok(Confirmation::Contradicted) => {

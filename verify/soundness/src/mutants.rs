@@ -123,16 +123,20 @@ fn floor_for_ceil(system: &System) -> Result<Claim, AnalysisError> {
     };
     let mut bounds = Vec::new();
     for (index, own) in system.tasks.iter().enumerate() {
-        let rivals = system.tasks.iter().enumerate().filter(|(other, task)| {
+        let interfering = system.tasks.iter().enumerate().filter(|(other, task)| {
             let equal = task.priority == own.priority;
             *other != index && (task.priority.is_higher_than(own.priority) || equal)
         });
-        let rivals: Vec<_> = rivals.map(|(_, task)| numbers(task)).collect();
+        let interfering: Vec<_> = interfering.map(|(_, task)| numbers(task)).collect();
         let (cost, separation) = numbers(own);
         let mut response = cost;
         let mut steps = 0;
         let settled = loop {
-            let next = cost + rivals.iter().map(|(c, t)| response / t * c).sum::<u64>();
+            let next = cost
+                + interfering
+                    .iter()
+                    .map(|(c, t)| response / t * c)
+                    .sum::<u64>();
             steps += 1;
             if next == response || response > separation.saturating_mul(4) || steps > 10_000 {
                 break next == response;

@@ -248,8 +248,8 @@ fn scatter(random: &mut Random, system: &mut System) {
 /// What the machine may take, taken: missing time and the reserves, each from a random phase on.
 fn standstills(system: &System) -> Vec<MissingTime> {
     let machine = &system.machine;
-    let takings = machine.missing_time.iter().chain(&machine.reserves);
-    takings
+    let reserves = machine.missing_time.iter().chain(&machine.reserves);
+    reserves
         .map(|reserve| MissingTime {
             cpu: None,
             length: reserve.budget.as_span(),

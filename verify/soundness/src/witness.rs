@@ -21,7 +21,7 @@ pub(crate) enum Confirmation {
     /// The counter-example is too long to simulate.
     TooLong,
     /// It needs the machine to take its time at instants that a simulation cannot choose.
-    NeedsTakings,
+    NeedsReserves,
     /// The schedule misses as it says.
     Confirmed,
     /// A reservation is late before, and what it then sheds spares the task that is refused.
@@ -81,7 +81,7 @@ pub(crate) fn confirm(
         return Ok(Confirmation::NotExact);
     }
     if needs_chosen_takings(stage.system, refusal.subject) {
-        return Ok(Confirmation::NeedsTakings);
+        return Ok(Confirmation::NeedsReserves);
     }
     let Some(witness) = refusal.witness else {
         return Ok(Confirmation::NoWitness);
@@ -122,15 +122,15 @@ pub(crate) fn confirm(
     if others && stage.system.tasks.iter().any(sheds) {
         return Ok(Confirmation::OthersFirst);
     }
-    if takings(&stage.system.machine) > 1 {
-        return Ok(Confirmation::NeedsTakings);
+    if reserves(&stage.system.machine) > 1 {
+        return Ok(Confirmation::NeedsReserves);
     }
     Ok(Confirmation::Contradicted)
 }
 
 /// How many take time of their own. In virtual time one that finds another at it waits and keeps
 /// its distance from then on, so several may take less than the analysis counts.
-fn takings(machine: &Machine) -> usize {
+fn reserves(machine: &Machine) -> usize {
     machine.missing_time.iter().count() + machine.reserves.len()
 }
 

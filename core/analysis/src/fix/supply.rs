@@ -1,4 +1,4 @@
-//! Fixes of what a parent grants: budgets, periods of servers, lengths of slots
+//! Fixes of what a parent supplies: budgets, periods of servers, lengths of slots
 //!
 //! # Assumptions
 //! 1. A slot may grow up to the next one, less the time in which the core decides.
@@ -14,7 +14,7 @@ use crate::units::{Span, TICK};
 use crate::verdict::FixTarget;
 use crate::verdict::Subject;
 
-/// Changes a parameter of what a scheduler, or a task in a frame, is granted.
+/// Changes a parameter of the supply of a scheduler, or of a task in a frame.
 pub(super) fn set(system: &mut System, target: FixTarget, value: Span) {
     if let FixTarget::TaskSlotLength(task, place) = target {
         let task = system.tasks.get_mut(task.index());

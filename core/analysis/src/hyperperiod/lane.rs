@@ -146,10 +146,14 @@ fn unknown_reserved(system: &System) -> Option<String> {
     taken.map(|name| format!("`{name}` is taken at instants that the file does not say"))
 }
 
-type Node = (PolicyKind<Ns>, Option<Frame>, Vec<TaskId>);
+type SuppliedNode = (PolicyKind<Ns>, Option<Frame>, Vec<TaskId>);
 
 /// The nodes of one CPU that have a supply of their own.
-fn nodes_of(system: &System, cpu: CpuId, policy: PolicyKind<Ns>) -> Result<Vec<Node>, String> {
+fn nodes_of(
+    system: &System,
+    cpu: CpuId,
+    policy: PolicyKind<Ns>,
+) -> Result<Vec<SuppliedNode>, String> {
     let on = |scheduler| tasks_of(system, (cpu, scheduler)).map(|(id, _)| id);
     let children = || schedulers(system).filter(|(_, s)| s.cpu == cpu);
     let PolicyKind::Tdm { frame, .. } = policy else {

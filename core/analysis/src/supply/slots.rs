@@ -10,7 +10,7 @@
 //!    else has any of it. Sections and ceilings of others end at the boundary.
 //! 2. In a window of any length the least is supplied when it begins where a slot ends: a later
 //!    beginning only drops idle time, an earlier one has service in front. So every slot's end is
-//!    asked about, and the worst answer is exact for arrivals that may begin anywhere.
+//!    examined, and the worst answer is exact for arrivals that may begin anywhere.
 //!
 //! Sources: CompOSe (Hansson et al. 2009, §3: constant slots); Wandeler and Thiele 2006 (supply of
 //! a table with several slots).

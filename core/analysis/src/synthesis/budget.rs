@@ -61,7 +61,7 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
     })
 }
 
-/// The least budgets with which everybody below a server is on time.
+/// The least budgets with which all work below a server is on time.
 fn grow_all(system: &System, servers: &[SchedulerId]) -> Search<System> {
     let mut changed = system.clone();
     for &id in servers {

@@ -1,7 +1,7 @@
-//! Who is late: the query that searches ask, task by task and server by server
+//! Which tasks and servers are late: the answer that searches need, one by one
 //!
 //! # Assumptions
-//! 1. Those of the tests. Where the analysis does not end within its steps, everybody is late.
+//! 1. Those of the tests. Where the analysis does not end within its steps, all are late.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,7 +19,7 @@ use crate::error::{AnalysisError, Checked};
 use crate::precedence;
 use crate::solve::{self, Options};
 
-/// Who may be late.
+/// The tasks and servers that may be late.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Late {
     /// By task: nothing bounds its response within its deadline and what is required of it.
@@ -29,7 +29,7 @@ pub(crate) struct Late {
     pub(crate) servers: Vec<bool>,
 }
 
-/// Judges everybody. One response analysis per task and server.
+/// Judges every task and server. One response analysis per task and server.
 pub(crate) fn late(system: &System) -> Checked<Late> {
     admit::check(system)?;
     let real_time = system.tasks.iter().map(|t| t.class.is_real_time());
@@ -43,7 +43,7 @@ pub(crate) fn late(system: &System) -> Checked<Late> {
         found => found?,
     };
     for solved in &solution.nodes {
-        for (entity, bound) in solved.case.entities.iter().zip(&solved.bounds) {
+        for (entity, bound) in solved.node.entities.iter().zip(&solved.bounds) {
             let allowed = decide::allowed_of(system, entity);
             let is_late = bound.is_none_or(|b| b.response > allowed);
             match entity.who {

@@ -1,4 +1,4 @@
-//! Servers: how they contend at their parent, and what they supply below
+//! Servers: how their parent orders them, and what they supply below
 //!
 //! # Assumptions
 //! 1. Those of the tree, number 2.
@@ -11,7 +11,6 @@ use punctual_model::{Ns, PolicyKind, SchedulerId, ServerKind};
 use super::{PREEMPTIVE, Walk};
 use crate::blocking::budget_end;
 use crate::bounds::STEPS;
-use crate::case::Case;
 use crate::demand::{Cost, RequestBound};
 use crate::edf;
 use crate::entity::{Arrival, Entity, Unserved, Who};
@@ -19,6 +18,7 @@ use crate::error::{Checked, in_range, invalid};
 use crate::fixed_point::StepBudget;
 use crate::fixed_priority;
 use crate::lookup::{is_below, tasks_of};
+use crate::node::Node;
 use crate::overhead;
 use crate::supply::budget::{Budget, Lateness, Served};
 use crate::units::{Span, TICK, UNIT, Work, border};
@@ -32,7 +32,7 @@ impl Walk<'_> {
     /// A holder below a server may go on beyond its budget, which the next one pays back: once.
     pub(super) fn add_overrun(
         &self,
-        case: &mut Case,
+        node: &mut Node,
         id: SchedulerId,
         server: &Entity,
     ) -> Checked<()> {
@@ -42,7 +42,7 @@ impl Walk<'_> {
             entity.requests = RequestBound::of_jobs(None, overrun, server.kept);
             entity.section = Work::ZERO;
             entity.arrival = Arrival::Free;
-            case.unserved.push(Unserved { child: id, entity });
+            node.unserved.push(Unserved { child: id, entity });
         }
         Ok(())
     }
@@ -50,11 +50,11 @@ impl Walk<'_> {
     /// The budget of the server at `place`, which is given within `response`.
     pub(super) fn supply_of(
         &self,
-        case: &Case,
+        node: &Node,
         place: usize,
         response: Option<Span>,
     ) -> Checked<Option<Budget>> {
-        let entity = &case.entities[place];
+        let entity = &node.entities[place];
         let (Who::Server(id), Some(response)) = (entity.who, response) else {
             return Ok(None);
         };
@@ -72,13 +72,13 @@ impl Walk<'_> {
             response,
             // What overheads take may come first.
             steps: if overheads.is_zero() {
-                steps(case, place, usable, self.step_budget)?
+                steps(node, place, usable, self.step_budget)?
             } else {
                 Vec::new()
             },
             merges: self.may_merge(id, server.period),
-            rests_are_late: case.policy == PolicyKind::EarliestDeadlineFirst
-                && !edf::keeps_short_deadlines(case),
+            rests_are_late: node.policy == PolicyKind::EarliestDeadlineFirst
+                && !edf::keeps_short_deadlines(node),
             overrun: budget_end::overrun(self.system, id)?,
         }))
     }
@@ -142,23 +142,23 @@ impl Walk<'_> {
 /// (Davis and Burns 2005, whom only the last budget of a job meets in full). Each step is as late
 /// as its last unit; where the lateness has too many steps, some are counted as late as the next.
 fn steps(
-    case: &Case,
+    node: &Node,
     place: usize,
     usable: Work,
     step_budget: &StepBudget,
 ) -> Checked<Vec<Lateness>> {
     let mut steps = Vec::new();
-    if case.policy != PREEMPTIVE || usable <= UNIT {
+    if node.policy != PREEMPTIVE || usable <= UNIT {
         return Ok(steps);
     }
     // Where anything waits for predecessors the bound may be another than this response.
-    if case.all_entities().any(|c| !c.waiting.is_zero()) {
+    if node.all_entities().any(|c| !c.waiting.is_zero()) {
         return Ok(steps);
     }
-    let mut own = case.entities[place].clone();
+    let mut own = node.entities[place].clone();
     let mut late = |service: Work| -> Checked<Option<Span>> {
         own.requests.cost = service;
-        let query = fixed_priority::query(case, place, None);
+        let query = fixed_priority::query(node, place, None);
         let first = query.first_response(&own, &mut step_budget.search_steps(STEPS))?;
         Ok(first.map(|response| response.saturating_sub(service.as_span())))
     };

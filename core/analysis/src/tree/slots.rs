@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 use punctual_model::{Ns, SchedulerId, Slot};
 
 use super::{PREEMPTIVE, Solved, Walk};
-use crate::case::{Case, FromParent};
 use crate::demand::{Cost, RequestBound};
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved, Who};
 use crate::error::{Checked, invalid};
 use crate::lookup::{children, slots_of, tasks_of};
+use crate::node::{FromParent, Node};
 use crate::overhead;
 use crate::supply::Supply;
 use crate::supply::slots::SlotTable;
@@ -24,16 +24,16 @@ impl Walk<'_> {
     /// The slots of a node that divides time, as work that comes once per frame.
     pub(super) fn slot_requests(
         &self,
-        node: Option<SchedulerId>,
+        scheduler: Option<SchedulerId>,
         id: SchedulerId,
         frame: Span,
     ) -> Checked<Vec<Entity>> {
         if frame.is_zero() {
             return Err(invalid("a frame of 0s"));
         }
-        let tasks = tasks_of(self.system, (self.cpu, node)).flat_map(|(_, task)| &task.slots);
+        let tasks = tasks_of(self.system, (self.cpu, scheduler)).flat_map(|(_, task)| &task.slots);
         let children =
-            children(self.system, (self.cpu, node)).flat_map(|(_, child)| slots_of(child));
+            children(self.system, (self.cpu, scheduler)).flat_map(|(_, child)| slots_of(child));
         let requests = |slot: &Slot<Ns>| Entity {
             who: Who::Server(id),
             requests: RequestBound::of_jobs(Some(frame), slot.length.as_work(), Span::ZERO),
@@ -52,7 +52,7 @@ impl Walk<'_> {
     /// A node that divides time: each of its tasks is alone in its slots.
     pub(super) fn visit_slots(
         &self,
-        node: Option<SchedulerId>,
+        scheduler: Option<SchedulerId>,
         frame: Span,
         from_parent: &FromParent,
         solved: &mut Vec<Solved>,
@@ -63,38 +63,43 @@ impl Walk<'_> {
             held_above: Work::ZERO,
             ..from_parent.clone()
         };
-        let mut all = Case::build(self.system, (self.cpu, node), head.clone(), self.waiting)?;
+        let mut all = Node::build(
+            self.system,
+            (self.cpu, scheduler),
+            head.clone(),
+            self.waiting,
+        )?;
         for entity in core::mem::take(&mut all.entities) {
             let slots = entity
                 .who
                 .task()
                 .map(|t| &self.system.tasks[t.index()].slots[..]);
-            let mut case = Case::build(self.system, (self.cpu, node), head.clone(), &[])?;
-            let granted = self.slotted(from_parent, frame, slots.unwrap_or_default())?;
-            (case.supply, case.reserved) = (granted.supply, granted.reserved);
-            case.background = None;
-            case.policy = PREEMPTIVE;
-            case.is_node = false;
-            case.entities = vec![entity];
-            let bounds = (self.bounds)(&case)?;
-            solved.push(Solved { case, bounds });
+            let mut node = Node::build(self.system, (self.cpu, scheduler), head.clone(), &[])?;
+            let owned = self.slotted(from_parent, frame, slots.unwrap_or_default())?;
+            (node.supply, node.reserved) = (owned.supply, owned.reserved);
+            node.background = None;
+            node.policy = PREEMPTIVE;
+            node.is_whole = false;
+            node.entities = vec![entity];
+            let bounds = (self.bounds)(&node)?;
+            solved.push(Solved { node, bounds });
         }
         // The head stands for the node itself: its load is its slots.
-        let id = node.unwrap_or(SchedulerId(u16::MAX));
-        let requests = self.slot_requests(node, id, frame)?;
+        let id = scheduler.unwrap_or(SchedulerId(u16::MAX));
+        let requests = self.slot_requests(scheduler, id, frame)?;
         let unserved = |entity| Unserved { child: id, entity };
         all.unserved = requests.into_iter().map(unserved).collect();
         solved.push(Solved {
-            case: all,
+            node: all,
             bounds: Vec::new(),
         });
-        for (id, child) in children(self.system, (self.cpu, node)) {
+        for (id, child) in children(self.system, (self.cpu, scheduler)) {
             open.push((Some(id), self.slotted(from_parent, frame, slots_of(child))?));
         }
         Ok(())
     }
 
-    /// What the owner of these slots gets of `grant`.
+    /// What the owner of these slots gets of the supply of the node.
     pub(super) fn slotted(
         &self,
         from_parent: &FromParent,

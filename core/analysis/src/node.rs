@@ -1,13 +1,13 @@
 //! One node as the tests see it: streams of jobs with every overhead inside, and what goes above
 //!
 //! A node is a CPU's own policy or a scheduler below it. Its entities are its tasks and the
-//! servers among its children; a child without a server is *unserved*: its jobs contend
-//! here at the child's priority, and are judged in a case of their own, where everything more
+//! servers among its children; a child without a server is *unserved*: its jobs run
+//! here at the child's priority, and are judged in a node of their own, where everything more
 //! urgent is taken from them.
 //!
 //! # Assumptions
 //! 1. Real-time work runs before background work, whatever its priority (`kern` does so); the
-//!    non-preemptive sections of background work block everybody.
+//!    non-preemptive sections of background work block every task.
 //! 2. A job that overruns is stopped by its budget, so `wcet` is a promise that is kept.
 //! 3. A reservation's body is always ready; its jobs are its slices.
 
@@ -28,28 +28,28 @@ use crate::utilization::{Ratio, compare_with_one, hyperperiod};
 pub(crate) struct FromParent {
     pub(crate) supply: Supply,
     pub(crate) reserved: Vec<Reserved>,
-    /// Longest section that may block everybody here: of background work, or of a less urgent task
+    /// Longest section that may block every task here: of background work, or of a less urgent task
     /// of a node above without a server between.
     pub(crate) background: Option<(TaskId, Work)>,
-    /// Sections of resources shared above, as long as they may block everybody here.
+    /// Sections of resources shared above, as long as they may block every task here.
     pub(crate) held_above: Work,
 }
 
 /// One node with everything that its tests need.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Case {
+pub(crate) struct Node {
     pub(crate) cpu: CpuId,
     /// The scheduler; `None`: the CPU's own.
-    pub(crate) node: Option<SchedulerId>,
+    pub(crate) scheduler: Option<SchedulerId>,
     /// It stands for the node; else for one task of a node that divides time, alone in its slots.
-    pub(crate) is_node: bool,
+    pub(crate) is_whole: bool,
     pub(crate) policy: PolicyKind<Ns>,
     pub(crate) supply: Supply,
     /// In the order of the file, tasks first.
     pub(crate) entities: Vec<Entity>,
     pub(crate) unserved: Vec<Unserved>,
     pub(crate) reserved: Vec<Reserved>,
-    /// Longest section that may block everybody, and whose it is: see [`FromParent`].
+    /// Longest section that may block every task, and whose it is: see [`FromParent`].
     pub(crate) background: Option<(TaskId, Work)>,
     /// See [`FromParent`].
     pub(crate) held_above: Work,
@@ -57,9 +57,9 @@ pub(crate) struct Case {
     pub(crate) locks: Locks,
 }
 
-impl Case {
+impl Node {
     /// Whether less urgent holders can keep more urgent work waiting: where nobody is preempted
-    /// they do not, and where turns decide the busy window counts everybody's work.
+    /// they do not, and where turns decide the busy window counts the work of all.
     pub(crate) fn has_locks(&self) -> bool {
         let ordered = matches!(
             self.policy,
@@ -77,7 +77,7 @@ impl Case {
         }
     }
 
-    /// Everything that contends here: tasks, servers, work of children without a server.
+    /// All work that the node orders: tasks, servers, work of children without a server.
     pub(crate) fn all_entities(&self) -> impl Iterator<Item = &Entity> + Clone {
         let unserved = self.unserved.iter().map(|g| &g.entity);
         self.entities.iter().chain(unserved)
@@ -106,7 +106,7 @@ impl Case {
 
     /// Whether it stands for a whole CPU.
     pub(crate) fn is_cpu(&self) -> bool {
-        self.node.is_none() && self.is_node
+        self.scheduler.is_none() && self.is_whole
     }
 
     /// Least common multiple of all separations, the supply's included; `None` beyond 64 bits.

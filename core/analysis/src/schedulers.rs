@@ -57,15 +57,15 @@ pub(crate) fn check(system: &System) -> Checked<()> {
 pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdict> {
     schedulers(system)
         .map(|(id, scheduler)| {
-            let own = |s: &&Solved| s.case.node == Some(id) && s.case.is_node;
-            let case = nodes.iter().find(own).map(|s| &s.case);
-            let supply = case.map_or(&Supply::Nothing, |case| &case.supply);
+            let own = |s: &&Solved| s.node.scheduler == Some(id) && s.node.is_whole;
+            let node = nodes.iter().find(own).map(|s| &s.node);
+            let supply = node.map_or(&Supply::Nothing, |node| &node.supply);
             let missing = parts_per_million(supply.missing().into_iter());
             SchedulerVerdict {
                 scheduler: id,
                 name: scheduler.name.clone(),
                 cpu: scheduler.cpu,
-                utilization_ppm: case.map_or(0, |case| parts_per_million(case.entity_ratios())),
+                utilization_ppm: node.map_or(0, |node| parts_per_million(node.entity_ratios())),
                 supply_ppm: 1_000_000_u64.saturating_sub(missing),
                 budget_bound: budget_bound(nodes, id),
                 blackout: blackout(supply),
@@ -78,7 +78,7 @@ pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdic
 fn budget_bound(nodes: &[Solved], id: SchedulerId) -> Option<Span> {
     let mut bounds = nodes
         .iter()
-        .flat_map(|s| s.case.entities.iter().zip(&s.bounds));
+        .flat_map(|s| s.node.entities.iter().zip(&s.bounds));
     let (_, bound) = bounds.find(|(c, _)| c.who == Who::Server(id))?;
     bound.map(|b| b.response)
 }
