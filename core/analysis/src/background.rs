@@ -1,4 +1,4 @@
-//! What a verdict says of work without deadlines: whose time it gets
+//! The verdict on work without deadlines: the time that it gets
 //!
 //! # Assumptions
 //! 1. None of its own: it prints what the tree says.

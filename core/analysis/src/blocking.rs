@@ -1,4 +1,4 @@
-//! Blocking by critical sections: what less urgent work holds when a busy window begins
+//! Blocking by critical sections: locks that less urgent work holds when a busy window begins
 //!
 //! The sections that can block work of some urgency are those of less urgent holders whose
 //! resource somebody of that urgency, or above, may lock as well: the *ceiling* of the resource.
@@ -9,7 +9,7 @@
 //!   job has begun, nobody stands in its way.
 //! * Inheritance: each less urgent task may hold one section when the window begins, and each
 //!   resource is held once: the smaller of the two sums (Sha, Rajkumar and Lehoczky 1990, Theorems
-//!   1 and 2). A holder may itself wait: what is locked inside of a section on r counts with the
+//!   1 and 2). A holder may itself wait: a lock inside of a section on r counts with the
 //!   ceiling of r.
 //! * Sections in shared mode do not block each other: the ceiling of a reader is the most urgent
 //!   writer, and readers of one resource may hold it together.
@@ -43,20 +43,19 @@ use punctual_model::{
     Task, TaskId,
 };
 
-use crate::busy_window::signed;
 use crate::entity::Who;
 use crate::error::{Checked, in_range};
 use crate::lookup::{NodeId, ancestors, tasks};
-use crate::units::{Span, Work};
+use crate::units::{Span, Work, signed};
 
 const WHAT: &str = "blocking";
 
 /// One section that may block in a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Section {
-    /// Whose entity holds it, here.
+    /// The entity of this node that holds it.
     pub(crate) who: Who,
-    /// Whose job holds it.
+    /// The task whose job holds it.
     pub(crate) holder: TaskId,
     pub(crate) resource: ResourceId,
     pub(crate) length: Work,
@@ -75,7 +74,7 @@ pub(crate) struct Locks {
     sections: Vec<Section>,
 }
 
-/// What blocks at one urgency.
+/// The sections that block work of one urgency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Blocking<'a> {
     pub(crate) total: Work,
@@ -100,8 +99,8 @@ impl Locks {
         both.filter_map(|rank| u64::try_from(rank.checked_neg()?).ok().map(Span::from_ns))
     }
 
-    /// Who is blocked by the longest of one kind and by all of the other: what keeps work of this
-    /// urgency waiting. O(sections · log).
+    /// The sections that block work of this urgency: the longest of one kind and all of the other.
+    /// O(sections · log).
     pub(crate) fn blocking(&self, urgency: i128, own: Option<Who>) -> Checked<Blocking<'_>> {
         if self.is_empty() {
             return Ok(Blocking::default());
@@ -172,8 +171,8 @@ fn locks_in_background(task: &Task) -> bool {
     !task.uses.is_empty() && matches!(task.on_overrun, OnOverrun::Demote | OnOverrun::Stop)
 }
 
-/// Where turns or arrivals decide, nobody is less urgent by a rank: what background holders of a
-/// node add to one busy window. O(tasks · depth).
+/// The sections of background holders in one busy window, where turns or arrivals decide and no
+/// task is less urgent by a rank. O(tasks · depth).
 pub(crate) fn held_in_background(
     system: &System,
     (cpu, scheduler): NodeId,
@@ -321,7 +320,7 @@ impl Ceilings {
         found
     }
 
-    /// Who waits for a holder waits for what that holder waits for.
+    /// A task that waits for a holder waits also for the locks that the holder waits for.
     fn spread_inside(&mut self, system: &System, cpu: CpuId) {
         let here = || system.tasks.iter().filter(|t| t.cpu == cpu);
         // Each round carries a ceiling one level further in.

@@ -57,7 +57,7 @@ impl Bound {
         }
     }
 
-    /// What is shown without the response itself.
+    /// A limit that is kept, the response itself being unknown.
     fn within(response: Span) -> Bound {
         Bound {
             response,

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! on the supply of the node (a dedicated processor takes as long as the work is), and the response
-//! is w(A) − A + J. Fixed priority, first come first served and earliest deadline
-//! first differ only in which jobs of an interfering task are *urgent enough*, and in what may block.
+//! is w(A) − A + J. Fixed priority, first come first served and earliest deadline first differ only
+//! in which jobs of an interfering task are *urgent enough*, and in what may block.
 //!
 //! # Assumptions
 //! 1. One processor; a ready job is never kept waiting while the node's supply idles. Where a
@@ -31,7 +31,7 @@ use crate::error::{Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::node::Node;
 use crate::supply::Supply;
-use crate::units::{Span, TICK, UNIT, Work};
+use crate::units::{Span, TICK, UNIT, Work, signed};
 use crate::utilization::Ratio;
 
 const WHAT: &str = "busy window";
@@ -93,7 +93,7 @@ pub(crate) struct Query<'a> {
     pub(crate) reserved: &'a [Reserved],
     pub(crate) supply: &'a Supply,
     pub(crate) blockers: Vec<Blocker>,
-    /// Whose locks may block, besides.
+    /// The node, for its locks may block besides.
     pub(crate) node: &'a Node,
     pub(crate) urgency: Urgency,
     /// Once started, a job of `own` is not preempted.
@@ -193,7 +193,7 @@ impl Interfering<'_> {
 }
 
 impl Query<'_> {
-    /// The shares of the task, of its interfering and of the reserved demand, and what the supply lacks.
+    /// The shares of the task, of interfering tasks and of reserved demand, and the missing supply.
     pub(crate) fn ratios(&self) -> impl Iterator<Item = Ratio> + Clone {
         let interfering = self.interfering.iter().map(|r| &r.entity.requests);
         let reserved = self.reserved.iter().map(|t| &t.requests);
@@ -284,7 +284,8 @@ impl Query<'_> {
     }
 
     /// The worst response over all phases of the supply and all offsets; `None`: beyond 64 bits of
-    /// time, there is none. O(phases · offsets · iterations · interfering tasks), at most the steps left.
+    /// time, there is none. O(phases · offsets · iterations · interfering tasks), at most the steps
+    /// left.
     pub(crate) fn worst(&self, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
         if *self.supply == Supply::Nothing {
             return Ok(None);
@@ -304,8 +305,8 @@ impl Query<'_> {
         Ok(worst)
     }
 
-    /// The response of a first job that needs `own.requests.cost`, at worst over all phases; `None`: no
-    /// bound. O(phases · iterations · interfering tasks).
+    /// The response of a first job that needs `own.requests.cost`, at worst over all phases;
+    /// `None`: no bound. O(phases · iterations · interfering tasks).
     pub(crate) fn first_response(
         &self,
         own: &Entity,
@@ -371,8 +372,9 @@ impl Query<'_> {
     }
 
     /// Whether everything released before `next` is done by then, hence the window over; a job
-    /// released at `offset`, the last one of this task, is preceded by work until `busy`. Interfering jobs
-    /// released since then, or with it, go after that job and are still in the window.
+    /// released at `offset`, the last one of this task, is preceded by work until `busy`. Jobs of
+    /// interfering tasks that are released since then, or with it, go after that job and are still
+    /// in the window.
     fn idle_by(
         &self,
         phase: usize,
@@ -479,11 +481,6 @@ impl Query<'_> {
         })?;
         Ok(completion.map(|completion| (start.saturating_add(TICK), completion)))
     }
-}
-
-/// In nanoseconds, for differences that may be negative.
-pub(crate) fn signed(span: Span) -> i128 {
-    i128::from(span.as_ns())
 }
 
 /// `sum` plus what is taken from the node in a window of this length.

@@ -1,7 +1,7 @@
 //! Required along chains: end-to-end bounds, and how much the responses of a task differ
 //!
 //! The latency of a chain a → b → c counts from the arrival of any job of a to the completion of
-//! the first job of c that has seen its effect: a job hands on at its completion, and sees what was
+//! the first job of c that has seen its effect. A job hands on at its completion, and sees what was
 //! handed on before it started.
 //!
 //! ```text
@@ -20,8 +20,8 @@
 //! # Assumptions
 //! 1. Data is read when a job starts and handed on when it completes, and is kept until read.
 //! 2. Responses are those of the tests; no hand-over takes time of its own.
-//! 3. The latency counts from an arrival of the first task. What happens in the world just after
-//!    that task has looked waits for its next arrival, at most one period more.
+//! 3. The latency counts from an arrival of the first task. An event in the
+//!    world just after that task has looked waits for its next arrival, at most one period more.
 //! 4. The shortest response of a task is what its jobs surely execute: the work of its `burn`, the
 //!    slice of a reservation, else nothing.
 //!
@@ -287,7 +287,7 @@ fn jitter(system: &System, solution: &Solution, task: TaskId) -> Option<(Span, S
     Some((longest, shortest, longest.saturating_sub(shortest)))
 }
 
-/// What every job of the task surely executes.
+/// The work that every job of the task surely executes.
 fn shortest(system: &System, task: TaskId) -> Work {
     let Some(task) = system.tasks.get(task.index()) else {
         return Work::ZERO;

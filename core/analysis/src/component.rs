@@ -9,8 +9,8 @@ use punctual_model::{CpuId, Requirement, System, TaskId};
 
 use crate::precedence::Edge;
 
-/// CPUs whose tasks wait for each other or stand in one chain, directly or through others. What
-/// happens outside of a component cannot change what happens in it.
+/// CPUs whose tasks wait for each other or stand in one chain, directly or through others. No
+/// schedule outside of a component changes the schedule in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Component(Vec<bool>);
 

@@ -5,11 +5,11 @@
 //!    most `jitter`, in the order of arrivals.
 //! 2. No job needs more than `cost`.
 //! 3. A *fluid* stream never requests more than `cost` at once and cost/separation in the long run,
-//!    in any portions: a constant-bandwidth server that wakes up with part of its budget left keeps
+//!    in any portions. A constant-bandwidth server that wakes up with part of its budget left keeps
 //!    it when it is less than its share until its deadline, and then gets the next in full.
 //!
-//! Sources: Lehoczky 1990 and Tindell, Burns and Wellings 1994 (requests with jitter); Baruah,
-//! Mok and Rosier 1990 (demand bound function); Spuri 1996 (demand with jitter); Abeni and Buttazzo
+//! Sources: Lehoczky 1990 and Tindell, Burns and Wellings 1994 (requests with jitter). Baruah,
+//! Mok and Rosier 1990 (demand bound function). Spuri 1996 (demand with jitter); Abeni and Buttazzo
 //! 1998 (what a constant-bandwidth server demands by its deadlines).
 
 use crate::error::{Checked, in_range};
@@ -112,7 +112,7 @@ impl RequestBound {
     }
 }
 
-/// What one job takes, in parts.
+/// The cost of one job, in parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cost {
     /// Its own work.

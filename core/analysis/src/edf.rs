@@ -8,8 +8,8 @@
 //!    where the supply has holes or sections block; full budgets come by their deadlines.
 //! 4. Relative deadlines are arbitrary. Demand reserved for the machine comes before all tasks.
 //!
-//! Sources: Baruah, Mok and Rosier 1990 (processor demand); Zhang and Burns 2009, Theorems 3 and 4
-//! (QPA), and 2013 (with blocking: here one search per step of the blocking function); Spuri 1996
+//! Sources: Baruah, Mok and Rosier 1990 (processor demand). Zhang and Burns 2009, Theorems 3 and 4
+//! (QPA), and 2013 (with blocking: here one search per step of the blocking function). Spuri 1996
 //! (release jitter); George, Rivierre and Spuri 1996 (non-preemptive sections).
 
 use alloc::vec::Vec;
@@ -17,14 +17,14 @@ use core::cmp::Ordering;
 
 use punctual_model::PolicyKind;
 
-use crate::busy_window::{self, signed};
+use crate::busy_window;
 use crate::demand::RequestBound;
 use crate::entity::Entity;
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::fixed_point::{SearchSteps, least_fixed_point};
 use crate::node::Node;
 use crate::supply::Supply;
-use crate::units::{Span, TICK, UNIT, Work, border};
+use crate::units::{Span, TICK, UNIT, Work, border, signed};
 
 const WHAT: &str = "processor demand";
 /// How many deadlines are tried one by one for the earliest witness of an overload.
@@ -75,7 +75,7 @@ pub(crate) fn blocking(node: &Node, at: Span) -> Work {
         .saturating_sub(UNIT)
 }
 
-/// What critical sections and blocking above add, for deadlines up to `at`.
+/// The blocking by critical sections here and above, for deadlines up to `at`.
 fn locked(node: &Node, at: Span) -> Checked<Work> {
     if node.policy != PolicyKind::EarliestDeadlineFirst {
         return Ok(Work::ZERO);
@@ -133,7 +133,7 @@ fn excess(
     }
 }
 
-/// What is left of [0, `at`] when everything takes as much as it may: bisection.
+/// The work that is surely done in [0, `at`], whatever is reserved: bisection.
 fn supply(node: &Node, at: Span, search_steps: &mut SearchSteps<'_>) -> Checked<Work> {
     let too_much = at.as_work().saturating_add(UNIT);
     border(too_much, Work::ZERO, |work| {
@@ -155,7 +155,7 @@ pub(crate) fn keeps_short_deadlines(node: &Node) -> bool {
 }
 
 /// Whether the demand decides here. Work that waits for others, and a budget that may be kept, come
-/// late for others only: their own deadlines count from where they would have come, which the
+/// late for others only. Their own deadlines count from where they would have come, which the
 /// responses tell apart and the demand does not.
 pub(crate) fn decides(node: &Node) -> bool {
     let edf = node.policy == PolicyKind::EarliestDeadlineFirst;
@@ -171,9 +171,9 @@ fn first_deadline(node: &Node) -> Span {
     first.unwrap_or_default()
 }
 
-/// The latest deadline before `before`. Of what is demanded in any portions, every instant is one
-/// where the supply has holes, from the first deadline of a whole job on: before that nobody is
-/// late but a rest of a budget.
+/// The latest deadline before `before`. Where the supply has holes, every
+/// instant is a deadline of a fluid stream, from the first deadline of a whole job on. Before that
+/// only a rest of a budget is late.
 fn last_deadline(node: &Node, before: Span) -> Option<Span> {
     let whole = is_whole(node);
     let first = first_deadline(node);

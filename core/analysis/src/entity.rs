@@ -1,4 +1,4 @@
-//! What one node orders or loses: tasks, servers, work from below, and what is taken from all
+//! Entities of a node: tasks, servers, work from below; and demand that is reserved before all
 //!
 //! # Assumptions
 //! 1. None of its own: it is data of [`crate::node`].
@@ -11,7 +11,8 @@ use punctual_model::{SchedulerId, System, TaskId};
 use crate::demand::{Cost, RequestBound};
 use crate::units::{Span, Work};
 
-/// Whose jobs they are. Tasks stand before schedulers where nothing else decides, as in `kern`.
+/// The task or the child whose jobs they are. Tasks stand before schedulers where nothing else
+/// decides, as in `kern`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Who {
     /// A task of the node.
@@ -105,7 +106,7 @@ pub(crate) struct Reserved {
     pub(crate) source: Source,
 }
 
-/// Who takes.
+/// The origin of reserved demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// The machine, at any time.

@@ -1,4 +1,4 @@
-//! What keeps an analysis from answering at all: neither admitted nor refused
+//! Errors of an analysis: neither admitted nor refused
 
 use alloc::string::String;
 use core::fmt;
@@ -8,18 +8,18 @@ use core::fmt;
 pub enum AnalysisError {
     /// A sum or product left the 64-bit nanoseconds (584 years).
     Overflow {
-        /// What was being computed.
+        /// The quantity that was computed.
         what: &'static str,
     },
     /// The search would take more steps than allowed (a utilization very near 100 % with periods
     /// that have no small common multiple).
     TooLong {
-        /// What was being searched.
+        /// The search that did not end.
         what: &'static str,
     },
     /// The system means nothing (`System::validate` says more).
     Invalid {
-        /// What is wrong, with names.
+        /// The fault, with names.
         what: String,
     },
 }

@@ -40,7 +40,7 @@ struct Released<'a> {
     separation: Option<Span>,
 }
 
-/// What is doubtful in one node, computed once for all its tasks.
+/// Doubts about one node, computed once for all its tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Doubts<'a> {
     system: &'a System,
@@ -182,7 +182,7 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    /// What goes before it through other schedulers, and may do so with less.
+    /// Interference through other schedulers, which may be less than counted.
     fn about_children(&self, own: &Entity, doubts: &mut Vec<String>) {
         let level = level(self.node, own);
         let servers = self.node.all_entities().filter(|c| c.who != own.who);
@@ -208,7 +208,7 @@ impl<'a> Doubts<'a> {
         }
     }
 
-    /// What is more urgent in the nodes above, and whether it always is.
+    /// More urgent work in the nodes above, which may not always be so.
     fn about_above(&self, doubts: &mut Vec<String>) {
         let shared = |s: &&Scheduler| s.supply == punctual_model::Supply::Shared;
         let above = ancestors(self.system, self.node.scheduler).map(|(_, scheduler)| scheduler);
@@ -372,7 +372,7 @@ impl<'a> Doubts<'a> {
     }
 }
 
-/// Who counts whom: the priority where it decides, one level otherwise.
+/// The level of an entity: its priority where that decides, one level otherwise.
 fn level(node: &Node, entity: &Entity) -> u32 {
     match node.policy {
         PolicyKind::FixedPriority { .. } => entity.priority,
@@ -445,7 +445,7 @@ fn most_urgent_apart(all: &[Released<'_>]) -> Option<Apart> {
     })
 }
 
-/// What every bound of this policy takes for granted.
+/// The assumptions of every bound of this policy.
 pub(crate) fn assumptions(node: &Node) -> Vec<String> {
     let mut list = alloc::vec![
         "no job exceeds its wcet (budgets see to it) nor arrives before its separation".to_string(),

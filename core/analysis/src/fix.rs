@@ -4,7 +4,7 @@
 //! 1. the supply of a late task or of its scheduler: more budget, longer slots, a shorter period of
 //!    its server; of a server whose budget comes late: less of it, less of those beside it;
 //! 2. the wcet of one task of the CPUs concerned: the smallest relative reduction;
-//! 3. the deadline, or the required response, of the task that is late; what a chain allows;
+//! 3. the deadline, or the required response, of the task that is late; the limit of a chain;
 //! 4. the period of one task of the CPUs concerned: the smallest relative increase.
 //!
 //! # Assumptions

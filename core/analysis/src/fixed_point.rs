@@ -35,7 +35,7 @@ impl StepBudget {
         }
     }
 
-    /// What is left.
+    /// The steps that are left.
     pub(crate) fn left(&self) -> u64 {
         self.left.get()
     }

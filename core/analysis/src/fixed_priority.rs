@@ -9,8 +9,8 @@
 //!    fixed point is that of the start.
 //! 4. Relative deadlines are arbitrary: every job of the busy window counts.
 //!
-//! Sources: Joseph and Pandya 1986; Audsley et al. 1993; Lehoczky 1990 (arbitrary deadlines);
-//! Tindell, Burns and Wellings 1994 (release jitter); George, Rivierre and Spuri 1996, Theorem 15,
+//! Sources: Joseph and Pandya 1986; Audsley et al. 1993; Lehoczky 1990 (arbitrary deadlines).
+//! Tindell, Burns and Wellings 1994 (release jitter). George, Rivierre and Spuri 1996, Theorem 15,
 //! and Bril, Lukkien and Verhaegh 2009 (non-preemptive); Bozhko and Brandenburg, ECRTS 2020 (the
 //! same bounds with machine-checked proofs: Prosa, `results/fixed_priority/rta/`).
 

@@ -11,11 +11,10 @@ use alloc::vec::Vec;
 
 use punctual_model::{Late, PolicyKind, System, Task, TaskId};
 
-use crate::busy_window::signed;
 use crate::error::{Checked, in_range};
 use crate::lookup::{node_of, policy_of};
 use crate::solve::Solution;
-use crate::units::{Span, TICK};
+use crate::units::{Span, TICK, signed};
 use crate::utilization::{gcd, hyperperiod};
 use crate::verdict::{How, Test};
 
@@ -112,7 +111,7 @@ pub(crate) fn step(
 }
 
 /// Whether a job of `b` that arrives when one of `a` is ready cannot start before that one has
-/// completed: on one CPU, in one node, and `a` never lets go of the processor in between.
+/// completed. Both are on one CPU, in one node, and `a` never lets go of the processor in between.
 fn is_ordered(system: &System, a: &Task, b: &Task) -> bool {
     let together = node_of(a) == node_of(b);
     let holds_on = a.max_suspension.is_zero() && a.uses.is_empty() && a.class.is_real_time();

@@ -36,7 +36,7 @@ use crate::precedence;
 /// Most jobs of a simulation of one component.
 pub const MAX_SIMULATED_JOBS: u64 = 1 << 20;
 
-/// What simulating every job has shown.
+/// The results of simulating every job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Simulation {
@@ -53,7 +53,7 @@ pub struct Simulation {
 /// One job of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimulatedJob {
-    /// Whose job.
+    /// The task of the job.
     pub task: TaskId,
     /// When it arrived.
     pub arrival: Instant<Ns>,

@@ -12,15 +12,18 @@
 //!   and a [`Fix`], one parameter with the value from which on the system is admitted.
 //!
 //! Map: `demand` (request bounds of jobs), `entity` and `node` (one node), `build` and `overhead`
-//! (a node with all its costs), `tree` (from node to node), `solve` (all nodes together),
-//! `busy_window` (the fixed point behind every response), then the policies' tests:
-//! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`; `precedence`
-//! (who waits for whom, across CPUs), `chain` (from end to end), `exactness`, `explain`, `refuse`,
-//! `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod` (a cross-check:
-//! every job, simulated), `transition` (changes of a running system).
+//! (a node with all its costs), `tree` (from node to node), `solve` (all nodes together). All use
+//! `lookup` (tasks and schedulers by node) and `units` (spans and work in nanoseconds).
 //!
-//! Everything is integer arithmetic in nanoseconds; what overflows, or does not end within its
-//! steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts mean this.
+//! Tests: `busy_window` (the fixed point behind every response), then those of the policies:
+//! `fixed_priority` (and FIFO), `edf` (QPA), `spuri` (EDF responses), `round_robin`. Then
+//! `precedence` (waiting, across CPUs), `chain` (from end to end), `exactness`,
+//! `explain`, `refuse`, `slack`, `fix`, `quick`; `synthesis` (parameters that work), `hyperperiod`
+//! (a cross-check: every job, simulated), `transition` (changes of a running system).
+//!
+//! Everything is integer arithmetic in nanoseconds. An overflow, or a search that does not end
+//! within its steps, is an [`AnalysisError`], never a guess. Design note 0005 says why verdicts
+//! mean this.
 #![no_std]
 #![forbid(unsafe_code)]
 

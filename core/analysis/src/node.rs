@@ -1,7 +1,7 @@
 //! One node as the tests see it: streams of jobs with every overhead inside, and what goes above
 //!
 //! A node is a CPU's own policy or a scheduler below it. Its entities are its tasks and the
-//! servers among its children; a child without a server is *unserved*: its jobs run
+//! servers among its children. A child without a server is *unserved*: its jobs run
 //! here at the child's priority, and are judged in a node of their own, where everything more
 //! urgent is taken from them.
 //!
@@ -23,7 +23,7 @@ use crate::supply::Supply;
 use crate::units::{Span, UNIT, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
 
-/// What a node inherits from above.
+/// The part of a node that comes from above.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FromParent {
     pub(crate) supply: Supply,
@@ -68,7 +68,7 @@ impl Node {
         ordered && !self.locks.is_empty()
     }
 
-    /// What locks add to the blocking of work of this urgency.
+    /// The blocking of work of this urgency by locks.
     pub(crate) fn blocking(&self, urgency: i128, own: Option<Who>) -> Checked<Blocking<'_>> {
         if self.has_locks() {
             self.locks.blocking(urgency, own)

@@ -1,9 +1,9 @@
-//! What the machine costs: each job's overheads, timer entries, reserves, missing time, suspension
+//! Costs of the machine: each job's overheads, timer entries, reserves, missing time, suspension
 //!
 //! # Assumptions
 //! 1. Each job pays two switches, one preemption and one refill of the caches, whether it needs
 //!    them or not. A job preempts at most one other when it is released, so charging the refill to
-//!    the one that preempts is, in sum, one refill per preemption; how much of a cache the
+//!    the one that preempts is, in sum, one refill per preemption. How much of a cache the
 //!    preempted job really uses again is not known here. Under round robin each of its turns
 //!    pays, and the timer entry that ends it.
 //! 2. Each release pays one timer entry, above all tasks of its CPU, in the order of releases.
@@ -15,22 +15,21 @@
 //!    and may meet one non-preemptive section of another task, and its server may have lost what
 //!    was left of two budgets.
 //!
-//! Demand that is reserved above all tasks begins a busy window together with it: in a window of length t there are
-//! at most ⌈t/period⌉ pieces of it, whole, because one that had begun before would have begun the
-//! window.
+//! Demand that is reserved above all tasks begins together with a busy window. In a window of
+//! length t there are at most ⌈t/period⌉ pieces of it, and they are whole: a piece that had begun
+//! before would have begun the window.
 
 use alloc::format;
 use alloc::vec::Vec;
 
 use punctual_model::{Machine, Ns, PolicyKind, Protocol, Scheduler, Supply, System, Task};
 
-use crate::busy_window::signed;
 use crate::demand::{Cost, RequestBound};
 use crate::entity::{Reserved, Source};
 use crate::error::{AnalysisError, Checked, in_range};
 use crate::node::Node;
 use crate::supply;
-use crate::units::{Span, Work};
+use crate::units::{Span, Work, signed};
 
 /// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
 pub(crate) fn cost(
@@ -71,7 +70,7 @@ pub(crate) fn cost(
     })
 }
 
-/// What one stretch of execution costs: a switch in and out, a preemption, a refill of the caches.
+/// The cost of one stretch of execution: a switch in and out, a preemption, a refill of the caches.
 pub(crate) fn episode(machine: &Machine) -> Checked<Work> {
     let in_and_out = machine.switch.checked_mul(2);
     let episode = in_and_out

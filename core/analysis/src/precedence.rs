@@ -6,11 +6,11 @@
 //! 2. *Consistent* precedence costs nothing: in one node, when every job that b waits for goes
 //!    before it anyway. Fixed priority: a has the higher priority, or an equal one and stands
 //!    earlier in the file (or is followed). FIFO: likewise. EDF: no deadline of a that b waits for
-//!    is later than b's (Chetto, Silly and Bouchentouf 1990, the condition under which their
+//!    is later than b's. (Chetto, Silly and Bouchentouf 1990, the condition under which their
 //!    modified deadlines are the given ones; for all pairs of jobs of different rates as in
 //!    Forget et al., RTAS 2010).
 //!    A predecessor that is released late by its own jitter keeps its successor waiting as long.
-//! 3. Any other precedence is release jitter: b is ready R(a) − δ after its arrival, where δ is the
+//! 3. Any other precedence is release jitter: b is ready R(a) − δ after its arrival. δ is the
 //!    least distance from the arrival of a job of a to that of a job of b that waits for it. R and
 //!    the jitters are the least solution of their equations (holistic analysis: Tindell and Clark
 //!    1994). This is sufficient only; where R(a) ≤ δ nothing waits, and nothing is lost.
@@ -21,9 +21,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{PolicyKind, System, Task, TaskId};
 
-use crate::busy_window::signed;
 use crate::lookup::{node_of, policy_of, tasks};
-use crate::units::{Span, TICK};
+use crate::units::{Span, TICK, signed};
 use crate::utilization::gcd;
 
 /// `to` waits for jobs of `from`.

@@ -159,8 +159,8 @@ fn server_refusal(
     Ok(refusal)
 }
 
-/// What goes before the end of its first budget within its period, and what is supplied in it, if
-/// that is less.
+/// The demand before the end of its first budget within its period, and the supply in it, if that
+/// is less.
 fn missing_budget(node: &Node, place: usize) -> Checked<Option<(Work, Work)>> {
     let query = fixed_priority::query(node, place, None);
     let period = query.own.deadline;

@@ -1,4 +1,4 @@
-//! The schedulers of a system: whether they form trees, and what is said of each
+//! The schedulers of a system: whether they form trees, and the verdict on each
 //!
 //! # Assumptions
 //! 1. None of its own: it prints what the tests found.
@@ -53,7 +53,7 @@ pub(crate) fn check(system: &System) -> Checked<()> {
     Ok(())
 }
 
-/// What is said of every scheduler, in the order of the file. O(nodes · entities).
+/// The verdict on every scheduler, in the order of the file. O(nodes · entities).
 pub(crate) fn verdicts(system: &System, nodes: &[Solved]) -> Vec<SchedulerVerdict> {
     schedulers(system)
         .map(|(id, scheduler)| {
@@ -91,7 +91,7 @@ fn blackout(supply: &Supply) -> Option<Span> {
     first.checked_sub(TICK)
 }
 
-/// A supply in words: what, how often, and what is missing at worst.
+/// A supply in words: its amount, its period, and the longest time without it.
 pub(crate) fn in_words(supply: &Supply) -> String {
     let dark = blackout(supply).unwrap_or_default().readable();
     match supply {

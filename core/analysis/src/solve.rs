@@ -111,7 +111,7 @@ pub(crate) fn solve(system: &System, edges: &[Edge], options: &Options<'_>) -> C
     }
 }
 
-/// What precedence adds to the jitter of each task; `None`: nothing bounds it.
+/// The jitter that precedence adds to each task; `None`: nothing bounds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Waiting {
     /// Waiting for any predecessor.
@@ -157,7 +157,7 @@ impl Waiting {
     }
 }
 
-/// What still grows after so many rounds is taken to have no bound.
+/// Waiting that still grows after so many rounds is taken to have no bound.
 fn give_up(next: &mut [Option<Span>], before: &[Option<Span>]) {
     for (next, before) in next.iter_mut().zip(before) {
         if next != before {

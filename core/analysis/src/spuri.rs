@@ -14,16 +14,14 @@
 
 use alloc::vec::Vec;
 
-use crate::busy_window::{
-    Blocker, Interfering, Query, Until, Urgency, Urgent, Worst, longest, signed,
-};
+use crate::busy_window::{Blocker, Interfering, Query, Until, Urgency, Urgent, Worst, longest};
 use crate::entity::{Entity, Who};
 use crate::error::Checked;
 use crate::fixed_point::SearchSteps;
 use crate::node::Node;
-use crate::units::{Span, TICK, UNIT};
+use crate::units::{Span, TICK, UNIT, signed};
 
-/// How much later than the own arrival (from the own jitter on) a interfering task's arrival may be.
+/// How much later than the own arrival (from the own jitter on) an interfering task may arrive.
 fn shift(own: &Entity, other: &Entity) -> i128 {
     let lead = signed(own.deadline) - signed(own.own_jitter());
     lead - (signed(other.deadline) - signed(other.requests.jitter))

@@ -1,4 +1,4 @@
-//! What a node of the tree gets of the processor, at worst
+//! The processor time that a node of the tree gets, at worst
 //!
 //! A *supply bound* says how much service a node gets in any window throughout which it has work:
 //! `provided(window)` rounds down, `time_for(work)` is its inverse. A demand is
@@ -8,7 +8,7 @@
 //! 1. The node has work throughout the window (a server may take its budget away from an idle one).
 //! 2. A promised supply comes: a server has been shown to get its budget by the end of each
 //!    period ([`budget`]), a slot table is kept by time alone ([`slots`]).
-//! 3. A window that has several worst beginnings (after each slot) is examined from each: a *phase*.
+//! 3. A window with several worst beginnings (after each slot) is examined from each: a *phase*.
 //!
 //! Source: Shin and Lee 2003 (supply bound functions); Mok, Feng and Chen 2001 (bounded delay).
 

@@ -22,7 +22,7 @@ use punctual_model::System;
 use crate::error::AnalysisError;
 pub(crate) use judge::only;
 
-/// What to look for.
+/// The parameters to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aim {
     /// The smallest budgets of servers, for their periods.
@@ -41,7 +41,7 @@ pub enum Aim {
 pub struct Suggestion {
     /// The changed system.
     pub system: System,
-    /// What changed, in the order of the file; empty: nothing has to.
+    /// The changes, in the order of the file; empty: none is needed.
     pub changes: Vec<Setting>,
     /// How it was found, and what may be said of it: whether a better one can exist.
     pub ground: String,

@@ -1,9 +1,9 @@
 //! Changes of a running system: from when on both what was and what will be are kept
 //!
-//! Two admitted systems do not make an admitted change. A task that leaves and comes back with
-//! other constraints at its zero-lag instant (when its next job could have come, or at its last
-//! deadline if that is later; `kern` waits for it) may have demanded its old share just before, and
-//! demand its new one just after. Under EDF (C, T, D) = (1, 2, 2) may not become (2, 10, 3) beside
+//! Two admitted systems do not make an admitted change. A task may leave and come back with
+//! other constraints at its zero-lag instant: when its next job could have come, or at its last
+//! deadline if that is later. It may have demanded its old share just before, and demand its new
+//! one just after. Under EDF (C, T, D) = (1, 2, 2) may not become (2, 10, 3) beside
 //! (3, 10, 5) at zero lag, though both pairs are feasible. The bandwidth is free; the burst is not.
 //!
 //! Each rule below makes the change safe from some instant on; the first that applies counts:
@@ -49,7 +49,7 @@ pub enum When {
     Never,
 }
 
-/// What the analysis says of a change.
+/// The answer of the analysis about a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Transition {

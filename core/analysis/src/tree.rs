@@ -1,4 +1,4 @@
-//! The nodes of one CPU from the root down: the entities of each, and what each child is supplied
+//! The nodes of one CPU from the root down: the entities of each, and the supply of each child
 //!
 //! ```text
 //!   CPU (fixed priority)          entities: task, server of `a`; unserved: the tasks of `b`
@@ -8,12 +8,12 @@
 //! ```
 //!
 //! # Assumptions
-//! 1. A section that lets nobody preempt, and a ceiling inside a node, keep only siblings away: a
+//! 1. A section that lets nobody preempt, and a ceiling inside a node, keep only siblings away. A
 //!    child with a server is blocked at its parent by less urgent tasks there, not by what is below
 //!    other children. A child without one is blocked by these and by its own.
 //! 2. A server interferes with its whole budget in every period, whether its tasks need it or not.
 //!    A deferrable one may use a budget at the end of its period and the next at once: as if
-//!    released up to T − Q late (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). A
+//!    released up to T − Q late. (Davis and Burns 2005; Ghazalie and Baker 1995 under EDF). A
 //!    constant-bandwidth one demands in any portions, at its rate and one budget ahead of it.
 //!    Where holders may overrun its budget, they do so once in a window (`blocking`).
 //! 3. Slots are kept by time alone. Above a node that divides time, only slots can be cut out of
@@ -55,7 +55,7 @@ pub(crate) struct Solved {
 pub(crate) struct Walk<'a> {
     pub(crate) system: &'a System,
     pub(crate) cpu: CpuId,
-    /// By task: what precedence adds to its jitter; `None`: nothing bounds it.
+    /// By task: the jitter that precedence adds; `None`: nothing bounds it.
     pub(crate) waiting: &'a [Option<Span>],
     /// The test of one node.
     pub(crate) bounds: &'a dyn Fn(&Node) -> Checked<Vec<Option<Bound>>>,
@@ -87,8 +87,8 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    /// What the CPU itself has: all of it, less what the machine takes; nothing is sure where a
-    /// resource is used in a way that no test bounds.
+    /// The supply of the CPU itself: all of it, less the demand of the machine. Nothing is sure
+    /// where a resource is used in a way that no test bounds.
     fn root(&self) -> Checked<FromParent> {
         let mut reserved = overhead::reserves(&self.system.machine)?;
         let here = |task: &&punctual_model::Task| task.cpu == self.cpu;
@@ -194,7 +194,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What each child of a node is supplied, from the bounds found there.
+    /// The supply of each child of a node, from the bounds found there.
     fn supply_children(
         &self,
         node: &Node,
@@ -224,7 +224,7 @@ impl Walk<'_> {
     }
 }
 
-/// A child without a budget: what its parent has, less everything more urgent there.
+/// The supply of a child without a budget: its parent's, less everything more urgent there.
 fn shared_from_parent(
     system: &System,
     node: &Node,

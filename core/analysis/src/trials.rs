@@ -1,4 +1,4 @@
-//! Yes or no, again and again: what the searches for slack and fixes may cost together
+//! Yes or no, again and again: the steps that the searches for slack and fixes share
 //!
 //! # Assumptions
 //! 1. Those of the tests. A search without steps left knows nothing, and says so: a trial that is
@@ -15,7 +15,7 @@ use crate::precedence::Edge;
 
 /// Steps for all trials of one verdict: a second or two.
 const TRIAL_STEPS: u64 = QUERY_STEPS;
-/// What a trial costs for each task before it begins: a copy of it with its name.
+/// The steps of a trial for each task before it begins: a copy of it with its name.
 const STEPS_PER_TASK: u64 = 32;
 
 /// The trials of one verdict.

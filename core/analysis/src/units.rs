@@ -59,8 +59,13 @@ pub(crate) fn border<T: Midpoint, E>(
     }
 }
 
-/// What falls into `span` of `work` in every `period` (above zero), rounded down; `None` beyond 64
-/// bits.
+/// The count of nanoseconds, for differences that may be negative.
+pub(crate) fn signed(span: Span) -> i128 {
+    i128::from(span.as_ns())
+}
+
+/// The part of `work` in every `period` (above zero) that falls into `span`, rounded down; `None`
+/// beyond 64 bits.
 pub(crate) fn share(work: Work, span: Span, period: Span) -> Option<Work> {
     let share = u128::from(work.as_ns()) * u128::from(span.as_ns()) / u128::from(period.as_ns());
     u64::try_from(share).ok().map(Work::from_ns)

@@ -5,10 +5,10 @@
 //! ```
 //!
 //! In a window of length t interfering tasks request at most Σ (U_j·(t + J_j) + C_j), for
-//! ⌈x⌉ ≤ x + 1; the first t that is not less than that, the own job and the blocking is the bound above. The k-th
-//! later job of the window ends C/(1 − Σ U_j) later and arrives T later: no worse than the first
-//! one, where the own share fits besides. What is not in time by this bound is left to the exact
-//! test, so the answer of both together is exact.
+//! ⌈x⌉ ≤ x + 1. The first t that covers this, the own job and the blocking is the bound above. The
+//! k-th later job of the window ends C/(1 − Σ U_j) later and arrives T later: no worse than the
+//! first one, where the own share fits besides. A task that this bound does not show in time is
+//! left to the exact test, so the answer of both together is exact.
 //!
 //! # Assumptions
 //! 1. Those of the response-time analysis (`fixed_priority`), on a dedicated processor.
@@ -31,7 +31,7 @@ use crate::units::{Span, TICK, UNIT, Work};
 /// A whole processor, as a share.
 const WHOLE: u128 = 1 << 40;
 
-/// What goes before a task, added up.
+/// The demand before a task, added up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     /// Σ U, each rounded up.

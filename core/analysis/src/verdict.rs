@@ -6,7 +6,7 @@ use core::fmt;
 
 use punctual_model::{CpuId, Ns, SchedulerId, Span, TaskId, Work};
 
-/// What the analysis says of a whole system.
+/// The answer of the analysis about a whole system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Verdict {
@@ -26,7 +26,7 @@ pub struct Verdict {
     pub refusals: Vec<Refusal>,
 }
 
-/// What the analysis says of one task.
+/// The answer of the analysis about one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskVerdict {
     /// The task.
@@ -47,7 +47,7 @@ pub struct TaskVerdict {
     pub explanation: String,
     /// The same terms as numbers; empty when the bound is not a sum of them.
     pub terms: Vec<Term>,
-    /// What the bound takes for granted, and why it is not exact where it is not.
+    /// The assumptions of the bound, and why it is not exact where it is not.
     pub assumptions: Vec<String>,
     /// How far the wcet may grow; `None` when the system is refused, for aperiodic work, and where
     /// it was not asked for.
@@ -57,9 +57,9 @@ pub struct TaskVerdict {
 /// Whether a test says "no" only when a deadline can be missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exactness {
-    /// Necessary and sufficient for the stated model: what it refuses can miss.
+    /// Necessary and sufficient for the stated model: a refused task can miss.
     Exact,
-    /// Sufficient: what it admits is on time; what it refuses may be, too.
+    /// Sufficient: an admitted task is on time; a refused one may be, too.
     Sufficient,
     /// Seen in a simulation of everything that can happen. (No test of this crate says so.)
     Simulated,
@@ -79,7 +79,7 @@ impl Exactness {
 /// A schedulability test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Test {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Where it was published.
     pub source: &'static str,
@@ -94,11 +94,11 @@ impl fmt::Display for Test {
 /// One summand of a bound: `count` times `each`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Whose work it is, or what takes it.
+    /// The task whose work it is, or the name of the demand.
     pub what: String,
     /// How many jobs, or how often it is taken.
     pub count: u64,
-    /// What each takes.
+    /// The work of each.
     pub each: Work<Ns>,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Slack {
     }
 }
 
-/// What the analysis says of one CPU.
+/// The answer of the analysis about one CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuVerdict {
     /// The CPU.
@@ -141,7 +141,7 @@ pub struct CpuVerdict {
     pub quick: Vec<Quick>,
 }
 
-/// What the analysis says of one scheduler below a CPU's own.
+/// The answer of the analysis about one scheduler below a CPU's own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchedulerVerdict {
     /// The scheduler.
@@ -150,10 +150,10 @@ pub struct SchedulerVerdict {
     pub name: String,
     /// The CPU at the root of its tree.
     pub cpu: CpuId,
-    /// What its tasks, servers and children need, in parts per million of a CPU, rounded up.
+    /// The need of its tasks, servers and children, in parts per million of a CPU, rounded up.
     pub utilization_ppm: u64,
-    /// What it surely gets in the long run, in parts per million of a CPU, rounded down, before
-    /// what more urgent work takes from it.
+    /// Its sure supply in the long run, in parts per million of a CPU, rounded down, without the
+    /// loss to more urgent work.
     pub supply_ppm: u64,
     /// From a replenishment until the whole budget has been given; `None` without a server, and
     /// when nothing bounds it.
@@ -169,11 +169,11 @@ pub struct SchedulerVerdict {
 pub struct Quick {
     /// The test.
     pub test: Test,
-    /// What it says.
+    /// Its answer.
     pub answer: QuickAnswer,
 }
 
-/// What a quick test says.
+/// The answer of a quick test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuickAnswer {
     /// It admits.
@@ -191,7 +191,7 @@ pub struct Refusal {
     pub subject: Subject,
     /// Its name in the file; of a chain, the names along it.
     pub name: String,
-    /// What is wrong, in words, with the values.
+    /// The fault, in words, with the values.
     pub reason: String,
     /// A concrete situation that shows it; `None` when the test is only sufficient and has none, or
     /// when a limit is exceeded rather than the processor.
@@ -219,7 +219,7 @@ impl Refusal {
     }
 }
 
-/// Whom a refusal is about.
+/// The subject of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// A task.
@@ -242,7 +242,7 @@ pub enum Witness {
         at: Span<Ns>,
         /// Work due by then, and the section that may have begun before.
         demand: Work<Ns>,
-        /// What is supplied by then.
+        /// The supply by then.
         supply: Work<Ns>,
     },
     /// A job's response exceeds what is allowed.
@@ -255,7 +255,7 @@ pub enum Witness {
         offset: Span<Ns>,
         /// From its arrival to its completion.
         response: Span<Ns>,
-        /// What is allowed: the relative deadline, or a required response.
+        /// The longest response allowed: the relative deadline, or a required response.
         deadline: Span<Ns>,
     },
 }
@@ -267,7 +267,7 @@ impl Verdict {
     }
 }
 
-/// What the analysis says of one required chain.
+/// The answer of the analysis about one required chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainVerdict {
     /// Its place in `System::requirements`.
@@ -286,18 +286,18 @@ pub struct ChainVerdict {
     pub handovers: Vec<Handover>,
     /// The terms of the bound in words, or why there is none.
     pub explanation: String,
-    /// What the bound takes for granted.
+    /// The assumptions of the bound.
     pub assumptions: Vec<String>,
 }
 
 /// From the arrival of one job to that of the job that takes its effect on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handover {
-    /// Who hands on.
+    /// The task that hands on.
     pub from: TaskId,
-    /// Who takes over.
+    /// The task that takes over.
     pub to: TaskId,
-    /// What makes sure of it.
+    /// The reason why the next job sees it.
     pub how: How,
     /// The distance of the two arrivals.
     pub length: Span<Ns>,
@@ -325,7 +325,7 @@ impl How {
     }
 }
 
-/// What the analysis says of one required difference of responses.
+/// The answer of the analysis about one required difference of responses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JitterVerdict {
     /// Its place in `System::requirements`.
@@ -365,7 +365,7 @@ pub enum FixTarget {
     Deadline(TaskId),
     /// The period or minimum separation of a task, and the deadline where it equals it.
     Period(TaskId),
-    /// What the requirement with this index allows.
+    /// The limit of the requirement with this index.
     Within(usize),
     /// The budget of the server of a scheduler.
     ServerBudget(SchedulerId),

@@ -212,7 +212,7 @@ fn script(system: &System, random: &mut Random, end: i64) -> Script {
 
 /// The longest time from an arrival of the first task until a job of the last that saw it is done.
 /// A job starts at the earliest when it is released and the one before it is done, and at the
-/// latest a wcet before its completion: whatever the start, at the latest it has seen less.
+/// latest a wcet before its completion. Whatever the start, at the latest it has seen less.
 fn observed(system: &System, script: &Script, done: &[Vec<Option<i64>>], tasks: &[u32]) -> i64 {
     let mut longest = 0;
     let signed = |v: u64| i64::try_from(v).expect("small");

@@ -1,4 +1,4 @@
-//! What waiting for predecessors costs: nothing where it is consistent, else a term of the bound
+//! The cost of waiting for predecessors: nothing where it is consistent, else a term of the bound
 
 mod common;
 

@@ -1,8 +1,8 @@
 //! From end to end: the sum of the distances of arrivals along a chain, and the last response
 //!
-//! A job of the next task that arrives `ready` after the arrival of one before it must see what
-//! that one handed on: its release jitter, when it is waited for by precedence or cannot be
-//! overtaken, else its response (Davare et al. 2007; Dürr et al. 2019).
+//! A job of the next task that arrives `ready` after the arrival of one before it must see the
+//! result of that one. `ready` is the release jitter, when precedence waits for it or the next task
+//! cannot overtake it; else it is the response (Davare et al. 2007; Dürr et al. 2019).
 
 use crate::Why;
 use crate::supply::in_range;

@@ -1,4 +1,4 @@
-//! What a certificate claims: every number on the way from the system to its verdict
+//! The claims of a certificate: every number on the way from the system to its verdict
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Certificate {
     pub digest: String,
     /// The system.
     pub system: System,
-    /// What follows from it.
+    /// The numbers that follow from it.
     pub claims: Claims,
 }
 
@@ -56,7 +56,7 @@ pub struct NodeClaim {
 pub struct EntityClaim {
     /// Its name in the file.
     pub name: String,
-    /// What one job takes, overheads included.
+    /// The cost of one job in nanoseconds, overheads included.
     pub cost: u64,
     /// The longest stretch in which it lets nobody preempt.
     pub section: u64,
@@ -65,7 +65,7 @@ pub struct EntityClaim {
     pub jobs: Vec<JobClaim>,
     /// From arrival to completion, at most.
     pub bound: u64,
-    /// What deadline and requirements allow.
+    /// The longest response that deadline and requirements allow, in nanoseconds.
     pub allowed: u64,
 }
 
@@ -125,6 +125,6 @@ pub struct LateClaim {
     pub offset: u64,
     /// From its arrival to its completion.
     pub response: u64,
-    /// What deadline and requirements allow.
+    /// The longest response that deadline and requirements allow, in nanoseconds.
     pub allowed: u64,
 }

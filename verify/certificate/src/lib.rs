@@ -1,17 +1,17 @@
 //! Certificates: a verdict with every number that proves it, and a checker that believes none
 //!
-//! A [`Certificate`] holds a whole system and all numbers on the way to its verdict: the cost of
-//! every job, the jobs of each busy window with their completions, the instants of the
-//! processor-demand test, the bounds. [`verify`] derives each of them again from the system, by its
-//! own small implementation of the published tests, and compares. So no number can be changed
+//! A [`Certificate`] holds a whole system and all numbers on the way to its verdict. These are the
+//! cost of every job, the jobs of each busy window with their completions, the instants of the
+//! processor-demand test, and the bounds. [`verify`] derives each of them again from the system, by
+//! its own small implementation of the published tests, and compares. So no number can be changed
 //! without being noticed: one of the system breaks the digest (and the file, when it is at hand),
 //! one of the claims is not what follows. The first wrong number is named.
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
-//! meant to read it whole: `node` (what contends for what), `supply`, `locks`, `window` (busy
-//! windows and demand), `chain`, `derive`. What it cannot check it does not certify, and says so:
-//! locks across nodes or in servers, precedence that makes anybody wait, schedulers that share
-//! without a server, sporadic and constant-bandwidth servers.
+//! meant to read it whole: `node` (entities and their costs), `supply`, `locks`, `window` (busy
+//! windows and demand), `chain`, `derive`. It refuses to certify a rule that it cannot check, and
+//! says so: locks across nodes or in servers, precedence that makes a job wait, schedulers that
+//! share without a server, sporadic and constant-bandwidth servers.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
 #![forbid(unsafe_code)]
@@ -35,7 +35,7 @@ pub use claims::{
 };
 use system::System;
 
-/// Why there is no certificate: what is not certified, or does not hold.
+/// Why there is no certificate: a rule that is not certified, or a claim that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Why(String);
 
@@ -53,25 +53,25 @@ impl fmt::Display for Why {
 
 impl std::error::Error for Why {}
 
-/// What is wrong with a certificate.
+/// The fault of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// It is no certificate of this format.
     Form(String),
     /// Its system is not the one that its digest is of.
     Digest {
-        /// What the certificate says.
+        /// The claim of the certificate.
         claimed: String,
-        /// What its system has.
+        /// The value in its system.
         found: String,
     },
     /// A number that does not follow.
     Number {
         /// Its place, such as `claims.admitted.nodes[0].entities[1].bound`.
         place: String,
-        /// What the certificate says.
+        /// The claim of the certificate.
         claimed: String,
-        /// What follows from the system.
+        /// The value that follows from the system.
         follows: String,
     },
     /// Its verdict does not follow.

@@ -1,8 +1,8 @@
-//! Blocking by critical sections: what less urgent jobs hold when a busy window begins
+//! Blocking by critical sections: locks that less urgent jobs hold when a busy window begins
 //!
 //! A section of a less urgent holder blocks when its resource, or one that it is nested in
-//! somewhere, is also used by somebody at least as urgent: then that one may wait for it, directly
-//! or not. Under a ceiling protocol one section blocks, the longest; under inheritance each holder
+//! somewhere, is also used by a job at least as urgent. Then that job may wait for it, directly or
+//! not. Under a ceiling protocol one section blocks, the longest. Under inheritance each holder
 //! blocks once and each resource is held once, so the smaller sum counts (Sha, Rajkumar and
 //! Lehoczky 1990; Baker 1991; Baruah 2006 for EDF). Readers count like writers.
 
@@ -96,8 +96,8 @@ pub(crate) fn sections(
     Ok(found)
 }
 
-/// The most urgent user of each resource; what is locked inside of a section is waited for by
-/// whoever waits for the outer one.
+/// The most urgent user of each resource. A job that waits for a section waits for the locks inside
+/// of it, too.
 fn ceilings<'a>(
     system: &System,
     policy: Policy,

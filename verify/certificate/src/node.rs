@@ -1,8 +1,8 @@
-//! A node as its tests see it: who contends, at what cost, on which supply
+//! A node as its tests see it: entities, their costs, and the supply
 //!
-//! Every rule here is one of the model: what a job costs (two switches, a preemption and a refill
-//! of the caches, again whenever it resumes; suspension counted as computation), what blocks, what
-//! precedence costs nothing, what is granted by a server or slots.
+//! Every rule here is one of the model. A job costs two switches, a preemption and a refill of the
+//! caches, again whenever it resumes; suspension counts as computation. Other rules are those of
+//! blocking, of precedence that costs nothing, and of the supply of servers and slots.
 
 use crate::Why;
 use crate::locks::{self, Section};
@@ -16,7 +16,7 @@ pub(crate) enum Place {
     Scheduler(usize),
 }
 
-/// Whose entity it is.
+/// The task or child whose entity it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Task(usize),

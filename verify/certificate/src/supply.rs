@@ -1,6 +1,7 @@
-//! What a node surely gets: the least time in which a supply has done an amount of work
+//! The sure supply of a node: the longest time in which a supply has done an amount of work
 //!
-//! * A whole CPU, less what the machine takes: ⌈(t + J)/T⌉ reserves in any window of length t.
+//! * A whole CPU, less what the machine takes: ⌈(t + J)/T⌉ of each reserve in any window of length
+//!   t.
 //! * Slots of a frame: a window that begins at the worst slot end, then slot by slot.
 //! * A server that gets its budget Q in every period T: nothing for the blackout, then Q per
 //!   period, at once. The blackout is 2(T − Q) when budget waits or passes whatever is ready (Shin
@@ -10,7 +11,7 @@ use crate::Why;
 
 /// No number of a certificate is larger: about 146 years.
 pub(crate) const LIMIT: u128 = 1 << 62;
-/// Steps of one iteration; what takes more is not certified.
+/// Most steps of an iteration that is certified.
 const MAX_STEPS: u32 = 200_000;
 
 /// A stream of jobs or reserves.
@@ -38,7 +39,7 @@ impl Stream {
     }
 }
 
-/// What a node runs on.
+/// The supply that a node runs on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Supply {
     /// A whole CPU, less these.
@@ -82,7 +83,7 @@ impl Supply {
     }
 }
 
-/// What is taken in a window of this length.
+/// The reserved demand in a window of this length.
 pub(crate) fn taken(reserves: &[Stream], window: u128) -> u128 {
     let taken = reserves.iter().map(|reserve| reserve.requested(window));
     taken.fold(0, u128::saturating_add)

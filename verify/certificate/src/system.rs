@@ -19,7 +19,7 @@ pub struct System {
     pub resources: Vec<Resource>,
     /// Overheads and what is taken above all tasks.
     pub machine: Machine,
-    /// What must hold beyond the deadlines.
+    /// The requirements beyond the deadlines.
     pub required: Vec<Required>,
 }
 
@@ -72,11 +72,11 @@ pub struct Scheduler {
     pub policy: Policy,
     /// Among its siblings.
     pub priority: u32,
-    /// What it is granted.
+    /// Its supply.
     pub supply: Supply,
 }
 
-/// What a scheduler is granted by the one above.
+/// The supply of a scheduler from the one above.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Supply {
@@ -139,7 +139,7 @@ pub struct Task {
     pub suspensions: u32,
     /// Longest stretch without preemption.
     pub section: u64,
-    /// What every job surely executes.
+    /// The work that every job surely executes, in nanoseconds.
     pub shortest: u64,
     /// The critical sections of a job, in the order in which it enters them.
     pub uses: Vec<Use>,
@@ -163,7 +163,7 @@ pub struct Resource {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Use {
-    /// What is locked.
+    /// The resource that is locked.
     pub resource: usize,
     /// Longest execution while it is, inner sections included.
     pub length: u64,
@@ -171,7 +171,7 @@ pub struct Use {
     pub inside: Option<usize>,
 }
 
-/// What the machine costs.
+/// The overheads of the machine, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -186,6 +186,7 @@ pub struct Machine {
     /// Upper limit of the utilization in parts per million.
     pub limit_ppm: u64,
     /// Reserves and missing time.
+    #[serde(rename = "takings")]
     pub reserves: Vec<Reserve>,
 }
 
@@ -195,9 +196,9 @@ pub struct Machine {
 pub struct Reserve {
     /// Its name in the file.
     pub name: String,
-    /// Most that is taken at once.
+    /// Most that it takes, in nanoseconds.
     pub budget: u64,
-    /// Distance of reserves.
+    /// The window in which it takes so much, in nanoseconds.
     pub period: u64,
 }
 
@@ -207,7 +208,7 @@ pub struct Reserve {
 pub enum Required {
     /// A response.
     Response {
-        /// Whose.
+        /// The task.
         task: usize,
         /// At most.
         within: u64,
@@ -221,7 +222,7 @@ pub enum Required {
     },
     /// A difference of responses.
     Jitter {
-        /// Whose.
+        /// The task.
         task: usize,
         /// At most.
         within: u64,

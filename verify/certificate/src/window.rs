@@ -339,7 +339,7 @@ fn last_deadline(node: &Node, before: u128) -> Option<u128> {
     node.entities.iter().filter_map(last).max()
 }
 
-/// Demand against supply at every deadline of the longest busy window, backwards: a demand at t
+/// Demand against supply at every deadline of the longest busy window, backwards. A demand at t
 /// that is done by s <= t leaves nothing to show between s and t, while nothing else may begin to
 /// block (Zhang and Burns 2009).
 pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
@@ -388,7 +388,7 @@ pub(crate) fn points(node: &Node) -> Result<Vec<Point>, Why> {
     Ok(points)
 }
 
-/// What is due and what can be done by `at`.
+/// The work due and the work that can be done by `at`.
 pub(crate) fn overdue(node: &Node, cpu: &str, at: u64) -> Result<DemandClaim, Why> {
     let instant = u128::from(at);
     let due = demand(node, instant).saturating_add(demand_blocking(node, instant));

@@ -18,7 +18,6 @@ const WORDS: usize = 35;
 const ALLOWED: &[(&str, usize)] = &[
     ("bench/harness", 22),
     ("bench/rivals", 11),
-    ("core/analysis", 146),
     ("core/kern", 136),
     ("core/model", 4),
     ("core/order", 53),
@@ -40,7 +39,6 @@ const ALLOWED: &[(&str, usize)] = &[
     ("runtime/capi/library", 2),
     ("runtime/thread", 22),
     ("tests", 10),
-    ("verify/certificate", 36),
     ("verify/conform", 58),
     ("verify/generate", 15),
     ("verify/interleave", 18),

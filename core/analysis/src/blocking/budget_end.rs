@@ -1,4 +1,4 @@
-//! Sections and budgets: what a holder does when its server's budget ends, and what that costs
+//! Sections and budgets: the end of a server's budget inside of a section, and its cost
 //!
 //! * *Overrun* with payback (Davis and Burns 2006, §4.2): a holder goes on to the end of its
 //!   section, at most its declared length beyond the budget; the next budget is so much shorter.
@@ -48,7 +48,8 @@ pub(crate) fn overrun(system: &System, server: SchedulerId) -> Checked<Work> {
     Ok(sum)
 }
 
-/// What of each budget may be of no use, for no section fits into it. O(tasks · sections · depth).
+/// The part of each budget that may be of no use, for no section fits into it. O(tasks · sections ·
+/// depth).
 pub(crate) fn unused(system: &System, server: SchedulerId) -> Work {
     let sections = users_below(system, server).flat_map(|task| &task.uses);
     let checked = sections.filter(|s| rule(system, s) == Some(AtBudgetEnd::CheckFirst));

@@ -85,7 +85,7 @@ fn unbounded(
     together(system, resource, users).map(|why| (apart.0, why))
 }
 
-/// What is wrong with one user in its own node.
+/// The fault of one user in its own node.
 fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> Option<String> {
     let policy = policy_of(system, node_of(task)).ok()?;
     let by_priority = matches!(policy, PolicyKind::FixedPriority { .. });
@@ -128,7 +128,7 @@ fn alone(system: &System, id: ResourceId, resource: &Resource, task: &Task) -> O
     (longest > server.budget).then(|| "its section never fits into the budget above it".into())
 }
 
-/// What is wrong with users in several nodes of one CPU.
+/// The fault of users in several nodes of one CPU.
 fn together(system: &System, resource: &Resource, users: &[(TaskId, &Task)]) -> Option<String> {
     if resource.protocol != Protocol::ImmediateCeiling {
         let protocol = resource.protocol.name();

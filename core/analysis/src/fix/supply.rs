@@ -86,7 +86,7 @@ pub(super) fn parameter(system: &System, target: FixTarget) -> String {
     }
 }
 
-/// What may be changed for this subject, each with how far.
+/// The parameters that may be changed for this subject, each with how far.
 pub(super) fn candidates(system: &System, subject: Subject) -> Vec<(FixTarget, Span)> {
     match subject {
         Subject::Task(task) => {

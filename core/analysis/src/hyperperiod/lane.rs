@@ -1,7 +1,7 @@
-//! What can be simulated: nodes with known arrivals, alone on a CPU or in slots
+//! Nodes that can be simulated: with known arrivals, alone on a CPU or in slots
 //!
 //! # Assumptions
-//! 1. Those of [`crate::hyperperiod`]. What violates them is a reason in words, not an error.
+//! 1. Those of [`crate::hyperperiod`]. A violation is a reason in words, not an error.
 
 use alloc::format;
 use alloc::string::String;
@@ -245,7 +245,7 @@ fn contestant(
     })))
 }
 
-/// What is not known of the schedule of this task.
+/// The unknown of the schedule of this task.
 fn unknown(task: &Task) -> Option<&'static str> {
     let budget = task.class.budget().unwrap_or(Work::ZERO);
     let whole = task.non_preemptive.is_zero() || task.non_preemptive >= budget;

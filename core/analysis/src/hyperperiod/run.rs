@@ -2,7 +2,7 @@
 //!
 //! # Assumptions
 //! 1. Those of [`crate::hyperperiod`]. At one instant completions come first, then arrivals, then
-//!    the choice of who runs.
+//!    the choice of the next job.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -33,14 +33,15 @@ struct Progress {
     pending: VecDeque<Pending>,
 }
 
-/// Everything that the future depends on, relative to now: unfinished jobs and who holds a lane.
+/// Everything that the future depends on, relative to now: unfinished jobs and the holder of each
+/// lane.
 type State = (Vec<Vec<(Span, Work)>>, Vec<Option<usize>>);
 
 struct Schedule<'a> {
     lanes: &'a [Lane],
     /// By lane and contestant.
     progress: Vec<Vec<Progress>>,
-    /// By lane: who has started and lets nobody else run.
+    /// By lane: the task that has started and lets no other run.
     holders: Vec<Option<usize>>,
     /// By task: lane and contestant.
     places: Vec<Option<(usize, usize)>>,
@@ -165,7 +166,7 @@ impl<'a> Schedule<'a> {
         Ok(())
     }
 
-    /// Who runs on this lane now.
+    /// The task that runs on this lane now.
     fn choose(&self, lane: usize) -> Option<usize> {
         let description = &self.lanes[lane];
         if let Some((frame, slots)) = &description.slots {

@@ -11,19 +11,19 @@
 //! ```
 //!
 //! The n-th unit of service, the r-th of its budget (n = m·Q + r, 1 ≤ r ≤ Q), is there after
-//! `wait` + m·T + W(r), where W(r) is the response of r units at the parent, at most R − (Q − r).
-//! What of a budget is of no use (`blocking`) comes after all that is.
+//! `wait` + m·T + W(r). W(r) is the response of r units at the parent, at most R − (Q − r). The
+//! part of a budget that is of no use (`blocking`) comes after the useful part.
 //!
 //! `wait` is
 //! * T − Q for a periodic resource (Shin and Lee 2003, who take R = T), a deferrable and a
-//!   constant-bandwidth server: using the budget up takes at least Q, the next is due T after it
+//!   constant-bandwidth server. Using the budget up takes at least Q, the next is due T after it
 //!   came. (A deferrable server whose tasks wake up late in its period has lost nothing that such a
 //!   window would still have had. A constant-bandwidth server keeps its deadline only where what is
-//!   left is less than its share until then; under EDF where the supply has holes this rest may
+//!   left is less than its share until then. Under EDF where the supply has holes this rest may
 //!   come late, up to T after it woke up, and the next budget T after that: then `wait` is T.)
-//! * T for a polling server: what arrives just after it looked waits for a whole period.
+//! * T for a polling server: a job that arrives just after it looked waits for a whole period.
 //! * T − Q for a sporadic server whose amounts come back each on its own, as its every unit comes
-//!   back T after it was there; T where the bounded list may have to merge: while there is work it
+//!   back T after it was there. T where the bounded list may have to merge: while there is work it
 //!   merges at most once, at the beginning, and nothing moves past T after the last use before.
 //!
 //! Where a holder of a lock may overrun a budget and pay back from the next (`blocking`), so much
@@ -62,7 +62,7 @@ pub(crate) struct Budget {
     owed: Work,
 }
 
-/// What is known of a server at its parent.
+/// The facts about a server at its parent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
     pub(crate) kind: ServerKind,
@@ -71,7 +71,7 @@ pub(crate) struct Served {
     pub(crate) period: Span,
     /// From a replenishment until all of the budget has been given, at most.
     pub(crate) response: Span,
-    /// What is known of its first parts, of all of them at most as late as the whole; may be empty.
+    /// The lateness of its first parts, each at most as late as the whole; may be empty.
     pub(crate) steps: Vec<Lateness>,
     /// Whether its replenishments may have to be merged.
     pub(crate) merges: bool,

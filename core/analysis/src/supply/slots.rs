@@ -75,8 +75,8 @@ impl SlotTable {
         })
     }
 
-    /// What two tables have in common, over the least frame in which both repeat; `None` when that
-    /// is nothing, or too long. O(intervals of that frame).
+    /// The intervals that two tables have in common, over the least frame in which both repeat;
+    /// `None` when there are none, or the frame is too long. O(intervals of that frame).
     pub(crate) fn common(&self, other: &SlotTable) -> Option<SlotTable> {
         let frames = self.frame / gcd(self.frame, other.frame);
         let frame = other.frame.checked_mul(frames)?;

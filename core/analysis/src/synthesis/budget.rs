@@ -1,7 +1,7 @@
 //! The smallest budgets of servers, their periods given
 //!
 //! Every server starts with the share of the work below it and grows until that work is on time,
-//! others having what they have; growing one may call for more of another above it, so the search
+//! the others unchanged. Growing one may call for more of another above it, so the search
 //! goes round until nobody grows. Then each is shortened as long as the whole is admitted.
 //!
 //! # Assumptions
@@ -123,7 +123,7 @@ fn servers(system: &System) -> Vec<SchedulerId> {
     all.filter(works).collect()
 }
 
-/// What the work below needs of each period in the long run, rounded down.
+/// The work of each period that the tasks below need in the long run, rounded down.
 fn share_below(system: &System, id: SchedulerId) -> Work {
     let period = server(system, id).map(|s| s.period).unwrap_or_default();
     let below = system

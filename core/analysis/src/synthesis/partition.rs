@@ -5,7 +5,8 @@
 //! three heuristics that places everything wins.
 //!
 //! # Assumptions
-//! 1. Packing is NP-hard (Johnson 1973), and these are heuristics: what they do not find may exist.
+//! 1. Packing is NP-hard (Johnson 1973), and these are heuristics: a placement that they miss may
+//!    exist.
 //! 2. Tasks that use a resource in common, and the tasks of a scheduler, stay together.
 //! 3. A task goes with its parameters as they are; only its CPU changes.
 //!
@@ -45,7 +46,7 @@ impl Fit {
     }
 }
 
-/// What is placed as one: tasks, and the schedulers that they are on.
+/// Parts that are placed as one: tasks, and the schedulers that they are on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Unit {
     tasks: Vec<TaskId>,

@@ -1,11 +1,11 @@
-//! Priorities by Audsley's assignment: from the lowest level up, whoever can stand it
+//! Priorities by Audsley's assignment: from the lowest level up, any entity that is on time there
 //!
 //! The lowest level goes to any entity of the node that is on time there while all others are more
 //! urgent; then the next level to any of the rest. If nobody can stand a level, no order works.
 //!
 //! # Assumptions
 //! 1. The response of an entity depends on *which* others are more urgent, not on their order, and
-//!    grows when more of them are: so a failure is final (Davis and Burns 2011, the conditions of
+//!    grows when more of them are. So a failure is final (Davis and Burns 2011, the conditions of
 //!    OPA-compatibility). The response analysis here satisfies them, with jitter, suspension,
 //!    sections and ceilings.
 //! 2. A precedence within the node orders its two tasks: the predecessor is the more urgent.

@@ -1,4 +1,4 @@
-//! Servers: how their parent orders them, and what they supply below
+//! Servers: entities of their parent, supply of the tasks below
 //!
 //! # Assumptions
 //! 1. Those of the tree, number 2.
@@ -83,7 +83,8 @@ impl Walk<'_> {
         }))
     }
 
-    /// What a budget loses: each starts cold, and again after each job that may preempt it.
+    /// The part of a budget that overheads use: each starts cold, and again after each job that may
+    /// preempt it.
     fn lost_to_overheads(&self, id: SchedulerId, response: Span) -> Checked<Work> {
         let episode = overhead::episode(&self.system.machine)?;
         if episode.is_zero() {

@@ -99,7 +99,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What the owner of these slots gets of the supply of the node.
+    /// The share of the node's supply that the owner of these slots gets.
     pub(super) fn slotted(
         &self,
         from_parent: &FromParent,

@@ -20,7 +20,7 @@ pub(crate) struct Part {
     pub(crate) place: usize,
 }
 
-/// What a run is fed with.
+/// The choices that a run is fed with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Feed {
     /// By task: releases, in order.
@@ -191,7 +191,7 @@ impl Forest<'_> {
         }
     }
 
-    /// What is left of its outermost section that goes on beyond a budget.
+    /// The rest of its outermost section that goes on beyond a budget.
     fn overruns(&self, task: usize) -> u64 {
         let held = self.jobs[task].held.iter().map(|&(place, _)| {
             let section = &self.system.tasks[task].uses[place];
@@ -300,7 +300,7 @@ impl Forest<'_> {
         }
     }
 
-    /// Who runs this tick; takes locks on the way, and may find them taken.
+    /// The task that runs this tick; takes locks on the way, and may find them taken.
     fn choose(&mut self) -> Option<usize> {
         'again: loop {
             let mut node = None;

@@ -58,7 +58,7 @@ pub(crate) fn uunifast(random: &mut Random, n: usize, total: f64) -> Vec<f64> {
     shares
 }
 
-/// What deadlines a set has.
+/// The deadlines of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deadlines {
     Implicit,

@@ -5,7 +5,7 @@
 
 use punctual_model::{PolicyKind, Requirement, System, TaskId};
 
-/// What the simulation does with what the model leaves open.
+/// The choices that the model leaves to the simulation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     /// By task: (arrival, release) of each job, in order.
@@ -25,7 +25,7 @@ pub(crate) struct Script {
 struct Progress {
     /// How many of its jobs are done.
     completed: usize,
-    /// The same before this tick: what other CPUs may know.
+    /// The same before this tick: the count that other CPUs may know.
     known: usize,
     /// Executed ticks of the oldest job.
     done: u64,

@@ -12,7 +12,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Activation: what may be used is used from now on.
+    /// Activation: the usable budget is used from now on.
     pub(super) fn ripen(&mut self, now: u64, work: bool) {
         if work && !self.awake {
             let ripe: i64 = self.pieces.iter().filter(|p| p.0 <= now).map(|p| p.1).sum();
