@@ -262,9 +262,14 @@ impl<P: Policy> Shard<P> {
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
             Event::BlockOn { holder, key, until } => {
-                self.block_on(now, running?, (holder, key, until), sink)?;
+                self.may_block_on(running?, holder, key)?;
+                self.block_on(now, running?, (holder, key, until), sink);
             }
-            Event::HandOver { key, from, to } => self.hand_on(now, (from, to, key), sink)?,
+            Event::HandOver { key, from, to } => {
+                self.thread(from)?;
+                self.thread(to)?;
+                self.hand_on(now, (from, to, key), sink);
+            }
             Event::Yield => self.give_way(running?, sink, now),
             Event::Protect => self.threads[running?].in_section = true,
             Event::Unprotect => self.leave_section(running?),

@@ -53,9 +53,17 @@ impl<P: Policy> Shard<P> {
                 self.give_way_fast(now, id, event, sink)
             }
             Event::Block { .. } | Event::Complete => self.change_fast(now, id, event, sink),
+            // What is to be refused is refused on the slow path.
             Event::Wake(other) => {
-                // A wake-up of a thread that has ended is refused on the slow path.
                 self.thread(*other).ok()?;
+                self.change_fast(now, id, event, sink)
+            }
+            Event::BlockOn { holder, key, .. } => {
+                self.may_block_on(id.index(), *holder, *key).ok()?;
+                self.change_fast(now, id, event, sink)
+            }
+            Event::HandOver { from, to, .. } => {
+                self.thread(*from).and(self.thread(*to)).ok()?;
                 self.change_fast(now, id, event, sink)
             }
             _ => return None,
@@ -201,6 +209,10 @@ impl<P: Policy> Shard<P> {
             Event::Block { until } => self.block(now, id.index(), until, sink),
             Event::Wake(other) => self.wake(now, other.index(), sink),
             Event::Complete => self.complete(now, id.index(), sink),
+            Event::BlockOn { holder, key, until } => {
+                self.block_on(now, id.index(), (holder, key, until), sink);
+            }
+            Event::HandOver { key, from, to } => self.hand_on(now, (from, to, key), sink),
             _ => {}
         }
         if self.timeline.next().is_some_and(|at| at <= now) {

@@ -302,37 +302,44 @@ impl<P: Policy> Shard<P> {
         waiters.min_by_key(|(_, request)| self.rank(request.of))
     }
 
-    /// The running thread waits, as in `block`, for what `holder` holds.
+    /// Whether the running thread may wait for what `holder` holds.
+    pub(super) fn may_block_on(
+        &mut self,
+        thread: usize,
+        holder: ThreadId,
+        key: u32,
+    ) -> Result<(), Refusal> {
+        self.thread(holder)?;
+        self.locks.look_at(holder.index());
+        match self.leads_to(thread) {
+            true => Err(Refusal::Deadlock(key)),
+            false => Ok(()),
+        }
+    }
+
+    /// The running thread waits, as in `block`, for what `holder` holds, as it may.
     pub(super) fn block_on<S: Sink>(
         &mut self,
         now: Instant,
         thread: usize,
         (holder, key, until): (ThreadId, u32, Option<Instant>),
         sink: &mut S,
-    ) -> Result<(), Refusal> {
-        self.thread(holder)?;
-        self.locks.look_at(holder.index());
-        if self.leads_to(thread) {
-            return Err(Refusal::Deadlock(key));
-        }
+    ) {
         self.block(now, thread, until, sink);
         if self.threads[thread].state == State::Blocked && self.tree.nodes() == 1 {
             let lock = self.locks.contend(holder.index(), key, self.wait_order);
             self.locks.wait(thread, lock);
             self.inherit(thread);
         }
-        Ok(())
     }
 
-    /// What `from` held under `key` is `to`'s from now on, which goes on.
+    /// What `from` held under `key` is `to`'s from now on, which goes on. Both exist.
     pub(super) fn hand_on<S: Sink>(
         &mut self,
         now: Instant,
         (from, to, key): (ThreadId, ThreadId, u32),
         sink: &mut S,
-    ) -> Result<(), Refusal> {
-        self.thread(from)?;
-        self.thread(to)?;
+    ) {
         let (from, to) = (from.index(), to.index());
         self.wake(now, to, sink);
         // Unless nobody waits for it any more.
@@ -346,7 +353,6 @@ impl<P: Policy> Shard<P> {
             self.inherit(from);
             self.inherit(to);
         }
-        Ok(())
     }
 
     /// A thread waits for a lock no more; for which it did.

@@ -31,6 +31,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
         let FastOutcome { next, arm, stamp } = outcome;
         host.book_fast(now, light, executed);
+        if matches!(event, Event::BlockOn { .. } | Event::HandOver { .. }) {
+            light.tell(None);
+        }
         let near = now.saturating_add(host.limits.near);
         if let Next::Thread(id) = next
             && !self.shard.has_message()
@@ -87,7 +90,13 @@ impl<P: Policy, S: Sink> Core<P, S> {
     fn is_open(&self, host: &PerCpu, now: Instant, event: &Event) -> bool {
         let is_ordinary = matches!(
             event,
-            Event::Tick | Event::Yield | Event::Block { .. } | Event::Wake(_) | Event::Complete
+            Event::Tick
+                | Event::Yield
+                | Event::Block { .. }
+                | Event::Wake(_)
+                | Event::Complete
+                | Event::BlockOn { .. }
+                | Event::HandOver { .. }
         );
         is_ordinary
             && now < self.fast_until

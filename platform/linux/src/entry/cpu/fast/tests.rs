@@ -308,7 +308,7 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
         return Event::Tick;
     }
     let other = ThreadId::new(dice.small(THREADS.into()), 0);
-    match dice.below(10) {
+    match dice.below(12) {
         0..=3 => Event::Tick,
         4 => Event::Yield,
         5 => Event::Complete,
@@ -317,7 +317,17 @@ fn event(dice: &mut Dice, bench: &Bench, now: u64) -> Event {
             until: Some(at(now + dice.below(90_000))),
         },
         8 => Event::Wake(other),
-        _ => Event::Wake(ThreadId::new(dice.small(THREADS.into()), 1)),
+        9 => Event::Wake(ThreadId::new(dice.small(THREADS.into()), 1)),
+        10 => Event::BlockOn {
+            holder: other,
+            key: dice.small(3),
+            until: Some(at(now + dice.below(90_000))),
+        },
+        _ => Event::HandOver {
+            key: dice.small(3),
+            from: ThreadId::new(dice.small(THREADS.into()), 0),
+            to: other,
+        },
     }
 }
 
