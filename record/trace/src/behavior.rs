@@ -1,7 +1,7 @@
-//! Who executed when: a run of one CPU as segments and jobs, with Prosa's predicates over it.
+//! A run of one CPU as segments and jobs: who executed when.
 //!
-//! The names are those of Prosa's `behavior` and `model` folders (`scheduled_at`,
-//! `service_during`, `pending`, `backlogged`, `completed_by`, `work_conserving`).
+//! Names are those of Prosa's `behavior` folder (`service_during`); the predicates that judge a run
+//! are in `punctual-rules`.
 //!
 //! ```text
 //!   entry          entry                entry
@@ -213,16 +213,6 @@ impl JobRecord {
         }
     }
 
-    /// Whether the job was over at `t` (Prosa: `completed_by`).
-    pub fn completed_by(&self, t: Instant) -> bool {
-        self.ended.is_some_and(|ended| ended <= t)
-    }
-
-    /// Whether the job had arrived and was not over at `t` (Prosa: `pending`).
-    pub fn pending(&self, t: Instant) -> bool {
-        self.arrival <= t && !self.completed_by(t)
-    }
-
     /// Whether the job counts as late in a run that ended at `end`: over after its deadline, not
     /// over with its deadline behind it, ended before it was done, or short of its slice.
     pub fn missed(&self, end: Instant) -> bool {
@@ -243,12 +233,6 @@ impl Behavior {
         build::build(log, cpu)
     }
 
-    /// Who executed at `t` (Prosa: `scheduled_at`). O(log segments).
-    pub fn scheduled_at(&self, t: Instant) -> Option<&Segment> {
-        let after = self.segments.partition_point(|s| s.end <= t);
-        self.segments.get(after).filter(|s| s.start <= t)
-    }
-
     /// Work that `thread` received in [`from`, `to`) (Prosa: `service_during`).
     pub fn service_during(&self, thread: ThreadId, from: Instant, to: Instant) -> Work {
         self.sum(from, to, |s| s.thread == thread)
@@ -257,12 +241,6 @@ impl Behavior {
     /// Work that job number `job` of [`Behavior::jobs`] received in [`from`, `to`).
     pub fn job_service_during(&self, job: usize, from: Instant, to: Instant) -> Work {
         self.sum(from, to, |s| s.job == Some(job))
-    }
-
-    /// Whether a job was pending at `t` and did not execute (Prosa: `backlogged`).
-    pub fn backlogged(&self, job: usize, t: Instant) -> bool {
-        let scheduled = self.scheduled_at(t).is_some_and(|s| s.job == Some(job));
-        !scheduled && self.jobs.get(job).is_some_and(|j| j.pending(t))
     }
 
     /// Time in [`from`, `to`) that was charged to nobody because of `cause`. O(log gaps + gaps
@@ -281,59 +259,6 @@ impl Behavior {
         let first = self.segments.partition_point(|s| s.end <= from);
         let last = self.segments.partition_point(|s| s.start < to);
         self.segments.get(first..last).unwrap_or_default()
-    }
-
-    /// Whether the processor executed something whenever a job was ready (Prosa:
-    /// `work_conserving`). Servers and slots idle on purpose. O(n log n) in the length of the run.
-    pub fn work_conserving(&self) -> bool {
-        // How many more (or fewer) jobs are ready from an instant on.
-        let mut changes: Vec<(Instant, i64)> = Vec::new();
-        for job in &self.jobs {
-            if let Some(started) = job.started {
-                changes.push((started, 1));
-                changes.push((job.ended.unwrap_or(self.end), -1));
-            }
-        }
-        for wait in &self.waits {
-            let job = &self.jobs[wait.job];
-            let Some(started) = job.started else { continue };
-            let (from, to) = (started, job.ended.unwrap_or(self.end));
-            let (start, end) = (wait.start.clamp(from, to), wait.end.clamp(from, to));
-            changes.extend([(start, -1), (end, 1)]);
-        }
-        changes.sort_unstable();
-        let stretches = self.segments.iter().map(|s| (s.start, s.end));
-        let mut busy: Vec<(Instant, Instant)> = stretches
-            .chain(self.deciding.iter().map(|d| (d.start, d.end)))
-            .chain(self.missing.iter().map(|m| (m.start, m.end)))
-            .collect();
-        busy.sort_unstable();
-        busy.push((self.end, self.end));
-        let (mut changes, mut ready) = (changes.into_iter().peekable(), 0);
-        let mut idle_from = Instant::ZERO;
-        for (start, end) in busy {
-            // Nobody may be ready inside the idle stretch [idle_from, start).
-            while let Some((_, change)) = changes.next_if(|(at, _)| *at <= idle_from) {
-                ready += change;
-            }
-            while idle_from < start {
-                if ready > 0 {
-                    return false;
-                }
-                match changes.next_if(|(at, _)| *at < start) {
-                    Some((at, change)) => {
-                        idle_from = at;
-                        ready += change;
-                        while let Some((_, change)) = changes.next_if(|(next, _)| *next == at) {
-                            ready += change;
-                        }
-                    }
-                    None => break,
-                }
-            }
-            idle_from = end;
-        }
-        true
     }
 
     fn sum(&self, from: Instant, to: Instant, wanted: impl Fn(&Segment) -> bool) -> Work {

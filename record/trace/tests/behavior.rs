@@ -1,12 +1,12 @@
-//! Prosa's predicates over a run whose schedule is known.
+//! Segments, jobs and missing time of a run whose schedule is known.
 
 mod common;
 
 use common::{FIXED, at_ms, missing, rich, simulate, two_tasks};
-use punctual_kern::{MissingCause, Next};
+use punctual_kern::MissingCause;
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_sim::Faults;
-use punctual_trace::{Behavior, Record, Records};
+use punctual_trace::Behavior;
 
 const FAST: ThreadId = ThreadId::new(0, 0);
 const SLOW: ThreadId = ThreadId::new(1, 0);
@@ -17,9 +17,11 @@ fn behavior() -> Behavior {
 }
 
 #[test]
-fn scheduled_at_is_who_executes_and_ends_are_exclusive() {
+fn segments_are_who_executes_and_ends_are_exclusive() {
     let b = behavior();
-    let who = |ms| b.scheduled_at(at_ms(ms)).map(|s| s.thread);
+    let tick = Span::from_ticks(1);
+    let at = |from: Instant| b.segments_in(from, from.saturating_add(tick));
+    let who = |ms| at(at_ms(ms)).first().map(|s| s.thread);
     assert_eq!(
         [0, 1, 2, 6].map(who),
         [Some(FAST), Some(FAST), Some(SLOW), Some(SLOW)]
@@ -48,24 +50,12 @@ fn service_during_adds_up_what_was_executed_in_the_interval() {
 }
 
 #[test]
-fn a_job_is_pending_from_arrival_to_completion_and_backlogged_while_others_execute() {
+fn a_job_lasts_from_its_arrival_to_its_completion() {
     let b = behavior();
-    let slow = b
-        .jobs
-        .iter()
-        .position(|j| j.thread == SLOW)
-        .expect("it has jobs");
-    let job = &b.jobs[slow];
-    let at = [0, 1, 2, 6, 7].map(at_ms);
-    assert_eq!(at.map(|t| job.pending(t)), [true, true, true, true, false]);
-    assert_eq!(
-        at.map(|t| b.backlogged(slow, t)),
-        [true, true, false, false, false]
-    );
-    assert_eq!(
-        at.map(|t| job.completed_by(t)),
-        [false, false, false, false, true]
-    );
+    let job = b.jobs.iter().find(|j| j.thread == SLOW);
+    let job = job.expect("it has jobs");
+    assert_eq!((job.arrival, job.started), (at_ms(0), Some(at_ms(0))));
+    assert_eq!(job.ended, Some(at_ms(7)));
     assert_eq!(job.response_time(), Some(Span::from_ticks(7_000_000)));
 }
 
@@ -87,21 +77,4 @@ fn missing_time_is_nobodys() {
         })
         .sum();
     assert!(received <= executed, "jobs got {received} of {executed}");
-}
-
-#[test]
-fn an_idle_processor_beside_a_ready_job_is_not_work_conserving() {
-    for seed in 0..3 {
-        let mut log = simulate(&rich(FIXED), 300, seed, missing(500, 13));
-        assert!(Behavior::new(&log, 0).work_conserving());
-        assert!(Behavior::new(&log, 1).work_conserving());
-        let mut all: Vec<Record> = log.cpus[1].records.iter().map(|(_, r)| r).collect();
-        let busy = |r: &Record| matches!(r, Record::Decision(d) if d.next != Next::Idle);
-        let at = all.iter().position(busy).expect("somebody runs");
-        if let Record::Decision(decision) = &mut all[at] {
-            decision.next = Next::Idle;
-        }
-        log.cpus[1].records = Records::from_iter(all);
-        assert!(!Behavior::new(&log, 1).work_conserving());
-    }
 }
