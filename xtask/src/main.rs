@@ -159,7 +159,7 @@ fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
     command.args([
         "run",
         "--quiet",
-        "--release",
+        "--profile=dist",
         "--package",
         &package,
         "--example",
