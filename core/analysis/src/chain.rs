@@ -33,63 +33,52 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, CpuId, Requirement, System, TaskId, WorkSource};
+use punctual_model::{Class, Requirement, System, TaskId, WorkSource};
 
 use crate::component::Component;
 use crate::error::{Checked, in_range};
-use crate::fixed_point::StepBudget;
 use crate::handover::{self, BY_PERIODS, Latency, Step};
 use crate::lookup::task_name;
-use crate::precedence::Edge;
-use crate::solve::{self, Options, Solution};
+use crate::solve::Solution;
 use crate::units::{Span, Work};
 use crate::verdict::{
     ChainVerdict, Exactness, Handover, How, JitterVerdict, Refusal, Subject, TaskVerdict,
 };
 
 const WHAT: &str = "chain";
-/// Whether every chain and every difference of responses on the CPUs of `component` holds.
-pub(crate) fn hold(
-    system: &System,
-    edges: &[Edge],
-    component: &Component,
-    step_budget: &StepBudget,
-) -> Checked<bool> {
-    let here = |task: &TaskId| cpu_of(system, *task).is_some_and(|cpu| component.contains(cpu));
-    let concerned = |r: &Requirement| match r {
+
+/// The chains and the differences of responses that are required on the CPUs of `component`.
+pub(crate) fn required<'a>(
+    system: &'a System,
+    component: &'a Component,
+) -> impl Iterator<Item = &'a Requirement> {
+    let here = |task: &TaskId| {
+        let task = system.tasks.get(task.index());
+        task.is_some_and(|task| component.contains(task.cpu))
+    };
+    system.requirements.iter().filter(move |r| match r {
         Requirement::Chain { tasks, .. } => tasks.iter().any(here),
         Requirement::Jitter { task, .. } => here(task),
         Requirement::Response { .. } => false,
-    };
-    if !system.requirements.iter().any(concerned) {
-        return Ok(true);
-    }
-    let on_its_cpus = |cpu| component.contains(cpu);
-    let solution = solve::solve(
-        system,
-        edges,
-        &Options {
-            cpus: &on_its_cpus,
-            ..Options::all(step_budget)
-        },
-    )?;
-    for requirement in system.requirements.iter().filter(|r| concerned(r)) {
-        let holds = match requirement {
-            Requirement::Chain { tasks, within } => {
-                let found = latency(system, &solution, tasks)?;
-                found.is_ok_and(|latency| latency.1.total <= *within)
-            }
-            Requirement::Jitter { task, within } => {
-                let widest = jitter(system, &solution, *task).map(|(_, _, widest)| widest);
-                widest.is_some_and(|widest| widest <= *within)
-            }
-            Requirement::Response { .. } => true,
-        };
-        if !holds {
-            return Ok(false);
+    })
+}
+
+/// Whether a chain or a difference of responses holds with these bounds.
+pub(crate) fn holds(
+    system: &System,
+    solution: &Solution,
+    requirement: &Requirement,
+) -> Checked<bool> {
+    Ok(match requirement {
+        Requirement::Chain { tasks, within } => {
+            let found = latency(system, solution, tasks)?;
+            found.is_ok_and(|(_, latency)| latency.total <= *within)
         }
-    }
-    Ok(true)
+        Requirement::Jitter { task, within } => {
+            jitter(system, solution, *task).is_some_and(|(_, _, widest)| widest <= *within)
+        }
+        Requirement::Response { .. } => true,
+    })
 }
 
 /// The verdicts on all chains. O(arrivals until all repeats, at most 2^14 · length) per chain.
@@ -298,10 +287,6 @@ fn shortest(system: &System, task: TaskId) -> Work {
         (_, Some(WorkSource::Burn(work))) => budget.min(*work),
         _ => Work::ZERO,
     }
-}
-
-fn cpu_of(system: &System, task: TaskId) -> Option<CpuId> {
-    system.tasks.get(task.index()).map(|t| t.cpu)
 }
 
 fn chain_name(system: &System, tasks: &[TaskId]) -> String {

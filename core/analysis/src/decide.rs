@@ -57,11 +57,7 @@ pub(crate) fn admits(
     component: &Component,
     step_budget: &StepBudget,
 ) -> Checked<bool> {
-    let answer = match try_admits(system, edges, component, step_budget) {
-        Ok(true) => chain::hold(system, edges, component, step_budget),
-        answer => answer,
-    };
-    match answer {
+    match try_admits(system, edges, component, step_budget) {
         Err(AnalysisError::TooLong { .. } | AnalysisError::Overflow { .. }) => Ok(false),
         answer => answer,
     }
@@ -121,16 +117,24 @@ fn try_admits(
     if unbounded.iter().any(concerns) {
         return Ok(false);
     }
+    // Chains and differences of responses need the bounds themselves.
+    let required: Vec<&Requirement> = chain::required(system, component).collect();
     let options = Options {
         cpus: &|cpu| component.contains(cpu),
         hopeless: &|solved| is_late(system, solved),
-        allowed: &|node| allowed_of_all(system, edges, node),
+        allowed: &|node| match required[..] {
+            [] => allowed_of_all(system, edges, node),
+            _ => None,
+        },
         step_budget,
     };
     let solution = solve::solve(system, edges, &options)?;
     let mut admitted = !solution.is_hopeless;
     for solved in &solution.nodes {
         admitted = admitted && !has_excess(solved, step_budget)?;
+    }
+    for requirement in required {
+        admitted = admitted && chain::holds(system, &solution, requirement)?;
     }
     Ok(admitted)
 }

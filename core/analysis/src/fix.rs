@@ -20,13 +20,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Requirement, System, Task, TaskId};
+use punctual_model::{Class, Requirement, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
 use crate::lookup::tasks;
 use crate::precedence::{self, Edge};
-use crate::slack::set_budget;
+use crate::slack::budget_of;
 use crate::trials::Trials;
 use crate::units::{Span, TICK, Work, border};
 use crate::verdict::{Fix, FixTarget, Refusal, Subject, Verdict};
@@ -41,11 +41,34 @@ impl Fix {
     }
 }
 
-fn set(system: &mut System, target: FixTarget, span: Span) {
-    match target {
-        FixTarget::Budget(task) => {
-            set_budget(&mut system.tasks[task.index()].class, span.as_work());
-        }
+/// A parameter in its place.
+enum Field<'a> {
+    Span(&'a mut Span),
+    Work(&'a mut Work),
+    /// A period, and the deadline that equals it.
+    Both(&'a mut Span, &'a mut Span),
+}
+
+fn set(system: &mut System, target: FixTarget, value: Span) {
+    match field(system, target) {
+        Some(Field::Span(span)) => *span = value,
+        Some(Field::Work(work)) => *work = value.as_work(),
+        Some(Field::Both(period, deadline)) => (*period, *deadline) = (value, value),
+        None => {}
+    }
+}
+
+/// The value of a parameter; `None`: there is none. O(size of the system).
+fn get(system: &System, target: FixTarget) -> Option<Span> {
+    Some(match field(&mut system.clone(), target)? {
+        Field::Span(span) | Field::Both(span, _) => *span,
+        Field::Work(work) => work.as_span(),
+    })
+}
+
+fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
+    Some(match target {
+        FixTarget::Budget(task) => Field::Work(budget_of(&mut system.tasks[task.index()].class)?),
         FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
                 relative_deadline, ..
@@ -55,8 +78,8 @@ fn set(system: &mut System, target: FixTarget, span: Span) {
             }
             | Class::Once {
                 relative_deadline, ..
-            } => *relative_deadline = span,
-            Class::Reservation { .. } | Class::Aperiodic => {}
+            } => Field::Span(relative_deadline),
+            Class::Reservation { .. } | Class::Aperiodic => return None,
         },
         FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
@@ -70,51 +93,41 @@ fn set(system: &mut System, target: FixTarget, span: Span) {
                 ..
             } => {
                 if *period == *relative_deadline {
-                    *relative_deadline = span;
+                    Field::Both(period, relative_deadline)
+                } else {
+                    Field::Span(period)
                 }
-                *period = span;
             }
-            Class::Reservation { period, .. } => *period = span,
-            Class::Once { .. } | Class::Aperiodic => {}
+            Class::Reservation { period, .. } => Field::Span(period),
+            Class::Once { .. } | Class::Aperiodic => return None,
         },
-        FixTarget::ServerBudget(_)
-        | FixTarget::ServerPeriod(_)
-        | FixTarget::SlotLength(..)
-        | FixTarget::TaskSlotLength(..) => {
-            supply::set(system, target, span);
-        }
-        FixTarget::Within(index) => {
-            if let Some(
-                Requirement::Response { within, .. }
-                | Requirement::Chain { within, .. }
-                | Requirement::Jitter { within, .. },
-            ) = system.requirements.get_mut(index)
-            {
-                *within = span;
-            }
-        }
-    }
-}
-
-fn get(system: &System, target: FixTarget) -> Option<Span> {
-    let class = |task: TaskId| &system.tasks[task.index()].class;
-    match target {
-        FixTarget::Budget(task) => class(task).budget().map(Work::as_span),
-        FixTarget::Deadline(task) => match class(task) {
-            Class::Reservation { .. } => None,
-            class => class.relative_deadline(),
-        },
-        FixTarget::Period(task) => class(task).min_separation(),
-        FixTarget::ServerBudget(_)
-        | FixTarget::ServerPeriod(_)
-        | FixTarget::SlotLength(..)
-        | FixTarget::TaskSlotLength(..) => supply::get(system, target),
-        FixTarget::Within(index) => system.requirements.get(index).map(|r| match r {
+        FixTarget::Within(index) => match system.requirements.get_mut(index)? {
             Requirement::Response { within, .. }
             | Requirement::Chain { within, .. }
-            | Requirement::Jitter { within, .. } => *within,
-        }),
-    }
+            | Requirement::Jitter { within, .. } => Field::Span(within),
+        },
+        FixTarget::TaskSlotLength(task, position) => {
+            let slots = &mut system.tasks.get_mut(task.index())?.slots;
+            Field::Span(&mut slots.get_mut(position)?.length)
+        }
+        FixTarget::ServerBudget(id)
+        | FixTarget::ServerPeriod(id)
+        | FixTarget::SlotLength(id, _) => {
+            let supply = &mut system.schedulers.get_mut(id.index())?.supply;
+            match (supply, target) {
+                (Supply::Server(server), FixTarget::ServerBudget(_)) => {
+                    Field::Work(&mut server.budget)
+                }
+                (Supply::Server(server), FixTarget::ServerPeriod(_)) => {
+                    Field::Span(&mut server.period)
+                }
+                (Supply::Slots(slots), FixTarget::SlotLength(_, position)) => {
+                    Field::Span(&mut slots.get_mut(position)?.length)
+                }
+                _ => return None,
+            }
+        }
+    })
 }
 
 fn parameter(system: &System, target: FixTarget) -> String {

@@ -6,22 +6,22 @@
 //!
 //! Source: sensitivity analysis as in Punnekkat, Davis and Burns 1997.
 
-use punctual_model::{Class, Ns, System, TaskId, Work};
+use punctual_model::{Class, Ns, System, TaskId};
 
 use crate::component::Component;
 use crate::error::Checked;
 use crate::precedence::Edge;
 use crate::trials::Trials;
-use crate::units::border;
+use crate::units::{Work, border};
 use crate::verdict::Slack;
 
-/// Sets what one job may take.
-pub(crate) fn set_budget(class: &mut Class<Ns>, budget: Work<Ns>) {
+/// The work that one job may take; `None` for aperiodic work.
+pub(crate) fn budget_of(class: &mut Class<Ns>) -> Option<&mut Work> {
     match class {
-        Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
-        Class::Reservation { slice, .. } => *slice = budget,
-        Class::Once { size, .. } => *size = budget,
-        Class::Aperiodic => {}
+        Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => Some(wcet),
+        Class::Reservation { slice, .. } => Some(slice),
+        Class::Once { size, .. } => Some(size),
+        Class::Aperiodic => None,
     }
 }
 
@@ -52,7 +52,9 @@ pub(crate) fn of(
         let Some(grown) = Slack(tenths).grown(wcet) else {
             return Ok(false);
         };
-        set_budget(&mut changed.tasks[task.index()].class, grown);
+        if let Some(budget) = budget_of(&mut changed.tasks[task.index()].class) {
+            *budget = grown;
+        }
         trials.admit(&changed, edges, component)
     });
     most.map(|tenths| Some(Slack(tenths)))

@@ -14,63 +14,6 @@ use crate::units::{Span, TICK};
 use crate::verdict::FixTarget;
 use crate::verdict::Subject;
 
-/// Changes a parameter of the supply of a scheduler, or of a task in a frame.
-pub(super) fn set(system: &mut System, target: FixTarget, value: Span) {
-    if let FixTarget::TaskSlotLength(task, place) = target {
-        let task = system.tasks.get_mut(task.index());
-        if let Some(slot) = task.and_then(|t| t.slots.get_mut(place)) {
-            slot.length = value;
-        }
-        return;
-    }
-    let (FixTarget::ServerBudget(id) | FixTarget::ServerPeriod(id) | FixTarget::SlotLength(id, _)) =
-        target
-    else {
-        return;
-    };
-    let Some(scheduler) = system.schedulers.get_mut(id.index()) else {
-        return;
-    };
-    match (&mut scheduler.supply, target) {
-        (Supply::Server(server), FixTarget::ServerBudget(_)) => {
-            server.budget = value.as_work();
-        }
-        (Supply::Server(server), FixTarget::ServerPeriod(_)) => {
-            server.period = value;
-        }
-        (Supply::Slots(slots), FixTarget::SlotLength(_, place)) => {
-            if let Some(slot) = slots.get_mut(place) {
-                slot.length = value;
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Its value now.
-pub(super) fn get(system: &System, target: FixTarget) -> Option<Span> {
-    let supply = |id: SchedulerId| system.schedulers.get(id.index()).map(|s| &s.supply);
-    match target {
-        FixTarget::ServerBudget(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.budget.as_span()),
-            _ => None,
-        },
-        FixTarget::ServerPeriod(id) => match supply(id)? {
-            Supply::Server(server) => Some(server.period),
-            _ => None,
-        },
-        FixTarget::SlotLength(id, place) => match supply(id)? {
-            Supply::Slots(slots) => slots.get(place).map(|slot| slot.length),
-            _ => None,
-        },
-        FixTarget::TaskSlotLength(task, place) => {
-            let slots = &system.tasks.get(task.index())?.slots;
-            slots.get(place).map(|slot| slot.length)
-        }
-        _ => None,
-    }
-}
-
 /// Its place in the file.
 pub(super) fn parameter(system: &System, target: FixTarget) -> String {
     let name = |id: SchedulerId| system.schedulers.get(id.index()).map_or("?", |s| &s.name);
