@@ -4,7 +4,7 @@
 //! the core armed for the end of the budget and the entry that then came. What it executes there is
 //! its debt, taken from the next allotment.
 
-use punctual_model::{Instant, OnOverrun, Work};
+use punctual_model::{OnOverrun, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
@@ -38,10 +38,11 @@ impl Judge<'_> {
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
         if beyond > late {
-            let name = self.name(thread);
-            let what =
-                format!("{name} executed {beyond} ticks over its budget, {late} of them late");
-            self.violation(Rule::BudgetRespected, what);
+            self.accuse(
+                Rule::BudgetRespected,
+                thread,
+                format!("executed {beyond} ticks over its budget, {late} of them late"),
+            );
         }
     }
 
@@ -52,15 +53,20 @@ impl Judge<'_> {
             (None, false) => return,
             (Some(budget), true) => budget.ticks(),
             _ => {
-                let what = format!("{} has a budget where none belongs", self.name(thread));
-                return self.violation(Rule::BudgetRespected, what);
+                return self.accuse(
+                    Rule::BudgetRespected,
+                    thread,
+                    "has a budget where none belongs",
+                );
             }
         };
         let expected = std::mem::replace(&mut t.budget, budget);
         if budget != expected {
-            let name = self.name(thread);
-            let what = format!("{name} starts with {budget}, should be {expected}");
-            self.violation(Rule::BudgetRespected, what);
+            self.accuse(
+                Rule::BudgetRespected,
+                thread,
+                format!("starts with {budget}, should be {expected}"),
+            );
         }
         self.allotments_are_due(thread);
     }
@@ -77,9 +83,11 @@ impl Judge<'_> {
         t.defer();
         // What is too little for a section is forgone for it.
         if budget != expected || (left > 0 && t.request.is_none()) {
-            let name = self.name(thread);
-            let what = format!("{name} is replenished to {budget}, should be {expected}");
-            self.violation(Rule::BudgetRespected, what);
+            self.accuse(
+                Rule::BudgetRespected,
+                thread,
+                format!("is replenished to {budget}, should be {expected}"),
+            );
         }
         self.allotments_are_due(thread);
     }
@@ -98,42 +106,22 @@ impl Judge<'_> {
         }
     }
 
-    /// Who runs on a budget has some left, or runs on for no time (a thread that begins or ends a
-    /// section with its last tick may still complete with it): the core wants to be back when the
-    /// budget ends.
-    pub(crate) fn running_is_funded(&mut self, thread: usize, arm: Option<Instant>) {
+    /// The core wants to be back when the budget of the running thread ends. Without budget a thread
+    /// runs on for no time: one that begins or ends a section with its last tick may still complete
+    /// with it. A job without budget that an overrun ends gets as much as one allotment.
+    pub(crate) fn running_is_funded(&mut self, thread: usize) {
         let t = &self.threads[thread];
-        if !t.is_budgeted() {
-            return self.stop_is_armed(thread, arm);
-        }
-        let end = self
-            .now
-            .saturating_add(Work::from_ticks(t.budget).as_span());
-        if arm.is_none_or(|arm| arm > end) {
-            let name = self.name(thread);
-            let what = match t.budget {
-                0 => format!("{name} runs without budget"),
-                _ => format!("{name}: nothing is armed for the end of its budget"),
-            };
-            self.violation(Rule::BudgetRespected, what);
-        }
-    }
-
-    /// A job without budget that an overrun ends: the core wants to be back when it has received as
-    /// much as one allotment.
-    fn stop_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
-        let t = &self.threads[thread];
-        let stops = t.constraint.on_overrun == OnOverrun::Stop;
-        let current = t.current.as_ref().filter(|current| !current.overran);
-        let Some(current) = current.filter(|_| stops && t.constraint.class.runs_per_job()) else {
-            return;
+        let stops = t.constraint.on_overrun == OnOverrun::Stop && t.constraint.class.runs_per_job();
+        let left = match &t.current {
+            _ if t.is_budgeted() => t.budget,
+            Some(current) if stops && !current.overran => {
+                t.allotment().saturating_sub(current.received)
+            }
+            _ => return,
         };
-        let left = t.allotment().saturating_sub(current.received);
-        let end = self.now.saturating_add(Work::from_ticks(left).as_span());
-        if arm.is_none_or(|arm| arm > end) {
-            let name = self.name(thread);
-            let what = format!("{name}: nothing is armed for when its job is to be stopped");
-            self.violation(Rule::BudgetRespected, what);
+        if !self.is_armed_within(left) {
+            let what = format!("runs, and nothing is armed for the end of its {left} ticks");
+            self.accuse(Rule::BudgetRespected, thread, what);
         }
     }
 }

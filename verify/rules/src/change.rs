@@ -136,7 +136,6 @@ impl Judge<'_> {
             T::Ended { .. } => {
                 self.leave(thread);
                 self.forget_locks(thread);
-                self.lenders.ended(thread);
                 let t = &mut self.threads[thread];
                 t.dead = true;
                 t.current = None;
@@ -161,19 +160,18 @@ impl Judge<'_> {
     /// Whoever waits, asks or is handed something is at work on a job.
     pub(crate) fn has_job(&mut self, thread: usize) {
         if self.threads[thread].current.is_none() {
-            let what = format!("{} waits or holds without a job", self.name(thread));
-            self.violation(Rule::OnlyReadyRuns, what);
+            self.accuse(Rule::OnlyReadyRuns, thread, "waits or holds without a job");
         }
     }
 
     /// The thread is ready from now on, by its own key as far as nothing else is told.
     pub(crate) fn enter(&mut self, thread: usize) {
         self.leave(thread);
-        self.lenders.goes_on(thread);
         let key = self.threads[thread].own_key();
         let at = self.queue_of(thread, key.background);
         let t = &mut self.threads[thread];
-        (t.ready, t.wants, t.queue, t.blocker) = (true, false, at, None);
+        (t.ready, t.wants, t.queue) = (true, false, at);
+        (t.blocker, t.waits_on) = (None, None);
         let entity = Entity::Thread(t.id);
         if self.nodes[at].own_time {
             self.forget_answer(at);
@@ -246,16 +244,17 @@ impl Judge<'_> {
 
     /// A thread waits no longer.
     fn woken(&mut self, thread: usize, cause: WakeCause) {
-        if matches!(cause, WakeCause::Timeout | WakeCause::Supply) {
-            self.wait_is_over(thread);
-        } else if cause == WakeCause::Lock {
-            self.asks_again(thread);
+        if matches!(
+            cause,
+            WakeCause::Timeout | WakeCause::Supply | WakeCause::Lock
+        ) {
+            self.wait_is_over(thread, cause == WakeCause::Lock);
         }
         let goes_on = !matches!(cause, WakeCause::EarlyWake | WakeCause::Predecessors);
         if !goes_on || !std::mem::take(&mut self.threads[thread].blocked) {
             return;
         }
-        self.lenders.goes_on(thread);
+        self.threads[thread].waits_on = None;
         // An endless body without guarantee ends instead when it is to change.
         let t = &self.threads[thread];
         let changes = t.change.is_some() && !t.constraint.class.runs_per_job();
@@ -298,9 +297,11 @@ impl Judge<'_> {
         let unfinished = t.current.as_ref().is_some_and(|c| !c.settled);
         let next = t.open.pop_front();
         let Some(job) = next.filter(|job| job.index == index && !unfinished) else {
-            let name = self.name(thread);
-            let what = format!("{name} starts job {index}, which is not next");
-            return self.violation(Rule::JobsEndOnce, what);
+            return self.accuse(
+                Rule::JobsEndOnce,
+                thread,
+                format!("starts job {index}, which is not next"),
+            );
         };
         t.background = matches!(t.constraint.class, Class::Aperiodic);
         t.current = Some(CurrentJob {

@@ -1,6 +1,6 @@
 //! The choice: from the CPU's own scheduler down, each node runs the entity that must be chosen.
 
-use punctual_model::{Instant, Span};
+use punctual_model::Span;
 
 use crate::Rule;
 use crate::entry::Judge;
@@ -27,12 +27,12 @@ impl Judge<'_> {
     }
 
     /// Holds the choice of an entry against the ready sets; `None` is idle.
-    pub(crate) fn choice(&mut self, chosen: Option<Entity>, arm: Option<Instant>) {
+    pub(crate) fn choice(&mut self, chosen: Option<Entity>) {
         let (entity, home) = match chosen {
-            None => return self.idle_is_right(arm),
+            None => return self.idle_is_right(),
             Some(Entity::Thread(id)) => (Entity::Thread(id), self.threads[id.index()].queue),
             Some(Entity::Node(node)) => {
-                self.answer_is_kept(node, None, arm);
+                self.answer_is_kept(node, None);
                 (Entity::Node(node), self.nodes[node].parent.unwrap_or(ROOT))
             }
         };
@@ -46,14 +46,14 @@ impl Judge<'_> {
         }
         let (mut entity, mut at) = (entity, home);
         if let (Entity::Thread(id), Some(top)) = (entity, self.overdrawn_above(home)) {
-            self.overdraft_is_right(top, id.index(), arm);
+            self.overdraft_is_right(top, id.index());
             let Some(parent) = self.nodes[top].parent else {
                 return;
             };
             (entity, at) = (Entity::Node(top), parent);
         }
         loop {
-            self.place_is_right(at, entity, arm);
+            self.place_is_right(at, entity);
             match self.nodes[at].parent {
                 Some(parent) => (entity, at) = (Entity::Node(at), parent),
                 None => return,
@@ -68,7 +68,7 @@ impl Judge<'_> {
     }
 
     /// Below a scheduler without budget runs who may finish a section, for as long as it may take.
-    fn overdraft_is_right(&mut self, at: usize, thread: usize, arm: Option<Instant>) {
+    fn overdraft_is_right(&mut self, at: usize, thread: usize) {
         let Some((may, most)) = self.overdrawer(at) else {
             return;
         };
@@ -76,7 +76,7 @@ impl Judge<'_> {
         let what = if may != thread {
             let (is, should) = (self.name(thread), self.name(may));
             format!("{is} runs where {should} alone may finish its section")
-        } else if arm.is_none_or(|arm| arm > end) {
+        } else if !self.is_armed_by(end) {
             let name = self.name(thread);
             format!("{name}: nothing is armed for the end of its overdraft")
         } else {
@@ -85,9 +85,9 @@ impl Judge<'_> {
         self.violation(Rule::SupplyRespected, what);
     }
 
-    fn idle_is_right(&mut self, arm: Option<Instant>) {
+    fn idle_is_right(&mut self) {
         let asks = self.first_answer_ends();
-        if asks.is_some_and(|until| arm.is_none_or(|arm| arm > until)) {
+        if asks.is_some_and(|until| !self.is_armed_by(until)) {
             let what = "idle, and nothing is armed for the end of an answer".into();
             return self.violation(Rule::ChildAnswersChecked, what);
         }
@@ -103,24 +103,26 @@ impl Judge<'_> {
     }
 
     /// One step of the way down: in node `at`, `chosen` runs.
-    fn place_is_right(&mut self, at: usize, chosen: Entity, arm: Option<Instant>) {
+    fn place_is_right(&mut self, at: usize, chosen: Entity) {
         if let Entity::Node(node) = chosen {
             let funded = self.nodes[node].supply.as_ref().map(|supply| supply.left);
             let end = funded.map(|left| self.now.saturating_add(Span::from_ticks(left)));
             let overdrawn = funded == Some(0) && self.overdrawer(node).is_some();
-            if !overdrawn && end.is_some_and(|end| arm.is_none_or(|arm| arm > end)) {
-                let name = self.node_name(node);
-                let what = format!("{name} runs, and nothing is armed for the end of its budget");
-                return self.violation(Rule::SupplyRespected, what);
+            if !overdrawn && end.is_some_and(|end| !self.is_armed_by(end)) {
+                return self.accuse_node(
+                    Rule::SupplyRespected,
+                    node,
+                    "runs, and nothing is armed for the end of its budget",
+                );
             }
         }
         if self.nodes[at].queue.is_divided() {
-            return self.slot_is_right(at, chosen, arm);
+            return self.slot_is_right(at, chosen);
         }
         if self.nodes[at].own_time {
             // Its order is its own; it chooses among its ready threads.
             if let Entity::Thread(thread) = chosen {
-                self.answer_is_kept(at, Some(thread), arm);
+                self.answer_is_kept(at, Some(thread));
             }
             return;
         }
@@ -137,7 +139,7 @@ impl Judge<'_> {
     }
 
     /// Nobody but the owner runs in a slot, and the core wants to be back at its end.
-    fn slot_is_right(&mut self, at: usize, chosen: Entity, arm: Option<Instant>) {
+    fn slot_is_right(&mut self, at: usize, chosen: Entity) {
         let (owner, end) = self.nodes[at].owner(self.now);
         let (who, now) = (self.entity(chosen), self.now.ticks());
         let what = match owner {
@@ -145,7 +147,7 @@ impl Judge<'_> {
             Some(owner) if !owner.is_place_of(chosen) => {
                 format!("{who} runs in a slot of {}", self.entity(owner))
             }
-            Some(_) if arm.is_none_or(|arm| arm > end) => {
+            Some(_) if !self.is_armed_by(end) => {
                 format!("{who}: nothing is armed for the end of its slot")
             }
             Some(_) => return,

@@ -1,10 +1,12 @@
 //! One CPU, entry by entry: each has an event, changes and a decision.
 
+use std::fmt;
+
 use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_trace::{Log, Record};
 
-use crate::lock::{Lenders, Locks};
+use crate::lock::Locks;
 use crate::manage::Asked;
 use crate::node::{Node, ROOT};
 use crate::queue::{Entity, Key};
@@ -58,6 +60,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) last: Instant,
     missing: Span,
     pub(crate) armed: Option<Instant>,
+    /// When the core wants to be back after the entry that ends.
+    pub(crate) arm: Option<Instant>,
     /// An entry has been late.
     pub(crate) was_late: bool,
     /// The event of the entry that is open.
@@ -65,7 +69,6 @@ pub(crate) struct Judge<'a> {
     switched: bool,
     pub(crate) asked: Asked,
     pub(crate) locks: Locks,
-    pub(crate) lenders: Lenders,
     violations: Vec<Violation>,
 }
 
@@ -89,12 +92,12 @@ impl<'a> Judge<'a> {
             last: Instant::ZERO,
             missing: Span::ZERO,
             armed: None,
+            arm: None,
             was_late: false,
             event: None,
             switched: false,
             asked: Asked::default(),
             locks: Locks::new(plan),
-            lenders: Lenders::new(plan),
             violations: Vec::new(),
         }
     }
@@ -106,6 +109,16 @@ impl<'a> Judge<'a> {
             now: self.now,
             detail,
         });
+    }
+
+    /// A thread broke a rule.
+    pub(crate) fn accuse(&mut self, rule: Rule, thread: usize, what: impl fmt::Display) {
+        self.violation(rule, format!("{} {what}", self.name(thread)));
+    }
+
+    /// A scheduler broke a rule.
+    pub(crate) fn accuse_node(&mut self, rule: Rule, node: usize, what: impl fmt::Display) {
+        self.violation(rule, format!("{} {what}", self.node_name(node)));
     }
 
     pub(crate) fn is_broken(&mut self, what: String) {
@@ -129,6 +142,20 @@ impl<'a> Judge<'a> {
     pub(crate) fn find(&self, id: ThreadId) -> Option<usize> {
         let thread = self.threads.get(id.index())?;
         (thread.id == id).then_some(id.index())
+    }
+
+    pub(crate) fn find_alive(&self, id: ThreadId) -> Option<usize> {
+        self.find(id).filter(|&thread| !self.threads[thread].dead)
+    }
+
+    /// Whether the core wants to be back before this much has passed.
+    pub(crate) fn is_armed_within(&self, ticks: u64) -> bool {
+        self.is_armed_by(self.now.saturating_add(Span::from_ticks(ticks)))
+    }
+
+    /// Whether the core wants to be back at or before this instant.
+    pub(crate) fn is_armed_by(&self, at: Instant) -> bool {
+        self.arm.is_some_and(|arm| arm <= at)
     }
 
     /// The place of a node; `None` for one that does not exist.
@@ -210,9 +237,7 @@ impl<'a> Judge<'a> {
             (Event::Protect, Some(thread)) => self.threads[thread].in_section = true,
             (Event::Unprotect, Some(thread)) => {
                 self.threads[thread].in_section = false;
-                if !self.locks.shields(thread) {
-                    self.unprotect(thread);
-                }
+                self.unprotect_outside(thread);
             }
             (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
                 let (at, id) = (self.threads[thread].queue, self.threads[thread].id);
@@ -253,35 +278,37 @@ impl<'a> Judge<'a> {
             self.running = next;
         }
         if let Event::Raise(ceiling) = event {
-            self.raised_to(ceiling);
+            if let Some(thread) = next.and_then(|id| self.find(id)) {
+                self.threads[thread].ceiling = ceiling;
+            }
         }
         if is_announcement(event) {
             // Nothing is served and nobody chosen: the next entry is at once.
             return;
         }
+        self.arm = decision.arm;
         self.answered(event, decision.refused);
         self.settle(event, decision);
         self.deciding = child.and_then(|node| self.node(node));
-        self.nothing_overdue(decision.arm);
+        self.releases_are_armed();
         self.deferrals_are_told();
         self.keys_are_right();
         self.schedulers_are_raised();
         self.locks_are_passed_on();
-        self.supply_is_told(decision.arm);
+        self.supply_is_told();
         let chosen = next.and_then(|id| self.find(id));
         if (next.is_some() && chosen.is_none()) || (child.is_some() && self.deciding.is_none()) {
             let what = "a thread or a scheduler runs that does not exist".into();
             self.violation(Rule::OnlyReadyRuns, what);
         } else {
             let thread = chosen.map(|t| Entity::Thread(self.threads[t].id));
-            self.choice(thread.or(self.deciding.map(Entity::Node)), decision.arm);
+            self.choice(thread.or(self.deciding.map(Entity::Node)));
         }
         self.schedulers_are_queued();
         if let Some(thread) = chosen.filter(|&t| self.threads[t].ready) {
-            self.running_is_funded(thread, decision.arm);
-            self.section_is_armed(thread, decision.arm);
+            self.running_is_funded(thread);
+            self.section_is_armed(thread);
         }
-        self.releases_are_armed(decision.arm);
         self.armed = match decision.arm {
             // More was due than an entry serves: the next one, at once, is as late as this.
             Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),
@@ -374,9 +401,11 @@ impl<'a> Judge<'a> {
                 let wakes = before.is_none() && release > Instant::ZERO;
                 self.supply_is_due(at, deadline, wakes.then_some(release));
                 if release > self.now {
-                    let name = self.node_name(at);
-                    let what = format!("{name} counts from {}", release.ticks());
-                    self.violation(Rule::PolicyOrder, what);
+                    self.accuse_node(
+                        Rule::PolicyOrder,
+                        at,
+                        format!("counts from {}", release.ticks()),
+                    );
                 }
                 self.wakes(parent);
                 let queue = &mut self.nodes[parent].queue;

@@ -43,9 +43,11 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
-            let name = self.name(thread);
-            let what = format!("{name} job {index} was dropped without need");
-            self.violation(Rule::ReleasesInTime, what);
+            self.accuse(
+                Rule::ReleasesInTime,
+                thread,
+                format!("job {index} was dropped without need"),
+            );
         }
         let t = &mut self.threads[thread];
         if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
@@ -61,46 +63,29 @@ impl Judge<'_> {
         t.next_index = index.saturating_add(1);
         t.fed = t.fed.saturating_sub(1);
         if index != expected {
-            let name = self.name(thread);
-            let what = format!("{name} released job {index} where {expected} was next");
-            self.violation(Rule::ReleasesInTime, what);
+            self.accuse(
+                Rule::ReleasesInTime,
+                thread,
+                format!("released job {index} where {expected} was next"),
+            );
         }
     }
 
-    /// The core wants to be back when the next job is released.
-    pub(crate) fn releases_are_armed(&mut self, arm: Option<Instant>) {
-        let due = |t: &Thread| {
-            let at = t.arrival_of(t.next_index).filter(|_| t.is_clocked())?;
-            (!t.dead && t.change.is_none() && at < t.constraint.until).then_some(at)
-        };
-        let now = self.now;
-        let late = |at: &Instant| arm.is_none_or(|arm| arm > now.max(*at));
-        let missed = |(thread, t): (usize, &Thread)| Some((thread, due(t).filter(late)?));
-        let mut all = self.threads.iter().enumerate();
-        if let Some((thread, at)) = all.find_map(missed) {
-            let (name, at) = (self.name(thread), at.ticks());
-            let what = format!("{name}: nothing is armed for its release at {at}");
-            self.violation(Rule::ReleasesInTime, what);
-        }
-    }
-
-    /// At the end of an entry no release is overdue, unless the core wants to be back at once.
-    pub(crate) fn nothing_overdue(&mut self, arm: Option<Instant>) {
-        if arm == Some(self.now) {
-            return;
-        }
+    /// At the end of an entry no release is overdue, unless the core wants to be back at once, and
+    /// the core wants to be back when the next job is released.
+    pub(crate) fn releases_are_armed(&mut self) {
         for thread in 0..self.threads.len() {
             let t = &self.threads[thread];
-            if t.dead || t.change.is_some() || !t.is_clocked() {
-                continue;
-            }
-            let Some(at) = t.arrival_of(t.next_index) else {
-                continue;
-            };
-            if at <= self.now && at < t.constraint.until {
-                let (name, index) = (self.name(thread), t.next_index);
-                let what = format!("{name} job {index} of {} was not released", at.ticks());
-                self.violation(Rule::ReleasesInTime, what);
+            let at = t.arrival_of(t.next_index).filter(|_| t.is_clocked());
+            let at = at.filter(|&at| !t.dead && t.change.is_none() && at < t.constraint.until);
+            let Some(at) = at else { continue };
+            let overdue = at <= self.now && self.arm != Some(self.now);
+            if overdue || !self.is_armed_by(at.max(self.now)) {
+                let what = format!(
+                    "is not released at {}, and nothing is armed then",
+                    at.ticks()
+                );
+                self.accuse(Rule::ReleasesInTime, thread, what);
                 // Said once; the others are held against what was released.
                 self.threads[thread].first = None;
             }

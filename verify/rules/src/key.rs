@@ -75,14 +75,26 @@ impl Judge<'_> {
                 }
             }
         }
-        let by = self.lenders.by;
-        let lenders = self.lenders.of(thread);
-        all.extend(
-            lenders
-                .flat_map(|lender| self.effective(lender, most))
-                .map(|key| (key, by)),
-        );
-        all.extend(self.lenders.ceiling(thread, order).map(|key| (key, by)));
+        let by = WaitOrder::of(self.log.plan.cpus[self.cpu].policy);
+        for (waiter, t) in self.threads.iter().enumerate() {
+            if t.waits_on.is_some_and(|(holder, _)| holder == thread) {
+                all.extend(
+                    self.effective(waiter, most)
+                        .into_iter()
+                        .map(|key| (key, by)),
+                );
+            }
+        }
+        all.extend(self.threads[thread].ceiling.map(|ceiling| {
+            let key = Key {
+                background: ceiling.absolute_deadline == Instant::MAX,
+                priority: ceiling.priority,
+                deadline: ceiling.absolute_deadline,
+                release: Instant::ZERO,
+                rank: order,
+            };
+            (key, by)
+        }));
         all
     }
 
@@ -107,8 +119,7 @@ impl Judge<'_> {
     pub(crate) fn ordered(&mut self, thread: usize, key: Key, yielded: bool) {
         let t = &self.threads[thread];
         if !t.ready {
-            let what = format!("{} is queued and not ready", self.name(thread));
-            return self.violation(Rule::OnlyReadyRuns, what);
+            return self.accuse(Rule::OnlyReadyRuns, thread, "is queued and not ready");
         }
         let (at, entity) = (t.queue, Entity::Thread(t.id));
         let to = self.queue_of(thread, key.background);
@@ -152,9 +163,11 @@ impl Judge<'_> {
             }
         });
         if !lawful {
-            let name = self.name(thread);
-            let what = format!("{name} lives on the release {dates:?}, should {lives_on:?}");
-            self.violation(Rule::PolicyOrder, what);
+            self.accuse(
+                Rule::PolicyOrder,
+                thread,
+                format!("lives on the release {dates:?}, should {lives_on:?}"),
+            );
         }
         let t = &mut self.threads[thread];
         if let Some(current) = t.current.as_mut() {
@@ -174,9 +187,11 @@ impl Judge<'_> {
             let current = t.current.as_mut().filter(|current| current.started);
             let lives_on = current.and_then(|current| current.lives_on.take());
             if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
-                let name = self.name(thread);
-                let what = format!("{name} lives on the release {dates:?}, which nobody was told");
-                self.violation(Rule::PolicyOrder, what);
+                self.accuse(
+                    Rule::PolicyOrder,
+                    thread,
+                    format!("lives on the release {dates:?}, which nobody was told"),
+                );
             }
         }
     }
@@ -204,9 +219,11 @@ impl Judge<'_> {
             if let Some(found) = found {
                 self.nodes[at].queue.set_rank(entity, found.rank);
             } else {
-                let name = self.name(thread);
-                let what = format!("{name} is queued by {key:?}, should be by one of {lawful:?}");
-                self.violation(Rule::PolicyOrder, what);
+                self.accuse(
+                    Rule::PolicyOrder,
+                    thread,
+                    format!("is queued by {key:?}, should be by one of {lawful:?}"),
+                );
                 return;
             }
         }
@@ -259,9 +276,11 @@ impl Judge<'_> {
                 None => key.priority == node.priority,
             };
             if !right {
-                let name = self.node_name(at);
-                let what = format!("{name} is queued by {key:?}, should be raised to {raised:?}");
-                self.violation(Rule::PolicyOrder, what);
+                self.accuse_node(
+                    Rule::PolicyOrder,
+                    at,
+                    format!("is queued by {key:?}, should be raised to {raised:?}"),
+                );
             }
         }
     }

@@ -1,11 +1,10 @@
 //! Locks: their holders, their waiters, the length of sections.
 
-use punctual_kern::{Ceiling, CpuPlan, Event, ResourcePlan, UsePlan, WaitOrder};
-use punctual_model::{AtBudgetEnd, Instant, Mode, Protocol, Work};
+use punctual_kern::{CpuPlan, Event, ResourcePlan, UsePlan};
+use punctual_model::{AtBudgetEnd, Instant, Mode, Protocol};
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::queue::Key;
 
 /// The state of a declared use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +23,7 @@ pub(crate) enum State {
 }
 
 /// One declared use.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     thread: usize,
     pub(crate) plan: UsePlan,
@@ -138,6 +137,17 @@ impl Locks {
             })
     }
 
+    /// Whether somebody who asks now gets a resource at once, as far as no urgency is known.
+    fn could_have(&self, resource: u32, mode: Mode) -> bool {
+        let any = |is: fn(&State) -> bool| {
+            let mut of_it = self.claims.iter().filter(|c| c.plan.resource == resource);
+            of_it.any(|c| is(&c.state))
+        };
+        let writer_waits = any(|state| *state == State::Waits(Mode::Exclusive));
+        let is_held = any(|state| matches!(state, State::Holds { .. }));
+        self.has_room(resource, mode) && !(mode == Mode::Shared && writer_waits && is_held)
+    }
+
     /// What the sections of a thread may take that go on without budget.
     fn may_overrun(&self, thread: usize) -> Option<u64> {
         let of = self.sections(thread);
@@ -166,22 +176,6 @@ impl Locks {
         }
     }
 
-    /// A thread waits for nothing any more; returns whether it was postponed.
-    fn stop_waiting(&mut self, thread: usize) -> Option<u64> {
-        let mut postponed = None;
-        for claim in self.claims.iter_mut().filter(|c| c.thread == thread) {
-            match claim.state {
-                State::Waits(_) => claim.state = State::Free,
-                State::Postponed(_) => {
-                    claim.state = State::Free;
-                    postponed = Some(claim.plan.length.ticks());
-                }
-                State::Free | State::Holds { .. } => {}
-            }
-        }
-        postponed
-    }
-
     /// The place of a thread is another's from now on.
     fn forget(&mut self, thread: usize) {
         self.claims.retain(|claim| claim.thread != thread);
@@ -194,40 +188,34 @@ impl Judge<'_> {
         self.log.resource_name(self.cpu, resource)
     }
 
+    /// The declared use of a resource by a thread.
+    fn claim(&mut self, thread: usize, resource: u32) -> Option<usize> {
+        let found = self.locks.find(thread, resource);
+        if found.is_none() {
+            self.accuse(Rule::LocksExclude, thread, "uses what it did not declare");
+        }
+        found
+    }
+
     /// A thread holds a resource.
     pub(crate) fn locked(&mut self, thread: usize, resource: u32, mode: Mode) {
         let asked = self.threads[thread].request.take() == Some((resource, mode));
-        let now = self.now;
-        let claim = self.locks.find(thread, resource);
-        let state = claim.map(|at| (at, self.locks.claims[at].state));
-        let handed = matches!(state, Some((_, State::Waits(m) | State::Postponed(m))) if m == mode);
-        let declared = |at: usize| {
-            let most = self.locks.claims[at].plan.mode;
-            mode == Mode::Shared || most == Mode::Exclusive
+        let Some(at) = self.claim(thread, resource) else {
+            return;
         };
-        let what = match state {
-            None => "did not declare it",
-            Some((at, _)) if !declared(at) => "declared only to read it",
-            Some((_, State::Holds { .. })) => "holds it already",
-            Some((_, State::Free)) if !asked => "did not ask for it",
-            Some(_) if !self.locks.has_room(resource, mode) => "locks what somebody holds",
-            Some((_, State::Free)) => "",
-            Some(_) if handed => "",
-            Some(_) => "waited for it in another mode",
-        };
-        if !what.is_empty() {
-            let what = format!(
-                "{} {what}: `{}`",
-                self.name(thread),
-                self.resource(resource)
-            );
-            self.violation(Rule::LocksExclude, what);
+        let Claim { plan, state, .. } = self.locks.claims[at];
+        let handed = matches!(state, State::Waits(m) | State::Postponed(m) if m == mode);
+        let declared = mode == Mode::Shared || plan.mode == Mode::Exclusive;
+        let wanted = handed || (asked && state == State::Free);
+        if !wanted || !declared || !self.locks.has_room(resource, mode) {
+            let resource = self.resource(resource);
+            let what = format!("locks `{resource}` ({mode:?}), which it may not ({state:?})");
+            self.accuse(Rule::LocksExclude, thread, what);
         }
-        let Some(at) = claim else { return };
         self.section_fits(thread, at, handed);
         self.locks.claims[at].state = State::Holds {
             mode,
-            since: now,
+            since: self.now,
             used: 0,
             lapsed: false,
         };
@@ -247,38 +235,38 @@ impl Judge<'_> {
         let first = self.locks.plan(claim).is_some_and(checks);
         let t = &self.threads[thread];
         if !handed && t.is_budgeted() && t.budget < length && length <= t.allotment() {
-            let what = format!("{} begins a section beyond its budget", self.name(thread));
-            self.violation(Rule::BudgetRespected, what);
+            self.accuse(
+                Rule::BudgetRespected,
+                thread,
+                "begins a section beyond its budget",
+            );
         } else if first && !self.has_supply_for(thread, length) {
-            let what = format!("{} begins a section beyond its supply", self.name(thread));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse(
+                Rule::SupplyRespected,
+                thread,
+                "begins a section beyond its supply",
+            );
         }
     }
 
     /// A thread waits for a resource.
     pub(crate) fn waits_for(&mut self, thread: usize, resource: u32, mode: Mode) {
         self.threads[thread].request = None;
-        let free = self.locks.has_room(resource, mode);
-        let others = self.locks.claims.iter();
-        let mut writers = others.filter(|c| c.plan.resource == resource);
-        let behind_writer = writers.any(|c| c.state == State::Waits(Mode::Exclusive));
-        let Some(at) = self.locks.find(thread, resource) else {
-            let what = format!("{} waits for what it did not declare", self.name(thread));
-            return self.violation(Rule::LocksExclude, what);
+        let Some(at) = self.claim(thread, resource) else {
+            return;
         };
-        if free && !(mode == Mode::Shared && behind_writer) {
-            let (name, resource) = (self.name(thread), self.resource(resource));
-            let what = format!("{name} waits for `{resource}`, which is free");
-            self.violation(Rule::LocksPassOn, what);
+        self.locks.claims[at].state = State::Free;
+        if self.locks.could_have(resource, mode) {
+            let what = format!("waits for `{}`, which is free", self.resource(resource));
+            self.accuse(Rule::LocksPassOn, thread, what);
         }
         self.locks.claims[at].state = State::Waits(mode);
     }
 
     /// A section waits for a budget that it fits into.
     pub(crate) fn postponed(&mut self, thread: usize, resource: u32) {
-        let Some(at) = self.locks.find(thread, resource) else {
-            let what = format!("{} waits for what it did not declare", self.name(thread));
-            return self.violation(Rule::LocksExclude, what);
+        let Some(at) = self.claim(thread, resource) else {
+            return;
         };
         let claim = &self.locks.claims[at];
         let mode = match (claim.state, self.threads[thread].request) {
@@ -292,50 +280,51 @@ impl Judge<'_> {
 
     /// A thread gives a resource back.
     pub(crate) fn unlocked(&mut self, thread: usize, resource: u32) {
-        let claim = self.locks.find(thread, resource);
-        let held = |at: &usize| matches!(self.locks.claims[*at].state, State::Holds { .. });
-        let Some(at) = claim.filter(held) else {
-            let (name, resource) = (self.name(thread), self.resource(resource));
-            let what = format!("{name} gives `{resource}` back, which it does not hold");
-            return self.violation(Rule::LocksExclude, what);
+        let Some(at) = self.claim(thread, resource) else {
+            return;
         };
-        let state = std::mem::replace(&mut self.locks.claims[at].state, State::Free);
-        if !matches!(state, State::Holds { lapsed: true, .. }) {
-            self.sections_changed(thread, at);
+        match std::mem::replace(&mut self.locks.claims[at].state, State::Free) {
+            State::Holds { lapsed: true, .. } => {}
+            State::Holds { .. } => self.sections_changed(thread, at),
+            _ => {
+                let what = format!(
+                    "gives `{}` back, which it does not hold",
+                    self.resource(resource)
+                );
+                self.accuse(Rule::LocksExclude, thread, what);
+            }
         }
-        if !self.threads[thread].in_section && !self.locks.shields(thread) {
-            self.unprotect(thread);
-        }
+        self.unprotect_outside(thread);
     }
 
     /// A section is longer than declared.
     pub(crate) fn section_overran(&mut self, thread: usize, resource: u32) {
-        let Some(at) = self.locks.find(thread, resource) else {
-            return self.locks_nothing(thread);
+        let Some(at) = self.claim(thread, resource) else {
+            return;
         };
         let claim = &mut self.locks.claims[at];
         let length = claim.plan.length.ticks();
-        let State::Holds { used, lapsed, .. } = &mut claim.state else {
-            return self.locks_nothing(thread);
+        let over = match &mut claim.state {
+            State::Holds { used, lapsed, .. } => {
+                !std::mem::replace(lapsed, true) && *used >= length
+            }
+            _ => false,
         };
-        let (early, twice) = (*used < length, *lapsed);
-        *lapsed = true;
-        if early || twice {
-            let what = format!("the section of {} is not over yet", self.name(thread));
-            self.violation(Rule::SectionsBounded, what);
+        if !over {
+            self.accuse(Rule::SectionsBounded, thread, "has no section that is over");
         }
         self.sections_changed(thread, at);
+        self.unprotect_outside(thread);
+    }
+
+    /// The thread keeps its siblings away no more, unless another section of it does.
+    pub(crate) fn unprotect_outside(&mut self, thread: usize) {
         if !self.threads[thread].in_section && !self.locks.shields(thread) {
             self.unprotect(thread);
         }
     }
 
-    fn locks_nothing(&mut self, thread: usize) {
-        let what = format!("{} has a section without a lock", self.name(thread));
-        self.violation(Rule::LocksExclude, what);
-    }
-
-    /// A section has begun, ended or lapsed: what may go on without budget is another.
+    /// A section has begun, ended or lapsed: the part that may go on without budget is another.
     fn sections_changed(&mut self, thread: usize, claim: usize) {
         let plan = self.locks.plan(&self.locks.claims[claim]);
         if plan.is_some_and(|plan| plan.at_budget_end == AtBudgetEnd::Overrun) {
@@ -345,43 +334,42 @@ impl Judge<'_> {
         }
     }
 
-    /// A thread waits for no lock any more: it has one, or its time is over, or it has ended.
-    pub(crate) fn wait_is_over(&mut self, thread: usize) {
-        if self.locks.stop_waiting(thread).is_some() {
-            self.park(thread, false);
-        }
-    }
-
-    /// What a thread waits for has come free: it asks again when it is chosen, unless it has been
-    /// given it at once.
-    pub(crate) fn asks_again(&mut self, thread: usize) {
-        let mut of = self.locks.claims.iter_mut().filter(|c| c.thread == thread);
-        let asked = of.find_map(|claim| match claim.state {
-            State::Waits(mode) => {
-                claim.state = State::Free;
-                Some((claim.plan.resource, mode))
+    /// A thread waits for no lock any more. If the lock came free (`asks`), the thread asks for it
+    /// again when it is chosen, unless it has been given it at once.
+    pub(crate) fn wait_is_over(&mut self, thread: usize, asks: bool) {
+        for claim in &mut self.locks.claims {
+            match claim.state {
+                _ if claim.thread != thread => {}
+                State::Waits(mode) => {
+                    claim.state = State::Free;
+                    if asks {
+                        self.threads[thread].request = Some((claim.plan.resource, mode));
+                    }
+                }
+                State::Postponed(_) if !asks => {
+                    claim.state = State::Free;
+                    return self.park(thread, false);
+                }
+                _ => {}
             }
-            _ => None,
-        });
-        if asked.is_some() {
-            self.threads[thread].request = asked;
         }
     }
 
     /// A thread has ended.
     pub(crate) fn forget_locks(&mut self, thread: usize) {
-        self.wait_is_over(thread);
-        let holds = |c: &&Claim| matches!(c.state, State::Holds { .. });
-        let held = self.locks.of(thread).find(holds).map(|c| c.plan.resource);
-        if let Some(resource) = held {
-            let (name, resource) = (self.name(thread), self.resource(resource));
-            let what = format!("{name} ends and keeps `{resource}`");
-            self.violation(Rule::LocksPassOn, what);
+        self.wait_is_over(thread, false);
+        let holds = |c: &Claim| matches!(c.state, State::Holds { .. });
+        if self.locks.of(thread).any(holds) {
+            self.accuse(Rule::LocksPassOn, thread, "ends and keeps what it holds");
         }
         self.locks.forget(thread);
+        for t in &mut self.threads {
+            t.waits_on = t.waits_on.filter(|(holder, _)| *holder != thread);
+        }
+        (self.threads[thread].waits_on, self.threads[thread].ceiling) = (None, None);
     }
 
-    /// Who goes on below a node whose budget is used up, and for how long.
+    /// The thread that goes on below a node whose budget is used up, and for how long.
     pub(crate) fn overdrawer(&self, at: usize) -> Option<(usize, u64)> {
         let may = |entry: &&(usize, u64)| {
             let t = &self.threads[entry.0];
@@ -390,153 +378,54 @@ impl Judge<'_> {
         self.locks.overruns.iter().rev().find(may).copied()
     }
 
-    /// At the end of an entry nobody waits for what is free, or for supply that is there.
+    /// At the end of an entry no thread waits for what is free, or for supply that is there.
     pub(crate) fn locks_are_passed_on(&mut self) {
-        let mut idle = None;
-        for claim in &self.locks.claims {
-            let resource = claim.plan.resource;
-            let of_it = |c: &&Claim| c.plan.resource == resource;
-            let others = || self.locks.claims.iter().filter(of_it);
-            let writer = || others().any(|c| c.state == State::Waits(Mode::Exclusive));
-            let free = match claim.state {
-                State::Waits(Mode::Shared) if writer() => {
-                    !others().any(|c| matches!(c.state, State::Holds { .. }))
-                }
-                State::Waits(mode) => self.locks.has_room(resource, mode),
-                State::Postponed(_) => self.has_supply_for(claim.thread, claim.plan.length.ticks()),
-                State::Free | State::Holds { .. } => false,
-            };
-            if free {
-                idle = Some((claim.thread, resource));
-            }
-        }
-        if let Some((thread, resource)) = idle {
-            let (name, resource) = (self.name(thread), self.resource(resource));
-            let what = format!("{name} waits for `{resource}` and could have it");
-            self.violation(Rule::LocksPassOn, what);
+        let could = |claim: &&Claim| match claim.state {
+            State::Waits(mode) => self.locks.could_have(claim.plan.resource, mode),
+            State::Postponed(_) => self.has_supply_for(claim.thread, claim.plan.length.ticks()),
+            State::Free | State::Holds { .. } => false,
+        };
+        if let Some(claim) = self.locks.claims.iter().find(could).copied() {
+            let what = format!(
+                "waits for `{}` and could have it",
+                self.resource(claim.plan.resource)
+            );
+            self.accuse(Rule::LocksPassOn, claim.thread, what);
         }
     }
 
     /// The core wants to be back when a section of the running thread is as long as declared.
-    pub(crate) fn section_is_armed(&mut self, thread: usize, arm: Option<Instant>) {
+    pub(crate) fn section_is_armed(&mut self, thread: usize) {
         let left = self.locks.sections(thread).map(|(_, left, _)| left).min();
-        let end = left.map(|left| self.now.saturating_add(Work::from_ticks(left).as_span()));
-        if end.is_some_and(|end| arm.is_none_or(|arm| arm > end)) {
-            let name = self.name(thread);
-            let what = format!("{name}: nothing is armed for the end of its section");
-            self.violation(Rule::SectionsBounded, what);
-        }
-    }
-}
-
-/// Somebody waits for a lock of a runtime.
-#[derive(Clone, Copy, Debug)]
-struct Lender {
-    thread: usize,
-    holder: usize,
-    key: u32,
-}
-
-/// The locks of a runtime on one CPU, as far as the core knows them: a thread waits for another
-/// (`block-on`), a lock has another holder (`hand-over`), the running thread has a ceiling
-/// (`raise`). Keys of threads of different schedulers do not compare: in a tree none is inherited.
-#[derive(Debug)]
-pub(crate) struct Lenders {
-    /// By what the threads of the CPU compare.
-    pub(crate) by: WaitOrder,
-    waiting: Vec<Lender>,
-    ceilings: Vec<(usize, Ceiling)>,
-}
-
-impl Lenders {
-    pub(crate) fn new(plan: &CpuPlan) -> Lenders {
-        Lenders {
-            by: WaitOrder::of(plan.policy),
-            waiting: Vec::new(),
-            ceilings: Vec::new(),
+        if left.is_some_and(|left| !self.is_armed_within(left)) {
+            let what = "runs, and nothing is armed for the end of its section";
+            self.accuse(Rule::SectionsBounded, thread, what);
         }
     }
 
-    /// A thread waits for nobody any more.
-    pub(crate) fn goes_on(&mut self, thread: usize) {
-        self.waiting.retain(|lender| lender.thread != thread);
-    }
-
-    /// A thread has ended.
-    pub(crate) fn ended(&mut self, thread: usize) {
-        self.goes_on(thread);
-        self.waiting.retain(|lender| lender.holder != thread);
-        self.ceilings.retain(|(holder, _)| *holder != thread);
-    }
-
-    /// The threads that wait for a thread.
-    pub(crate) fn of(&self, thread: usize) -> impl Iterator<Item = usize> {
-        let lenders = self.waiting.iter();
-        let lenders = lenders.filter(move |lender| lender.holder == thread);
-        lenders.map(|lender| lender.thread)
-    }
-
-    /// How urgent its ceilings make a thread that has this rank among equals.
-    pub(crate) fn ceiling(&self, thread: usize, rank: u32) -> Option<Key> {
-        let of_it = |(holder, _): &&(usize, Ceiling)| *holder == thread;
-        let (_, ceiling) = self.ceilings.iter().find(of_it)?;
-        Some(Key {
-            background: ceiling.absolute_deadline == Instant::MAX,
-            priority: ceiling.priority,
-            deadline: ceiling.absolute_deadline,
-            release: Instant::ZERO,
-            rank,
-        })
-    }
-}
-
-impl Judge<'_> {
-    /// The running thread is at least this urgent from now on.
-    pub(crate) fn raised_to(&mut self, ceiling: Option<Ceiling>) {
-        let Some(thread) = self.running.and_then(|id| self.find(id)) else {
-            return;
-        };
-        let ceilings = &mut self.lenders.ceilings;
-        ceilings.retain(|(holder, _)| *holder != thread);
-        ceilings.extend(ceiling.map(|ceiling| (thread, ceiling)));
-    }
-
-    /// What a thread held is another's: who waits for it waits for the other.
+    /// A lock of a runtime is another thread's: its waiters wait for the other.
     pub(crate) fn handed_over(&mut self, event: Event) {
         let Event::HandOver { key, from, to } = event else {
             return;
         };
-        let (Some(from), Some(to)) = (self.find(from), self.find(to)) else {
+        let (Some(from), Some(to)) = (self.find_alive(from), self.find_alive(to)) else {
             return;
         };
-        if self.threads[from].dead || self.threads[to].dead {
-            return;
-        }
         let asks = self.threads[to].request.is_some();
-        let is_it = |lender: &Lender| lender.holder == from && lender.key == key;
-        self.lenders
-            .waiting
-            .retain(|lender| !(is_it(lender) && (asks || lender.thread == to)));
-        for lender in &mut self.lenders.waiting {
-            if is_it(lender) {
-                lender.holder = to;
+        for (thread, t) in self.threads.iter_mut().enumerate() {
+            if t.waits_on == Some((from, key)) {
+                t.waits_on = (!asks && thread != to).then_some((to, key));
             }
         }
     }
 
-    /// The thread that ran waits from now on, for a holder if its event says so.
+    /// The thread that ran waits from now on, for a holder if its event says so. Keys of threads of
+    /// different schedulers do not compare: in a tree none is inherited by locks of a runtime.
     pub(crate) fn waits_for_holder(&mut self, thread: usize) {
-        let Some(Event::BlockOn { holder, key, .. }) = self.event else {
-            return;
-        };
         let one_level = self.nodes.iter().filter(|node| node.alive).count() == 1;
-        let holder = self.find(holder).filter(|_| one_level);
-        if let Some(holder) = holder.filter(|&holder| !self.threads[holder].dead) {
-            self.lenders.waiting.push(Lender {
-                thread,
-                holder,
-                key,
-            });
+        if let Some(Event::BlockOn { holder, key, .. }) = self.event.filter(|_| one_level) {
+            let holder = self.find_alive(holder);
+            self.threads[thread].waits_on = holder.map(|holder| (holder, key));
         }
     }
 }

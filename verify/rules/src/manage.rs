@@ -7,12 +7,13 @@ use crate::Rule;
 use crate::entry::Judge;
 use crate::node::{Answer, ROOT};
 use crate::queue::Entity;
+use crate::thread::Thread;
 
 /// What an entry was asked to do about the tree, until its decision says what became of it.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// Why it must be refused.
-    unlawful: Option<String>,
+    /// It must be refused.
+    unlawful: bool,
     /// The refusal that an answer of a child deserves.
     refusal: Option<Refusal>,
     /// An answer that holds unless it is refused as stale.
@@ -46,13 +47,11 @@ impl Judge<'_> {
         match event {
             Event::ChildPicked(pick) => self.ask_pick(&pick),
             Event::Manage { by, request } => {
-                self.asked.unlawful = self.why_unlawful(by, &request);
+                self.asked.unlawful = !self.is_lawful(by, &request);
             }
             Event::Wake(id) => {
-                let home = self
-                    .find(id)
-                    .map_or(ROOT, |thread| self.threads[thread].home);
-                self.asked.unlawful = self.find(id).and_then(|t| self.why_not_wake(home, t));
+                let may = |thread: usize| self.may_wake(self.threads[thread].home, thread);
+                self.asked.unlawful = self.find(id).is_some_and(|thread| !may(thread));
             }
             _ => {}
         }
@@ -62,13 +61,17 @@ impl Judge<'_> {
     pub(crate) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
         let asked = std::mem::take(&mut self.asked);
         if let Some((child, owed)) = asked.pays {
-            let what = format!("{} decided {owed} ticks for nothing", self.node_name(child));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(
+                Rule::SupplyRespected,
+                child,
+                format!("decided {owed} ticks for nothing"),
+            );
         }
         // What a late entry serves first may make a request lawful, or answer it.
         let certain = refused.is_none() && self.lateness() == 0;
-        if let Some(why) = asked.unlawful.filter(|_| certain) {
-            self.violation(Rule::PowerRespected, why);
+        if asked.unlawful && certain {
+            let what = format!("{event:?} was done, and was not lawful");
+            self.violation(Rule::PowerRespected, what);
         }
         if refused.is_some() && asked.changed {
             let what = "a request was refused and done all the same".into();
@@ -154,17 +157,12 @@ impl Judge<'_> {
 
     /// The chosen `entity` of a child that decides on its own supply is what it answered; or it is
     /// asked because no answer stands.
-    pub(crate) fn answer_is_kept(
-        &mut self,
-        at: usize,
-        thread: Option<ThreadId>,
-        arm: Option<Instant>,
-    ) {
+    pub(crate) fn answer_is_kept(&mut self, at: usize, thread: Option<ThreadId>) {
         let node = &self.nodes[at];
         let answer = node.standing(self.now);
         let standing = answer.map(|answer| answer.thread);
         let overstays = answer.and_then(|answer| answer.until);
-        let overstays = overstays.is_some_and(|until| arm.is_none_or(|arm| arm > until));
+        let overstays = overstays.is_some_and(|until| !self.is_armed_by(until));
         let what = match (thread, standing) {
             _ if !node.own_time => format!("{} is asked to decide", self.node_name(at)),
             (Some(thread), _) if node.protected == Some(thread) => return,
@@ -194,91 +192,55 @@ impl Judge<'_> {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }
 
-    fn why_unlawful(&self, by: NodeId, request: &Request) -> Option<String> {
-        let no = |what: &str| Some(format!("{}: {what}", self.described(by)));
+    fn is_lawful(&self, by: NodeId, request: &Request) -> bool {
         let Some(by) = self.node(by) else {
-            return no("no such scheduler");
+            return false;
         };
-        let home_of = |id: ThreadId| {
-            let thread = self.find(id).filter(|&thread| !self.threads[thread].dead)?;
-            Some((thread, self.threads[thread].home))
-        };
+        let home_of = |id| Some(self.threads[self.find_alive(id)?].home);
+        let is_under = |id| home_of(id).is_some_and(|home| self.is_below(home, by));
         match *request {
-            Request::Create { home, .. } => match self.node(home) {
-                _ if by != ROOT => no("only the root creates threads"),
-                None => no("creates a thread in no scheduler"),
-                Some(home) => self.why_no_room(home, None),
-            },
-            Request::Grant { thread, to } => match (home_of(thread), self.node(to)) {
-                (Some((_, home)), Some(to)) if home == by && self.nodes[to].parent == Some(by) => {
-                    self.why_no_room(to, Some(by))
-                }
-                _ => no("grants what is not its own, or to what is no child of it"),
-            },
-            Request::Revoke { thread } => match home_of(thread) {
-                Some((_, home)) if home != by && self.is_below(home, by) => None,
-                _ => no("revokes a thread that nobody below it has"),
-            },
-            Request::Lend { to, .. } => match self.node(to) {
-                Some(to) if to != by && self.nodes[to].parent == self.nodes[by].parent => None,
-                _ => no("lends to what is no sibling"),
-            },
-            Request::Demote(node) => match self.node(node) {
-                Some(node) if node != by && self.is_below(node, by) => None,
-                _ => no("demotes what is not below it"),
-            },
+            Request::Create { home, .. } => {
+                let home = self.node(home);
+                by == ROOT && home.is_some_and(|home| self.has_room(home, None))
+            }
+            Request::Grant { thread, to } => self.node(to).is_some_and(|to| {
+                let its_own = home_of(thread) == Some(by);
+                its_own && self.nodes[to].parent == Some(by) && self.has_room(to, Some(by))
+            }),
+            Request::Revoke { thread } => is_under(thread) && home_of(thread) != Some(by),
+            Request::Lend { to, .. } => self
+                .node(to)
+                .is_some_and(|to| to != by && self.nodes[to].parent == self.nodes[by].parent),
+            Request::Demote(node) => self
+                .node(node)
+                .is_some_and(|node| node != by && self.is_below(node, by)),
             Request::Promote(_) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
-                let leaf = deep || self.nodes[by].own_time || self.nodes[by].queue.is_divided();
-                if leaf {
-                    no("promotes where no child can be")
-                } else {
-                    None
-                }
+                !deep && !self.nodes[by].own_time && !self.nodes[by].queue.is_divided()
             }
-            Request::Block { thread, .. } => match home_of(thread) {
-                Some((_, home)) if self.is_below(home, by) => None,
-                _ => no("blocks a thread that is not below it"),
-            },
-            Request::Wake(thread) => match home_of(thread) {
-                Some((thread, home)) if self.is_below(home, by) => self.why_not_wake(by, thread),
-                _ => no("wakes a thread that is not below it"),
-            },
+            Request::Block { thread, .. } => is_under(thread),
+            Request::Wake(thread) => {
+                is_under(thread) && self.find(thread).is_some_and(|t| self.may_wake(by, t))
+            }
         }
     }
 
-    /// Nobody less trusted wakes what a scheduler blocked for itself.
-    fn why_not_wake(&self, by: usize, thread: usize) -> Option<String> {
+    /// Only its blocker and those above it wake a thread that a scheduler blocked for itself.
+    fn may_wake(&self, by: usize, thread: usize) -> bool {
         let t = &self.threads[thread];
-        let blocker = t
-            .blocker
-            .filter(|&blocker| t.blocked && !self.is_below(blocker, by))?;
-        let (name, by) = (self.name(thread), self.node_name(by));
-        Some(format!(
-            "{by} wakes {name}, which {} blocked",
-            self.node_name(blocker)
-        ))
+        let blocker = t.blocker.filter(|_| t.blocked);
+        blocker.is_none_or(|blocker| self.is_below(blocker, by))
     }
 
-    /// A quota between `home` and `end` that leaves no room for one thread more.
-    fn why_no_room(&self, home: usize, end: Option<usize>) -> Option<String> {
-        let above = self.lineage(home).take_while(|&at| Some(at) != end);
-        let full = above.into_iter().find(|&at| {
-            let mine = |t: &&crate::thread::Thread| !t.dead && self.is_below(t.home, at);
+    /// Whether every quota between `home` and `end` leaves room for one thread more.
+    fn has_room(&self, home: usize, end: Option<usize>) -> bool {
+        let mut above = self.lineage(home).take_while(|&at| Some(at) != end);
+        above.all(|at| {
+            let mine = |t: &&Thread| !t.dead && self.is_below(t.home, at);
             let count = self.threads.iter().filter(mine).count();
-            self.nodes[at]
-                .quota
-                .is_some_and(|quota| count >= quota as usize)
-        })?;
-        Some(format!(
-            "{} has more threads than its quota",
-            self.node_name(full)
-        ))
-    }
-
-    fn described(&self, id: NodeId) -> String {
-        let node = self.node(id);
-        node.map_or_else(|| format!("{id:?}"), |node| self.node_name(node))
+            let quota = self.nodes[at].quota;
+            quota.is_none_or(|quota| count < quota as usize)
+        })
     }
 
     /// A thread is in other care.
@@ -292,8 +254,11 @@ impl Judge<'_> {
             })
         );
         if !asked {
-            let what = format!("{} moves and nobody asked for it", self.name(thread));
-            self.violation(Rule::PowerRespected, what);
+            self.accuse(
+                Rule::PowerRespected,
+                thread,
+                "moves and nobody asked for it",
+            );
         }
     }
 
@@ -337,8 +302,7 @@ impl Judge<'_> {
             .iter()
             .find(|t| !t.dead && gone.contains(&t.home));
         if let Some(thread) = left.map(|t| t.id.index()) {
-            let what = format!("{} is left without a scheduler", self.name(thread));
-            self.violation(Rule::PowerRespected, what);
+            self.accuse(Rule::PowerRespected, thread, "is left without a scheduler");
         }
         let heir = self.nodes[top].parent;
         for t in &mut self.threads {

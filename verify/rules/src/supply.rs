@@ -247,9 +247,11 @@ impl Judge<'_> {
             let beyond = supply.map_or(0, |supply| supply.charge(began, now, executed));
             most = beyond.max(most);
             if beyond > allowed {
-                let name = self.node_name(at);
-                let what = format!("{name}: {beyond} ticks over its budget, {allowed} allowed");
-                self.violation(Rule::SupplyRespected, what);
+                self.accuse_node(
+                    Rule::SupplyRespected,
+                    at,
+                    format!(": {beyond} ticks over its budget, {allowed} allowed"),
+                );
             }
             self.nodes[parent].queue.charge(Entity::Node(at), executed);
             at = parent;
@@ -276,12 +278,10 @@ impl Judge<'_> {
     pub(crate) fn server_replenished(&mut self, at: usize, budget: Work) {
         let now = self.now;
         let Some(supply) = self.nodes[at].supply.as_mut() else {
-            let what = format!("{} has a budget where none belongs", self.node_name(at));
-            return self.violation(Rule::SupplyRespected, what);
+            return self.accuse_node(Rule::SupplyRespected, at, "has a budget where none belongs");
         };
         if let Some(what) = supply.rise(now, budget.ticks()) {
-            let what = format!("{} {what}", self.node_name(at));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
         }
     }
 
@@ -296,8 +296,7 @@ impl Judge<'_> {
             right
         });
         if !right {
-            let what = format!("{} is exhausted and has budget", self.node_name(at));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(Rule::SupplyRespected, at, "is exhausted and has budget");
         }
     }
 
@@ -310,8 +309,7 @@ impl Judge<'_> {
             _ => Some("has a budget where none belongs, or none where one does".into()),
         };
         if let Some(what) = what {
-            let what = format!("{} {what}", self.node_name(at));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
         }
     }
 
@@ -328,8 +326,7 @@ impl Judge<'_> {
             supply.is_due(now, deadline).or(early)
         });
         if let Some(what) = what {
-            let what = format!("{} {what}", self.node_name(at));
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
         }
     }
 
@@ -358,10 +355,9 @@ impl Judge<'_> {
         }
     }
 
-    /// At the end of an entry: what ended was told, and the core wants to be back when more comes
-    /// for whoever is ready.
-    pub(crate) fn supply_is_told(&mut self, arm: Option<Instant>) {
-        let now = self.now;
+    /// At the end of an entry the end of every budget was told, and the core wants to be back when
+    /// more comes for a scheduler that has something ready.
+    pub(crate) fn supply_is_told(&mut self) {
         self.was_late |= self.lateness() > 0;
         for at in ROOT + 1..self.nodes.len() {
             let node = &mut self.nodes[at];
@@ -369,20 +365,18 @@ impl Judge<'_> {
             let Some(supply) = node.supply.as_mut() else {
                 continue;
             };
-            supply.idle = (!ready).then_some(supply.idle.unwrap_or(now));
+            supply.idle = (!ready).then_some(supply.idle.unwrap_or(self.now));
             supply.unknown &= !ready;
             supply.starves &= ready && supply.left == 0;
             let silent = std::mem::take(&mut supply.spent);
-            let due = supply.next(now, !self.was_late).filter(|_| ready);
-            let what = if silent {
-                "is exhausted and nobody was told"
-            } else if due.is_some_and(|due| arm.is_none_or(|arm| arm > due)) {
-                "waits, and nothing is armed for the return of its budget"
-            } else {
-                continue;
-            };
-            let what = format!("{} {what}", self.node_name(at));
-            self.violation(Rule::SupplyRespected, what);
+            let due = supply.next(self.now, !self.was_late).filter(|_| ready);
+            if silent {
+                let what = "is exhausted, and that was not told";
+                self.accuse_node(Rule::SupplyRespected, at, what);
+            } else if due.is_some_and(|due| !self.is_armed_by(due)) {
+                let what = "waits, and nothing is armed for the return of its budget";
+                self.accuse_node(Rule::SupplyRespected, at, what);
+            }
         }
     }
 
@@ -412,9 +406,11 @@ impl Judge<'_> {
             true
         });
         if !given || !taken {
-            let name = self.node_name(lender);
-            let what = format!("{name} lends {work} ticks that it has not, or to no server");
-            self.violation(Rule::SupplyRespected, what);
+            self.accuse_node(
+                Rule::SupplyRespected,
+                lender,
+                format!("lends {work} ticks that it has not, or to no server"),
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use punctual_kern::Constraint;
+use punctual_kern::{Ceiling, Constraint};
 use punctual_model::{Class, Instant, Mode, Span, ThreadId};
 
 use crate::queue::Key;
@@ -53,6 +53,10 @@ pub(crate) struct Thread {
     pub(crate) blocker: Option<usize>,
     /// Below all real-time work, by itself.
     pub(crate) background: bool,
+    /// The thread whose lock of the runtime it waits for, and the key of that lock.
+    pub(crate) waits_on: Option<(usize, u32)>,
+    /// What its ceilings make it at least.
+    pub(crate) ceiling: Option<Ceiling>,
     /// The lock that it asked for and has not got.
     pub(crate) request: Option<(u32, Mode)>,
     /// In a non-preemptive section; it counts from its first executed tick on.
@@ -93,6 +97,8 @@ impl Thread {
             blocked: false,
             blocker: None,
             background: matches!(constraint.class, Class::Aperiodic),
+            waits_on: None,
+            ceiling: None,
             request: None,
             in_section: false,
             open: VecDeque::new(),
