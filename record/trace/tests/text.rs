@@ -462,6 +462,13 @@ fn mistakes_have_their_line_and_a_reason() {
     let line_of = |what: &str| 1 + good.lines().position(|l| l.starts_with(what)).unwrap();
     let cases = [
         ("punctual-log 2", "punctual-log 9", 1, "another version"),
+        (
+            "punctual-log 2",
+            "punctual-log 1",
+            1,
+            "record the run again",
+        ),
+        ("punctual-log 2", "diary", 1, "this is no log"),
         ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
         ("seed 1", "seed 01", line_of("seed"), "not a number"),
         ("= run 0", "= run -", line_of("= run 0"), "cannot be absent"),

@@ -38,11 +38,8 @@ impl Judge<'_> {
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
         if beyond > late {
-            self.accuse(
-                Rule::BudgetRespected,
-                thread,
-                format!("executed {beyond} ticks over its budget, {late} of them late"),
-            );
+            let what = format!("executed {beyond} ticks over its budget, {late} of them late");
+            self.accuse(Rule::BudgetRespected, thread, what);
         }
     }
 
@@ -53,20 +50,14 @@ impl Judge<'_> {
             (None, false) => return,
             (Some(budget), true) => budget.ticks(),
             _ => {
-                return self.accuse(
-                    Rule::BudgetRespected,
-                    thread,
-                    "has a budget where none belongs",
-                );
+                let what = "has a budget where none belongs";
+                return self.accuse(Rule::BudgetRespected, thread, what);
             }
         };
         let expected = std::mem::replace(&mut t.budget, budget);
         if budget != expected {
-            self.accuse(
-                Rule::BudgetRespected,
-                thread,
-                format!("starts with {budget}, should be {expected}"),
-            );
+            let what = format!("starts with {budget}, should be {expected}");
+            self.accuse(Rule::BudgetRespected, thread, what);
         }
         self.allotments_are_due(thread);
     }
@@ -83,11 +74,8 @@ impl Judge<'_> {
         t.defer();
         // What is too little for a section is forgone for it.
         if budget != expected || (left > 0 && t.request.is_none()) {
-            self.accuse(
-                Rule::BudgetRespected,
-                thread,
-                format!("is replenished to {budget}, should be {expected}"),
-            );
+            let what = format!("is replenished to {budget}, should be {expected}");
+            self.accuse(Rule::BudgetRespected, thread, what);
         }
         self.allotments_are_due(thread);
     }
@@ -106,9 +94,9 @@ impl Judge<'_> {
         }
     }
 
-    /// The core wants to be back when the budget of the running thread ends. Without budget a thread
-    /// runs on for no time: one that begins or ends a section with its last tick may still complete
-    /// with it. A job without budget that an overrun ends gets as much as one allotment.
+    /// The core wants to be back when the budget of the running thread ends. Without budget a
+    /// thread runs on for no time: one that begins or ends a section with its last tick may still
+    /// complete with it. A job without budget that an overrun ends gets as much as one allotment.
     pub(crate) fn running_is_funded(&mut self, thread: usize) {
         let t = &self.threads[thread];
         let stops = t.constraint.on_overrun == OnOverrun::Stop && t.constraint.class.runs_per_job();

@@ -173,9 +173,7 @@ impl Judge<'_> {
         (t.ready, t.wants, t.queue) = (true, false, at);
         (t.blocker, t.waits_on) = (None, None);
         let entity = Entity::Thread(t.id);
-        if self.nodes[at].own_time {
-            self.forget_answer(at);
-        }
+        self.forget_answer(at);
         self.nodes[at].queue.enter(entity, key, None);
         self.wakes(at);
     }
@@ -200,9 +198,7 @@ impl Judge<'_> {
         let (entity, at) = (Entity::Thread(t.id), t.queue);
         self.unprotect(thread);
         self.nodes[at].queue.leave(entity);
-        if self.nodes[at].own_time {
-            self.forget_answer(at);
-        }
+        self.forget_answer(at);
     }
 
     /// The thread keeps its siblings away no more.
@@ -230,9 +226,7 @@ impl Judge<'_> {
         if !self.locks.shields(thread) {
             self.unprotect(thread);
         }
-        if self.nodes[at].own_time {
-            self.forget_answer(at);
-        }
+        self.forget_answer(at);
     }
 
     /// A thread waits for what it wanted to lock.
@@ -297,11 +291,8 @@ impl Judge<'_> {
         let unfinished = t.current.as_ref().is_some_and(|c| !c.settled);
         let next = t.open.pop_front();
         let Some(job) = next.filter(|job| job.index == index && !unfinished) else {
-            return self.accuse(
-                Rule::JobsEndOnce,
-                thread,
-                format!("starts job {index}, which is not next"),
-            );
+            let what = format!("starts job {index}, which is not next");
+            return self.accuse(Rule::JobsEndOnce, thread, what);
         };
         t.background = matches!(t.constraint.class, Class::Aperiodic);
         t.current = Some(CurrentJob {

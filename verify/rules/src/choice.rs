@@ -109,11 +109,8 @@ impl Judge<'_> {
             let end = funded.map(|left| self.now.saturating_add(Span::from_ticks(left)));
             let overdrawn = funded == Some(0) && self.overdrawer(node).is_some();
             if !overdrawn && end.is_some_and(|end| !self.is_armed_by(end)) {
-                return self.accuse_node(
-                    Rule::SupplyRespected,
-                    node,
-                    "runs, and nothing is armed for the end of its budget",
-                );
+                let what = "runs, and nothing is armed for the end of its budget";
+                return self.accuse_node(Rule::SupplyRespected, node, what);
             }
         }
         if self.nodes[at].queue.is_divided() {

@@ -6,10 +6,9 @@ use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_trace::{Log, Record};
 
-use crate::lock::Locks;
-use crate::manage::Asked;
-use crate::node::{Node, ROOT};
+use crate::node::{Asked, Node, ROOT};
 use crate::queue::{Entity, Key};
+use crate::resource::Locks;
 use crate::thread::Thread;
 use crate::{MAX_LISTED, Rule, Violation};
 
@@ -241,9 +240,8 @@ impl<'a> Judge<'a> {
             }
             (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
                 let (at, id) = (self.threads[thread].queue, self.threads[thread].id);
-                if self.nodes[at].own_time {
-                    self.forget_answer(at);
-                } else {
+                self.forget_answer(at);
+                if !self.nodes[at].own_time {
                     self.nodes[at].queue.yields(Entity::Thread(id), now);
                 }
             }
@@ -290,7 +288,7 @@ impl<'a> Judge<'a> {
         self.answered(event, decision.refused);
         self.settle(event, decision);
         self.deciding = child.and_then(|node| self.node(node));
-        self.releases_are_armed();
+        self.releases_are_in_time(true);
         self.deferrals_are_told();
         self.keys_are_right();
         self.schedulers_are_raised();
@@ -309,6 +307,7 @@ impl<'a> Judge<'a> {
             self.running_is_funded(thread);
             self.section_is_armed(thread);
         }
+        self.releases_are_in_time(false);
         self.armed = match decision.arm {
             // More was due than an entry serves: the next one, at once, is as late as this.
             Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),
@@ -401,11 +400,8 @@ impl<'a> Judge<'a> {
                 let wakes = before.is_none() && release > Instant::ZERO;
                 self.supply_is_due(at, deadline, wakes.then_some(release));
                 if release > self.now {
-                    self.accuse_node(
-                        Rule::PolicyOrder,
-                        at,
-                        format!("counts from {}", release.ticks()),
-                    );
+                    let what = format!("counts from {}", release.ticks());
+                    self.accuse_node(Rule::PolicyOrder, at, what);
                 }
                 self.wakes(parent);
                 let queue = &mut self.nodes[parent].queue;

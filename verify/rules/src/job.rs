@@ -43,11 +43,8 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
-            self.accuse(
-                Rule::ReleasesInTime,
-                thread,
-                format!("job {index} was dropped without need"),
-            );
+            let what = format!("job {index} was dropped without need");
+            self.accuse(Rule::ReleasesInTime, thread, what);
         }
         let t = &mut self.threads[thread];
         if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
@@ -63,24 +60,24 @@ impl Judge<'_> {
         t.next_index = index.saturating_add(1);
         t.fed = t.fed.saturating_sub(1);
         if index != expected {
-            self.accuse(
-                Rule::ReleasesInTime,
-                thread,
-                format!("released job {index} where {expected} was next"),
-            );
+            let what = format!("released job {index} where {expected} was next");
+            self.accuse(Rule::ReleasesInTime, thread, what);
         }
     }
 
-    /// At the end of an entry no release is overdue, unless the core wants to be back at once, and
-    /// the core wants to be back when the next job is released.
-    pub(crate) fn releases_are_armed(&mut self) {
+    /// At the end of an entry no release is overdue, unless the core wants to be back at once
+    /// (`overdue`), and the core wants to be back when the next job is released.
+    pub(crate) fn releases_are_in_time(&mut self, overdue: bool) {
         for thread in 0..self.threads.len() {
             let t = &self.threads[thread];
             let at = t.arrival_of(t.next_index).filter(|_| t.is_clocked());
             let at = at.filter(|&at| !t.dead && t.change.is_none() && at < t.constraint.until);
             let Some(at) = at else { continue };
-            let overdue = at <= self.now && self.arm != Some(self.now);
-            if overdue || !self.is_armed_by(at.max(self.now)) {
+            let wrong = match overdue {
+                true => at <= self.now && self.arm != Some(self.now),
+                false => !self.is_armed_by(at.max(self.now)),
+            };
+            if wrong {
                 let what = format!(
                     "is not released at {}, and nothing is armed then",
                     at.ticks()

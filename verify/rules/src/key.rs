@@ -4,14 +4,14 @@
 //! It inherits from those that wait for what it holds, and from ceilings (priority inheritance).
 //! The log states each key that is not the job's own, and is held against this.
 
-use punctual_kern::{ResourcePlan, WaitOrder};
+use punctual_kern::{Ceiling, ResourcePlan, WaitOrder};
 use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::lock::State;
 use crate::node::ROOT;
 use crate::queue::{Entity, Key};
+use crate::resource::State;
 
 type Rank = (bool, u64, Instant, u32);
 
@@ -25,17 +25,22 @@ fn rank(key: &Key, by: WaitOrder) -> Rank {
     }
 }
 
-/// What a ceiling lends from `since` on.
+/// The ceiling of a resource from `since` on.
 fn ceiling(plan: &ResourcePlan, since: Instant, rank: u32) -> Option<Key> {
     use Protocol::{ImmediateCeiling, StackResource};
-    matches!(plan.protocol, ImmediateCeiling | StackResource).then_some(Key {
-        background: !plan.real_time,
+    let ceiling = Ceiling {
         priority: plan.ceiling,
-        deadline: since.saturating_add(plan.floor),
-        release: Instant::ZERO,
-        rank,
-    })
+        absolute_deadline: since.saturating_add(plan.floor),
+    };
+    let key = Key::at_least(!plan.real_time, ceiling, rank);
+    matches!(plan.protocol, ImmediateCeiling | StackResource).then_some(key)
 }
+
+/// The key of a thread that holds what reaches beyond its scheduler: before all others within it.
+const FIRST: Ceiling = Ceiling {
+    priority: Priority::new(u32::MAX),
+    absolute_deadline: Instant::ZERO,
+};
 
 impl Judge<'_> {
     /// What a thread may inherit, each with what it is compared by.
@@ -50,14 +55,7 @@ impl Judge<'_> {
                 continue;
             };
             if self.reaches_out(thread, plan) {
-                let first = Key {
-                    background: false,
-                    priority: Priority::new(u32::MAX),
-                    deadline: Instant::ZERO,
-                    release: Instant::ZERO,
-                    rank: order,
-                };
-                all.push((first, WaitOrder::Priority));
+                all.push((Key::at_least(false, FIRST, order), WaitOrder::Priority));
                 continue;
             }
             all.extend(ceiling(plan, since, order).map(|key| (key, plan.wait_order)));
@@ -85,16 +83,11 @@ impl Judge<'_> {
                 );
             }
         }
-        all.extend(self.threads[thread].ceiling.map(|ceiling| {
-            let key = Key {
-                background: ceiling.absolute_deadline == Instant::MAX,
-                priority: ceiling.priority,
-                deadline: ceiling.absolute_deadline,
-                release: Instant::ZERO,
-                rank: order,
-            };
-            (key, by)
-        }));
+        let ceiling = self.threads[thread].ceiling.map(|ceiling| {
+            let background = ceiling.absolute_deadline == Instant::MAX;
+            (Key::at_least(background, ceiling, order), by)
+        });
+        all.extend(ceiling);
         all
     }
 
@@ -124,16 +117,10 @@ impl Judge<'_> {
         let (at, entity) = (t.queue, Entity::Thread(t.id));
         let to = self.queue_of(thread, key.background);
         for at in [at, to] {
-            if self.nodes[at].own_time {
-                self.forget_answer(at);
-            }
+            self.forget_answer(at);
         }
-        if to != at
-            || self.nodes[at]
-                .queue
-                .key(entity)
-                .is_some_and(|old| old.background != key.background)
-        {
+        let old = self.nodes[at].queue.key(entity);
+        if to != at || old.is_some_and(|old| old.background != key.background) {
             // It comes behind those that take turns there.
             let alone = self.nodes[at].protected == Some(self.threads[thread].id);
             self.nodes[at].queue.leave(entity);
@@ -163,11 +150,8 @@ impl Judge<'_> {
             }
         });
         if !lawful {
-            self.accuse(
-                Rule::PolicyOrder,
-                thread,
-                format!("lives on the release {dates:?}, should {lives_on:?}"),
-            );
+            let what = format!("lives on the release {dates:?}, should {lives_on:?}");
+            self.accuse(Rule::PolicyOrder, thread, what);
         }
         let t = &mut self.threads[thread];
         if let Some(current) = t.current.as_mut() {
@@ -187,11 +171,8 @@ impl Judge<'_> {
             let current = t.current.as_mut().filter(|current| current.started);
             let lives_on = current.and_then(|current| current.lives_on.take());
             if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
-                self.accuse(
-                    Rule::PolicyOrder,
-                    thread,
-                    format!("lives on the release {dates:?}, which nobody was told"),
-                );
+                let what = format!("lives on the release {dates:?}, which nobody was told");
+                self.accuse(Rule::PolicyOrder, thread, what);
             }
         }
     }
@@ -219,11 +200,8 @@ impl Judge<'_> {
             if let Some(found) = found {
                 self.nodes[at].queue.set_rank(entity, found.rank);
             } else {
-                self.accuse(
-                    Rule::PolicyOrder,
-                    thread,
-                    format!("is queued by {key:?}, should be by one of {lawful:?}"),
-                );
+                let what = format!("is queued by {key:?}, should be by one of {lawful:?}");
+                self.accuse(Rule::PolicyOrder, thread, what);
                 return;
             }
         }
@@ -276,11 +254,8 @@ impl Judge<'_> {
                 None => key.priority == node.priority,
             };
             if !right {
-                self.accuse_node(
-                    Rule::PolicyOrder,
-                    at,
-                    format!("is queued by {key:?}, should be raised to {raised:?}"),
-                );
+                let what = format!("is queued by {key:?}, should be raised to {raised:?}");
+                self.accuse_node(Rule::PolicyOrder, at, what);
             }
         }
     }

@@ -19,6 +19,8 @@ mod manage;
 mod node;
 mod precedence;
 mod queue;
+mod resource;
+mod server;
 mod supply;
 mod thread;
 

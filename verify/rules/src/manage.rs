@@ -9,21 +9,6 @@ use crate::node::{Answer, ROOT};
 use crate::queue::Entity;
 use crate::thread::Thread;
 
-/// What an entry was asked to do about the tree, until its decision says what became of it.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    /// It must be refused.
-    unlawful: bool,
-    /// The refusal that an answer of a child deserves.
-    refusal: Option<Refusal>,
-    /// An answer that holds unless it is refused as stale.
-    tentative: Option<usize>,
-    /// The tree has changed in this entry.
-    changed: bool,
-    /// What a child has to pay for deciding.
-    pays: Option<(usize, u64)>,
-}
-
 impl Judge<'_> {
     /// A scheduler decided for `executed` ticks.
     pub(crate) fn child_decided(&mut self, executed: u64) {
@@ -61,11 +46,8 @@ impl Judge<'_> {
     pub(crate) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
         let asked = std::mem::take(&mut self.asked);
         if let Some((child, owed)) = asked.pays {
-            self.accuse_node(
-                Rule::SupplyRespected,
-                child,
-                format!("decided {owed} ticks for nothing"),
-            );
+            let what = format!("decided {owed} ticks for nothing");
+            self.accuse_node(Rule::SupplyRespected, child, what);
         }
         // What a late entry serves first may make a request lawful, or answer it.
         let certain = refused.is_none() && self.lateness() == 0;
@@ -254,11 +236,8 @@ impl Judge<'_> {
             })
         );
         if !asked {
-            self.accuse(
-                Rule::PowerRespected,
-                thread,
-                "moves and nobody asked for it",
-            );
+            let what = "moves and nobody asked for it";
+            self.accuse(Rule::PowerRespected, thread, what);
         }
     }
 

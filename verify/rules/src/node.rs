@@ -6,11 +6,11 @@
 //!     `-- node 2 [slots] ------ ...                  while it has something ready and has supply
 //! ```
 
-use punctual_kern::{CpuPlan, Grant, NodeTerms};
+use punctual_kern::{CpuPlan, Grant, NodeTerms, Refusal};
 use punctual_model::{Instant, PolicyKind, Priority, Slot, ThreadId, Trust};
 
 use crate::queue::{Entity, Queue};
-use crate::supply::Supply;
+use crate::server::Supply;
 
 /// The CPU's own scheduler.
 pub(crate) const ROOT: usize = 0;
@@ -20,6 +20,21 @@ pub(crate) const ROOT: usize = 0;
 pub(crate) struct Answer {
     pub(crate) thread: Option<ThreadId>,
     pub(crate) until: Option<Instant>,
+}
+
+/// The request of an entry about the tree, until its decision answers it.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// It must be refused.
+    pub(crate) unlawful: bool,
+    /// The refusal that an answer of a child deserves.
+    pub(crate) refusal: Option<Refusal>,
+    /// An answer that holds unless it is refused as stale.
+    pub(crate) tentative: Option<usize>,
+    /// The tree has changed in this entry.
+    pub(crate) changed: bool,
+    /// The time that a child has to pay for deciding.
+    pub(crate) pays: Option<(usize, u64)>,
 }
 
 /// One scheduler.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use punctual_kern::Ceiling;
 use punctual_model::{Instant, PolicyKind, Priority, Span, ThreadId};
 
 /// An entity that a scheduler orders: a thread, or a scheduler below it.
@@ -31,6 +32,19 @@ pub(crate) struct Key {
     pub(crate) release: Instant,
     /// Order in the file: the last tie-break.
     pub(crate) rank: u32,
+}
+
+impl Key {
+    /// At least this urgent, and before all equals.
+    pub(crate) fn at_least(background: bool, most: Ceiling, rank: u32) -> Key {
+        Key {
+            background,
+            priority: most.priority,
+            deadline: most.absolute_deadline,
+            release: Instant::ZERO,
+            rank,
+        }
+    }
 }
 
 /// A ready entity that yielded, and has been queued by no other key since.

@@ -1,238 +1,12 @@
-//! Budgets of servers by windows: what comes, never comes faster than the server's kind allows.
-//!
-//! The log states each budget that comes, and each that becomes less without being used. Between
-//! two statements the work executed makes it less. A rise leaves the server with no more than its
-//! kind grants: the capacity of each period less debts, or the replenishments of a sporadic server.
-//! Under constant bandwidth the deadline moves far enough for the rise.
-//!
-//! Not judged: when the timer of a sporadic server is armed, from when a sporadic or a constant
-//! bandwidth server counts among equals, and what is left of a budget that passes unused.
+//! The supply of schedulers: each statement of a budget is held against its server.
 
 use punctual_kern::NodeId;
-use punctual_model::{Instant, Server, ServerKind, Span, Work};
+use punctual_model::{Instant, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
 use crate::node::ROOT;
 use crate::queue::Entity;
-
-/// The budget of one server, in ticks.
-#[derive(Clone, Debug)]
-pub(crate) struct Supply {
-    terms: Server,
-    /// As the log states it, less what was executed since.
-    pub(crate) left: u64,
-    /// Of it at most this is a sibling's, and so much of it was when it was stated last.
-    borrowed: u64,
-    loan: u64,
-    /// Periods: what those up to the one of `since` have given, less what was used; below zero it
-    /// is owed.
-    since: Instant,
-    balance: i64,
-    /// Constant bandwidth: the deadline as last stated, and what has come since.
-    deadline: Option<Instant>,
-    risen: u64,
-    /// Sporadic: from when what may be used, in order.
-    replenishments: Vec<(Instant, u64)>,
-    /// It ran out in this entry, which has not been told.
-    spent: bool,
-    /// It ran out, and something that is ready has waited for more since.
-    starves: bool,
-    /// Nothing has been ready since then.
-    idle: Option<Instant>,
-    /// Some of it may have passed unused: what there is has to be stated first.
-    unknown: bool,
-}
-
-fn signed(ticks: u64) -> i64 {
-    i64::try_from(ticks).unwrap_or(i64::MAX)
-}
-
-impl Supply {
-    pub(crate) fn new(terms: Server) -> Supply {
-        let full = terms.budget.ticks();
-        let polls = terms.kind == ServerKind::Polling;
-        Supply {
-            terms,
-            left: if polls { 0 } else { full },
-            borrowed: 0,
-            loan: 0,
-            since: Instant::ZERO,
-            balance: signed(full),
-            deadline: None,
-            risen: 0,
-            replenishments: vec![(Instant::ZERO, full)],
-            spent: false,
-            starves: false,
-            idle: Some(Instant::ZERO),
-            unknown: false,
-        }
-    }
-
-    fn full(&self) -> u64 {
-        self.terms.budget.ticks()
-    }
-
-    /// Whether it has one budget per period.
-    fn is_periodic(&self) -> bool {
-        use ServerKind::{ConstantBandwidth, Sporadic};
-        !matches!(self.terms.kind, ConstantBandwidth | Sporadic)
-    }
-
-    /// Whether its budget becomes less while nothing is ready.
-    fn loses(&self) -> bool {
-        use ServerKind::{PeriodicResource, Polling};
-        matches!(self.terms.kind, Polling | PeriodicResource)
-    }
-
-    /// At least what it has without what is borrowed.
-    fn own(&self) -> u64 {
-        self.left.saturating_sub(self.borrowed)
-    }
-
-    /// The start of the period that `at` is in.
-    fn period_of(&self, at: Instant) -> Instant {
-        let period = self.terms.period.ticks().max(1);
-        Instant::from_ticks(at.ticks() / period * period)
-    }
-
-    /// What the periods up to the one of `at` have given and was not used until now.
-    fn balance_at(&self, at: Instant) -> i64 {
-        let passed = self.period_of(at).since(self.since).ticks();
-        let given = passed / self.terms.period.ticks().max(1);
-        let given = signed(given.saturating_mul(self.full()));
-        self.balance
-            .saturating_add(given)
-            .min(signed(self.full()).max(self.balance))
-    }
-
-    /// Something is ready that was not: what a sporadic server may use counts from now on.
-    fn wake(&mut self, now: Instant) {
-        if self.idle.is_some_and(|since| since < now) {
-            self.unknown |= self.loses();
-            let usable = self.replenishments.iter_mut().filter(|r| r.0 <= now);
-            usable.for_each(|r| r.0 = now);
-        }
-    }
-
-    /// `work` was executed up to `now`; returns how much of it lay beyond the budget.
-    fn charge(&mut self, began: Instant, now: Instant, work: u64) -> u64 {
-        let beyond = work.saturating_sub(self.left);
-        self.spent = self.left > 0 && self.left <= work;
-        self.left = self.left.saturating_sub(work);
-        self.starves = self.left == 0;
-        self.spend(began, now, work.saturating_sub(self.borrowed));
-        self.borrowed = self.borrowed.saturating_sub(work).min(self.left);
-        beyond
-    }
-
-    /// So much of its own was used between these two. What ran past the end of a period counts as
-    /// late as it can have been.
-    fn spend(&mut self, began: Instant, now: Instant, work: u64) {
-        if self.terms.kind == ServerKind::Sporadic {
-            return self.plan(work);
-        }
-        let start = self.period_of(now.saturating_sub(Span::from_ticks(1)));
-        let late = work.min(now.since(start).ticks());
-        for (at, part) in [(began, work - late), (start, late)] {
-            if part > 0 {
-                self.balance = self.balance_at(at).saturating_sub(signed(part));
-                self.since = self.since.max(self.period_of(at));
-            }
-        }
-    }
-
-    /// What is used of a replenishment comes back one period after it could be used.
-    fn plan(&mut self, mut work: u64) {
-        while work > 0 && !self.replenishments.is_empty() {
-            let (at, amount) = self.replenishments[0];
-            let used = amount.min(work);
-            work -= used;
-            if used == amount {
-                let _ = self.replenishments.remove(0);
-            } else {
-                self.replenishments[0].1 -= used;
-            }
-            let back = at.saturating_add(self.terms.period);
-            match self.replenishments.last_mut() {
-                Some(last) if last.0 == back => last.1 += used,
-                _ => self.replenishments.push((back, used)),
-            }
-        }
-    }
-
-    /// The log states that there is `budget` now, which is more than there was; what is wrong with
-    /// that.
-    fn rise(&mut self, now: Instant, budget: u64) -> Option<String> {
-        let (left, own) = (self.left, budget.saturating_sub(self.borrowed));
-        let most = match self.terms.kind {
-            ServerKind::ConstantBandwidth => self.full(),
-            ServerKind::Sporadic => {
-                let usable = self.replenishments.iter().filter(|r| r.0 <= now);
-                usable.map(|r| r.1).sum()
-            }
-            _ => u64::try_from(self.balance_at(now)).unwrap_or(0),
-        };
-        let risen = budget.saturating_sub(left).saturating_sub(self.loan);
-        self.risen = self.risen.saturating_add(risen);
-        let passes = self.loses() && self.idle.is_some_and(|since| since < now);
-        let known = !passes && !self.unknown && self.loan == 0;
-        self.state(budget);
-        if own > most {
-            return Some(format!(
-                "is replenished to {budget}, may have {most} of its own"
-            ));
-        }
-        (known && budget <= left).then(|| format!("is replenished to {budget}, and has {left}"))
-    }
-
-    fn state(&mut self, budget: u64) {
-        self.borrowed = self
-            .borrowed
-            .saturating_sub(self.left.saturating_sub(budget));
-        (self.left, self.loan) = (budget, self.borrowed);
-        (self.spent, self.unknown) = (false, false);
-    }
-
-    /// The log states that there is `budget` at the end of an entry.
-    fn is_now(&mut self, budget: u64, parked: bool) -> Option<String> {
-        let left = self.left;
-        let forgoes = parked && self.terms.kind == ServerKind::ConstantBandwidth;
-        let falls = self.loses() || forgoes || left.saturating_sub(budget) <= self.loan;
-        let unknown = self.unknown && budget <= self.full();
-        let lawful = budget == left || unknown || (budget < left && falls);
-        let spent = self.spent;
-        self.state(budget);
-        self.spent = spent;
-        (!lawful).then(|| format!("has {budget}, should have {left}"))
-    }
-
-    /// The log states its deadline; what is wrong with that.
-    fn is_due(&mut self, now: Instant, deadline: Instant) -> Option<String> {
-        let right = match self.terms.kind {
-            ServerKind::Sporadic => true,
-            ServerKind::ConstantBandwidth => {
-                let risen = u128::from(std::mem::take(&mut self.risen));
-                let before = self.deadline.replace(deadline);
-                let moved = before.map_or(u64::MAX, |before| deadline.since(before).ticks());
-                risen * u128::from(self.terms.period.ticks().max(1))
-                    <= u128::from(moved) * u128::from(self.full())
-            }
-            _ => Some(deadline) == self.next(now, true),
-        };
-        let deadline = deadline.ticks();
-        (!right).then(|| format!("has deadline {deadline}, which its budget is not for"))
-    }
-
-    /// When its budget changes by itself next, while something is ready.
-    fn next(&self, now: Instant, on_time: bool) -> Option<Instant> {
-        match self.terms.kind {
-            ServerKind::ConstantBandwidth => self.deadline.filter(|_| on_time && self.left == 0),
-            ServerKind::Sporadic => None,
-            _ => Some(self.period_of(now).saturating_add(self.terms.period)),
-        }
-    }
-}
 
 impl Judge<'_> {
     /// Every server from node `from` up pays for `executed` ticks.
@@ -247,11 +21,8 @@ impl Judge<'_> {
             let beyond = supply.map_or(0, |supply| supply.charge(began, now, executed));
             most = beyond.max(most);
             if beyond > allowed {
-                self.accuse_node(
-                    Rule::SupplyRespected,
-                    at,
-                    format!(": {beyond} ticks over its budget, {allowed} allowed"),
-                );
+                let what = format!(": {beyond} ticks over its budget, {allowed} allowed");
+                self.accuse_node(Rule::SupplyRespected, at, what);
             }
             self.nodes[parent].queue.charge(Entity::Node(at), executed);
             at = parent;
@@ -290,7 +61,7 @@ impl Judge<'_> {
         let late = self.lateness() > 0;
         let supply = self.nodes[at].supply.as_mut();
         let right = supply.is_some_and(|supply| {
-            let lapsed = supply.loan > 0 || late;
+            let lapsed = supply.was_borrowed > 0 || late;
             let right = std::mem::take(&mut supply.spent) || lapsed;
             supply.left = 0;
             right
@@ -319,7 +90,7 @@ impl Judge<'_> {
         let now = self.now;
         let supply = self.nodes[at].supply.as_mut();
         let what = supply.and_then(|supply| {
-            let known = supply.is_periodic() && supply.starves && supply.loan == 0;
+            let known = supply.is_periodic() && supply.starves && supply.was_borrowed == 0;
             let known = known && supply.left > 0;
             let early = release.is_some_and(|at| known && supply.balance_at(at) <= 0);
             let early = early.then(|| "counts from before it had a budget".to_string());
@@ -402,15 +173,12 @@ impl Judge<'_> {
         let taken = self.nodes[borrower].supply.as_mut();
         let taken = taken.is_some_and(|supply| {
             supply.borrowed = supply.borrowed.saturating_add(work);
-            supply.loan = supply.loan.saturating_add(work);
+            supply.was_borrowed = supply.was_borrowed.saturating_add(work);
             true
         });
         if !given || !taken {
-            self.accuse_node(
-                Rule::SupplyRespected,
-                lender,
-                format!("lends {work} ticks that it has not, or to no server"),
-            );
+            let what = format!("lends {work} ticks that it has not, or to no server");
+            self.accuse_node(Rule::SupplyRespected, lender, what);
         }
     }
 }

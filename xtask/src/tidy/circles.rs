@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, &[usize])] = &[
     ("record/trace", &[2]),
     ("runtime/thread", &[3]),
     ("verify/certificate", &[2, 2]),
-    ("verify/rules", &[5]),
     ("verify/soak", &[3]),
 ];
 

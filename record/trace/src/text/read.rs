@@ -41,10 +41,14 @@ pub fn read(source: &mut impl BufRead) -> Result<Log, LogError> {
         let text = line.strip_suffix('\n').unwrap_or(&line);
         if number == 1 {
             if text != FIRST_LINE {
-                return Err(at(format!(
-                    "`{}` is not `{FIRST_LINE}`: not a log, or one of another version",
-                    clip(text)
-                )));
+                return Err(at(match text.starts_with("punctual-log ") {
+                    true => format!(
+                        "`{}` is another version than `{FIRST_LINE}`: record the run again, or \
+                         read the log with the release that wrote it",
+                        clip(text)
+                    ),
+                    false => format!("`{}` is not `{FIRST_LINE}`: this is no log", clip(text)),
+                }));
             }
             continue;
         }

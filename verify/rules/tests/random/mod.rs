@@ -142,7 +142,7 @@ fn uses(dice: &mut Dice) -> Vec<Use> {
 }
 
 /// A tree of up to four schedulers with up to seven tasks, and room for more of both.
-fn system(dice: &mut Dice, loans: bool) -> System {
+fn system(dice: &mut Dice, runtime_locks: bool) -> System {
     let divided = dice.one_in(4);
     let frame = PolicyKind::Tdm {
         frame: ns(20),
@@ -153,8 +153,8 @@ fn system(dice: &mut Dice, loans: bool) -> System {
         cpus: vec![cpu("0", root)],
         ..System::default()
     };
-    // Between threads of one scheduler, who waits for a lock of a runtime lends.
-    let alone = loans && !divided && dice.one_in(2);
+    // Between threads of one scheduler, a holder inherits by locks of a runtime.
+    let alone = runtime_locks && !divided && dice.one_in(2);
     let nodes = if alone { 0 } else { 1 + dice.below(NODES) };
     for index in 0..nodes {
         let below = (0..index).filter(|at| {
@@ -183,7 +183,7 @@ fn system(dice: &mut Dice, loans: bool) -> System {
             quota: dice.one_in(4).then(|| 8 + dice.small(3)),
         });
     }
-    let declares = !divided && !loans;
+    let declares = !divided && !runtime_locks;
     if declares {
         system.resources = resources(dice);
     }
@@ -274,7 +274,7 @@ fn ceiling(dice: &mut Dice, now: Instant) -> Ceiling {
 
 type Machine = Shard<AnyPolicy>;
 
-fn event(dice: &mut Dice, shard: &Machine, last: &Decision, loans: bool) -> Event {
+fn event(dice: &mut Dice, shard: &Machine, last: &Decision, runtime_locks: bool) -> Event {
     let now = shard.now();
     if let Next::RunChild(child) = last.next
         && !dice.one_in(4)
@@ -284,7 +284,7 @@ fn event(dice: &mut Dice, shard: &Machine, last: &Decision, loans: bool) -> Even
     let (thread, node) = (any_thread(dice), any_node(dice));
     let by = if dice.one_in(3) { NodeId::ROOT } else { node };
     let resource = dice.small(2);
-    match dice.below(if loans { 38 } else { 32 }) {
+    match dice.below(if runtime_locks { 38 } else { 32 }) {
         32 => Event::Raise(dice.one_in(3).then(|| ceiling(dice, now))),
         33..=35 => Event::BlockOn {
             holder: thread,
@@ -369,8 +369,8 @@ fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
 pub(crate) fn history(seed: u64, late: u64) -> Log {
     let mut dice = Dice(seed);
     // In some, threads lock what a runtime has and no plan declares.
-    let loans = dice.one_in(2);
-    let system = system(&mut dice, loans);
+    let runtime_locks = dice.one_in(2);
+    let system = system(&mut dice, runtime_locks);
     let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
     let room = &mut plan.cpus[0].capacity;
     (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
@@ -396,7 +396,7 @@ pub(crate) fn history(seed: u64, late: u64) -> Log {
             dice.below(6).min(room)
         };
         now = now.saturating_add(ticks(step));
-        let mut what = event(&mut dice, &shard, &last, loans);
+        let mut what = event(&mut dice, &shard, &last, runtime_locks);
         if let Event::Arrive { arrival, .. } = &mut what {
             // As a rule it is noticed later than it came.
             let since_last = now.since(shard.now()).ticks();
