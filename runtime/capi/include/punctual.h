@@ -31,7 +31,7 @@
 
 
 /**
- * The longest message in bytes; who has more to say sends a pointer.
+ * The longest message in bytes; a longer one is sent as a pointer.
  */
 #define PUNCTUAL_MESSAGE_BYTES 256
 
@@ -79,8 +79,8 @@ typedef enum punctual_status {
      */
     PUNCTUAL_TIMED_OUT = 6,
     /**
-     * Whoever holds it waits for the caller, along a chain of holders; or a thread would wait for
-     * its own end.
+     * Its holder waits for the caller, along a chain of holders; or a thread would wait for its
+     * own end.
      */
     PUNCTUAL_DEADLOCK = 7,
     /**
@@ -188,7 +188,7 @@ typedef enum punctual_kind {
 } punctual_kind;
 
 /**
- * What happens to a job that needs more than its budget: what `on_overrun` of a constraint says.
+ * The rule for a job that needs more than its budget: the values of `on_overrun` of a constraint.
  */
 typedef enum punctual_on_overrun {
     /**
@@ -210,8 +210,8 @@ typedef enum punctual_on_overrun {
 } punctual_on_overrun;
 
 /**
- * What becomes of a release that finds the job before unfinished: what `late` of a constraint
- * says.
+ * The rule for a release that finds the job before unfinished: the values of `late` of a
+ * constraint.
  */
 typedef enum punctual_late {
     /**
@@ -243,7 +243,7 @@ typedef enum punctual_want {
 } punctual_want;
 
 /**
- * What the ceiling of a mutex is: `kind` of `punctual_mutex_create_ceiling`.
+ * The kind of a mutex's ceiling: `kind` of `punctual_mutex_create_ceiling`.
  */
 typedef enum punctual_ceiling {
     /**
@@ -261,7 +261,7 @@ typedef enum punctual_ceiling {
 } punctual_ceiling;
 
 /**
- * Who decides on a CPU: what `policy` says.
+ * The policy that decides on a CPU: the values of `policy`.
  */
 typedef enum punctual_policy {
     /**
@@ -273,15 +273,15 @@ typedef enum punctual_policy {
      */
     PUNCTUAL_FIXED_PRIORITY = 1,
     /**
-     * Everybody in turn, for `timeslice_ns` at most.
+     * Every thread in turn, for `timeslice_ns` at most.
      */
     PUNCTUAL_ROUND_ROBIN = 2,
     /**
-     * First come, first served; nobody is preempted.
+     * First come, first served, without preemption.
      */
     PUNCTUAL_FIFO = 3,
     /**
-     * The highest priority first; who runs goes on until it waits or its job is done.
+     * The highest priority first; a running thread goes on until it waits or its job is done.
      */
     PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
 } punctual_policy;
@@ -301,8 +301,8 @@ typedef enum punctual_form {
 } punctual_form;
 
 /**
- * What becomes of the others when a thread fails: what `on_fault` of
- * `punctual_thread_create_with` says.
+ * The rule for the other threads when one fails: the values of `on_fault` of
+ * `punctual_thread_create_with`.
  */
 typedef enum punctual_on_fault {
     /**
@@ -442,8 +442,8 @@ typedef struct punctual_cpu {
 } punctual_cpu;
 
 /**
- * What a thread asks for. Made by `punctual_periodic` and its like below, which set `size`; fields
- * that a kind does not name must be 0. Times are nanoseconds.
+ * The constraint that a thread asks for. Made by `punctual_periodic` and its like below, which set
+ * `size`; fields that a kind does not name must be 0. Times are nanoseconds.
  */
 typedef struct punctual_constraint {
     /**
@@ -588,8 +588,8 @@ typedef struct punctual_spin {
 } punctual_spin;
 
 /**
- * What is done while nobody else uses what a spin mutex guards. It returns soon: nobody else
- * executes on its CPU, and who waits on another one spins. It calls nothing that waits or prints;
+ * A use of what a spin mutex guards, alone. It returns soon: no other thread executes on its CPU,
+ * and a thread that waits on another one spins. It calls nothing that waits or prints;
  * of this library's calls, those that are for threads of a run answer `PUNCTUAL_NO_RUN` in it. It
  * may not be left by `longjmp`, nor by an exception.
  */
@@ -648,7 +648,7 @@ extern "C" {
 
 /**
  * Why the last call of the calling thread that was refused (`PUNCTUAL_REFUSED`,
- * `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: who would be late in which
+ * `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: which thread would be late in which
  * situation, and what would mend it. `form` is one of `punctual_form`. The text and its end go to
  * `buffer`, as far as `capacity` bytes go; `length`, if not null, gets the bytes of the whole text
  * without its end, also with `PUNCTUAL_TRUNCATED`; so a null buffer of capacity 0 asks how many.
@@ -661,9 +661,9 @@ extern "C" {
 enum punctual_status punctual_why(uint32_t form, char *buffer, size_t capacity, size_t *length);
 
 /**
- * What is promised to the threads of this CPU that have a guarantee, and why. The arguments are
- * those of `punctual_why`. It costs what an analysis costs, on the caller's time. On threads of a
- * run.
+ * The promises to the threads of this CPU that have a guarantee, and their grounds. The arguments
+ * are those of `punctual_why`. It costs what an analysis costs, on the caller's time. On threads
+ * of a run.
  *
  * Pointers:
  * As for `punctual_why`.
@@ -745,9 +745,9 @@ enum punctual_status punctual_barrier_create_cross_cpu(struct punctual_barrier *
 enum punctual_status punctual_barrier_destroy(struct punctual_barrier barrier);
 
 /**
- * Waits for the others, for `within_ns` at most; whoever gives up has not come. `last`, if not
- * null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On threads
- * of a run.
+ * Waits for the others, for `within_ns` at most; a thread that gives up has not come. `last`, if
+ * not null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On
+ * threads of a run.
  *
  * Pointers:
  * `last` is null, or to a place for an `int`.
@@ -810,11 +810,12 @@ enum punctual_status punctual_thread_join(struct punctual_thread thread,
  * call does not end otherwise.
  *
  * `PUNCTUAL_ABANDONED` says that this was done; the handle is at its end then. Such a thread
- * unlocks nothing: who waits for what it holds waits on, and what it holds cannot be destroyed any
+ * unlocks nothing: threads that wait for its locks wait on, and its locks cannot be destroyed any
  * more. Its place among the threads of the run is lost until the run is over; its share of the
  * processor is free. `PUNCTUAL_TIMED_OUT` says that it waits, or has not begun, and would end
  * itself if it got the processor. `PUNCTUAL_TAKEN` says, at once, that somebody else waits for its
- * end: it was told to end, and no more. Who comes to wait after that gets `PUNCTUAL_ABANDONED`,
+ * end: it was told to end, and no more. A thread that comes to wait after that gets
+ * `PUNCTUAL_ABANDONED`,
  * too. A scheduling point. On threads of its CPU.
  *
  * Pointers:
@@ -868,8 +869,8 @@ enum punctual_status punctual_fail(const char *why);
 enum punctual_status punctual_flags_create(struct punctual_flags *flags);
 
 /**
- * `punctual_flags_create` for threads of every CPU of a run; who waits is served in the order of
- * coming. Legal everywhere.
+ * `punctual_flags_create` for threads of every CPU of a run; waiting threads are served in
+ * the order of coming. Legal everywhere.
  *
  * Pointers:
  * `flags` is null, or to a place for them.
@@ -882,8 +883,8 @@ enum punctual_status punctual_flags_create_cross_cpu(struct punctual_flags *flag
 enum punctual_status punctual_flags_destroy(struct punctual_flags flags);
 
 /**
- * Raises flags: whoever has enough goes on, the most urgent first. `PUNCTUAL_INVALID` for bits
- * from 62 on. A scheduling point when a more urgent thread goes on. On threads of a run.
+ * Raises flags: threads that have enough of them go on, the most urgent first. `PUNCTUAL_INVALID`
+ * for bits from 62 on. A scheduling point when a more urgent thread goes on. On threads of a run.
  */
 enum punctual_status punctual_flags_raise(struct punctual_flags flags, uint64_t mask);
 
@@ -983,10 +984,10 @@ enum punctual_status punctual_notify_wait(struct punctual_notify notify,
                                           uint64_t *count);
 
 /**
- * Makes a queue for `messages` messages of `message_bytes` each, at most
- * `PUNCTUAL_QUEUE_MESSAGES` and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A
- * queue of 0 messages is a meeting: who sends waits for who receives. Legal everywhere; it belongs
- * to the CPU of its first use.
+ * Makes a queue for `messages` messages of `message_bytes` each, at most `PUNCTUAL_QUEUE_MESSAGES`
+ * and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A queue of 0 messages is a
+ * meeting: the sender waits for the receiver. Legal everywhere; it belongs to the CPU of its first
+ * use.
  *
  * Pointers:
  * `queue` is null, or to a place for one.
@@ -996,8 +997,8 @@ enum punctual_status punctual_queue_create(struct punctual_queue *queue,
                                            size_t messages);
 
 /**
- * `punctual_queue_create` for threads of every CPU of a run; who waits is served in the order of
- * coming. Legal everywhere.
+ * `punctual_queue_create` for threads of every CPU of a run; waiting threads are served in
+ * the order of coming. Legal everywhere.
  *
  * Pointers:
  * `queue` is null, or to a place for one.
@@ -1043,9 +1044,9 @@ enum punctual_status punctual_queue_receive(struct punctual_queue queue,
 enum punctual_status punctual_queue_length(struct punctual_queue queue, size_t *length);
 
 /**
- * What the last run that came to its end left behind: whether it was real time, what it was
- * refused, what was counted on each CPU, what was promised to whom, who failed, and where offered
- * work was done. The arguments are those of `punctual_why`.
+ * The report of the last run that came to its end: whether it was real time, what the machine
+ * refused, the counts of each CPU, the promises, the threads that failed, and where offered work
+ * was done. The arguments are those of `punctual_why`.
  * `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
  *
  * Pointers:
@@ -1082,9 +1083,9 @@ enum punctual_status punctual_run(const struct punctual_cpu *cpu,
 
 /**
  * Makes a lock for one writer or up to `PUNCTUAL_READERS` readers at a time. A reader waits behind
- * a writer that waits and is as urgent as itself or more, so writers do not starve; who waits
- * lends its urgency to those that are in, one after the other. Legal everywhere; it belongs to the
- * CPU of its first use.
+ * a writer that waits and is as urgent as itself or more, so writers do not starve. A waiting
+ * thread lends its urgency to those that are in, one after the other. Legal everywhere; it belongs
+ * to the CPU of its first use.
  *
  * Pointers:
  * `rwlock` is null, or to a place for one.
@@ -1124,8 +1125,8 @@ enum punctual_status punctual_semaphore_create(struct punctual_semaphore *semaph
                                                uint64_t permits);
 
 /**
- * `punctual_semaphore_create` for threads of every CPU of a run; who waits is served in the order
- * of coming. Legal everywhere.
+ * `punctual_semaphore_create` for threads of every CPU of a run; waiting threads are served
+ * in the order of coming. Legal everywhere.
  *
  * Pointers:
  * `semaphore` is null, or to a place for one.

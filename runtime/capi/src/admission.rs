@@ -60,7 +60,7 @@ pub(crate) fn why_of(why: &NotAdmitted) -> Why {
 }
 
 /// Why the last call of the calling thread that was refused (`PUNCTUAL_REFUSED`,
-/// `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: who would be late in which
+/// `PUNCTUAL_NOT_ALLOWED`, `PUNCTUAL_CANNOT_RUN`) was refused: which thread would be late in which
 /// situation, and what would mend it. `form` is one of `punctual_form`. The text and its end go to
 /// `buffer`, as far as `capacity` bytes go; `length`, if not null, gets the bytes of the whole text
 /// without its end, also with `PUNCTUAL_TRUNCATED`; so a null buffer of capacity 0 asks how many.
@@ -86,9 +86,9 @@ pub unsafe extern "C" fn punctual_why(
     })
 }
 
-/// What is promised to the threads of this CPU that have a guarantee, and why. The arguments are
-/// those of `punctual_why`. It costs what an analysis costs, on the caller's time. On threads of a
-/// run.
+/// The promises to the threads of this CPU that have a guarantee, and their grounds. The arguments
+/// are those of `punctual_why`. It costs what an analysis costs, on the caller's time. On threads
+/// of a run.
 ///
 /// # Safety
 /// As for `punctual_why`.

@@ -65,9 +65,9 @@ pub extern "C" fn punctual_barrier_destroy(barrier: punctual_barrier) -> punctua
     answer(|| BARRIERS.remove(barrier.id))
 }
 
-/// Waits for the others, for `within_ns` at most; whoever gives up has not come. `last`, if not
-/// null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On threads
-/// of a run.
+/// Waits for the others, for `within_ns` at most; a thread that gives up has not come. `last`, if
+/// not null, gets 1 for the thread that came last and 0 for the others. A scheduling point. On
+/// threads of a run.
 ///
 /// # Safety
 /// `last` is null, or to a place for an `int`.

@@ -21,7 +21,7 @@ pub enum punctual_kind {
     PUNCTUAL_ONCE = 4,
 }
 
-/// What happens to a job that needs more than its budget: what `on_overrun` of a constraint says.
+/// The rule for a job that needs more than its budget: the values of `on_overrun` of a constraint.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum punctual_on_overrun {
@@ -35,8 +35,8 @@ pub enum punctual_on_overrun {
     PUNCTUAL_SIGNAL = 3,
 }
 
-/// What becomes of a release that finds the job before unfinished: what `late` of a constraint
-/// says.
+/// The rule for a release that finds the job before unfinished: the values of `late` of a
+/// constraint.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum punctual_late {
@@ -46,8 +46,8 @@ pub enum punctual_late {
     PUNCTUAL_SKIP = 1,
 }
 
-/// What a thread asks for. Made by `punctual_periodic` and its like below, which set `size`; fields
-/// that a kind does not name must be 0. Times are nanoseconds.
+/// The constraint that a thread asks for. Made by `punctual_periodic` and its like below, which set
+/// `size`; fields that a kind does not name must be 0. Times are nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct punctual_constraint {

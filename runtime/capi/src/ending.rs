@@ -39,11 +39,12 @@ pub unsafe extern "C" fn punctual_thread_join(
 /// call does not end otherwise.
 ///
 /// `PUNCTUAL_ABANDONED` says that this was done; the handle is at its end then. Such a thread
-/// unlocks nothing: who waits for what it holds waits on, and what it holds cannot be destroyed any
+/// unlocks nothing: threads that wait for its locks wait on, and its locks cannot be destroyed any
 /// more. Its place among the threads of the run is lost until the run is over; its share of the
 /// processor is free. `PUNCTUAL_TIMED_OUT` says that it waits, or has not begun, and would end
 /// itself if it got the processor. `PUNCTUAL_TAKEN` says, at once, that somebody else waits for its
-/// end: it was told to end, and no more. Who comes to wait after that gets `PUNCTUAL_ABANDONED`,
+/// end: it was told to end, and no more. A thread that comes to wait after that gets
+/// `PUNCTUAL_ABANDONED`,
 /// too. A scheduling point. On threads of its CPU.
 ///
 /// # Safety

@@ -17,8 +17,8 @@ use crate::rwlock::leave_mine;
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::time::not_in_a_use;
 
-/// What becomes of the others when a thread fails: what `on_fault` of
-/// `punctual_thread_create_with` says.
+/// The rule for the other threads when one fails: the values of `on_fault` of
+/// `punctual_thread_create_with`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum punctual_on_fault {

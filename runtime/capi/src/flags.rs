@@ -43,8 +43,8 @@ pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> pu
     })
 }
 
-/// `punctual_flags_create` for threads of every CPU of a run; who waits is served in the order of
-/// coming. Legal everywhere.
+/// `punctual_flags_create` for threads of every CPU of a run; waiting threads are served in
+/// the order of coming. Legal everywhere.
 ///
 /// # Safety
 /// `flags` is null, or to a place for them.
@@ -66,8 +66,8 @@ pub extern "C" fn punctual_flags_destroy(flags: punctual_flags) -> punctual_stat
     answer(|| FLAGS.remove(flags.id))
 }
 
-/// Raises flags: whoever has enough goes on, the most urgent first. `PUNCTUAL_INVALID` for bits
-/// from 62 on. A scheduling point when a more urgent thread goes on. On threads of a run.
+/// Raises flags: threads that have enough of them go on, the most urgent first. `PUNCTUAL_INVALID`
+/// for bits from 62 on. A scheduling point when a more urgent thread goes on. On threads of a run.
 #[unsafe(no_mangle)]
 pub extern "C" fn punctual_flags_raise(flags: punctual_flags, mask: u64) -> punctual_status {
     answer(|| {

@@ -21,7 +21,7 @@ pub struct punctual_mutex {
     pub id: u64,
 }
 
-/// What the ceiling of a mutex is: `kind` of `punctual_mutex_create_ceiling`.
+/// The kind of a mutex's ceiling: `kind` of `punctual_mutex_create_ceiling`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum punctual_ceiling {

@@ -12,7 +12,7 @@ use crate::time::on_a_thread;
 
 static QUEUES: Table<Entry> = Table::new();
 
-/// The longest message in bytes; who has more to say sends a pointer.
+/// The longest message in bytes; a longer one is sent as a pointer.
 pub const PUNCTUAL_MESSAGE_BYTES: usize = 256;
 
 /// The longest line, in messages.
@@ -87,10 +87,10 @@ impl Line {
     }
 }
 
-/// Makes a queue for `messages` messages of `message_bytes` each, at most
-/// `PUNCTUAL_QUEUE_MESSAGES` and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A
-/// queue of 0 messages is a meeting: who sends waits for who receives. Legal everywhere; it belongs
-/// to the CPU of its first use.
+/// Makes a queue for `messages` messages of `message_bytes` each, at most `PUNCTUAL_QUEUE_MESSAGES`
+/// and `PUNCTUAL_MESSAGE_BYTES`; its memory is taken here and once. A queue of 0 messages is a
+/// meeting: the sender waits for the receiver. Legal everywhere; it belongs to the CPU of its first
+/// use.
 ///
 /// # Safety
 /// `queue` is null, or to a place for one.
@@ -104,8 +104,8 @@ pub unsafe extern "C" fn punctual_queue_create(
     answer(|| unsafe { create(queue, message_bytes, messages, Reach::OneCpu) })
 }
 
-/// `punctual_queue_create` for threads of every CPU of a run; who waits is served in the order of
-/// coming. Legal everywhere.
+/// `punctual_queue_create` for threads of every CPU of a run; waiting threads are served in
+/// the order of coming. Legal everywhere.
 ///
 /// # Safety
 /// `queue` is null, or to a place for one.

@@ -24,9 +24,9 @@ fn last<R>(look: impl FnOnce(&Finished<()>) -> Result<R, Status>) -> Result<R, S
     look(last.as_ref().ok_or(Status::PUNCTUAL_NOTHING)?)
 }
 
-/// What the last run that came to its end left behind: whether it was real time, what it was
-/// refused, what was counted on each CPU, what was promised to whom, who failed, and where offered
-/// work was done. The arguments are those of `punctual_why`.
+/// The report of the last run that came to its end: whether it was real time, what the machine
+/// refused, the counts of each CPU, the promises, the threads that failed, and where offered work
+/// was done. The arguments are those of `punctual_why`.
 /// `PUNCTUAL_NOTHING` when there was none. On threads of the program, not of a run.
 ///
 /// # Safety

@@ -17,7 +17,7 @@ use crate::spread::{forget_offered, punctual_spread, spread};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::thread::{Carried, first_work, forget_threads, punctual_body};
 
-/// Who decides on a CPU: what `policy` says.
+/// The policy that decides on a CPU: the values of `policy`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum punctual_policy {
@@ -25,11 +25,11 @@ pub enum punctual_policy {
     PUNCTUAL_EARLIEST_DEADLINE = 0,
     /// The highest priority first, with preemption.
     PUNCTUAL_FIXED_PRIORITY = 1,
-    /// Everybody in turn, for `timeslice_ns` at most.
+    /// Every thread in turn, for `timeslice_ns` at most.
     PUNCTUAL_ROUND_ROBIN = 2,
-    /// First come, first served; nobody is preempted.
+    /// First come, first served, without preemption.
     PUNCTUAL_FIFO = 3,
-    /// The highest priority first; who runs goes on until it waits or its job is done.
+    /// The highest priority first; a running thread goes on until it waits or its job is done.
     PUNCTUAL_FIXED_PRIORITY_UNPREEMPTED = 4,
 }
 

@@ -34,8 +34,8 @@ pub unsafe extern "C" fn punctual_semaphore_create(
     })
 }
 
-/// `punctual_semaphore_create` for threads of every CPU of a run; who waits is served in the order
-/// of coming. Legal everywhere.
+/// `punctual_semaphore_create` for threads of every CPU of a run; waiting threads are served
+/// in the order of coming. Legal everywhere.
 ///
 /// # Safety
 /// `semaphore` is null, or to a place for one.

@@ -18,8 +18,8 @@ pub struct punctual_spin {
     pub id: u64,
 }
 
-/// What is done while nobody else uses what a spin mutex guards. It returns soon: nobody else
-/// executes on its CPU, and who waits on another one spins. It calls nothing that waits or prints;
+/// A use of what a spin mutex guards, alone. It returns soon: no other thread executes on its CPU,
+/// and a thread that waits on another one spins. It calls nothing that waits or prints;
 /// of this library's calls, those that are for threads of a run answer `PUNCTUAL_NO_RUN` in it. It
 /// may not be left by `longjmp`, nor by an exception.
 pub type punctual_use = Option<unsafe extern "C" fn(argument: *mut c_void)>;

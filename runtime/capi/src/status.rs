@@ -25,8 +25,8 @@ pub enum punctual_status {
     PUNCTUAL_OTHER_CPU = 5,
     /// It did not happen in time; with a time of 0: not at once.
     PUNCTUAL_TIMED_OUT = 6,
-    /// Whoever holds it waits for the caller, along a chain of holders; or a thread would wait for
-    /// its own end.
+    /// Its holder waits for the caller, along a chain of holders; or a thread would wait for its
+    /// own end.
     PUNCTUAL_DEADLOCK = 7,
     /// The caller holds it already.
     PUNCTUAL_ALREADY_HELD = 8,
@@ -95,7 +95,7 @@ impl Status {
         (Status::PUNCTUAL_TIMED_OUT, c"it did not happen in time"),
         (
             Status::PUNCTUAL_DEADLOCK,
-            c"who is waited for waits for the caller",
+            c"its holder waits for the caller",
         ),
         (
             Status::PUNCTUAL_ALREADY_HELD,
