@@ -101,8 +101,6 @@ macro_rules! object {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn keys_stay_in_order_and_what_is_none_is_null_or_absent() {
         let all = object! { z: 1_u64, a: None::<u64>, m: vec!["x"] };
