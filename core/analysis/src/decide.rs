@@ -117,15 +117,10 @@ fn try_admits(
     if unbounded.iter().any(concerns) {
         return Ok(false);
     }
-    // Chains and differences of responses need the bounds themselves.
-    let required: Vec<&Requirement> = chain::required(system, component).collect();
     let options = Options {
         cpus: &|cpu| component.contains(cpu),
         hopeless: &|solved| is_late(system, solved),
-        allowed: &|node| match required[..] {
-            [] => allowed_of_all(system, edges, node),
-            _ => None,
-        },
+        allowed: &|node| allowed_of_all(system, edges, node),
         step_budget,
     };
     let solution = solve::solve(system, edges, &options)?;
@@ -133,6 +128,16 @@ fn try_admits(
     for solved in &solution.nodes {
         admitted = admitted && !has_excess(solved, step_budget)?;
     }
+    let mut required = chain::required(system, component).peekable();
+    if !admitted || required.peek().is_none() {
+        return Ok(admitted);
+    }
+    // Chains and differences of responses need the bounds themselves: worth it only now.
+    let options = Options {
+        cpus: &|cpu| component.contains(cpu),
+        ..Options::all(step_budget)
+    };
+    let solution = solve::solve(system, edges, &options)?;
     for requirement in required {
         admitted = admitted && chain::holds(system, &solution, requirement)?;
     }

@@ -186,17 +186,6 @@ impl Search<'_> {
         self.trials.admit(&changed, edges, self.component)
     }
 
-    /// The value nearest to the present one that admits, between it and `end`: bisection.
-    fn border(&self, target: FixTarget, end: Span) -> Checked<Option<Span>> {
-        let Some(now) = get(self.system, target) else {
-            return Ok(None);
-        };
-        if now == end || !self.admits(target, end)? {
-            return Ok(None);
-        }
-        self.between(target, now, end).map(Some)
-    }
-
     /// The value next to the refused ones that admits.
     fn between(&self, target: FixTarget, refused: Span, admitted: Span) -> Checked<Span> {
         border(refused, admitted, |value| self.admits(target, value))
@@ -234,11 +223,17 @@ impl Search<'_> {
         }
     }
 
-    fn fix(&self, target: FixTarget, end: Span) -> Checked<Option<Fix>> {
-        let (Some(to), Some(from)) = (self.border(target, end)?, get(self.system, target)) else {
+    /// The value nearest to the present one that admits, between it and its `end`: bisection.
+    fn fix(&self, target: FixTarget, end: fn(Span) -> Span) -> Checked<Option<Fix>> {
+        let Some(now) = get(self.system, target) else {
             return Ok(None);
         };
-        Ok(Some(self.told(target, from, to)))
+        let end = end(now);
+        if now == end || !self.admits(target, end)? {
+            return Ok(None);
+        }
+        let to = self.between(target, now, end)?;
+        Ok(Some(self.told(target, now, to)))
     }
 
     /// The real-time tasks of the component, those that use most of the processor first.
@@ -259,9 +254,13 @@ impl Search<'_> {
     }
 
     /// The fix with the smallest relative change among the same parameter of several tasks.
-    fn smallest(&self, fixes: impl Iterator<Item = (FixTarget, Span)>) -> Checked<Option<Fix>> {
+    fn smallest(
+        &self,
+        targets: impl Iterator<Item = FixTarget>,
+        end: fn(Span) -> Span,
+    ) -> Checked<Option<Fix>> {
         let mut best: Option<Fix> = None;
-        for (target, end) in fixes {
+        for target in targets {
             let Some(fix) = self.fix(target, end)? else {
                 continue;
             };
@@ -288,10 +287,8 @@ impl Search<'_> {
             Subject::Cpu(_) | Subject::Scheduler(_) | Subject::Requirement(_) => None,
         };
         let candidates = self.candidates(own);
-        let budgets = candidates
-            .iter()
-            .map(|&task| (FixTarget::Budget(task), TICK));
-        if let Some(fix) = self.smallest(budgets)? {
+        let budgets = candidates.iter().map(|&task| FixTarget::Budget(task));
+        if let Some(fix) = self.smallest(budgets, |_| TICK)? {
             return Ok(Some(fix));
         }
         if let Some(task) = own {
@@ -302,27 +299,25 @@ impl Search<'_> {
             });
             let within = within.map(|(index, _)| FixTarget::Within(index));
             for target in within.chain([FixTarget::Deadline(task)]) {
-                if let Some(fix) = self.fix(target, self.far(target))? {
+                if let Some(fix) = self.fix(target, far)? {
                     return Ok(Some(fix));
                 }
             }
         }
         if let Subject::Requirement(index) = refusal.subject {
             let target = FixTarget::Within(index);
-            if let Some(fix) = self.fix(target, self.far(target))? {
+            if let Some(fix) = self.fix(target, far)? {
                 return Ok(Some(fix));
             }
         }
         let periods = candidates.iter().map(|&task| FixTarget::Period(task));
-        self.smallest(periods.map(|target| (target, self.far(target))))
+        self.smallest(periods, far)
     }
+}
 
-    /// A thousand times the present value: a fix beyond would be none.
-    fn far(&self, target: FixTarget) -> Span {
-        get(self.system, target)
-            .unwrap_or_default()
-            .saturating_mul(1_000)
-    }
+/// A thousand times the present value: a fix beyond would be none.
+fn far(now: Span) -> Span {
+    now.saturating_mul(1_000)
 }
 
 fn first_task(requirement: &Requirement) -> Option<TaskId> {
