@@ -183,9 +183,7 @@ impl Supply {
     }
 
     pub(crate) fn state(&mut self, budget: u64) {
-        self.borrowed = self
-            .borrowed
-            .saturating_sub(self.left.saturating_sub(budget));
+        self.borrowed = self.borrowed.min(budget);
         (self.left, self.was_borrowed) = (budget, self.borrowed);
         (self.spent, self.unknown) = (false, false);
     }
