@@ -162,7 +162,7 @@ impl Judge<'_> {
         let given = given.is_some_and(|supply| {
             // What sleeps does not know what time it is: what it has is stated when it wakes.
             let asleep = supply.idle.is_some();
-            let most = if asleep { supply.full() } else { supply.own() };
+            let most = if asleep { supply.full() } else { supply.left };
             supply.left = supply.left.saturating_sub(work);
             if asleep {
                 (supply.unknown, supply.deadline) = (true, None);
