@@ -4,6 +4,7 @@ pub(crate) mod attend;
 pub(crate) mod child;
 pub(crate) mod cpu;
 pub mod direct;
+pub(crate) mod end;
 pub(crate) mod give_back;
 pub(crate) mod interrupted;
 pub(crate) mod missing;

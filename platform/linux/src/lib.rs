@@ -12,16 +12,19 @@
 //!   edge:    arm timer, switch stack and TLS  <----+
 //! ```
 //!
-//! Map: [`run()`] and its parts (`setup`, `carrier`, `cpu`, `per_cpu`, `watchdog`, `mode`); light
-//! threads (`light`, `name`, `stack`, `tls`, `local`), those created while it runs (`pool`,
-//! `spawn`, `period`, `attend`, `tls_reset`), what they share ([`Monitor`], `waiters`,
-//! `wait_queue`; between CPUs `cross_cpu`, `ticket_lock`), schedulers of their own time (`child`)
-//! and inside light threads ([`direct`]); kernel threads in place of light ones (`group`,
-//! `program`, [`Backed`]); preemption (`signal`, `text`, `deferral`); calls of the C library
-//! (`calls` and `futex`, below them `punctual-linux-io`); what bodies may call ([`job`]); time
-//! ([`clock_rate`], `missing`, `offset`); other CPUs (`post`, `kicks`, [`Notify`]); what the
-//! machine can do ([`probe()`], [`measure_terms`]); for tests, whether the records are coherent
-//! (`coherence`), and runs that must fail (`forgo`). Every libc call stands in `sys`.
+//! Map, by folder; each of the first four uses only those before it:
+//! * `record`: the records of a run: `light` threads, `per_cpu` state (which sets the timer), what
+//!   CPUs send each other (`post`), thread groups, plans and outcomes.
+//! * `entry`: an entry into the scheduler: `cpu`, `signal` (preemption), `request` (calls),
+//!   `switch`, `missing` time, schedulers of their own time (`child`), [`direct`], the `end` of a
+//!   run.
+//! * `wait`: how threads wait: [`job`], [`Monitor`], locks, [`Notify`], between CPUs `cross_cpu`.
+//! * `run`: [`run()`], its carriers and set-up, threads created meanwhile, programs, [`Backed`].
+//! * `storage`: stacks and thread-local storage; `time`: the clock ([`clock_rate`]); `measure`:
+//!   what the machine can do ([`probe()`], [`measure_terms`]); `shared`: words shared between CPUs
+//!   or with a signal; `sys`: every call of the C library.
+//!
+//! Blocking calls of the C library are the crate `punctual-linux-io`.
 //!
 //! What it does not do: decide (that is `kern` and the policies), record (the sink does).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

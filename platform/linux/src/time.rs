@@ -1,4 +1,4 @@
-//! Time: the clock, how far clocks are apart, time that nobody of ours executed, deferrals.
+//! Time: the clock, how far clocks are apart, deferrals of the preemption signal.
 
 pub(crate) mod clock;
 pub(crate) mod deferral;

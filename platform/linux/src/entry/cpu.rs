@@ -15,6 +15,7 @@ use punctual_kern::{
 use punctual_model::{Instant, Span, ThreadId};
 
 use crate::entry::child::Child;
+use crate::entry::end::End;
 use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
 use crate::entry::switch::{running_group, switch_here};
@@ -22,7 +23,6 @@ use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_wok
 use crate::record::light::Light;
 use crate::record::per_cpu::{ByPolicy, PerCpu, Reason};
 use crate::record::plan::RunOptions;
-use crate::time::clock::clock_rate;
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;
@@ -57,34 +57,6 @@ pub(crate) struct Core<P, S> {
     end: End,
     /// Before this instant the platform has nothing of its own to do; see `fast`.
     fast_until: Instant,
-}
-
-/// When a run ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
-    /// Releases before this count.
-    pub(crate) horizon: Instant,
-    /// The run ends here in any case.
-    pub(crate) limit: Instant,
-}
-
-impl End {
-    /// The end of a run with these options.
-    fn of(options: &RunOptions) -> End {
-        let rate = clock_rate().frequency;
-        match options.duration_ns {
-            Some(duration) => End {
-                horizon: Instant::from_ticks(rate.ticks_up(duration)),
-                limit: Instant::from_ticks(
-                    rate.ticks_up(duration.saturating_add(options.grace_ns)),
-                ),
-            },
-            None => End {
-                horizon: Instant::MAX,
-                limit: Instant::MAX,
-            },
-        }
-    }
 }
 
 impl<P: Policy, S: Sink> Core<P, S> {
@@ -297,7 +269,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if let Some(light) = runs {
             self.publish(light);
         }
-        if self.has_ended(host, now) {
+        if self
+            .end
+            .is_reached(&host.shared, now, self.shard.unsettled())
+        {
             host.reason.set(Reason::End);
             return core::ptr::null();
         }
@@ -334,11 +309,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if more {
             return now;
         }
-        let mut due = if now < self.end.horizon {
-            self.end.horizon
-        } else {
-            self.end.limit
-        };
+        let mut due = self.end.next(now);
         due = due.min(arm.unwrap_or(Instant::MAX));
         if let Some(&(arrival, _)) = self.arrivals.get(self.next_arrival) {
             due = due.min(arrival);
@@ -360,13 +331,6 @@ impl<P: Policy, S: Sink> Core<P, S> {
             due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
         }
         due
-    }
-
-    fn has_ended(&self, host: &PerCpu, now: Instant) -> bool {
-        host.shared.stop.load(Ordering::Relaxed)
-            || host.shared.abort.load(Ordering::Relaxed)
-            || now >= self.end.limit
-            || (now >= self.end.horizon && self.shard.unsettled() == 0)
     }
 
     /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.

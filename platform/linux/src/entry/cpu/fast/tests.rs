@@ -21,7 +21,8 @@ use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
-use crate::entry::cpu::{Core, Cpu, End, GiveBack, by_policy};
+use crate::entry::cpu::{Core, Cpu, GiveBack, by_policy};
+use crate::entry::end::End;
 use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
