@@ -275,10 +275,10 @@ impl<'a> Judge<'a> {
             self.violation(Rule::OneThreadRuns, what.into());
             self.running = next;
         }
-        if let Event::Raise(ceiling) = event {
-            if let Some(thread) = next.and_then(|id| self.find(id)) {
-                self.threads[thread].ceiling = ceiling;
-            }
+        if let Event::Raise(ceiling) = event
+            && let Some(thread) = next.and_then(|id| self.find(id))
+        {
+            self.threads[thread].ceiling = ceiling;
         }
         if is_announcement(event) {
             // Nothing is served and nobody chosen: the next entry is at once.

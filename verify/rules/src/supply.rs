@@ -52,7 +52,7 @@ impl Judge<'_> {
             return self.accuse_node(Rule::SupplyRespected, at, "has a budget where none belongs");
         };
         if let Some(what) = supply.rise(now, budget.ticks()) {
-            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
+            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
         }
     }
 
@@ -80,7 +80,7 @@ impl Judge<'_> {
             _ => Some("has a budget where none belongs, or none where one does".into()),
         };
         if let Some(what) = what {
-            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
+            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
         }
     }
 
@@ -97,7 +97,7 @@ impl Judge<'_> {
             supply.is_due(now, deadline).or(early)
         });
         if let Some(what) = what {
-            self.accuse_node(Rule::SupplyRespected, at, format!("{what}"));
+            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
         }
     }
 
