@@ -38,6 +38,8 @@ pub(crate) fn run(workspace: &Workspace, options: &ApiOptions) -> bool {
     command
         .args(["doc", "--quiet", "--no-deps", "--lib"])
         .args(CRATES.map(|name| format!("--package={name}")))
+        // As in the documentation of the whole workspace, where the command has this feature.
+        .args(["--features", "punctual-trace/serde"])
         .env("RUSTDOCFLAGS", "-D warnings");
     if !step::passes_in_the_open(command) {
         return false;

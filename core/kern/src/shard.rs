@@ -52,6 +52,7 @@ pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 /// * I6: a thread that waits for a lock waits for something that is held.
 /// * I7: a thread is exactly as urgent as it is by itself or by what it holds.
 /// * I8: a lock of a runtime is known while somebody waits for it, and no longer.
+/// * I9: a job that arrived before the horizon counts as unsettled until its guarantee is settled.
 #[derive(Debug)]
 pub struct Shard<P> {
     threads: Box<[Thread]>,
@@ -102,7 +103,7 @@ impl<P: Policy> Shard<P> {
         self.handle_slowly(now, event, sink)
     }
 
-    /// Handles an event for which the fast path is closed, as [`Shard::handle_fast`] said.
+    /// Handles an event on the slow path, whether or not the fast one is open.
     #[inline]
     pub fn handle_slowly<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
         let now = now.max(self.now);
@@ -531,6 +532,17 @@ impl<P: Policy> Shard<P> {
         self.tree.block(self.now, id, band);
     }
 
+    /// What [`Shard::unsettled`] is to say. O(threads and waiting jobs).
+    fn count_unsettled(&self) -> u64 {
+        let of_thread = |(thread, t): (usize, &Thread)| {
+            let job = t.job.iter().filter(|job| !job.settled);
+            let waiting = self.pool.iter(&t.backlog).map(|job| job.arrival);
+            let arrivals = job.map(|job| job.arrival).chain(waiting);
+            arrivals.filter(|&at| self.counts(thread, at)).count() as u64
+        };
+        self.threads.iter().enumerate().map(of_thread).sum()
+    }
+
     /// Checks the invariants that are cheap enough for every exit of a debug build, O(n).
     /// The error names the broken one.
     pub fn check(&self) -> Result<(), &'static str> {
@@ -553,6 +565,9 @@ impl<P: Policy> Shard<P> {
         if running > 1 {
             return Err("I2: at most one thread runs");
         }
+        if self.unsettled != self.count_unsettled() {
+            return Err("I9: a job counts as unsettled from its release until it is settled");
+        }
         self.check_locks()?;
         self.tree.check()
     }
@@ -561,7 +576,7 @@ impl<P: Policy> Shard<P> {
 /// What a shard has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Entries that ended with a decision.
+    /// Decisions, also those that only repeat the last one.
     pub decisions: u64,
     /// Decisions by which another thread, or none, runs than before.
     pub switches: u64,

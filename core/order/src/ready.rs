@@ -7,8 +7,8 @@
 //!
 //! Threads that go to the end again and again (they yield, or their turn is over) are rotated in
 //! the run, however many there are; and a thread that is woken ahead of a thousand that wait goes
-//! to the front of the run, and leaves from there. No result depends on which of the two holds a
-//! thread.
+//! to the front of the run, and leaves from there. The order of threads does not depend on which of
+//! the two holds one.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -235,7 +235,7 @@ impl<P: Policy> Tree<P> {
         }
     }
 
-    /// [`Policy::yield_to_next`] of a tree with one node; `None`: it takes a charge, a yield and a
+    /// [`Policy::yield_to_next`] of a tree without room for a second node; `None`: it takes a charge, a yield and a
     /// pick, and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn yield_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {

@@ -132,3 +132,28 @@ fn new_attributes_or_a_new_budget_end_the_turn_that_was_given() {
     policy.renew(B, &attributes(2, 10, 1));
     assert_eq!(turns(&mut policy, 2), [B, A]);
 }
+
+/// Only equals are ready: the order of the queue alone decides.
+fn a_yield_among_equals_takes_one_step(mut policy: impl Policy) {
+    begin(&mut policy);
+    assert_eq!(policy.yield_to_next(A), None, "`LAST` would come before");
+    policy.block(LAST);
+    let now = Instant::from_ticks(500);
+    for (thread, next) in [(A, B), (B, C), (C, A)] {
+        assert_eq!(policy.pick(now).entity, Some(thread));
+        assert_eq!(policy.yield_to_next(thread), Some(next));
+    }
+    assert_eq!(policy.yield_to_next(B), None, "it is not the first");
+    assert_eq!(turns(&mut policy, 5), [A, B, C, A, B]);
+    for thread in [A, B] {
+        policy.block(thread);
+    }
+    assert_eq!(policy.yield_to_next(C), None, "nobody else is ready");
+    assert_eq!(turns(&mut policy, 2), [C, C]);
+}
+
+#[test]
+fn equals_yield_in_one_step_where_nobody_else_is_ready() {
+    a_yield_among_equals_takes_one_step(FixedPriority::new(6));
+    a_yield_among_equals_takes_one_step(EarliestDeadlineFirst::new(6));
+}

@@ -9,7 +9,7 @@
 //! large as all of them together (20 KiB), on the stack of every thread.
 
 use punctual_model::{Class, Instant, ThreadId, Work};
-use punctual_order::{Choice, Next, Policy};
+use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
 use crate::event::{Decision, Event};
@@ -137,9 +137,12 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[id.index()];
         t.gave_way = true;
         let band = t.place;
-        self.charge_fast(now, id);
         if yields {
+            self.charge_fast(now, id);
             self.tree.yield_now(id, band);
+        } else {
+            // `yield_to_next` stands for the charge, too.
+            self.book_fast(now, id);
         }
         let choice = self.tree.pick(now);
         self.carry_out(now, id, event, choice, sink).arm
@@ -269,15 +272,22 @@ impl<P: Policy> Shard<P> {
     /// Time goes on to `now`; the thread and the policy are charged what has been executed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn charge_fast(&mut self, now: Instant, id: ThreadId) {
+        let (executed, band) = self.book_fast(now, id);
+        if !executed.is_zero() {
+            self.tree.charge(now, id, band, executed, &mut |_, _| {});
+        }
+    }
+
+    /// Time goes on to `now`; the thread is charged. What it has executed, and the band in which it
+    /// is queued.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn book_fast(&mut self, now: Instant, id: ThreadId) -> (Work, Band) {
         let executed = now.since(self.now).as_work();
         (self.now, self.since) = (now, now);
         let t = &mut self.threads[id.index()];
         debug_assert!(t.queued && t.state == State::Running, "I1, I2");
         t.book(executed);
-        let band = t.place;
-        if !executed.is_zero() {
-            self.tree.charge(now, id, band, executed, &mut |_, _| {});
-        }
+        (executed, t.place)
     }
 
     /// The thread that a choice runs, what it may execute and the stamp of its job, if nothing

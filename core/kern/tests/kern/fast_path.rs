@@ -100,6 +100,12 @@ impl Both {
         let b = self.slow.handle(at, event, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");
         assert_eq!(from_fast, from_slow, "seed {seed} at {now}: {event:?}");
+        let counted = |shard: &Shard<AnyPolicy>| (shard.counters(), shard.unsettled());
+        assert_eq!(
+            counted(&self.fast),
+            counted(&self.slow),
+            "seed {seed} at {now}"
+        );
         let not_open = self.slow.handle_fast(at, &Event::Tick, &mut from_slow);
         assert_eq!(not_open, None);
         loop {

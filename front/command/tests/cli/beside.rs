@@ -1,21 +1,30 @@
 //! `punctual bench`, `conform` and `sweep`: programs that stand beside the command.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::common::{Folder, assert_obeys, code, json, stdout};
 
-/// A copy of the command in a folder of its own, where nothing else stands.
+/// The command in a folder of its own, where nothing else stands. A link and not a copy: a file
+/// that was just written cannot be executed while a child of another test still has it open.
 fn alone(folder: &Folder) -> String {
-    let copy = folder.path("punctual");
-    fs::copy(env!("CARGO_BIN_EXE_punctual"), &copy).expect("a copy");
-    copy
+    let link = folder.path("punctual");
+    let command = env!("CARGO_BIN_EXE_punctual");
+    if fs::hard_link(command, &link).is_ok() {
+        return link;
+    }
+    // Another file system.
+    fs::copy(command, &link).expect("a copy");
+    link
 }
 
+/// A program. A child writes it, for the same reason.
 fn script(folder: &Folder, name: &str, text: &str) {
-    let path = folder.write(name, text);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a program");
+    let writes = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    let path = folder.path(name);
+    let mut child = Command::new("/bin/sh");
+    let written = child.args(["-c", writes, &path, text]).status();
+    assert!(written.expect("a shell").success());
 }
 
 #[test]

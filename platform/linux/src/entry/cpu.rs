@@ -127,8 +127,11 @@ impl<P: Policy, S: Sink> Core<P, S> {
         self.hear(host, now);
         let mut decision = self.handle(host, now, event);
         decision = self.attend(host, now, event, decision);
+        // A signal's entry may come before the thread has read what was refused.
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
-        if let Some(light) = unsafe { host.current.get().as_ref() } {
+        if let Some(light) = unsafe { host.current.get().as_ref() }
+            && event != Event::Tick
+        {
             light.tell(decision.refused);
         }
         self.conclude(host, now, decision)

@@ -336,7 +336,6 @@ impl PerCpu {
         self.last_entry.store(now.ticks(), Ordering::Relaxed);
         self.count_entry();
         light.add_executed(executed);
-        light.tell(None);
     }
 
     /// Takes what [`PerCpu::note_missing`] noted. Gate closed.

@@ -31,7 +31,8 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let outcome = self.shard.handle_fast(now, event, &mut self.sink)?;
         let FastOutcome { next, arm, stamp } = outcome;
         host.book_fast(now, light, executed);
-        if matches!(event, Event::BlockOn { .. } | Event::HandOver { .. }) {
+        // A signal's entry may come before the thread has read what was refused.
+        if !matches!(event, Event::Tick) {
             light.tell(None);
         }
         let near = now.saturating_add(host.limits.near);
@@ -39,7 +40,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             && !self.shard.has_message()
             && arm.is_none_or(|at| at > near)
             && let Some(&chosen) = self.threads.get(id.index())
-            // SAFETY: as above.
+            // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
             && let Some(light) = unsafe { chosen.as_ref() }
         {
             self.publish_as(light, stamp);
