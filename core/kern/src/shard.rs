@@ -9,6 +9,7 @@
 
 mod block;
 mod budget;
+mod check;
 mod fast;
 mod inherit;
 mod job;
@@ -530,46 +531,6 @@ impl<P: Policy> Shard<P> {
             self.tree.release(id);
         }
         self.tree.block(self.now, id, band);
-    }
-
-    /// What [`Shard::unsettled`] is to say. O(threads and waiting jobs).
-    fn count_unsettled(&self) -> u64 {
-        let of_thread = |(thread, t): (usize, &Thread)| {
-            let job = t.job.iter().filter(|job| !job.settled);
-            let waiting = self.pool.iter(&t.backlog).map(|job| job.arrival);
-            let arrivals = job.map(|job| job.arrival).chain(waiting);
-            arrivals.filter(|&at| self.counts(thread, at)).count() as u64
-        };
-        self.threads.iter().enumerate().map(of_thread).sum()
-    }
-
-    /// Checks the invariants that are cheap enough for every exit of a debug build, O(n).
-    /// The error names the broken one.
-    pub fn check(&self) -> Result<(), &'static str> {
-        let mut running = 0;
-        for (index, t) in self.threads.iter().enumerate() {
-            let ready = matches!(t.state, State::Ready | State::Running);
-            if ready != t.queued {
-                return Err("I1: in a ready set exactly when ready or running");
-            }
-            if t.state == State::Running {
-                running += 1;
-                if self.running != Some(t.id(index)) {
-                    return Err("I2: only the thread of the last decision runs");
-                }
-            }
-            if t.taken > t.granted {
-                return Err("I4: no budget is taken before it is granted");
-            }
-        }
-        if running > 1 {
-            return Err("I2: at most one thread runs");
-        }
-        if self.unsettled != self.count_unsettled() {
-            return Err("I9: a job counts as unsettled from its release until it is settled");
-        }
-        self.check_locks()?;
-        self.tree.check()
     }
 }
 

@@ -235,8 +235,8 @@ impl<P: Policy> Tree<P> {
         }
     }
 
-    /// [`Policy::yield_to_next`] of a tree without room for a second node; `None`: it takes a charge, a yield and a
-    /// pick, and nothing has happened.
+    /// [`Policy::yield_to_next`] of a tree without room for a second node; `None`: it takes a
+    /// charge, a yield and a pick, and nothing has happened.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn yield_to_next(&mut self, thread: ThreadId, band: Band) -> Option<ThreadId> {
         if !self.is_flat || band != Band::RealTime {
