@@ -237,11 +237,11 @@ impl<P: Policy> Policy for Watched<P> {
         if self.reference.borrow().is_over() {
             return None;
         }
-        let line = || format!("yield `{}` in one step, if that is possible", name(thread));
-        self.reference.borrow_mut().say(line);
         let next = self.policy.yield_to_next(thread);
         let twin = self.twin.yield_to_next(thread);
         if let Some(next) = next {
+            let line = || format!("yield `{}` in one step", name(thread));
+            self.reference.borrow_mut().say(line);
             self.reference.borrow_mut().yield_now(thread);
             // The core does not ask: it goes on with the thread that was named.
             if let Err(violation) = self.judge_next(next) {
