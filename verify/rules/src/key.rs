@@ -4,7 +4,7 @@
 //! It inherits from those that wait for what it holds, and from ceilings (priority inheritance).
 //! The log states each key that is not the job's own, and is held against this.
 
-use punctual_kern::{Ceiling, ResourcePlan, WaitOrder};
+use punctual_kern::{Ceiling, ResourceTerms, WaitOrder};
 use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use crate::Rule;
@@ -26,7 +26,7 @@ fn rank(key: &Key, by: WaitOrder) -> Rank {
 }
 
 /// The ceiling of a resource from `since` on.
-fn ceiling(plan: &ResourcePlan, since: Instant, rank: u32) -> Option<Key> {
+fn ceiling(plan: &ResourceTerms, since: Instant, rank: u32) -> Option<Key> {
     use Protocol::{ImmediateCeiling, StackResource};
     let ceiling = Ceiling {
         priority: plan.ceiling,
@@ -208,7 +208,7 @@ impl Judge<'_> {
     }
 
     /// Whether who holds this delays threads of schedulers other than its own.
-    fn reaches_out(&self, thread: usize, plan: &ResourcePlan) -> bool {
+    fn reaches_out(&self, thread: usize, plan: &ResourceTerms) -> bool {
         let common = plan.common.index();
         let home = self.threads[thread].home;
         plan.spans_schedulers && home != common && self.is_below(home, common)

@@ -1,6 +1,6 @@
 //! Locks: their holders, their waiters, the length of sections.
 
-use punctual_kern::{Event, ResourcePlan};
+use punctual_kern::{Event, ResourceTerms};
 use punctual_model::{AtBudgetEnd, Mode};
 
 use crate::Rule;
@@ -55,7 +55,7 @@ impl Judge<'_> {
     fn section_fits(&mut self, thread: usize, claim: usize, handed: bool) {
         let claim = &self.locks.claims[claim];
         let length = claim.plan.length.ticks();
-        let checks = |plan: &ResourcePlan| plan.at_budget_end == AtBudgetEnd::CheckFirst;
+        let checks = |plan: &ResourceTerms| plan.at_budget_end == AtBudgetEnd::CheckFirst;
         let first = self.locks.plan(claim).is_some_and(checks);
         let t = &self.threads[thread];
         if !handed && t.is_budgeted() && t.budget < length && length <= t.allotment() {

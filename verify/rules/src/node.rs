@@ -6,8 +6,9 @@
 //!     `-- node 2 [slots] ------ ...                  while it has something ready and has supply
 //! ```
 
-use punctual_kern::{CpuPlan, Grant, NodeTerms, Refusal};
+use punctual_kern::{Grant, NodeTerms, Refusal};
 use punctual_model::{Instant, PolicyKind, Priority, Slot, ThreadId, Trust};
+use punctual_tables::CpuTables;
 
 use crate::queue::{Entity, Queue};
 use crate::server::Supply;
@@ -70,7 +71,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// The schedulers of a CPU: node 0 is the CPU's own.
-    pub(crate) fn all(plan: &CpuPlan) -> Vec<Node> {
+    pub(crate) fn all(plan: &CpuTables) -> Vec<Node> {
         let mut nodes = vec![Node::root(plan.policy)];
         for planned in &plan.nodes {
             let at = nodes.len();

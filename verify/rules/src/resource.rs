@@ -1,7 +1,8 @@
 //! The resources of a CPU and their declared uses, as the log states them.
 
-use punctual_kern::{CpuPlan, ResourcePlan, UsePlan};
+use punctual_kern::{ResourceTerms, UseTerms};
 use punctual_model::{AtBudgetEnd, Instant, Mode, Protocol};
+use punctual_tables::CpuTables;
 
 /// The state of a declared use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,14 +24,14 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) thread: usize,
-    pub(crate) plan: UsePlan,
+    pub(crate) plan: UseTerms,
     pub(crate) state: State,
 }
 
 /// The resources of one CPU.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    pub(crate) plans: Vec<ResourcePlan>,
+    pub(crate) plans: Vec<ResourceTerms>,
     pub(crate) claims: Vec<Claim>,
     /// Threads that may go on when a budget above them is used up, the last to begin last, and for
     /// how long.
@@ -38,7 +39,7 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    pub(crate) fn new(plan: &CpuPlan) -> Locks {
+    pub(crate) fn new(plan: &CpuTables) -> Locks {
         let mut claims: Vec<Claim> = Vec::new();
         for (thread, declared) in &plan.uses {
             let thread = *thread as usize;
@@ -88,7 +89,7 @@ impl Locks {
         self.claims.iter().position(is_it).filter(|_| known)
     }
 
-    pub(crate) fn plan(&self, claim: &Claim) -> Option<&ResourcePlan> {
+    pub(crate) fn plan(&self, claim: &Claim) -> Option<&ResourceTerms> {
         self.plans.get(claim.plan.resource as usize)
     }
 
@@ -100,7 +101,7 @@ impl Locks {
     pub(crate) fn sections(
         &self,
         thread: usize,
-    ) -> impl Iterator<Item = (&ResourcePlan, u64, &Claim)> {
+    ) -> impl Iterator<Item = (&ResourceTerms, u64, &Claim)> {
         self.of(thread).filter_map(|claim| match claim.state {
             State::Holds {
                 used,
@@ -117,8 +118,9 @@ impl Locks {
 
     /// Whether a thread keeps its siblings away by what it holds.
     pub(crate) fn shields(&self, thread: usize) -> bool {
-        let shields =
-            |plan: &ResourcePlan| matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin);
+        let shields = |plan: &ResourceTerms| {
+            matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin)
+        };
         self.sections(thread).any(|(plan, ..)| shields(plan))
     }
 

@@ -4,13 +4,14 @@
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
-use punctual_kern::{Ceiling, Event, Plan, Shard, TraceEvent};
+use punctual_kern::{Ceiling, Event, Shard, TraceEvent};
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler,
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rules::check;
+use punctual_tables::Tables;
 use punctual_trace::{Log, Record, Recorder};
 
 fn at(ticks: u64) -> Instant {
@@ -42,11 +43,11 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
 
 /// Tells a shard these events, and keeps what it does.
 fn told(system: System, events: &[(u64, Event)]) -> Log {
-    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
     told_by(system, plan, events)
 }
 
-fn told_by(system: System, plan: Plan, events: &[(u64, Event)]) -> Log {
+fn told_by(system: System, plan: Tables, events: &[(u64, Event)]) -> Log {
     let cpu = &plan.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)
@@ -210,7 +211,7 @@ fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
         tasks: vec![early, often, clocked("once", 1_000, 250)],
         ..System::default()
     };
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
     plan.cpus[0].threads[0].1.until = at(250);
     let log = told_by(
         system,
