@@ -272,16 +272,16 @@ impl<P: Policy> Shard<P> {
                 self.thread(to)?;
                 self.hand_on(now, (from, to, key), sink);
             }
-            Event::Yield => self.give_way(running?, sink, now),
+            Event::Yield => self.give_way(running?, sink),
             Event::Protect => self.threads[running?].in_section = true,
             Event::Unprotect => self.leave_section(running?),
             Event::Lock {
                 resource,
                 mode,
                 until,
-            } => self.lock(now, running?, (resource, mode, until), sink)?,
-            Event::Unlock { resource } => self.unlock(now, running?, resource, sink)?,
-            Event::Exit => self.end(now, running?, sink),
+            } => self.lock(running?, (resource, mode, until), sink)?,
+            Event::Unlock { resource } => self.unlock(running?, resource, sink)?,
+            Event::Exit => self.end(running?, sink),
             Event::Wake(id) => {
                 self.thread(id)?;
                 self.tree.permit_wake(id)?;
@@ -289,22 +289,22 @@ impl<P: Policy> Shard<P> {
             }
             Event::Arrive { thread, arrival } => {
                 self.thread(thread)?;
-                self.arrive(now, thread, arrival.min(now), sink)?;
+                self.arrive(thread, arrival.min(now), sink)?;
             }
             Event::Create(constraint) => {
-                self.create(now, NodeId::ROOT, constraint, sink)?;
+                self.create(NodeId::ROOT, constraint, sink)?;
             }
             Event::Change { thread, constraint } => {
                 self.thread(thread)?;
-                self.change(now, thread.index(), constraint, sink)?;
+                self.change(thread.index(), constraint, sink)?;
             }
             Event::Kill(id) => {
                 self.thread(id)?;
-                self.end(now, id.index(), sink);
+                self.end(id.index(), sink);
             }
-            Event::Manage { by, request } => self.manage(now, by, &request, sink)?,
-            Event::ChildPicked(pick) => self.child_picked(now, &pick)?,
-            Event::Remote(message) => self.hear(now, message, sink)?,
+            Event::Manage { by, request } => self.manage(by, &request, sink)?,
+            Event::ChildPicked(pick) => self.child_picked(&pick)?,
+            Event::Remote(message) => self.hear(message, sink)?,
         }
         Ok(())
     }
@@ -338,7 +338,7 @@ impl<P: Policy> Shard<P> {
                 sink.trace(now, TraceEvent::budget(node, budget));
             });
         if held > 0 {
-            self.charge_sections(now, id.index(), executed, sink);
+            self.charge_sections(id.index(), executed, sink);
         }
     }
 
@@ -390,10 +390,11 @@ impl<P: Policy> Shard<P> {
 
     #[inline]
     fn enforce_budget<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        debug_assert_eq!(now, self.now);
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
         if t.queued && t.allowance().is_some_and(Work::is_zero) {
-            self.exhaust(now, id.index(), sink);
+            self.exhaust(id.index(), sink);
         }
     }
 
@@ -407,7 +408,7 @@ impl<P: Policy> Shard<P> {
             Next::Idle => (None, None),
         };
         self.deciding = deciding;
-        self.report_keys(now, sink);
+        self.report_keys(sink);
         self.switch_to(now, chosen, sink);
         let arm = self.next_instant(now, until);
         self.open_fast_path(arm);
@@ -422,7 +423,7 @@ impl<P: Policy> Shard<P> {
             let choice = self.tree.pick(now);
             match choice.next {
                 Next::Thread(id) if self.threads[id.index()].request.is_some() => {
-                    self.try_lock(now, id.index(), sink);
+                    self.try_lock(id.index(), sink);
                 }
                 _ => return choice,
             }

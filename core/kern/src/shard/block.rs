@@ -35,7 +35,7 @@ impl<P: Policy> Shard<P> {
             );
             return;
         }
-        self.suspend(now, thread, sink);
+        self.suspend(thread, sink);
         if let Some(until) = until {
             self.timeline
                 .set(thread, Timer::Timeout, until.max(now), order);
@@ -43,7 +43,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A ready thread waits from now on.
-    pub(super) fn suspend<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn suspend<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let id = t.id(thread);
         let index = t.job.as_mut().map_or(0, |job| {
@@ -53,7 +53,7 @@ impl<P: Policy> Shard<P> {
         self.dequeue(thread);
         self.threads[thread].state = State::Blocked;
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Blocked {
                 thread: id,
                 job: index,
@@ -64,26 +64,21 @@ impl<P: Policy> Shard<P> {
 
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
     pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        debug_assert_eq!(now, self.now);
         let t = &mut self.threads[thread];
         if t.awaits_wake() {
-            self.resume(now, thread, WakeCause::Wake, sink);
+            self.resume(thread, WakeCause::Wake, sink);
         } else {
             t.wake_pending = true;
         }
     }
 
-    pub(super) fn time_out<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.stop_asking(now, thread, sink);
-        self.resume(now, thread, WakeCause::Timeout, sink);
+    pub(super) fn time_out<S: Sink>(&mut self, thread: usize, sink: &mut S) {
+        self.stop_asking(thread, sink);
+        self.resume(thread, WakeCause::Timeout, sink);
     }
 
-    pub(super) fn resume<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        cause: WakeCause,
-        sink: &mut S,
-    ) {
+    pub(super) fn resume<S: Sink>(&mut self, thread: usize, cause: WakeCause, sink: &mut S) {
         self.timeline.cancel(thread, Timer::Timeout);
         let t = &self.threads[thread];
         if t.state != State::Blocked {
@@ -94,16 +89,16 @@ impl<P: Policy> Shard<P> {
         }
         let t = &self.threads[thread];
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Woken {
                 thread: t.id(thread),
                 cause,
             },
         );
         if t.can_change_at_once() && t.change.is_some() {
-            self.finish(now, thread, Outcome::Done, sink);
+            self.finish(thread, Outcome::Done, sink);
         } else {
-            self.make_ready(now, thread, sink);
+            self.make_ready(thread, sink);
         }
     }
 
@@ -113,7 +108,7 @@ impl<P: Policy> Shard<P> {
     /// goes first: that nobody up to a ceiling starts, and that nobody goes between a waiter and
     /// whom it waits for, is what the bounds of others count with.
     #[inline]
-    pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S, now: Instant) {
+    pub(super) fn give_way<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         if t.job.is_none() {
             // What was due before a late entry has ended its job: it is among nobody's equals.
@@ -122,7 +117,7 @@ impl<P: Policy> Shard<P> {
         let id = t.id(thread);
         if let Class::Reservation { .. } = t.constraint.class {
             t.budget = punctual_model::Work::ZERO;
-            self.exhaust(now, thread, sink);
+            self.exhaust(thread, sink);
         } else {
             let (place, keeps) = (t.place, t.keeps_its_place());
             t.gave_way = true;

@@ -21,22 +21,22 @@ use crate::trace::{Outcome, Sink, TraceEvent};
 impl<P: Policy> Shard<P> {
     /// The budget of `thread` is used up and its job is not done; or it has none, and its job has
     /// received as much as one.
-    pub(super) fn exhaust<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn exhaust<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         match self.threads[thread].constraint.class {
             Class::Reservation { .. } => {
-                self.settle(now, thread, Outcome::Done, sink);
-                self.throttle(now, thread, sink);
+                self.settle(thread, Outcome::Done, sink);
+                self.throttle(thread, sink);
             }
             Class::Once { .. } => {
-                self.settle(now, thread, Outcome::Done, sink);
+                self.settle(thread, Outcome::Done, sink);
                 self.demote(thread);
             }
-            Class::Periodic { .. } | Class::Sporadic { .. } => self.overrun(now, thread, sink),
+            Class::Periodic { .. } | Class::Sporadic { .. } => self.overrun(thread, sink),
             Class::Aperiodic => {}
         }
     }
 
-    fn overrun<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn overrun<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let in_background = !self.threads[thread].is_budgeted();
         let t = &mut self.threads[thread];
         let id = t.id(thread);
@@ -45,7 +45,7 @@ impl<P: Policy> Shard<P> {
         if !job.overran && !job.received.is_zero() {
             job.overran = true;
             sink.trace(
-                now,
+                self.now,
                 TraceEvent::Overran {
                     thread: id,
                     job: index,
@@ -55,9 +55,9 @@ impl<P: Policy> Shard<P> {
         match t.constraint.on_overrun {
             OnOverrun::Throttle | OnOverrun::Signal => {
                 if t.taken < t.granted {
-                    self.take_next_allotment(now, thread, sink);
+                    self.take_next_allotment(thread, sink);
                 } else {
-                    self.throttle(now, thread, sink);
+                    self.throttle(thread, sink);
                 }
             }
             rule @ (OnOverrun::Demote | OnOverrun::Stop) => {
@@ -67,7 +67,7 @@ impl<P: Policy> Shard<P> {
                     return;
                 }
                 sink.trace(
-                    now,
+                    self.now,
                     TraceEvent::Demoted {
                         thread: id,
                         job: index,
@@ -85,13 +85,13 @@ impl<P: Policy> Shard<P> {
     }
 
     /// No budget until the next release grants some.
-    fn throttle<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn throttle<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.dequeue(thread);
         let t = &mut self.threads[thread];
         t.state = State::Throttled;
         let job = t.job.as_ref().map_or(0, |job| job.index);
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Throttled {
                 thread: t.id(thread),
                 job,
@@ -100,22 +100,22 @@ impl<P: Policy> Shard<P> {
         // No release may ever come for a policed thread: its next place in the stream will do.
         let policed = matches!(t.constraint.class, Class::Sporadic { .. });
         if policed && !self.timeline.is_set(thread, Timer::Release) {
-            let at = t.next_release.max(now);
+            let at = t.next_release.max(self.now);
             self.timeline
                 .set(thread, Timer::Release, at, t.constraint.order);
         }
     }
 
     /// A throttled job receives the allotment of the release that happens now.
-    pub(super) fn replenish<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn replenish<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         if t.taken == t.granted {
             t.granted += 1;
         }
-        self.take_next_allotment(now, thread, sink);
+        self.take_next_allotment(thread, sink);
     }
 
-    fn take_next_allotment<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn take_next_allotment<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.leave_section(thread);
         let t = &mut self.threads[thread];
         t.taken += 1;
@@ -123,12 +123,12 @@ impl<P: Policy> Shard<P> {
         t.budget = full.saturating_sub(t.debt);
         t.debt = t.debt.saturating_sub(full);
         let (id, budget) = (t.id(thread), t.budget);
-        sink.trace(now, TraceEvent::Replenished { thread: id, budget });
+        sink.trace(self.now, TraceEvent::Replenished { thread: id, budget });
         self.move_back(thread);
-        self.report_deferral(now, thread, sink);
+        self.report_deferral(thread, sink);
         if budget.is_zero() {
             // The debt swallowed it whole: wait for one more.
-            self.throttle(now, thread, sink);
+            self.throttle(thread, sink);
         } else if self.threads[thread].queued {
             let t = &mut self.threads[thread];
             let effective = t.effective();
@@ -157,7 +157,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Reports the release by which a deferred job counts.
-    pub(super) fn report_deferral<S: Sink>(&self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn report_deferral<S: Sink>(&self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         if let Some(job) = t.job.as_ref().filter(|_| t.is_deferred()) {
             let deferred = TraceEvent::Deferred {
@@ -165,12 +165,12 @@ impl<P: Policy> Shard<P> {
                 release: job.scheduling_arrival,
                 deadline: job.scheduling_deadline,
             };
-            sink.trace(now, deferred);
+            sink.trace(self.now, deferred);
         }
     }
 
     /// A period of a reservation is over: what became of its slice.
-    pub(super) fn end_period<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn end_period<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         let Some(job) = &t.job else { return };
         // A slice that ends with its period is whole.
@@ -180,18 +180,12 @@ impl<P: Policy> Shard<P> {
         } else {
             Outcome::Done
         };
-        self.settle(now, thread, outcome, sink);
+        self.settle(thread, outcome, sink);
     }
 
     /// A new period of a reservation: settle the old one, grant the slice.
-    pub(super) fn renew<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        arrival: Instant,
-        sink: &mut S,
-    ) {
-        self.end_period(now, thread, sink);
+    pub(super) fn renew<S: Sink>(&mut self, thread: usize, arrival: Instant, sink: &mut S) {
+        self.end_period(thread, sink);
         let blocked = self.threads[thread].state == State::Blocked;
         // A body that waits goes on waiting: it changes with the first period that it is ready in.
         let t = &self.threads[thread];
@@ -199,7 +193,7 @@ impl<P: Policy> Shard<P> {
             self.dequeue(thread);
             self.threads[thread].job = None;
             self.threads[thread].state = State::Idle;
-            self.commit_change(now, thread, sink);
+            self.commit_change(thread, sink);
             return;
         }
         let t = &self.threads[thread];
@@ -236,7 +230,7 @@ impl<P: Policy> Shard<P> {
         });
         self.unsettled += u64::from(self.counts(thread, arrival));
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Released {
                 thread: id,
                 job: index,
@@ -245,7 +239,7 @@ impl<P: Policy> Shard<P> {
             },
         );
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Started {
                 thread: id,
                 job: index,

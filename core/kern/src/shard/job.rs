@@ -12,13 +12,7 @@ use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 
 impl<P: Policy> Shard<P> {
     /// The thread turns to this job: it takes the job's budget and waits for its predecessors.
-    pub(super) fn start<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        pending: PendingJob,
-        sink: &mut S,
-    ) {
+    pub(super) fn start<S: Sink>(&mut self, thread: usize, pending: PendingJob, sink: &mut S) {
         let deadline = self.threads[thread].deadline_of(pending.arrival);
         let t = &mut self.threads[thread];
         t.band = match t.constraint.class {
@@ -55,7 +49,7 @@ impl<P: Policy> Shard<P> {
             t.state = State::Blocked;
             let (id, job) = (t.id(thread), pending.index);
             sink.trace(
-                now,
+                self.now,
                 TraceEvent::Blocked {
                     thread: id,
                     job,
@@ -63,7 +57,7 @@ impl<P: Policy> Shard<P> {
                 },
             );
         } else {
-            self.launch(now, thread, sink);
+            self.launch(thread, sink);
         }
     }
 
@@ -84,44 +78,44 @@ impl<P: Policy> Shard<P> {
     }
 
     /// One predecessor less to wait for.
-    pub(super) fn predecessor_done<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn predecessor_done<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         t.unsatisfied = t.unsatisfied.saturating_sub(1);
         if t.unsatisfied == 0 && t.state == State::Blocked {
             let thread_id = t.id(thread);
             sink.trace(
-                now,
+                self.now,
                 TraceEvent::Woken {
                     thread: thread_id,
                     cause: WakeCause::Predecessors,
                 },
             );
-            self.launch(now, thread, sink);
+            self.launch(thread, sink);
         }
     }
 
     /// The job becomes ready for the first time.
-    pub(super) fn launch<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn launch<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         let job = t.job.as_ref().map_or(0, |job| job.index);
         let budget = t.is_budgeted().then_some(t.budget);
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Started {
                 thread: t.id(thread),
                 job,
                 budget,
             },
         );
-        self.report_deferral(now, thread, sink);
-        self.make_ready(now, thread, sink);
+        self.report_deferral(thread, sink);
+        self.make_ready(thread, sink);
     }
 
     /// Ready if there is budget; else as if it had just used it up.
-    pub(super) fn make_ready<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn make_ready<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         if t.is_budgeted() && t.budget.is_zero() {
-            self.exhaust(now, thread, sink);
+            self.exhaust(thread, sink);
         } else {
             self.enqueue(thread);
         }
@@ -129,6 +123,7 @@ impl<P: Policy> Shard<P> {
 
     /// The running thread says that its job is done.
     pub(super) fn complete<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+        debug_assert_eq!(now, self.now);
         match self.threads[thread].constraint.class {
             Class::Periodic { .. } | Class::Sporadic { .. } => {
                 let stop = self.threads[thread]
@@ -140,24 +135,18 @@ impl<P: Policy> Shard<P> {
                 } else {
                     Outcome::Done
                 };
-                self.finish(now, thread, outcome, sink);
+                self.finish(thread, outcome, sink);
             }
             // An endless body that returns has nothing left to do.
             Class::Reservation { .. } | Class::Once { .. } | Class::Aperiodic => {
-                self.settle(now, thread, Outcome::Done, sink);
-                self.end(now, thread, sink);
+                self.settle(thread, Outcome::Done, sink);
+                self.end(thread, sink);
             }
         }
     }
 
     /// Reports the end of the current job once. (A settled reservation stays with its job.)
-    pub(super) fn settle<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        outcome: Outcome,
-        sink: &mut S,
-    ) {
+    pub(super) fn settle<S: Sink>(&mut self, thread: usize, outcome: Outcome, sink: &mut S) {
         let t = &mut self.threads[thread];
         let id = t.id(thread);
         let Some(job) = t.job.as_mut().filter(|job| !job.settled) else {
@@ -167,7 +156,7 @@ impl<P: Policy> Shard<P> {
         let job = *job;
         self.unsettled -= u64::from(self.counts(thread, job.arrival));
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Completed {
                 thread: id,
                 job: job.index,
@@ -177,52 +166,46 @@ impl<P: Policy> Shard<P> {
                 received: job.received,
             },
         );
-        self.announce(now, thread, sink);
+        self.announce(thread, sink);
     }
 
     /// Tells successors, here and on other CPUs, how far this thread is.
     #[inline]
-    fn announce<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn announce<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         if self.precedences.is_followed(thread) {
-            self.announce_to_each(now, thread, sink);
+            self.announce_to_each(thread, sink);
         }
     }
 
     #[inline(never)]
-    fn announce_to_each<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn announce_to_each<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         let (id, done) = (t.id(thread), frontier(t, &self.pool));
         self.precedences.notify(thread);
-        self.advance(now, Source::Local(id), done, sink);
+        self.advance(Source::Local(id), done, sink);
     }
 
     /// The current job is over; the thread turns to the next one, or is idle.
-    pub(super) fn finish<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        outcome: Outcome,
-        sink: &mut S,
-    ) {
+    pub(super) fn finish<S: Sink>(&mut self, thread: usize, outcome: Outcome, sink: &mut S) {
         self.dequeue(thread);
-        self.settle(now, thread, outcome, sink);
-        self.leave_resources(now, thread, sink);
+        self.settle(thread, outcome, sink);
+        self.leave_resources(thread, sink);
         let t = &mut self.threads[thread];
         t.job = None;
         t.state = State::Idle;
         match self.pool.pop(&mut t.backlog) {
-            Some(pending) => self.start(now, thread, pending, sink),
-            None => self.commit_change(now, thread, sink),
+            Some(pending) => self.start(thread, pending, sink),
+            None => self.commit_change(thread, sink),
         }
     }
 
     /// The thread ends, whatever it was doing.
-    pub(super) fn end<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn end<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.dequeue(thread);
         self.timeline.cancel(thread, Timer::Release);
         self.timeline.cancel(thread, Timer::Timeout);
         self.precedences.forget(thread);
-        self.leave_resources(now, thread, sink);
+        self.leave_resources(thread, sink);
         self.threads[thread].ceiling = None;
         self.locks.forget(thread);
         self.inherit(thread);
@@ -234,14 +217,14 @@ impl<P: Policy> Shard<P> {
             self.unsettled -= u64::from(self.counts(thread, pending.arrival));
         }
         while self.pool.pop(&mut early).is_some() {}
-        self.settle(now, thread, Outcome::Aborted, sink);
+        self.settle(thread, Outcome::Aborted, sink);
         let t = &mut self.threads[thread];
         t.job = None;
         t.change = None;
         t.state = State::Dead;
         let id = t.id(thread);
-        sink.trace(now, TraceEvent::Ended { thread: id });
-        self.announce(now, thread, sink);
+        sink.trace(self.now, TraceEvent::Ended { thread: id });
+        self.announce(thread, sink);
         self.tree.detach(id);
         self.threads[thread].generation += 1;
         self.free.push(u32::try_from(thread).unwrap_or(u32::MAX));

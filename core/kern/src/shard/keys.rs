@@ -3,7 +3,6 @@
 //! A reader of the log derives the key of a job from its constraint and its release. The core
 //! reports a key only where the thread inherits another, or did.
 
-use punctual_model::Instant;
 use punctual_order::{Band, Policy};
 
 use super::Shard;
@@ -22,19 +21,19 @@ impl<P: Policy> Shard<P> {
 
     /// Reports the keys that have changed, before the decision that they led to.
     #[inline]
-    pub(super) fn report_keys<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+    pub(super) fn report_keys<S: Sink>(&mut self, sink: &mut S) {
         if !self.rekeyed.is_empty() {
-            self.report_each_key(now, sink);
+            self.report_each_key(sink);
         }
         if self.tree.has_moved() {
-            self.report_schedulers(now, sink);
+            self.report_schedulers(sink);
         }
     }
 
     #[cold]
-    fn report_schedulers<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+    fn report_schedulers<S: Sink>(&mut self, sink: &mut S) {
         self.tree.report_budgets(&mut |node, budget| {
-            sink.trace(now, TraceEvent::budget(node, budget));
+            sink.trace(self.now, TraceEvent::budget(node, budget));
         });
         self.tree.report_keys(&mut |node, key, budget| {
             let change = match key {
@@ -47,12 +46,12 @@ impl<P: Policy> Shard<P> {
                     budget,
                 },
             };
-            sink.trace(now, change);
+            sink.trace(self.now, change);
         });
     }
 
     #[cold]
-    fn report_each_key<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+    fn report_each_key<S: Sink>(&mut self, sink: &mut S) {
         for index in 0..self.rekeyed.len() {
             let thread = self.rekeyed[index] as usize;
             let t = &mut self.threads[thread];
@@ -73,7 +72,7 @@ impl<P: Policy> Shard<P> {
                 release: a.release,
                 yielded: t.gave_way,
             };
-            sink.trace(now, ordered);
+            sink.trace(self.now, ordered);
         }
         self.rekeyed.clear();
     }

@@ -33,7 +33,6 @@ impl<P: Policy> Shard<P> {
     /// The running thread asks for a resource.
     pub(super) fn lock<S: Sink>(
         &mut self,
-        now: Instant,
         thread: usize,
         (resource, mode, until): (u32, Mode, Option<Instant>),
         sink: &mut S,
@@ -62,37 +61,37 @@ impl<P: Policy> Shard<P> {
             return Ok(());
         }
         self.threads[thread].request = Some(LockRequest { of, mode, until });
-        self.try_lock(now, thread, sink);
+        self.try_lock(thread, sink);
         Ok(())
     }
 
     /// The lock that `thread`, which has the processor, asked for: it gets it, waits for it, or has
     /// no budget for it (then it is not ready any more, or lives on another budget).
-    pub(super) fn try_lock<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn try_lock<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(request) = t.request else { return };
         let length = self.locks.get(request.of).terms.length;
         let whole = t.constraint.class.budget().unwrap_or_default();
         if t.is_budgeted() && t.budget < length && length <= whole {
-            self.exhaust(now, thread, sink);
+            self.exhaust(thread, sink);
             return;
         }
-        let may_wait = request.until.is_none_or(|until| until > now);
+        let may_wait = request.until.is_none_or(|until| until > self.now);
         if !self.is_grantable(request.of, request.mode) {
             if may_wait {
-                self.wait_for(now, thread, request, sink);
+                self.wait_for(thread, request, sink);
             } else {
                 self.threads[thread].request = None;
             }
         } else if self.lacks_supply(request.of) {
             if may_wait {
                 self.dequeue(thread);
-                self.postpone(now, thread, request, sink);
+                self.postpone(thread, request, sink);
             } else {
                 self.threads[thread].request = None;
             }
         } else {
-            self.take(now, thread, request, sink);
+            self.take(thread, request, sink);
         }
     }
 
@@ -121,13 +120,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A thread that is not ready any more waits until its section fits.
-    fn postpone<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        request: LockRequest,
-        sink: &mut S,
-    ) {
+    fn postpone<S: Sink>(&mut self, thread: usize, request: LockRequest, sink: &mut S) {
         let terms = self.locks.get(request.of).terms;
         let (length, resource) = (terms.length, terms.resource);
         let t = &mut self.threads[thread];
@@ -137,8 +130,8 @@ impl<P: Policy> Shard<P> {
             thread: id,
             resource,
         };
-        sink.trace(now, postponed);
-        self.tree.park(now, id, length);
+        sink.trace(self.now, postponed);
+        self.tree.park(self.now, id, length);
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
         }
@@ -148,14 +141,14 @@ impl<P: Policy> Shard<P> {
     #[inline]
     pub(super) fn serve_parked<S: Sink>(&mut self, now: Instant, sink: &mut S) {
         while let Some(id) = self.tree.take_fitting(now) {
-            self.resume(now, id.index(), WakeCause::Supply, sink);
+            self.resume(id.index(), WakeCause::Supply, sink);
         }
     }
 
     /// A thread has what it asked for.
-    fn take<S: Sink>(&mut self, now: Instant, thread: usize, request: LockRequest, sink: &mut S) {
+    fn take<S: Sink>(&mut self, thread: usize, request: LockRequest, sink: &mut S) {
         let LockRequest { of, mode, .. } = request;
-        self.locks.hold(of, mode, now);
+        self.locks.hold(of, mode, self.now);
         let resource = self.locks.get(of).terms.resource;
         self.threads[thread].request = None;
         let t = &mut self.threads[thread];
@@ -166,7 +159,7 @@ impl<P: Policy> Shard<P> {
             resource,
             mode,
         };
-        sink.trace(now, locked);
+        sink.trace(self.now, locked);
         if self.shields(of) {
             let t = &mut self.threads[thread];
             t.shields += 1;
@@ -176,17 +169,11 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.threads[thread].reach += u32::from(self.reaches_out(of));
-        self.tell_tree(now, of);
+        self.tell_tree(of);
         self.inherit(thread);
     }
 
-    fn wait_for<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        request: LockRequest,
-        sink: &mut S,
-    ) {
+    fn wait_for<S: Sink>(&mut self, thread: usize, request: LockRequest, sink: &mut S) {
         self.dequeue(thread);
         let mode = request.mode;
         let resource = self.locks.get(request.of).terms.resource;
@@ -199,7 +186,7 @@ impl<P: Policy> Shard<P> {
             resource,
             mode,
         };
-        sink.trace(now, waits);
+        sink.trace(self.now, waits);
         if let Some(until) = request.until {
             self.timeline.set(thread, Timer::Timeout, until, order);
         }
@@ -209,22 +196,21 @@ impl<P: Policy> Shard<P> {
     /// The running thread gives a resource back.
     pub(super) fn unlock<S: Sink>(
         &mut self,
-        now: Instant,
         thread: usize,
         resource: u32,
         sink: &mut S,
     ) -> Result<(), Refusal> {
         let of = self.locks.find(thread, resource);
         let of = of.filter(|&of| self.locks.get(of).hold.is_some());
-        self.give_back(now, of.ok_or(Refusal::NotHeld(resource))?, sink);
+        self.give_back(of.ok_or(Refusal::NotHeld(resource))?, sink);
         let t = &self.threads[thread];
         if t.change.is_some() && t.queued && t.can_change_at_once() {
-            self.finish(now, thread, Outcome::Done, sink);
+            self.finish(thread, Outcome::Done, sink);
         }
         Ok(())
     }
 
-    fn give_back<S: Sink>(&mut self, now: Instant, of: u32, sink: &mut S) {
+    fn give_back<S: Sink>(&mut self, of: u32, sink: &mut S) {
         let hold = self.locks.release(of);
         let user = self.locks.get(of);
         let (thread, resource) = (user.thread as usize, user.terms.resource);
@@ -235,16 +221,16 @@ impl<P: Policy> Shard<P> {
             thread: id,
             resource,
         };
-        sink.trace(now, unlocked);
+        sink.trace(self.now, unlocked);
         if hold.is_some_and(|hold| !hold.lapsed) {
-            self.disarm(now, of);
+            self.disarm(of);
         }
         self.inherit(thread);
-        self.hand_over(now, resource, sink);
+        self.hand_over(resource, sink);
     }
 
     /// A section that ends or lapses keeps nobody away any more.
-    fn disarm(&mut self, now: Instant, of: u32) {
+    fn disarm(&mut self, of: u32) {
         let thread = self.locks.get(of).thread as usize;
         if self.shields(of) {
             let t = &mut self.threads[thread];
@@ -255,7 +241,7 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.threads[thread].reach -= u32::from(self.reaches_out(of));
-        self.tell_tree(now, of);
+        self.tell_tree(of);
     }
 
     /// A resource has come free, or who kept others out waits no more.
@@ -265,9 +251,9 @@ impl<P: Policy> Shard<P> {
     /// keep a more urgent job waiting that has begun meanwhile, a second time for one resource.
     /// Only where threads take turns, the first waiter has it at once, or it might never be its
     /// turn.
-    fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
+    fn hand_over<S: Sink>(&mut self, resource: u32, sink: &mut S) {
         if self.locks.terms(resource).wait_order == WaitOrder::Fifo {
-            return self.hand_to_the_first(now, resource, sink);
+            return self.hand_to_the_first(resource, sink);
         }
         let is_free = self.locks.has_room(resource, Mode::Exclusive);
         let mut next = self.locks.first_waiter(resource);
@@ -275,23 +261,23 @@ impl<P: Policy> Shard<P> {
             next = self.locks.next_waiter(thread);
             let request = self.threads[thread].request;
             if request.is_some_and(|r| is_free || self.is_grantable(r.of, r.mode)) {
-                self.resume(now, thread, WakeCause::Lock, sink);
+                self.resume(thread, WakeCause::Lock, sink);
             }
         }
     }
 
-    fn hand_to_the_first<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
+    fn hand_to_the_first<S: Sink>(&mut self, resource: u32, sink: &mut S) {
         while let Some((thread, request)) = self.most_urgent_waiter(resource) {
             if !self.locks.has_room(resource, request.mode) {
                 return;
             }
             self.leave(thread);
             if self.lacks_supply(request.of) {
-                self.postpone(now, thread, request, sink);
+                self.postpone(thread, request, sink);
                 continue;
             }
-            self.take(now, thread, request, sink);
-            self.resume(now, thread, WakeCause::Lock, sink);
+            self.take(thread, request, sink);
+            self.resume(thread, WakeCause::Lock, sink);
         }
     }
 
@@ -363,7 +349,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A thread goes on without what it asked for: it has ended, or its time is over.
-    pub(super) fn stop_asking<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn stop_asking<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let left = self.leave(thread);
         let t = &mut self.threads[thread];
         let id = t.id(thread);
@@ -373,40 +359,34 @@ impl<P: Policy> Shard<P> {
         self.timeline.cancel(thread, Timer::Timeout);
         match left {
             // A writer that leaves may have kept readers out.
-            Some(resource) => self.hand_over(now, resource, sink),
-            None => self.tree.unpark(now, id),
+            Some(resource) => self.hand_over(resource, sink),
+            None => self.tree.unpark(self.now, id),
         }
     }
 
     /// The job of a thread, or the thread itself, is over: whatever it holds comes free.
     #[inline]
-    pub(super) fn leave_resources<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn leave_resources<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &self.threads[thread];
         if t.held > 0 || t.request.is_some() || self.locks.waits_for(thread).is_some() {
-            self.leave_each_resource(now, thread, sink);
+            self.leave_each_resource(thread, sink);
         }
     }
 
     #[inline(never)]
-    fn leave_each_resource<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.stop_asking(now, thread, sink);
+    fn leave_each_resource<S: Sink>(&mut self, thread: usize, sink: &mut S) {
+        self.stop_asking(thread, sink);
         while self.threads[thread].held > 0 {
             let is_held = |&of: &u32| self.locks.get(of).hold.is_some();
             let held = self.locks.uses_of(thread).find(is_held);
             let Some(of) = held else { return };
-            self.give_back(now, of, sink);
+            self.give_back(of, sink);
         }
     }
 
     /// The running thread has executed inside its sections.
-    pub(super) fn charge_sections<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        executed: Work,
-        sink: &mut S,
-    ) {
-        self.each_section(now, thread, sink, |used, length| {
+    pub(super) fn charge_sections<S: Sink>(&mut self, thread: usize, executed: Work, sink: &mut S) {
+        self.each_section(thread, sink, |used, length| {
             *used = used.saturating_add(executed);
             *used > length
         });
@@ -415,22 +395,22 @@ impl<P: Policy> Shard<P> {
     /// The running thread goes on although a section of its has lasted as long as declared.
     #[inline]
     pub(super) fn enforce_sections<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+        debug_assert_eq!(now, self.now);
         let Some(id) = self.running else { return };
         let t = &self.threads[id.index()];
         if t.held > 0 && t.queued {
-            self.enforce_each_section(now, id.index(), sink);
+            self.enforce_each_section(id.index(), sink);
         }
     }
 
     #[inline(never)]
-    fn enforce_each_section<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
-        self.each_section(now, thread, sink, |used, length| *used >= length);
+    fn enforce_each_section<S: Sink>(&mut self, thread: usize, sink: &mut S) {
+        self.each_section(thread, sink, |used, length| *used >= length);
     }
 
     /// Looks at the sections of a thread; those of which `is_over` is true lapse.
     fn each_section<S: Sink>(
         &mut self,
-        now: Instant,
         thread: usize,
         sink: &mut S,
         is_over: impl Fn(&mut Work, Work) -> bool,
@@ -450,8 +430,8 @@ impl<P: Policy> Shard<P> {
                 thread: thread_id,
                 resource,
             };
-            sink.trace(now, overran);
-            self.disarm(now, of);
+            sink.trace(self.now, overran);
+            self.disarm(of);
             self.inherit(thread);
         }
     }

@@ -13,7 +13,6 @@ impl<P: Policy> Shard<P> {
     /// Does what `by` asks for, or refuses it and changes nothing.
     pub(super) fn manage<S: Sink>(
         &mut self,
-        now: Instant,
         by: NodeId,
         request: &Request,
         sink: &mut S,
@@ -29,27 +28,27 @@ impl<P: Policy> Shard<P> {
         self.permit_moves(request)?;
         match *request {
             Request::Create { home, constraint } => {
-                self.create(now, home, constraint, sink)?;
+                self.create(home, constraint, sink)?;
             }
-            Request::Grant { thread, to } => self.move_thread(now, thread, to, sink),
-            Request::Revoke { thread } => self.move_thread(now, thread, by, sink),
+            Request::Grant { thread, to } => self.move_thread(thread, to, sink),
+            Request::Revoke { thread } => self.move_thread(thread, by, sink),
             Request::Promote(terms) => {
                 if let Some(node) = self.tree.promote(by, &terms) {
                     self.last_promoted = Some(node);
-                    sink.trace(now, TraceEvent::Promoted { node, parent: by });
+                    sink.trace(self.now, TraceEvent::Promoted { node, parent: by });
                 }
             }
             Request::Lend { to, work } => {
-                self.tree.lend(now, by, to, work)?;
-                sink.trace(now, TraceEvent::Lent { from: by, to, work });
+                self.tree.lend(self.now, by, to, work)?;
+                sink.trace(self.now, TraceEvent::Lent { from: by, to, work });
             }
-            Request::Demote(node) => self.demote_node(now, node, sink),
+            Request::Demote(node) => self.demote_node(node, sink),
             Request::Block {
                 thread,
                 exclusive,
                 until,
-            } => self.block_by(now, by, (thread, exclusive, until), sink)?,
-            Request::Wake(thread) => self.wake(now, thread.index(), sink),
+            } => self.block_by(by, (thread, exclusive, until), sink)?,
+            Request::Wake(thread) => self.wake(self.now, thread.index(), sink),
         }
         Ok(())
     }
@@ -90,7 +89,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The ready thread goes on being ready in its new home, behind what is there.
-    fn move_thread<S: Sink>(&mut self, now: Instant, id: ThreadId, home: NodeId, sink: &mut S) {
+    fn move_thread<S: Sink>(&mut self, id: ThreadId, home: NodeId, sink: &mut S) {
         let thread = id.index();
         let queued = self.threads[thread].queued;
         self.dequeue(thread);
@@ -98,11 +97,11 @@ impl<P: Policy> Shard<P> {
         if queued {
             self.enqueue(thread);
         }
-        sink.trace(now, TraceEvent::Moved { thread: id, home });
+        sink.trace(self.now, TraceEvent::Moved { thread: id, home });
     }
 
     /// O(threads + schedulers).
-    fn demote_node<S: Sink>(&mut self, now: Instant, node: NodeId, sink: &mut S) {
+    fn demote_node<S: Sink>(&mut self, node: NodeId, sink: &mut S) {
         let Some(parent) = self.tree.parent(node) else {
             return;
         };
@@ -110,18 +109,17 @@ impl<P: Policy> Shard<P> {
             let id = self.threads[thread].id(thread);
             let alive = self.threads[thread].state != State::Dead;
             if alive && self.tree.is_in_subtree(id, node) {
-                self.move_thread(now, id, parent, sink);
+                self.move_thread(id, parent, sink);
             }
         }
-        self.tree.demote(now, node);
-        sink.trace(now, TraceEvent::SchedulerEnded { node });
+        self.tree.demote(self.now, node);
+        sink.trace(self.now, TraceEvent::SchedulerEnded { node });
     }
 
     /// A scheduler has a thread wait. One that waits already can be made to wait for this scheduler
     /// alone.
     fn block_by<S: Sink>(
         &mut self,
-        now: Instant,
         by: NodeId,
         (id, exclusive, until): (ThreadId, bool, Option<Instant>),
         sink: &mut S,
@@ -133,7 +131,7 @@ impl<P: Policy> Shard<P> {
             return Err(Refusal::NotReady(id));
         }
         if t.queued {
-            self.suspend(now, thread, sink);
+            self.suspend(thread, sink);
         }
         if exclusive {
             self.tree.block_for(id, by);
@@ -141,20 +139,20 @@ impl<P: Policy> Shard<P> {
         if let Some(until) = until {
             let order = self.threads[thread].constraint.order;
             self.timeline
-                .set(thread, Timer::Timeout, until.max(now), order);
+                .set(thread, Timer::Timeout, until.max(self.now), order);
         }
         Ok(())
     }
 
     /// Takes in the choice of the child that was let run.
-    pub(super) fn child_picked(&mut self, now: Instant, pick: &ChildPick) -> Result<(), Refusal> {
+    pub(super) fn child_picked(&mut self, pick: &ChildPick) -> Result<(), Refusal> {
         if self.deciding != Some(pick.child) {
             return Err(Refusal::NotDeciding(pick.child));
         }
         if let Some(thread) = pick.thread {
             self.thread(thread)?;
         }
-        self.tree.child_picked(now, pick)
+        self.tree.child_picked(self.now, pick)
     }
 
     /// The scheduler that the last [`Request::Promote`] made.

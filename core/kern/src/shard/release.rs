@@ -15,7 +15,6 @@ use crate::trace::{Outcome, Sink, TraceEvent};
 impl<P: Policy> Shard<P> {
     pub(super) fn create<S: Sink>(
         &mut self,
-        now: Instant,
         home: NodeId,
         constraint: Constraint,
         sink: &mut S,
@@ -34,8 +33,8 @@ impl<P: Policy> Shard<P> {
         };
         let id = self.threads[index].id(index);
         self.last_created = Some(id);
-        sink.trace(now, TraceEvent::Created { thread: id });
-        self.install(now, index, constraint);
+        sink.trace(self.now, TraceEvent::Created { thread: id });
+        self.install(self.now, index, constraint);
         Ok(id)
     }
 
@@ -60,7 +59,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.
-    fn take_over_arrivals<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    fn take_over_arrivals<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         if t.early.is_empty() {
             return;
@@ -75,13 +74,12 @@ impl<P: Policy> Shard<P> {
             let job = t.next_index;
             t.next_index += 1;
             t.first_index = t.next_index;
-            sink.trace(now, TraceEvent::Lost { thread: id, job });
+            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
         }
     }
 
     pub(super) fn change<S: Sink>(
         &mut self,
-        now: Instant,
         thread: usize,
         constraint: Constraint,
         sink: &mut S,
@@ -94,9 +92,9 @@ impl<P: Policy> Shard<P> {
         // releases no more ([`Thread::is_closed`]); a throttled job still gets its budgets.
         t.change = Some(constraint);
         if t.can_change_at_once() && t.queued {
-            self.finish(now, thread, Outcome::Done, sink);
+            self.finish(thread, Outcome::Done, sink);
         } else if t.job.is_none() {
-            self.commit_change(now, thread, sink);
+            self.commit_change(thread, sink);
         }
         Ok(())
     }
@@ -104,33 +102,33 @@ impl<P: Policy> Shard<P> {
     /// Puts a pending change in force. Zero lag is reached when the next job could have come, or at
     /// the last absolute deadline if that is later: from then on the bandwidth of the old
     /// constraint is free. (At a nearer deadline the last job is still ahead of its rate.)
-    pub(super) fn commit_change<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
+    pub(super) fn commit_change<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(constraint) = t.change.take() else {
             return;
         };
         let zero_lag = if t.next_index == t.first_index {
-            now
+            self.now
         } else {
             match t.deadline_of(t.last_arrival) {
-                Instant::MAX => now,
+                Instant::MAX => self.now,
                 deadline => {
                     let separation = t.constraint.class.min_separation();
                     let next = t
                         .last_arrival
                         .saturating_add(separation.unwrap_or_default());
-                    deadline.max(next).max(now)
+                    deadline.max(next).max(self.now)
                 }
             }
         };
         sink.trace(
-            now,
+            self.now,
             TraceEvent::Changed {
                 thread: t.id(thread),
             },
         );
         self.install(zero_lag, thread, constraint);
-        self.take_over_arrivals(now, thread, sink);
+        self.take_over_arrivals(thread, sink);
     }
 
     /// Serves timers that are due before `now` (or at it), at most `quota`; returns what is left of
@@ -146,7 +144,7 @@ impl<P: Policy> Shard<P> {
         self.more = false;
         let is_due = |at: Instant| at < now || (at == now && !strictly);
         if self.timeline.next().is_some_and(is_due) {
-            quota = self.serve_own_timers(now, strictly, quota, sink);
+            quota = self.serve_own_timers(strictly, quota, sink);
         }
         if !self.tree.is_flat() {
             self.tree.serve_timers(now, strictly, &mut |node, budget| {
@@ -159,13 +157,12 @@ impl<P: Policy> Shard<P> {
     #[inline(never)]
     fn serve_own_timers<S: Sink>(
         &mut self,
-        now: Instant,
         strictly: bool,
         mut quota: usize,
         sink: &mut S,
     ) -> usize {
         while let Some((at, thread, timer)) = self.timeline.first() {
-            if at > now || (strictly && at == now) {
+            if at > self.now || (strictly && at == self.now) {
                 break;
             }
             if quota == 0 {
@@ -173,18 +170,18 @@ impl<P: Policy> Shard<P> {
                 break;
             }
             quota -= 1;
-            self.tree.catch_up(now, at);
+            self.tree.catch_up(self.now, at);
             self.since = at;
             match timer {
-                Timer::Release => self.serve_release(now, thread, at, sink),
-                Timer::Timeout => self.time_out(now, thread, sink),
+                Timer::Release => self.serve_release(thread, at, sink),
+                Timer::Timeout => self.time_out(thread, sink),
             }
         }
-        self.since = now;
+        self.since = self.now;
         quota
     }
 
-    fn serve_release<S: Sink>(&mut self, now: Instant, thread: usize, at: Instant, sink: &mut S) {
+    fn serve_release<S: Sink>(&mut self, thread: usize, at: Instant, sink: &mut S) {
         let t = &self.threads[thread];
         let order = t.constraint.order;
         let next = t.constraint.separation().and_then(|s| at.checked_add(s));
@@ -198,20 +195,20 @@ impl<P: Policy> Shard<P> {
         }
         let t = &self.threads[thread];
         if at >= t.constraint.until || t.is_closed() {
-            self.replenish_past_the_end(now, thread, at, sink);
+            self.replenish_past_the_end(thread, at, sink);
             return;
         }
         if by_clock {
-            self.release(now, thread, at, sink);
+            self.release(thread, at, sink);
             return;
         }
         // A policed thread: an early arrival may come now; else a throttled job gets its budget,
         // which uses up this place in the stream of releases.
         if self.pool.pop(&mut self.threads[thread].early).is_some() {
-            self.release(now, thread, at, sink);
+            self.release(thread, at, sink);
         } else if self.threads[thread].state == State::Throttled {
             self.threads[thread].last_arrival = at;
-            self.replenish(now, thread, sink);
+            self.replenish(thread, sink);
         } else {
             self.threads[thread].next_release = at;
         }
@@ -222,27 +219,20 @@ impl<P: Policy> Shard<P> {
     }
 
     /// No more releases; but a throttled job still gets its budgets, at the same instants.
-    fn replenish_past_the_end<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        at: Instant,
-        sink: &mut S,
-    ) {
+    fn replenish_past_the_end<S: Sink>(&mut self, thread: usize, at: Instant, sink: &mut S) {
         let t = &mut self.threads[thread];
         let reservation = matches!(t.constraint.class, Class::Reservation { .. });
         if t.job.is_none() || reservation {
-            self.end_period(now, thread, sink);
+            self.end_period(thread, sink);
             self.timeline.cancel(thread, Timer::Release);
         } else if t.state == State::Throttled {
             t.last_arrival = at;
-            self.replenish(now, thread, sink);
+            self.replenish(thread, sink);
         }
     }
 
     pub(super) fn arrive<S: Sink>(
         &mut self,
-        now: Instant,
         id: ThreadId,
         arrival: Instant,
         sink: &mut S,
@@ -256,14 +246,14 @@ impl<P: Policy> Shard<P> {
             return Ok(());
         }
         let Some(separation) = t.constraint.separation() else {
-            self.release(now, thread, arrival, sink);
+            self.release(thread, arrival, sink);
             return Ok(());
         };
         let first = t.next_index == t.first_index;
         // While a change is pending, arrivals wait for the new constraint.
         if !t.is_closed() && t.early.is_empty() && (first || arrival >= t.next_release) {
             t.next_release = arrival.saturating_add(separation);
-            self.release(now, thread, arrival, sink);
+            self.release(thread, arrival, sink);
             // A replenishment that was due at this place of the stream came with the release; what
             // is still throttled waits for the next place.
             let t = &self.threads[thread];
@@ -292,18 +282,18 @@ impl<P: Policy> Shard<P> {
         } else {
             let job = t.next_index;
             t.next_index += 1;
-            sink.trace(now, TraceEvent::Lost { thread: id, job });
+            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
         }
         Ok(())
     }
 
     /// A job of `thread` that arrived at `arrival` is released.
-    fn release<S: Sink>(&mut self, now: Instant, thread: usize, arrival: Instant, sink: &mut S) {
+    fn release<S: Sink>(&mut self, thread: usize, arrival: Instant, sink: &mut S) {
         if matches!(
             self.threads[thread].constraint.class,
             Class::Reservation { .. }
         ) {
-            self.renew(now, thread, arrival, sink);
+            self.renew(thread, arrival, sink);
             return;
         }
         let t = &mut self.threads[thread];
@@ -321,7 +311,7 @@ impl<P: Policy> Shard<P> {
             };
             self.unsettled += u64::from(self.counts(thread, arrival));
             sink.trace(
-                now,
+                self.now,
                 TraceEvent::Released {
                     thread: id,
                     job,
@@ -329,29 +319,22 @@ impl<P: Policy> Shard<P> {
                     deadline,
                 },
             );
-            self.start(now, thread, pending, sink);
+            self.start(thread, pending, sink);
             return;
         }
         let throttled = t.state == State::Throttled;
-        self.queue_behind(now, thread, job, arrival, sink);
+        self.queue_behind(thread, job, arrival, sink);
         if throttled {
-            self.replenish(now, thread, sink);
+            self.replenish(thread, sink);
         }
     }
 
     /// The job before is unfinished: the release waits, or is dropped.
-    fn queue_behind<S: Sink>(
-        &mut self,
-        now: Instant,
-        thread: usize,
-        job: u64,
-        arrival: Instant,
-        sink: &mut S,
-    ) {
+    fn queue_behind<S: Sink>(&mut self, thread: usize, job: u64, arrival: Instant, sink: &mut S) {
         let t = &mut self.threads[thread];
         let id = t.id(thread);
         let Late::Queue { backlog } = t.constraint.late else {
-            sink.trace(now, TraceEvent::Skipped { thread: id, job });
+            sink.trace(self.now, TraceEvent::Skipped { thread: id, job });
             return;
         };
         let pending = PendingJob {
@@ -369,7 +352,7 @@ impl<P: Policy> Shard<P> {
             let deadline = t.deadline_of(arrival);
             self.unsettled += u64::from(self.counts(thread, arrival));
             sink.trace(
-                now,
+                self.now,
                 TraceEvent::Released {
                     thread: id,
                     job,
@@ -378,22 +361,16 @@ impl<P: Policy> Shard<P> {
                 },
             );
         } else {
-            sink.trace(now, TraceEvent::Lost { thread: id, job });
+            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
         }
     }
 
     /// News from another CPU.
-    pub(super) fn hear<S: Sink>(
-        &mut self,
-        now: Instant,
-        message: Message,
-        sink: &mut S,
-    ) -> Result<(), Refusal> {
+    pub(super) fn hear<S: Sink>(&mut self, message: Message, sink: &mut S) -> Result<(), Refusal> {
         if !self.precedences.remote(message.slot, message.frontier) {
             return Err(Refusal::NoSuchSlot(message.slot));
         }
         self.advance(
-            now,
             Source::Remote { slot: message.slot },
             message.frontier,
             sink,
@@ -402,18 +379,12 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Lets go every successor of `source` that waited for nothing else. O(successors · log n).
-    pub(super) fn advance<S: Sink>(
-        &mut self,
-        now: Instant,
-        source: Source,
-        frontier: u64,
-        sink: &mut S,
-    ) {
+    pub(super) fn advance<S: Sink>(&mut self, source: Source, frontier: u64, sink: &mut S) {
         let mut edge = self.precedences.first_out(source);
         while edge != Precedences::END {
             let (next, freed) = self.precedences.advance(edge, frontier);
             if let Some(successor) = freed {
-                self.predecessor_done(now, successor, sink);
+                self.predecessor_done(successor, sink);
             }
             edge = next;
         }

@@ -91,7 +91,7 @@ impl<P: Policy> Shard<P> {
         constraint: Constraint,
     ) -> Result<ThreadId, ConfigError> {
         self.fast_until = Instant::ZERO;
-        self.create(self.now, home, constraint, &mut NoSink)
+        self.create(home, constraint, &mut NoSink)
             .map_err(ConfigError::Refused)
     }
 

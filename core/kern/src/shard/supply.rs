@@ -4,7 +4,7 @@
 //! common scheduler to the ceiling, and below that before everything else, down to the thread. And
 //! a holder may go on when the budgets above it are used up, for as long as its sections may take.
 
-use punctual_model::{AtBudgetEnd, Instant, Priority, Protocol, Work};
+use punctual_model::{AtBudgetEnd, Priority, Protocol, Work};
 use punctual_order::{NodeId, Policy};
 
 use super::Shard;
@@ -33,14 +33,14 @@ impl<P: Policy> Shard<P> {
     }
 
     /// A section has begun, ended or lapsed.
-    pub(super) fn tell_tree(&mut self, now: Instant, of: u32) {
+    pub(super) fn tell_tree(&mut self, of: u32) {
         let user = self.locks.get(of);
         let terms = *self.locks.terms(user.terms.resource);
         let thread = user.thread as usize;
         if terms.at_budget_end == AtBudgetEnd::Overrun {
             let id = self.threads[thread].id(thread);
             let most = self.may_overrun(thread);
-            self.tree.overrun(now, id, most);
+            self.tree.overrun(self.now, id, most);
         }
         if self.reaches_out(of) && self.threads[thread].queued {
             self.raise_branch(of, true);
