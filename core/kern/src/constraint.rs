@@ -1,8 +1,9 @@
 //! What one thread asks of the scheduler, in ticks of its platform or in nanoseconds.
 
 use punctual_model::{
-    Class, Frequency, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Ticks, Work,
+    Class, Frequency, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Ticks, Unit, Work,
 };
+use punctual_order::Band;
 
 /// The timing parameters of a thread, in one unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +28,22 @@ pub struct Constraint<U = Ticks> {
     pub fed: bool,
 }
 
+impl<U: Unit> Default for Constraint<U> {
+    /// A body without deadline at the lowest priority, for ever.
+    fn default() -> Self {
+        Constraint {
+            class: Class::Aperiodic,
+            priority: Priority::LOWEST,
+            phase: Span::ZERO,
+            late: Late::default(),
+            on_overrun: OnOverrun::default(),
+            order: 0,
+            until: Instant::MAX,
+            fed: false,
+        }
+    }
+}
+
 impl Constraint<Ns> {
     /// The constraint of a task of the model.
     pub fn of_task(task: &Task, order: u32) -> Constraint<Ns> {
@@ -37,8 +54,7 @@ impl Constraint<Ns> {
             late: task.late,
             on_overrun: task.on_overrun,
             order,
-            until: Instant::MAX,
-            fed: false,
+            ..Constraint::default()
         }
     }
 
@@ -48,40 +64,8 @@ impl Constraint<Ns> {
         time: impl Fn(Span<Ns>) -> Span,
         demand: impl Fn(Work<Ns>) -> Work,
     ) -> Constraint {
-        let class = match self.class {
-            Class::Periodic {
-                period,
-                wcet,
-                relative_deadline,
-            } => Class::Periodic {
-                period: time(period),
-                wcet: demand(wcet),
-                relative_deadline: time(relative_deadline),
-            },
-            Class::Sporadic {
-                min_separation,
-                wcet,
-                relative_deadline,
-            } => Class::Sporadic {
-                min_separation: time(min_separation),
-                wcet: demand(wcet),
-                relative_deadline: time(relative_deadline),
-            },
-            Class::Reservation { period, slice } => Class::Reservation {
-                period: time(period),
-                slice: demand(slice),
-            },
-            Class::Once {
-                size,
-                relative_deadline,
-            } => Class::Once {
-                size: demand(size),
-                relative_deadline: time(relative_deadline),
-            },
-            Class::Aperiodic => Class::Aperiodic,
-        };
         Constraint {
-            class,
+            class: self.class.convert(&time, demand),
             priority: self.priority,
             phase: time(self.phase),
             late: self.late,
@@ -127,6 +111,14 @@ impl Constraint {
             None => index.min(1),
         };
         first.saturating_add(Span::from_ticks(after_first))
+    }
+
+    /// Where its jobs stand until their budgets are used up.
+    pub(crate) fn band(&self) -> Band {
+        match self.class.is_real_time() {
+            true => Band::RealTime,
+            false => Band::Background,
+        }
     }
 
     /// Whether the core itself releases jobs, by its timeline.

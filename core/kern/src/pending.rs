@@ -6,7 +6,7 @@ use punctual_model::Instant;
 
 const END: u32 = u32::MAX;
 
-/// A job that waits for its turn, or an arrival that came too early.
+/// A job that waits for its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PendingJob {
     pub(crate) index: u64,
@@ -16,7 +16,7 @@ pub(crate) struct PendingJob {
 }
 
 /// First in, first out; owned by one thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct List {
     head: u32,
     tail: u32,
@@ -24,12 +24,6 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List {
-        head: END,
-        tail: END,
-        len: 0,
-    };
-
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
@@ -125,7 +119,7 @@ mod tests {
     #[test]
     fn lists_share_the_pool_and_give_back_their_nodes() {
         let mut pool = Pool::new(3);
-        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        let (mut a, mut b) = (List::default(), List::default());
         assert!(pool.push(&mut a, job(1)));
         assert!(pool.push(&mut b, job(2)));
         assert!(pool.push(&mut a, job(3)));

@@ -32,7 +32,7 @@ use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
 use crate::thread::{JobStamp, JobView, Key, State, Thread};
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
 pub use fast::Outcome as FastOutcome;
@@ -476,19 +476,27 @@ impl<P: Policy> Shard<P> {
         }
         let budget_end = self.running.and_then(|id| {
             let t = &self.threads[id.index()];
-            let left = match (t.held, t.allowance()) {
-                (0, budget) => budget,
-                (_, None) => self.section_left(id.index()),
-                (_, Some(budget)) => {
-                    let section = self.section_left(id.index());
-                    Some(section.map_or(budget, |section| section.min(budget)))
-                }
+            let section = match t.held {
+                0 => None,
+                _ => self.section_left(id.index()),
             };
+            let left = t.allowance().into_iter().chain(section).min();
             left.map(|left| now.saturating_add(left.as_span()))
         });
         let own = Choice::earlier(self.timeline.next(), budget_end);
         let theirs = Choice::earlier(self.tree.next_timer(), until);
         Choice::earlier(own, theirs)
+    }
+
+    fn set_timer(&mut self, thread: usize, timer: Timer, at: Instant) {
+        let order = self.threads[thread].constraint.order;
+        self.timeline.set(thread, timer, at, order);
+    }
+
+    fn set_timeout(&mut self, thread: usize, until: Option<Instant>) {
+        if let Some(until) = until {
+            self.set_timer(thread, Timer::Timeout, until);
+        }
     }
 
     fn enqueue(&mut self, thread: usize) {

@@ -9,7 +9,7 @@ use crate::lock::Ceiling;
 use crate::pending::List;
 
 /// A thread is in exactly one state (invariant I1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
     /// It has no job.
     Idle,
@@ -24,6 +24,7 @@ pub enum State {
     /// It wants or has the processor, and a wake-up has come before it blocked.
     Woken,
     /// It has ended.
+    #[default]
     Dead,
 }
 
@@ -45,6 +46,23 @@ pub(crate) struct Job {
     pub(crate) settled: bool,
     /// A reservation that blocked in this period did not want its whole slice.
     pub(crate) gave_up: bool,
+}
+
+impl Job {
+    pub(crate) fn new(index: u64, arrival: Instant, deadline: Instant) -> Job {
+        Job {
+            index,
+            arrival,
+            absolute_deadline: deadline,
+            scheduling_deadline: deadline,
+            scheduling_arrival: arrival,
+            received: Work::ZERO,
+            overran: false,
+            stop: false,
+            settled: false,
+            gave_up: false,
+        }
+    }
 }
 
 /// What a platform may know about the current job of a thread.
@@ -100,7 +118,7 @@ impl JobStamp {
 /// What an entry looks at comes first, in as few cache lines as it fits into: with a thousand
 /// threads each of them is fetched from the second level or beyond.
 #[repr(C, align(64))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Thread {
     pub(crate) generation: u32,
     pub(crate) state: State,
@@ -143,7 +161,8 @@ pub(crate) struct Thread {
     /// Next release by the clock, or earliest release allowed by the minimum separation.
     pub(crate) next_release: Instant,
     pub(crate) backlog: List,
-    pub(crate) early: List,
+    /// Arrivals that came too early.
+    pub(crate) early: u32,
 
     // Blocking.
     pub(crate) unsatisfied: u32,
@@ -158,9 +177,10 @@ pub(crate) struct Thread {
 }
 
 /// Whether the key by which a thread is queued has been reported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Key {
     /// It is the thread's own.
+    #[default]
     Own,
     /// It may be another.
     Differs,
@@ -178,50 +198,6 @@ pub(crate) struct LockRequest {
 }
 
 impl Thread {
-    pub(crate) fn vacant() -> Thread {
-        Thread {
-            generation: 0,
-            state: State::Dead,
-            constraint: Constraint {
-                class: Class::Aperiodic,
-                priority: punctual_model::Priority::LOWEST,
-                phase: Span::ZERO,
-                late: punctual_model::Late::Skip,
-                on_overrun: punctual_model::OnOverrun::Throttle,
-                order: 0,
-                until: Instant::MAX,
-                fed: false,
-            },
-            change: None,
-            band: Band::RealTime,
-            queued: false,
-            place: Band::RealTime,
-            gave_way: false,
-            first_arrival: Instant::ZERO,
-            first_index: 0,
-            next_index: 0,
-            last_arrival: Instant::ZERO,
-            next_release: Instant::ZERO,
-            backlog: List::EMPTY,
-            early: List::EMPTY,
-            job: None,
-            budget: Work::ZERO,
-            debt: Work::ZERO,
-            granted: 0,
-            taken: 0,
-            in_section: false,
-            wake_pending: false,
-            key: Key::Own,
-            unsatisfied: 0,
-            held: 0,
-            shields: 0,
-            reach: 0,
-            request: None,
-            inherited: None,
-            ceiling: None,
-        }
-    }
-
     pub(crate) fn id(&self, index: usize) -> ThreadId {
         ThreadId::new(u32::try_from(index).unwrap_or(u32::MAX), self.generation)
     }
@@ -231,6 +207,18 @@ impl Thread {
         if self.key == Key::Own {
             self.key = Key::Differs;
         }
+    }
+
+    /// It takes this one of its allotments, whole.
+    pub(crate) fn take_allotment(&mut self, allotment: u64) {
+        self.taken = allotment;
+        self.budget = self.constraint.class.budget().unwrap_or_default();
+        self.debt = Work::ZERO;
+    }
+
+    /// The number of its job.
+    pub(crate) fn job_index(&self) -> u64 {
+        self.job.as_ref().map_or(0, |job| job.index)
     }
 
     /// Whether its job lives on the allotment of a later release.
@@ -301,28 +289,18 @@ impl Thread {
         self.band == Band::RealTime
     }
 
-    /// What it may execute before its overrun rule is asked: what is left of its budget, or of what
-    /// a job may receive that has none and is to be stopped all the same.
+    /// What it may execute before its overrun rule is asked: what is left of its budget. A job below
+    /// all real-time work that is to be stopped may receive its wcet until it has been told.
     #[inline]
     pub(crate) fn allowance(&self) -> Option<Work> {
         if self.is_budgeted() {
             return Some(self.budget);
         }
-        self.until_stop()
-    }
-
-    /// What a job below all real-time work may still receive before it is told to stop; `None`: its
-    /// rule is another, or it has been told.
-    #[inline]
-    pub(crate) fn until_stop(&self) -> Option<Work> {
-        if self.is_budgeted() || self.constraint.on_overrun != OnOverrun::Stop {
+        if self.constraint.on_overrun != OnOverrun::Stop || !self.constraint.class.runs_per_job() {
             return None;
         }
-        let wcet = match self.constraint.class {
-            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => wcet,
-            _ => return None,
-        };
         let job = self.job.as_ref().filter(|job| !job.stop)?;
+        let wcet = self.constraint.class.budget()?;
         Some(wcet.saturating_sub(job.received))
     }
 

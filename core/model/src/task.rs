@@ -209,6 +209,48 @@ impl<U: Unit> Class<U> {
     }
 }
 
+impl Class<Ns> {
+    /// The same class in ticks of a platform: `time` converts spans and `demand` work.
+    pub fn convert(
+        self,
+        time: impl Fn(Span<Ns>) -> Span,
+        demand: impl Fn(Work<Ns>) -> Work,
+    ) -> Class {
+        match self {
+            Class::Periodic {
+                period,
+                wcet,
+                relative_deadline,
+            } => Class::Periodic {
+                period: time(period),
+                wcet: demand(wcet),
+                relative_deadline: time(relative_deadline),
+            },
+            Class::Sporadic {
+                min_separation,
+                wcet,
+                relative_deadline,
+            } => Class::Sporadic {
+                min_separation: time(min_separation),
+                wcet: demand(wcet),
+                relative_deadline: time(relative_deadline),
+            },
+            Class::Reservation { period, slice } => Class::Reservation {
+                period: time(period),
+                slice: demand(slice),
+            },
+            Class::Once {
+                size,
+                relative_deadline,
+            } => Class::Once {
+                size: demand(size),
+                relative_deadline: time(relative_deadline),
+            },
+            Class::Aperiodic => Class::Aperiodic,
+        }
+    }
+}
+
 impl Task {
     /// A task of this name, CPU and class, everything else at its default.
     pub fn new(name: impl Into<String>, cpu: CpuId, class: Class<Ns>) -> Task {

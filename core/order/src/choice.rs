@@ -5,9 +5,10 @@ use punctual_model::{Instant, ThreadId};
 use crate::node::NodeId;
 
 /// Which ready set a thread belongs to. Real-time work always goes before background work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Band {
     /// Ordered by the policy.
+    #[default]
     RealTime,
     /// Runs when no real-time thread of the same node wants to.
     Background,

@@ -23,43 +23,43 @@ impl<P: Policy> Shard<P> {
             t.wake_pending = false;
             return;
         }
-        let (id, order) = (t.id(thread), t.constraint.order);
-        if t.wake_pending {
-            t.wake_pending = false;
-            sink.trace(
-                now,
-                TraceEvent::Woken {
-                    thread: id,
-                    cause: WakeCause::EarlyWake,
-                },
-            );
+        if core::mem::take(&mut t.wake_pending) {
+            self.report_wake(thread, WakeCause::EarlyWake, sink);
             return;
         }
         self.suspend(thread, sink);
-        if let Some(until) = until {
-            self.timeline
-                .set(thread, Timer::Timeout, until.max(now), order);
-        }
+        self.set_timeout(thread, until.map(|until| until.max(now)));
     }
 
     /// A ready thread waits from now on.
     pub(super) fn suspend<S: Sink>(&mut self, thread: usize, sink: &mut S) {
-        let t = &mut self.threads[thread];
-        let id = t.id(thread);
-        let index = t.job.as_mut().map_or(0, |job| {
+        if let Some(job) = &mut self.threads[thread].job {
             job.gave_up = true;
-            job.index
-        });
+        }
         self.dequeue(thread);
-        self.threads[thread].state = State::Blocked;
-        sink.trace(
-            self.now,
-            TraceEvent::Blocked {
-                thread: id,
-                job: index,
-                for_predecessors: false,
-            },
-        );
+        self.wait_as_job(thread, false, sink);
+    }
+
+    /// The job of a thread waits, by its own request or for predecessors.
+    pub(super) fn wait_as_job<S: Sink>(
+        &mut self,
+        thread: usize,
+        for_predecessors: bool,
+        sink: &mut S,
+    ) {
+        let t = &mut self.threads[thread];
+        t.state = State::Blocked;
+        let blocked = TraceEvent::Blocked {
+            thread: t.id(thread),
+            job: t.job_index(),
+            for_predecessors,
+        };
+        sink.trace(self.now, blocked);
+    }
+
+    pub(super) fn report_wake<S: Sink>(&self, thread: usize, cause: WakeCause, sink: &mut S) {
+        let thread = self.threads[thread].id(thread);
+        sink.trace(self.now, TraceEvent::Woken { thread, cause });
     }
 
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
@@ -87,14 +87,8 @@ impl<P: Policy> Shard<P> {
         if self.locks.waits_for(thread).is_some() {
             let _ = self.leave(thread);
         }
+        self.report_wake(thread, cause, sink);
         let t = &self.threads[thread];
-        sink.trace(
-            self.now,
-            TraceEvent::Woken {
-                thread: t.id(thread),
-                cause,
-            },
-        );
         if t.can_change_at_once() && t.change.is_some() {
             self.finish(thread, Outcome::Done, sink);
         } else {

@@ -44,13 +44,8 @@ impl<P: Policy> Shard<P> {
         let index = job.index;
         if !job.overran && !job.received.is_zero() {
             job.overran = true;
-            sink.trace(
-                self.now,
-                TraceEvent::Overran {
-                    thread: id,
-                    job: index,
-                },
-            );
+            let job = index;
+            sink.trace(self.now, TraceEvent::Overran { thread: id, job });
         }
         match t.constraint.on_overrun {
             OnOverrun::Throttle | OnOverrun::Signal => {
@@ -63,17 +58,11 @@ impl<P: Policy> Shard<P> {
             rule @ (OnOverrun::Demote | OnOverrun::Stop) => {
                 // A job whose allotment lapsed has not begun: it may run, but in the background.
                 job.stop = rule == OnOverrun::Stop && job.overran;
-                if in_background {
-                    return;
+                if !in_background {
+                    let job = index;
+                    sink.trace(self.now, TraceEvent::Demoted { thread: id, job });
+                    self.demote(thread);
                 }
-                sink.trace(
-                    self.now,
-                    TraceEvent::Demoted {
-                        thread: id,
-                        job: index,
-                    },
-                );
-                self.demote(thread);
             }
         }
     }
@@ -89,20 +78,13 @@ impl<P: Policy> Shard<P> {
         self.dequeue(thread);
         let t = &mut self.threads[thread];
         t.state = State::Throttled;
-        let job = t.job.as_ref().map_or(0, |job| job.index);
-        sink.trace(
-            self.now,
-            TraceEvent::Throttled {
-                thread: t.id(thread),
-                job,
-            },
-        );
+        let (id, job) = (t.id(thread), t.job_index());
+        sink.trace(self.now, TraceEvent::Throttled { thread: id, job });
         // No release may ever come for a policed thread: its next place in the stream will do.
         let policed = matches!(t.constraint.class, Class::Sporadic { .. });
         if policed && !self.timeline.is_set(thread, Timer::Release) {
             let at = t.next_release.max(self.now);
-            self.timeline
-                .set(thread, Timer::Release, at, t.constraint.order);
+            self.set_timer(thread, Timer::Release, at);
         }
     }
 
@@ -175,10 +157,9 @@ impl<P: Policy> Shard<P> {
         let Some(job) = &t.job else { return };
         // A slice that ends with its period is whole.
         let wanted_more = !job.gave_up && t.queued && !t.budget.is_zero();
-        let outcome = if wanted_more {
-            Outcome::Short
-        } else {
-            Outcome::Done
+        let outcome = match wanted_more {
+            true => Outcome::Short,
+            false => Outcome::Done,
         };
         self.settle(thread, outcome, sink);
     }
@@ -212,40 +193,14 @@ impl<P: Policy> Shard<P> {
         t.next_index += 1;
         t.last_arrival = arrival;
         t.granted += 1;
-        t.taken = t.granted;
-        t.debt = punctual_model::Work::ZERO;
-        t.budget = t.constraint.class.budget().unwrap_or_default();
-        let (deadline, budget) = (t.deadline_of(arrival), t.budget);
+        t.take_allotment(t.granted);
+        let job = Job::new(index, arrival, t.deadline_of(arrival));
         t.job = Some(Job {
-            index,
-            arrival,
-            absolute_deadline: deadline,
-            scheduling_deadline: deadline,
-            scheduling_arrival: arrival,
-            received: punctual_model::Work::ZERO,
-            overran: false,
-            stop: false,
-            settled: false,
             gave_up: blocked,
+            ..job
         });
-        self.unsettled += u64::from(self.counts(thread, arrival));
-        sink.trace(
-            self.now,
-            TraceEvent::Released {
-                thread: id,
-                job: index,
-                arrival,
-                deadline,
-            },
-        );
-        sink.trace(
-            self.now,
-            TraceEvent::Started {
-                thread: id,
-                job: index,
-                budget: Some(budget),
-            },
-        );
+        self.report_release(thread, index, arrival, sink);
+        self.report_start(thread, sink);
         if !blocked {
             self.enqueue(thread);
         } else {

@@ -1,10 +1,10 @@
 //! Jobs start and end.
 
-use punctual_model::{Class, Instant};
-use punctual_order::{Band, Policy};
+use punctual_model::Instant;
+use punctual_order::Policy;
 
 use super::{Shard, frontier};
-use crate::pending::{List, PendingJob, Pool};
+use crate::pending::{PendingJob, Pool};
 use crate::precedence::Source;
 use crate::thread::{Job, State, Thread};
 use crate::timeline::Timer;
@@ -13,52 +13,27 @@ use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
 impl<P: Policy> Shard<P> {
     /// The thread turns to this job: it takes the job's budget and waits for its predecessors.
     pub(super) fn start<S: Sink>(&mut self, thread: usize, pending: PendingJob, sink: &mut S) {
-        let deadline = self.threads[thread].deadline_of(pending.arrival);
+        let PendingJob {
+            index,
+            arrival,
+            allotment,
+        } = pending;
         let t = &mut self.threads[thread];
-        t.band = match t.constraint.class {
-            Class::Aperiodic => Band::Background,
-            _ => Band::RealTime,
-        };
-        t.job = Some(Job {
-            index: pending.index,
-            arrival: pending.arrival,
-            absolute_deadline: deadline,
-            scheduling_deadline: deadline,
-            scheduling_arrival: pending.arrival,
-            received: punctual_model::Work::ZERO,
-            overran: false,
-            stop: false,
-            settled: false,
-            gave_up: false,
-        });
-        if t.taken < pending.allotment {
-            t.taken = pending.allotment;
-            t.budget = t.constraint.class.budget().unwrap_or_default();
-            t.debt = punctual_model::Work::ZERO;
+        t.band = t.constraint.band();
+        t.job = Some(Job::new(index, arrival, t.deadline_of(arrival)));
+        if t.taken < allotment {
+            t.take_allotment(allotment);
         } else {
             self.move_back(thread);
         }
-        let unsatisfied = if self.precedences.has_predecessors(thread) {
-            self.count_predecessors(thread, pending.arrival)
-        } else {
-            0
-        };
-        if unsatisfied > 0 {
-            let t = &mut self.threads[thread];
-            t.unsatisfied = unsatisfied;
-            t.state = State::Blocked;
-            let (id, job) = (t.id(thread), pending.index);
-            sink.trace(
-                self.now,
-                TraceEvent::Blocked {
-                    thread: id,
-                    job,
-                    for_predecessors: true,
-                },
-            );
-        } else {
-            self.launch(thread, sink);
+        if self.precedences.has_predecessors(thread) {
+            let unsatisfied = self.count_predecessors(thread, arrival);
+            self.threads[thread].unsatisfied = unsatisfied;
+            if unsatisfied > 0 {
+                return self.wait_as_job(thread, true, sink);
+            }
         }
+        self.launch(thread, sink);
     }
 
     fn count_predecessors(&mut self, thread: usize, arrival: Instant) -> u32 {
@@ -82,33 +57,27 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.unsatisfied = t.unsatisfied.saturating_sub(1);
         if t.unsatisfied == 0 && t.state == State::Blocked {
-            let thread_id = t.id(thread);
-            sink.trace(
-                self.now,
-                TraceEvent::Woken {
-                    thread: thread_id,
-                    cause: WakeCause::Predecessors,
-                },
-            );
+            self.report_wake(thread, WakeCause::Predecessors, sink);
             self.launch(thread, sink);
         }
     }
 
     /// The job becomes ready for the first time.
     pub(super) fn launch<S: Sink>(&mut self, thread: usize, sink: &mut S) {
-        let t = &self.threads[thread];
-        let job = t.job.as_ref().map_or(0, |job| job.index);
-        let budget = t.is_budgeted().then_some(t.budget);
-        sink.trace(
-            self.now,
-            TraceEvent::Started {
-                thread: t.id(thread),
-                job,
-                budget,
-            },
-        );
-        self.report_deferral(thread, sink);
+        self.report_start(thread, sink);
         self.make_ready(thread, sink);
+    }
+
+    /// Reports the budget with which a job starts, and the release by which it counts.
+    pub(super) fn report_start<S: Sink>(&self, thread: usize, sink: &mut S) {
+        let t = &self.threads[thread];
+        let started = TraceEvent::Started {
+            thread: t.id(thread),
+            job: t.job_index(),
+            budget: t.is_budgeted().then_some(t.budget),
+        };
+        sink.trace(self.now, started);
+        self.report_deferral(thread, sink);
     }
 
     /// Ready if there is budget; else as if it had just used it up.
@@ -124,25 +93,17 @@ impl<P: Policy> Shard<P> {
     /// The running thread says that its job is done.
     pub(super) fn complete<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         debug_assert_eq!(now, self.now);
-        match self.threads[thread].constraint.class {
-            Class::Periodic { .. } | Class::Sporadic { .. } => {
-                let stop = self.threads[thread]
-                    .job
-                    .as_ref()
-                    .is_some_and(|job| job.stop);
-                let outcome = if stop {
-                    Outcome::Stopped
-                } else {
-                    Outcome::Done
-                };
-                self.finish(thread, outcome, sink);
-            }
+        let t = &self.threads[thread];
+        if !t.constraint.class.runs_per_job() {
             // An endless body that returns has nothing left to do.
-            Class::Reservation { .. } | Class::Once { .. } | Class::Aperiodic => {
-                self.settle(thread, Outcome::Done, sink);
-                self.end(thread, sink);
-            }
+            self.settle(thread, Outcome::Done, sink);
+            return self.end(thread, sink);
         }
+        let outcome = match t.job.as_ref().is_some_and(|job| job.stop) {
+            true => Outcome::Stopped,
+            false => Outcome::Done,
+        };
+        self.finish(thread, outcome, sink);
     }
 
     /// Reports the end of the current job once. (A settled reservation stays with its job.)
@@ -155,17 +116,15 @@ impl<P: Policy> Shard<P> {
         job.settled = true;
         let job = *job;
         self.unsettled -= u64::from(self.counts(thread, job.arrival));
-        sink.trace(
-            self.now,
-            TraceEvent::Completed {
-                thread: id,
-                job: job.index,
-                outcome,
-                arrival: job.arrival,
-                deadline: job.absolute_deadline,
-                received: job.received,
-            },
-        );
+        let completed = TraceEvent::Completed {
+            thread: id,
+            job: job.index,
+            outcome,
+            arrival: job.arrival,
+            deadline: job.absolute_deadline,
+            received: job.received,
+        };
+        sink.trace(self.now, completed);
         self.announce(thread, sink);
     }
 
@@ -209,14 +168,10 @@ impl<P: Policy> Shard<P> {
         self.threads[thread].ceiling = None;
         self.locks.forget(thread);
         self.inherit(thread);
-        let t = &mut self.threads[thread];
-        let (mut backlog, mut early) = (t.backlog, t.early);
-        t.backlog = List::EMPTY;
-        t.early = List::EMPTY;
-        while let Some(pending) = self.pool.pop(&mut backlog) {
+        while let Some(pending) = self.pool.pop(&mut self.threads[thread].backlog) {
             self.unsettled -= u64::from(self.counts(thread, pending.arrival));
         }
-        while self.pool.pop(&mut early).is_some() {}
+        self.threads[thread].early = 0;
         self.settle(thread, Outcome::Aborted, sink);
         let t = &mut self.threads[thread];
         t.job = None;
@@ -235,11 +190,8 @@ impl<P: Policy> Shard<P> {
 fn needed(t: &Thread, pool: &Pool, arrival: Instant, strict: bool) -> u64 {
     if let Some(n) = t.arrivals_until(arrival, strict) {
         // A pending change ends the releases before the clock does.
-        return if t.is_closed() {
-            n.min(t.next_index)
-        } else {
-            n
-        };
+        let most = if t.is_closed() { t.next_index } else { n };
+        return n.min(most);
     }
     // Arrivals that only history knows: up to the first unfinished one that came later, if any.
     let counts = |at: Instant| at < arrival || (!strict && at == arrival);

@@ -76,22 +76,19 @@ impl<P: Policy> Shard<P> {
             self.exhaust(thread, sink);
             return;
         }
-        let may_wait = request.until.is_none_or(|until| until > self.now);
-        if !self.is_grantable(request.of, request.mode) {
-            if may_wait {
-                self.wait_for(thread, request, sink);
-            } else {
-                self.threads[thread].request = None;
-            }
-        } else if self.lacks_supply(request.of) {
-            if may_wait {
-                self.dequeue(thread);
-                self.postpone(thread, request, sink);
-            } else {
-                self.threads[thread].request = None;
-            }
+        let is_grantable = self.is_grantable(request.of, request.mode);
+        if is_grantable && !self.lacks_supply(request.of) {
+            return self.take(thread, request, sink);
+        }
+        if request.until.is_some_and(|until| until <= self.now) {
+            self.threads[thread].request = None;
+            return;
+        }
+        self.dequeue(thread);
+        if is_grantable {
+            self.postpone(thread, request, sink);
         } else {
-            self.take(thread, request, sink);
+            self.wait_for(thread, request, sink);
         }
     }
 

@@ -29,7 +29,7 @@ impl<P: Policy> Shard<P> {
         self.threads[index] = Thread {
             generation,
             state: State::Idle,
-            ..Thread::vacant()
+            ..Thread::default()
         };
         let id = self.threads[index].id(index);
         self.last_created = Some(id);
@@ -42,16 +42,13 @@ impl<P: Policy> Shard<P> {
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
         t.constraint = constraint;
-        t.band = match constraint.class {
-            Class::Aperiodic => Band::Background,
-            _ => Band::RealTime,
-        };
+        t.band = constraint.band();
         t.first_arrival = from.saturating_add(constraint.phase);
         t.first_index = t.next_index;
         t.next_release = t.first_arrival;
         if constraint.released_by_clock() {
-            self.timeline
-                .set(thread, Timer::Release, t.next_release, constraint.order);
+            let at = t.next_release;
+            self.set_timer(thread, Timer::Release, at);
         } else {
             self.timeline.cancel(thread, Timer::Release);
         }
@@ -61,21 +58,16 @@ impl<P: Policy> Shard<P> {
     /// Arrivals that waited for a change: the new constraint spaces them, or has no use for them.
     fn take_over_arrivals<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
-        if t.early.is_empty() {
+        if t.early > 0 && matches!(t.constraint.class, Class::Sporadic { .. }) {
+            let at = t.next_release;
+            self.set_timer(thread, Timer::Release, at);
             return;
         }
-        if matches!(t.constraint.class, Class::Sporadic { .. }) {
-            let (at, order) = (t.next_release, t.constraint.order);
-            self.timeline.set(thread, Timer::Release, at, order);
-            return;
+        for _ in 0..core::mem::take(&mut t.early) {
+            self.lose(thread, sink);
         }
-        let id = t.id(thread);
-        while self.pool.pop(&mut t.early).is_some() {
-            let job = t.next_index;
-            t.next_index += 1;
-            t.first_index = t.next_index;
-            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
-        }
+        let t = &mut self.threads[thread];
+        t.first_index = t.next_index;
     }
 
     pub(super) fn change<S: Sink>(
@@ -107,26 +99,17 @@ impl<P: Policy> Shard<P> {
         let Some(constraint) = t.change.take() else {
             return;
         };
-        let zero_lag = if t.next_index == t.first_index {
-            self.now
-        } else {
-            match t.deadline_of(t.last_arrival) {
-                Instant::MAX => self.now,
-                deadline => {
-                    let separation = t.constraint.class.min_separation();
-                    let next = t
-                        .last_arrival
-                        .saturating_add(separation.unwrap_or_default());
-                    deadline.max(next).max(self.now)
-                }
+        let released_none = t.next_index == t.first_index;
+        let zero_lag = match t.deadline_of(t.last_arrival) {
+            deadline if deadline < Instant::MAX && !released_none => {
+                let separation = t.constraint.class.min_separation().unwrap_or_default();
+                let next = t.last_arrival.saturating_add(separation);
+                deadline.max(next).max(self.now)
             }
+            _ => self.now,
         };
-        sink.trace(
-            self.now,
-            TraceEvent::Changed {
-                thread: t.id(thread),
-            },
-        );
+        let id = t.id(thread);
+        sink.trace(self.now, TraceEvent::Changed { thread: id });
         self.install(zero_lag, thread, constraint);
         self.take_over_arrivals(thread, sink);
     }
@@ -182,14 +165,13 @@ impl<P: Policy> Shard<P> {
     }
 
     fn serve_release<S: Sink>(&mut self, thread: usize, at: Instant, sink: &mut S) {
-        let t = &self.threads[thread];
-        let order = t.constraint.order;
+        let t = &mut self.threads[thread];
         let next = t.constraint.separation().and_then(|s| at.checked_add(s));
         let by_clock = t.constraint.released_by_clock();
         match next {
             Some(next) => {
-                self.threads[thread].next_release = next;
-                self.timeline.set(thread, Timer::Release, next, order);
+                t.next_release = next;
+                self.set_timer(thread, Timer::Release, next);
             }
             None => self.timeline.cancel(thread, Timer::Release),
         }
@@ -204,16 +186,18 @@ impl<P: Policy> Shard<P> {
         }
         // A policed thread: an early arrival may come now; else a throttled job gets its budget,
         // which uses up this place in the stream of releases.
-        if self.pool.pop(&mut self.threads[thread].early).is_some() {
+        let t = &mut self.threads[thread];
+        if t.early > 0 {
+            t.early -= 1;
             self.release(thread, at, sink);
-        } else if self.threads[thread].state == State::Throttled {
-            self.threads[thread].last_arrival = at;
+        } else if t.state == State::Throttled {
+            t.last_arrival = at;
             self.replenish(thread, sink);
         } else {
-            self.threads[thread].next_release = at;
+            t.next_release = at;
         }
         let t = &self.threads[thread];
-        if t.early.is_empty() && t.state != State::Throttled {
+        if t.early == 0 && t.state != State::Throttled {
             self.timeline.cancel(thread, Timer::Release);
         }
     }
@@ -251,74 +235,53 @@ impl<P: Policy> Shard<P> {
         };
         let first = t.next_index == t.first_index;
         // While a change is pending, arrivals wait for the new constraint.
-        if !t.is_closed() && t.early.is_empty() && (first || arrival >= t.next_release) {
+        if !t.is_closed() && t.early == 0 && (first || arrival >= t.next_release) {
             t.next_release = arrival.saturating_add(separation);
             self.release(thread, arrival, sink);
             // A replenishment that was due at this place of the stream came with the release; what
             // is still throttled waits for the next place.
             let t = &self.threads[thread];
-            let (at, order) = (t.next_release, t.constraint.order);
             if t.state == State::Throttled {
-                self.timeline.set(thread, Timer::Release, at, order);
+                let at = t.next_release;
+                self.set_timer(thread, Timer::Release, at);
             } else {
                 self.timeline.cancel(thread, Timer::Release);
             }
             return Ok(());
         }
-        let pending = PendingJob {
-            index: 0,
-            arrival,
-            allotment: 0,
-        };
         let backlog = match t.constraint.late {
             Late::Queue { backlog } => backlog,
             Late::Skip => 0,
         };
-        if t.early.len() < backlog.max(1) && self.pool.push(&mut t.early, pending) {
-            if !self.timeline.is_set(thread, Timer::Release) {
-                self.timeline
-                    .set(thread, Timer::Release, t.next_release, t.constraint.order);
-            }
-        } else {
-            let job = t.next_index;
-            t.next_index += 1;
-            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
+        if t.early >= backlog.max(1) {
+            self.lose(thread, sink);
+            return Ok(());
+        }
+        t.early += 1;
+        let at = t.next_release;
+        if !self.timeline.is_set(thread, Timer::Release) {
+            self.set_timer(thread, Timer::Release, at);
         }
         Ok(())
     }
 
     /// A job of `thread` that arrived at `arrival` is released.
     fn release<S: Sink>(&mut self, thread: usize, arrival: Instant, sink: &mut S) {
-        if matches!(
-            self.threads[thread].constraint.class,
-            Class::Reservation { .. }
-        ) {
-            self.renew(thread, arrival, sink);
-            return;
-        }
         let t = &mut self.threads[thread];
+        if let Class::Reservation { .. } = t.constraint.class {
+            return self.renew(thread, arrival, sink);
+        }
         let job = t.next_index;
         t.next_index += 1;
         t.last_arrival = arrival;
-        let id = t.id(thread);
         if t.job.is_none() {
-            let deadline = t.deadline_of(arrival);
             t.granted += 1;
             let pending = PendingJob {
                 index: job,
                 arrival,
                 allotment: t.granted,
             };
-            self.unsettled += u64::from(self.counts(thread, arrival));
-            sink.trace(
-                self.now,
-                TraceEvent::Released {
-                    thread: id,
-                    job,
-                    arrival,
-                    deadline,
-                },
-            );
+            self.report_release(thread, job, arrival, sink);
             self.start(thread, pending, sink);
             return;
         }
@@ -349,20 +312,37 @@ impl<P: Policy> Shard<P> {
                 // come as one burst that no bound of another task counts: they lapse.
                 t.taken = t.granted;
             }
-            let deadline = t.deadline_of(arrival);
-            self.unsettled += u64::from(self.counts(thread, arrival));
-            sink.trace(
-                self.now,
-                TraceEvent::Released {
-                    thread: id,
-                    job,
-                    arrival,
-                    deadline,
-                },
-            );
+            self.report_release(thread, job, arrival, sink);
         } else {
             sink.trace(self.now, TraceEvent::Lost { thread: id, job });
         }
+    }
+
+    /// Reports a job that is released, and counts it as unsettled.
+    pub(super) fn report_release<S: Sink>(
+        &mut self,
+        thread: usize,
+        job: u64,
+        arrival: Instant,
+        sink: &mut S,
+    ) {
+        self.unsettled += u64::from(self.counts(thread, arrival));
+        let t = &self.threads[thread];
+        let released = TraceEvent::Released {
+            thread: t.id(thread),
+            job,
+            arrival,
+            deadline: t.deadline_of(arrival),
+        };
+        sink.trace(self.now, released);
+    }
+
+    /// An arrival for which there is no room.
+    fn lose<S: Sink>(&mut self, thread: usize, sink: &mut S) {
+        let t = &mut self.threads[thread];
+        let (id, job) = (t.id(thread), t.next_index);
+        t.next_index += 1;
+        sink.trace(self.now, TraceEvent::Lost { thread: id, job });
     }
 
     /// News from another CPU.
@@ -370,11 +350,8 @@ impl<P: Policy> Shard<P> {
         if !self.precedences.remote(message.slot, message.frontier) {
             return Err(Refusal::NoSuchSlot(message.slot));
         }
-        self.advance(
-            Source::Remote { slot: message.slot },
-            message.frontier,
-            sink,
-        );
+        let Message { slot, frontier, .. } = message;
+        self.advance(Source::Remote { slot }, frontier, sink);
         Ok(())
     }
 

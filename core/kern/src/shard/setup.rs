@@ -45,7 +45,7 @@ impl<P: Policy> Shard<P> {
         let capacity = tree.capacity();
         let n = capacity.threads.min(1 << 31);
         Shard {
-            threads: (0..n).map(|_| Thread::vacant()).collect(),
+            threads: (0..n).map(|_| Thread::default()).collect(),
             rekeyed: Vec::with_capacity(n),
             free: (0..u32::try_from(n).unwrap_or(u32::MAX))
                 .rev()
