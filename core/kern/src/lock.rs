@@ -15,6 +15,7 @@
 //!   processor; several readers share; a reader waits behind a more urgent writer.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -116,8 +117,9 @@ struct Links {
     waits_for: u32,
     before: u32,
     after: u32,
-    /// The next of those to be looked at, and the search that has seen it last.
-    next_to_look_at: u32,
+    /// It is among those to be looked at.
+    is_queued: bool,
+    /// The search that has seen it last.
     seen: u64,
 }
 
@@ -128,7 +130,7 @@ impl Links {
         waits_for: END,
         before: END,
         after: END,
-        next_to_look_at: END,
+        is_queued: false,
         seen: 0,
     };
 }
@@ -141,8 +143,8 @@ pub(crate) struct Locks {
     threads: Box<[Links]>,
     /// The first of those uses by which a lock of a runtime can be held, and is not.
     free: u32,
-    /// First in, first out: threads to be looked at.
-    queue: (u32, u32),
+    /// First in, first out: threads to be looked at, each at most once.
+    queue: VecDeque<u32>,
     searches: u64,
 }
 
@@ -162,7 +164,7 @@ impl Locks {
             uses: Vec::with_capacity(threads),
             threads: vec![Links::NONE; threads].into_boxed_slice(),
             free: END,
-            queue: (END, END),
+            queue: VecDeque::with_capacity(threads),
             searches: 0,
         }
     }
@@ -493,29 +495,15 @@ impl Locks {
 
     /// Puts a thread behind those to be looked at, unless it is among them.
     pub(crate) fn look_at(&mut self, thread: usize) {
-        let (first, last) = self.queue;
-        let me = small(thread);
-        if self.threads[thread].next_to_look_at != END || last == me {
-            return;
-        }
-        if first == END {
-            self.queue = (me, me);
-        } else {
-            self.threads[last as usize].next_to_look_at = me;
-            self.queue.1 = me;
+        if !core::mem::replace(&mut self.threads[thread].is_queued, true) {
+            self.queue.push_back(small(thread));
         }
     }
 
     /// The next thread to be looked at.
     pub(crate) fn next_to_look_at(&mut self) -> Option<usize> {
-        let (first, last) = self.queue;
-        let thread = some(first)? as usize;
-        let next = core::mem::replace(&mut self.threads[thread].next_to_look_at, END);
-        self.queue = if first == last {
-            (END, END)
-        } else {
-            (next, last)
-        };
+        let thread = self.queue.pop_front()? as usize;
+        self.threads[thread].is_queued = false;
         Some(thread)
     }
 

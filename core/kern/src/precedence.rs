@@ -14,8 +14,6 @@ use punctual_model::{CpuId, Instant, Span, ThreadId};
 use crate::event::Message;
 use crate::thread::count_arrivals;
 
-const END: u32 = u32::MAX;
-
 /// One precedence of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
@@ -44,8 +42,6 @@ struct EdgeState {
     successor: u32,
     waiting: bool,
     needed: u64,
-    next_in: u32,
-    next_out: u32,
 }
 
 /// A predecessor on another CPU, mirrored here.
@@ -54,7 +50,7 @@ struct Remote {
     first_arrival: Instant,
     period: Option<Span>,
     frontier: u64,
-    head_out: u32,
+    outgoing: Vec<u32>,
 }
 
 /// News of a thread that another shard waits for.
@@ -64,35 +60,39 @@ struct Notification {
     to: CpuId,
     slot: u32,
     dirty: bool,
-    next: u32,
 }
 
-/// All edges of one shard, as lists by successor and by predecessor. Nothing allocates after setup.
+/// The edges of a thread and its notifications, the newest first.
+#[derive(Clone, Default, Debug)]
+struct Ends {
+    /// As a successor.
+    incoming: Vec<u32>,
+    /// As a predecessor.
+    outgoing: Vec<u32>,
+    notifications: Vec<u32>,
+}
+
+/// All edges of one shard. Nothing allocates after setup.
 #[derive(Debug)]
 pub(crate) struct Precedences {
     edges: Vec<EdgeState>,
     remotes: Vec<Remote>,
     notifications: Vec<Notification>,
-    head_in: Box<[u32]>,
-    head_out: Box<[u32]>,
-    head_notify: Box<[u32]>,
+    threads: Box<[Ends]>,
     outbox: Vec<u32>,
 }
 
 fn small(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(END)
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 impl Precedences {
     pub(crate) fn new(threads: usize) -> Self {
-        let none = || vec![END; threads].into_boxed_slice();
         Precedences {
             edges: Vec::new(),
             remotes: Vec::new(),
             notifications: Vec::new(),
-            head_in: none(),
-            head_out: none(),
-            head_notify: none(),
+            threads: vec![Ends::default(); threads].into_boxed_slice(),
             outbox: Vec::new(),
         }
     }
@@ -102,56 +102,47 @@ impl Precedences {
             first_arrival,
             period,
             frontier: 0,
-            head_out: END,
+            outgoing: Vec::new(),
         });
         small(self.remotes.len() - 1)
     }
 
+    /// Adds an edge to a thread from a thread or a remote predecessor; `false`: there is no such
+    /// remote one.
     pub(crate) fn add_edge(&mut self, successor: usize, edge: Edge) -> bool {
         let id = small(self.edges.len());
-        let head_out = match edge.from {
-            Source::Local(thread) => self.head_out.get_mut(thread.index()),
-            Source::Remote { slot } => self
-                .remotes
-                .get_mut(slot as usize)
-                .map(|remote| &mut remote.head_out),
+        let outgoing = match edge.from {
+            Source::Local(thread) => &mut self.threads[thread.index()].outgoing,
+            Source::Remote { slot } => match self.remotes.get_mut(slot as usize) {
+                Some(remote) => &mut remote.outgoing,
+                None => return false,
+            },
         };
-        let (Some(head_out), Some(head_in)) = (head_out, self.head_in.get_mut(successor)) else {
-            return false;
-        };
+        outgoing.insert(0, id);
+        self.threads[successor].incoming.insert(0, id);
         self.edges.push(EdgeState {
             edge,
             successor: small(successor),
             waiting: false,
             needed: 0,
-            next_in: *head_in,
-            next_out: *head_out,
         });
-        *head_in = id;
-        *head_out = id;
         true
     }
 
-    pub(crate) fn add_notification(&mut self, thread: usize, to: CpuId, slot: u32) -> bool {
-        let Some(head) = self.head_notify.get_mut(thread) else {
-            return false;
-        };
+    pub(crate) fn add_notification(&mut self, thread: usize, to: CpuId, slot: u32) {
         let id = small(self.notifications.len());
-        let thread = small(thread);
         self.notifications.push(Notification {
-            thread,
+            thread: small(thread),
             to,
             slot,
             dirty: false,
-            next: *head,
         });
-        *head = id;
+        self.threads[thread].notifications.insert(0, id);
         self.outbox.reserve_exact(self.notifications.len());
-        true
     }
 
     pub(crate) fn has_predecessors(&self, successor: usize) -> bool {
-        self.head_in[successor] != END
+        !self.threads[successor].incoming.is_empty()
     }
 
     /// Marks what the job of `successor` that arrived at `arrival` still needs; returns how many
@@ -164,24 +155,20 @@ impl Precedences {
         local: impl Fn(ThreadId, bool) -> (u64, u64),
     ) -> u32 {
         let mut unsatisfied = 0;
-        let mut at = self.head_in[successor];
-        while at != END {
+        for &at in &self.threads[successor].incoming {
             let state = &mut self.edges[at as usize];
             let strict = state.edge.strict;
             let (needed, frontier) = match state.edge.from {
                 Source::Local(thread) => local(thread, strict),
                 Source::Remote { slot } => {
                     let r = &self.remotes[slot as usize];
-                    (
-                        count_arrivals(r.first_arrival, r.period, arrival, strict),
-                        r.frontier,
-                    )
+                    let needed = count_arrivals(r.first_arrival, r.period, arrival, strict);
+                    (needed, r.frontier)
                 }
             };
             state.needed = needed;
             state.waiting = frontier < needed;
             unsatisfied += u32::from(state.waiting);
-            at = state.next_in;
         }
         unsatisfied
     }
@@ -189,59 +176,50 @@ impl Precedences {
     /// Forgets what `successor` waits for and waited for: it has ended, and the next thread of its
     /// place has precedences of its own.
     pub(crate) fn forget(&mut self, successor: usize) {
-        let mut at = core::mem::replace(&mut self.head_in[successor], END);
-        while at != END {
-            let state = &mut self.edges[at as usize];
-            state.waiting = false;
-            at = state.next_in;
+        for at in self.threads[successor].incoming.drain(..) {
+            self.edges[at as usize].waiting = false;
         }
     }
 
-    pub(crate) fn first_out(&self, source: Source) -> u32 {
-        match source {
-            Source::Local(thread) => self.head_out[thread.index()],
-            Source::Remote { slot } => self.remotes[slot as usize].head_out,
-        }
+    /// One of the edges that leave a predecessor, by its place among them.
+    pub(crate) fn edge_from(&self, source: Source, place: usize) -> Option<u32> {
+        let edges = match source {
+            Source::Local(thread) => &self.threads[thread.index()].outgoing,
+            Source::Remote { slot } => &self.remotes[slot as usize].outgoing,
+        };
+        edges.get(place).copied()
     }
 
-    /// Looks at one outgoing edge: the next edge, and the successor if this edge just came free.
-    pub(crate) fn advance(&mut self, edge: u32, frontier: u64) -> (u32, Option<usize>) {
+    /// The predecessor of an edge is so far: the successor, if this edge just came free.
+    pub(crate) fn advance(&mut self, edge: u32, frontier: u64) -> Option<usize> {
         let state = &mut self.edges[edge as usize];
         let freed = state.waiting && frontier >= state.needed;
-        if freed {
-            state.waiting = false;
-        }
-        (state.next_out, freed.then_some(state.successor as usize))
+        state.waiting &= !freed;
+        freed.then_some(state.successor as usize)
     }
-
-    pub(crate) const END: u32 = END;
 
     /// Takes in news of a remote predecessor; `false` when there is none of this number.
     pub(crate) fn remote(&mut self, slot: u32, frontier: u64) -> bool {
-        match self.remotes.get_mut(slot as usize) {
-            Some(remote) => {
-                remote.frontier = remote.frontier.max(frontier);
-                true
-            }
-            None => false,
-        }
+        let remote = self.remotes.get_mut(slot as usize);
+        remote
+            .map(|remote| remote.frontier = remote.frontier.max(frontier))
+            .is_some()
     }
 
     /// Whether anything, here or on another CPU, waits for jobs of a thread.
     #[inline]
     pub(crate) fn is_followed(&self, thread: usize) -> bool {
-        self.head_notify[thread] != END || self.head_out[thread] != END
+        let ends = &self.threads[thread];
+        !ends.notifications.is_empty() || !ends.outgoing.is_empty()
     }
 
     pub(crate) fn notify(&mut self, thread: usize) {
-        let mut at = self.head_notify[thread];
-        while at != END {
+        for &at in &self.threads[thread].notifications {
             let notification = &mut self.notifications[at as usize];
             if !notification.dirty {
                 notification.dirty = true;
                 self.outbox.push(at);
             }
-            at = notification.next;
         }
     }
 

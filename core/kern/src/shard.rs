@@ -518,11 +518,15 @@ impl<P: Policy> Shard<P> {
     }
 
     fn leave_section(&mut self, thread: usize) {
-        let t = &mut self.threads[thread];
-        t.in_section = false;
-        if t.shields == 0 {
-            let id = t.id(thread);
-            self.tree.release(id);
+        self.threads[thread].in_section = false;
+        self.stop_holding(thread);
+    }
+
+    /// The thread keeps nobody away any more, unless something of it still does.
+    fn stop_holding(&mut self, thread: usize) {
+        let t = &self.threads[thread];
+        if t.shields == 0 && !t.in_section {
+            self.tree.release(t.id(thread));
         }
     }
 

@@ -15,7 +15,7 @@ use punctual_order::{Policy, Refusal};
 
 use super::Shard;
 use crate::effective::WaitOrder;
-use crate::lock::MAX_NESTING;
+use crate::lock::{MAX_NESTING, UseTerms};
 use crate::thread::{LockRequest, State};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent, WakeCause};
@@ -118,20 +118,19 @@ impl<P: Policy> Shard<P> {
 
     /// A thread that is not ready any more waits until its section fits.
     fn postpone<S: Sink>(&mut self, thread: usize, request: LockRequest, sink: &mut S) {
-        let terms = self.locks.get(request.of).terms;
-        let (length, resource) = (terms.length, terms.resource);
+        let UseTerms {
+            length, resource, ..
+        } = self.locks.get(request.of).terms;
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
-        let (id, order) = (t.id(thread), t.constraint.order);
+        let id = t.id(thread);
         let postponed = TraceEvent::Postponed {
             thread: id,
             resource,
         };
         sink.trace(self.now, postponed);
         self.tree.park(self.now, id, length);
-        if let Some(until) = request.until {
-            self.timeline.set(thread, Timer::Timeout, until, order);
-        }
+        self.set_timeout(thread, request.until);
     }
 
     /// Sections that waited for supply fit by now. O(parked · depth).
@@ -147,8 +146,8 @@ impl<P: Policy> Shard<P> {
         let LockRequest { of, mode, .. } = request;
         self.locks.hold(of, mode, self.now);
         let resource = self.locks.get(of).terms.resource;
-        self.threads[thread].request = None;
         let t = &mut self.threads[thread];
+        t.request = None;
         t.held += 1;
         let id = t.id(thread);
         let locked = TraceEvent::Locked {
@@ -171,22 +170,18 @@ impl<P: Policy> Shard<P> {
     }
 
     fn wait_for<S: Sink>(&mut self, thread: usize, request: LockRequest, sink: &mut S) {
-        self.dequeue(thread);
-        let mode = request.mode;
-        let resource = self.locks.get(request.of).terms.resource;
+        let LockRequest { of, mode, until } = request;
+        let resource = self.locks.get(of).terms.resource;
         self.locks.wait(thread, resource);
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
-        let (id, order) = (t.id(thread), t.constraint.order);
         let waits = TraceEvent::Waits {
-            thread: id,
+            thread: t.id(thread),
             resource,
             mode,
         };
         sink.trace(self.now, waits);
-        if let Some(until) = request.until {
-            self.timeline.set(thread, Timer::Timeout, until, order);
-        }
+        self.set_timeout(thread, until);
         self.inherit(thread);
     }
 
@@ -230,12 +225,8 @@ impl<P: Policy> Shard<P> {
     fn disarm(&mut self, of: u32) {
         let thread = self.locks.get(of).thread as usize;
         if self.shields(of) {
-            let t = &mut self.threads[thread];
-            t.shields -= 1;
-            if t.shields == 0 && !t.in_section {
-                let id = t.id(thread);
-                self.tree.release(id);
-            }
+            self.threads[thread].shields -= 1;
+            self.stop_holding(thread);
         }
         self.threads[thread].reach -= u32::from(self.reaches_out(of));
         self.tell_tree(of);

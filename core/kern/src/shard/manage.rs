@@ -6,7 +6,6 @@ use punctual_order::{Attributes, Band, ChildPick, NodeId, Policy, Refusal};
 use super::Shard;
 use crate::manage::Request;
 use crate::thread::State;
-use crate::timeline::Timer;
 use crate::trace::{Sink, TraceEvent};
 
 impl<P: Policy> Shard<P> {
@@ -17,22 +16,25 @@ impl<P: Policy> Shard<P> {
         request: &Request,
         sink: &mut S,
     ) -> Result<(), Refusal> {
-        if let Request::Grant { thread, .. }
-        | Request::Revoke { thread }
-        | Request::Block { thread, .. }
-        | Request::Wake(thread) = request
-        {
-            self.thread(*thread)?;
-        }
-        self.permit(by, request)?;
-        self.permit_moves(request)?;
         match *request {
             Request::Create { home, constraint } => {
+                self.tree.permit_create(by, home)?;
                 self.create(home, constraint, sink)?;
             }
-            Request::Grant { thread, to } => self.move_thread(thread, to, sink),
-            Request::Revoke { thread } => self.move_thread(thread, by, sink),
+            Request::Grant { thread, to } => {
+                self.thread(thread)?;
+                self.tree.permit_grant(by, thread, to)?;
+                self.permit_move(thread)?;
+                self.move_thread(thread, to, sink);
+            }
+            Request::Revoke { thread } => {
+                self.thread(thread)?;
+                self.tree.permit_revoke(by, thread)?;
+                self.permit_move(thread)?;
+                self.move_thread(thread, by, sink);
+            }
             Request::Promote(terms) => {
+                self.tree.permit_promote(by, &terms)?;
                 if let Some(node) = self.tree.promote(by, &terms) {
                     self.last_promoted = Some(node);
                     sink.trace(self.now, TraceEvent::Promoted { node, parent: by });
@@ -42,50 +44,42 @@ impl<P: Policy> Shard<P> {
                 self.tree.lend(self.now, by, to, work)?;
                 sink.trace(self.now, TraceEvent::Lent { from: by, to, work });
             }
-            Request::Demote(node) => self.demote_node(node, sink),
+            Request::Demote(node) => {
+                self.tree.permit_demote(by, node)?;
+                self.demote_node(node, sink)?;
+            }
             Request::Block {
                 thread,
                 exclusive,
                 until,
-            } => self.block_by(by, (thread, exclusive, until), sink)?,
-            Request::Wake(thread) => self.wake(self.now, thread.index(), sink),
+            } => {
+                self.thread(thread)?;
+                self.tree.permit_block(by, thread)?;
+                self.block_by(by, (thread, exclusive, until), sink)?;
+            }
+            Request::Wake(thread) => {
+                self.thread(thread)?;
+                self.tree.permit_wake_by(by, thread)?;
+                self.wake(self.now, thread.index(), sink);
+            }
         }
         Ok(())
     }
 
-    /// Whether `by` may ask for this.
-    fn permit(&self, by: NodeId, request: &Request) -> Result<(), Refusal> {
-        match *request {
-            Request::Create { home, .. } => self.tree.permit_create(by, home),
-            Request::Grant { thread, to } => self.tree.permit_grant(by, thread, to),
-            Request::Revoke { thread } => self.tree.permit_revoke(by, thread),
-            Request::Promote(terms) => self.tree.permit_promote(by, &terms),
-            // Refused by itself, whole: it depends on what the time is.
-            Request::Lend { .. } => Ok(()),
-            Request::Demote(node) => self.tree.permit_demote(by, node),
-            Request::Block { thread, .. } => self.tree.permit_block(by, thread),
-            Request::Wake(thread) => self.tree.permit_wake_by(by, thread),
+    /// A thread that shares resources within its scheduler stays there.
+    fn permit_move(&self, thread: ThreadId) -> Result<(), Refusal> {
+        match self.locks.first_use(thread.index()) {
+            Some(_) => Err(Refusal::UsesResources(thread)),
+            None => Ok(()),
         }
     }
 
-    /// Who shares resources within its scheduler stays there. O(1), for a demotion O(threads).
-    fn permit_moves(&self, request: &Request) -> Result<(), Refusal> {
-        let stays = |thread: usize| self.locks.first_use(thread).is_some();
-        let found = match *request {
-            Request::Grant { thread, .. } | Request::Revoke { thread } => {
-                stays(thread.index()).then_some(thread)
-            }
-            Request::Demote(node) => {
-                let ids = self.threads.iter().enumerate();
-                let mut ids = ids.filter(|(_, t)| t.state != State::Dead);
-                ids.find_map(|(index, t)| {
-                    let id = t.id(index);
-                    (stays(index) && self.tree.is_in_subtree(id, node)).then_some(id)
-                })
-            }
-            _ => None,
-        };
-        found.map_or(Ok(()), |thread| Err(Refusal::UsesResources(thread)))
+    /// The thread of this place, if `node` or a scheduler below has it.
+    fn in_subtree(&self, index: usize, node: NodeId) -> Option<ThreadId> {
+        let t = &self.threads[index];
+        let id = t.id(index);
+        let is_in = t.state != State::Dead && self.tree.is_in_subtree(id, node);
+        is_in.then_some(id)
     }
 
     /// The ready thread goes on being ready in its new home, behind what is there.
@@ -101,19 +95,23 @@ impl<P: Policy> Shard<P> {
     }
 
     /// O(threads + schedulers).
-    fn demote_node<S: Sink>(&mut self, node: NodeId, sink: &mut S) {
+    fn demote_node<S: Sink>(&mut self, node: NodeId, sink: &mut S) -> Result<(), Refusal> {
+        for index in 0..self.threads.len() {
+            if let Some(id) = self.in_subtree(index, node) {
+                self.permit_move(id)?;
+            }
+        }
         let Some(parent) = self.tree.parent(node) else {
-            return;
+            return Ok(());
         };
-        for thread in 0..self.threads.len() {
-            let id = self.threads[thread].id(thread);
-            let alive = self.threads[thread].state != State::Dead;
-            if alive && self.tree.is_in_subtree(id, node) {
+        for index in 0..self.threads.len() {
+            if let Some(id) = self.in_subtree(index, node) {
                 self.move_thread(id, parent, sink);
             }
         }
         self.tree.demote(self.now, node);
         sink.trace(self.now, TraceEvent::SchedulerEnded { node });
+        Ok(())
     }
 
     /// A scheduler has a thread wait. One that waits already can be made to wait for this scheduler
@@ -136,11 +134,7 @@ impl<P: Policy> Shard<P> {
         if exclusive {
             self.tree.block_for(id, by);
         }
-        if let Some(until) = until {
-            let order = self.threads[thread].constraint.order;
-            self.timeline
-                .set(thread, Timer::Timeout, until.max(self.now), order);
-        }
+        self.set_timeout(thread, until.map(|until| until.max(self.now)));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::Shard;
 use crate::constraint::Constraint;
 use crate::event::Message;
 use crate::pending::PendingJob;
-use crate::precedence::{Precedences, Source};
+use crate::precedence::Source;
 use crate::thread::{State, Thread};
 use crate::timeline::Timer;
 use crate::trace::{Outcome, Sink, TraceEvent};
@@ -357,13 +357,12 @@ impl<P: Policy> Shard<P> {
 
     /// Lets go every successor of `source` that waited for nothing else. O(successors · log n).
     pub(super) fn advance<S: Sink>(&mut self, source: Source, frontier: u64, sink: &mut S) {
-        let mut edge = self.precedences.first_out(source);
-        while edge != Precedences::END {
-            let (next, freed) = self.precedences.advance(edge, frontier);
-            if let Some(successor) = freed {
+        let mut place = 0;
+        while let Some(edge) = self.precedences.edge_from(source, place) {
+            if let Some(successor) = self.precedences.advance(edge, frontier) {
                 self.predecessor_done(successor, sink);
             }
-            edge = next;
+            place += 1;
         }
     }
 }

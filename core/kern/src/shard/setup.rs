@@ -39,6 +39,12 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
+impl From<Refusal> for ConfigError {
+    fn from(refusal: Refusal) -> Self {
+        ConfigError::Refused(refusal)
+    }
+}
+
 impl<P: Policy> Shard<P> {
     /// A shard without threads, at instant 0, in the order of this tree.
     pub fn new(tree: Tree<P>) -> Self {
@@ -91,8 +97,7 @@ impl<P: Policy> Shard<P> {
         constraint: Constraint,
     ) -> Result<ThreadId, ConfigError> {
         self.fast_until = Instant::ZERO;
-        self.create(home, constraint, &mut NoSink)
-            .map_err(ConfigError::Refused)
+        Ok(self.create(home, constraint, &mut NoSink)?)
     }
 
     /// Declares a predecessor that lives on another CPU and arrives at `first_arrival`, then every
@@ -106,16 +111,12 @@ impl<P: Policy> Shard<P> {
     /// # Errors
     /// When either end is not on this shard.
     pub fn add_precedence(&mut self, successor: ThreadId, edge: Edge) -> Result<(), ConfigError> {
-        self.thread(successor).map_err(ConfigError::Refused)?;
+        self.thread(successor)?;
         if let Source::Local(thread) = edge.from {
-            self.thread(thread).map_err(ConfigError::Refused)?;
+            self.thread(thread)?;
         }
         let added = self.precedences.add_edge(successor.index(), edge);
-        if added {
-            Ok(())
-        } else {
-            Err(ConfigError::UnknownPredecessor)
-        }
+        added.then_some(()).ok_or(ConfigError::UnknownPredecessor)
     }
 
     /// Adds a resource. They get the numbers 0, 1, 2, ... in the order of addition.
@@ -128,12 +129,9 @@ impl<P: Policy> Shard<P> {
     /// # Errors
     /// When either is not on this shard.
     pub fn declare_use(&mut self, thread: ThreadId, terms: UseTerms) -> Result<(), ConfigError> {
-        self.thread(thread).map_err(ConfigError::Refused)?;
-        if self.locks.declare(thread.index(), terms) {
-            Ok(())
-        } else {
-            Err(ConfigError::UnknownResource)
-        }
+        self.thread(thread)?;
+        let known = self.locks.declare(thread.index(), terms);
+        known.then_some(()).ok_or(ConfigError::UnknownResource)
     }
 
     /// Has the shard of CPU `to` told, as `slot` there, whenever jobs of `thread` are done.
@@ -146,12 +144,8 @@ impl<P: Policy> Shard<P> {
         to: CpuId,
         slot: u32,
     ) -> Result<(), ConfigError> {
-        self.thread(thread).map_err(ConfigError::Refused)?;
-        let added = self.precedences.add_notification(thread.index(), to, slot);
-        if added {
-            Ok(())
-        } else {
-            Err(ConfigError::UnknownPredecessor)
-        }
+        self.thread(thread)?;
+        self.precedences.add_notification(thread.index(), to, slot);
+        Ok(())
     }
 }
