@@ -86,10 +86,9 @@ impl ChildScheduler {
         self.learn();
         let pick = self.policy.pick(now);
         ChildPick {
-            child: self.node,
-            epoch: self.epoch,
             thread: pick.entity,
             until: pick.until,
+            ..self.decline()
         }
     }
 

@@ -4,10 +4,9 @@
 //! which it reads the clock. Instants never decrease on one shard. Between two calls exactly the
 //! thread of the last decision ran (or nothing); the interval is charged to it.
 
-use punctual_model::{CpuId, Instant, Mode, Span, ThreadId};
+use punctual_model::{Constraint, CpuId, Instant, Mode, Span, ThreadId};
 use punctual_order::{ChildPick, Next, NodeId, Refusal};
 
-use crate::constraint::Constraint;
 use crate::lock::Ceiling;
 use crate::manage::Request;
 

@@ -29,7 +29,6 @@
 extern crate alloc;
 
 mod child;
-mod constraint;
 mod effective;
 mod event;
 mod lock;
@@ -42,12 +41,12 @@ mod timeline;
 mod trace;
 
 pub use child::ChildScheduler;
-pub use constraint::Constraint;
 pub use effective::WaitOrder;
 pub use event::{Decision, Event, Message, MissingCause};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};
 pub use manage::Request;
 pub use precedence::{Edge, Source};
+pub use punctual_model::Constraint;
 pub use punctual_order::{
     Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,
     Refusal, Server, SlotTerms, Tree,

@@ -478,12 +478,8 @@ impl Locks {
     }
 
     fn unlink(&mut self, of: u32) {
-        let Use {
-            thread,
-            next_of_thread: next,
-            ..
-        } = *self.get(of);
-        let holder = thread as usize;
+        let user = *self.get(of);
+        let (holder, next) = (user.thread as usize, user.next_of_thread);
         let before = self
             .contended_of(holder)
             .find(|&at| self.get(at).next_of_thread == of);
@@ -511,13 +507,9 @@ impl Locks {
     pub(crate) fn look_at_holders(&mut self, lock: u32) {
         let mut next = some(self.locks[lock as usize].first_holder);
         while let Some(of) = next {
-            let Use {
-                thread,
-                next_holder,
-                ..
-            } = *self.get(of);
-            next = some(next_holder);
-            self.look_at(thread as usize);
+            let user = *self.get(of);
+            next = some(user.next_holder);
+            self.look_at(user.thread as usize);
         }
     }
 

@@ -3,10 +3,8 @@
 //! A scheduler has power over the threads and schedulers of its own subtree and nothing else.
 //! Source: Composite paper §2, Table 1. Each request is refused whole or done whole.
 
-use punctual_model::{Instant, ThreadId, Work};
+use punctual_model::{Constraint, Instant, ThreadId, Work};
 use punctual_order::{NodeId, NodeTerms};
-
-use crate::constraint::Constraint;
 
 /// A request of one scheduler. The platform says whose it is ([`crate::Event::Manage`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -87,11 +87,7 @@ impl Pool {
     }
 
     pub(crate) fn first(&self, list: &List) -> Option<PendingJob> {
-        if list.is_empty() {
-            None
-        } else {
-            Some(self.nodes[list.head as usize].0)
-        }
+        (!list.is_empty()).then(|| self.nodes[list.head as usize].0)
     }
 
     pub(crate) fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = PendingJob> + 'a {

@@ -176,9 +176,11 @@ impl Precedences {
     /// Forgets what `successor` waits for and waited for: it has ended, and the next thread of its
     /// place has precedences of its own.
     pub(crate) fn forget(&mut self, successor: usize) {
-        for at in self.threads[successor].incoming.drain(..) {
+        let incoming = &mut self.threads[successor].incoming;
+        for &at in &*incoming {
             self.edges[at as usize].waiting = false;
         }
+        incoming.clear();
     }
 
     /// One of the edges that leave a predecessor, by its place among them.

@@ -152,13 +152,8 @@ impl<P: Policy> Shard<P> {
 
     /// The next message for another CPU. Take them all after each [`Shard::handle`].
     pub fn take_message(&mut self) -> Option<Message> {
-        let Shard {
-            precedences,
-            threads,
-            pool,
-            ..
-        } = self;
-        precedences.take_message(|thread| frontier(&threads[thread], pool))
+        let frontier = |thread: usize| frontier(&self.threads[thread], &self.pool);
+        self.precedences.take_message(frontier)
     }
 
     /// The thread that runs since the last decision.
@@ -430,22 +425,15 @@ impl<P: Policy> Shard<P> {
         }
     }
 
+    /// `to` runs from now on. Told unless it did before.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn switch_to<S: Sink>(&mut self, now: Instant, to: Option<ThreadId>, sink: &mut S) {
-        if let Some(switched) = self.take_over(to) {
-            sink.trace(now, switched);
-        }
-    }
-
-    /// `to` runs from now on; what there is to tell of it, if it did not before.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn take_over(&mut self, to: Option<ThreadId>) -> Option<TraceEvent> {
         let from = self.running;
+        if let Some(id) = to {
+            self.threads[id.index()].state = State::Running;
+        }
         if from == to {
-            if let Some(id) = to {
-                self.threads[id.index()].state = State::Running;
-            }
-            return None;
+            return;
         }
         let mut preempted = false;
         if let Some(id) = from {
@@ -455,17 +443,15 @@ impl<P: Policy> Shard<P> {
                 preempted = true;
             }
         }
-        if let Some(id) = to {
-            self.threads[id.index()].state = State::Running;
-        }
         self.running = to;
         self.counters.switches += 1;
         self.counters.preemptions += u64::from(preempted && !self.yields);
-        Some(TraceEvent::Switched {
+        let switched = TraceEvent::Switched {
             from,
             to,
             preempted,
-        })
+        };
+        sink.trace(now, switched);
     }
 
     /// The earliest instant at which something is due by itself, or the choice ends.
@@ -486,6 +472,18 @@ impl<P: Policy> Shard<P> {
         let own = Choice::earlier(self.timeline.next(), budget_end);
         let theirs = Choice::earlier(self.tree.next_timer(), until);
         Choice::earlier(own, theirs)
+    }
+
+    /// Tells something of a thread.
+    #[inline]
+    fn tell<S: Sink, F>(&self, sink: &mut S, thread: usize, event: F)
+    where
+        F: FnOnce(ThreadId, &Thread) -> TraceEvent,
+    {
+        // Without an index that could panic, so that nothing is left of it where nobody listens.
+        if let Some(t) = self.threads.get(thread) {
+            sink.trace(self.now, event(t.id(thread), t));
+        }
     }
 
     fn set_timer(&mut self, thread: usize, timer: Timer, at: Instant) {

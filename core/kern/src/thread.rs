@@ -1,9 +1,8 @@
 //! A thread as the core sees it: state, job, budget.
 
-use punctual_model::{Class, Instant, Mode, OnOverrun, Span, ThreadId, Work};
+use punctual_model::{Class, Constraint, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 use punctual_order::{Attributes, Band};
 
-use crate::constraint::Constraint;
 use crate::effective::{Effective, Inherited};
 use crate::lock::Ceiling;
 use crate::pending::List;
@@ -206,6 +205,14 @@ impl Thread {
     pub(crate) fn mark_key(&mut self) {
         if self.key == Key::Own {
             self.key = Key::Differs;
+        }
+    }
+
+    /// Where its jobs stand until their budgets are used up.
+    pub(crate) fn own_band(&self) -> Band {
+        match self.constraint.class.is_real_time() {
+            true => Band::RealTime,
+            false => Band::Background,
         }
     }
 

@@ -24,6 +24,7 @@
 extern crate alloc;
 
 mod arrival;
+mod constraint;
 mod id;
 mod machine;
 mod priority;
@@ -36,6 +37,7 @@ mod time;
 mod validate;
 
 pub use arrival::{ArrivalTimes, Arrivals};
+pub use constraint::Constraint;
 pub use id::{CpuId, ResourceId, SchedulerId, TaskId, ThreadId};
 pub use machine::{Limits, Machine, Reserve, Share};
 pub use priority::{Importance, Priority};

@@ -24,7 +24,11 @@ impl<P: Policy> Shard<P> {
             return;
         }
         if core::mem::take(&mut t.wake_pending) {
-            self.report_wake(thread, WakeCause::EarlyWake, sink);
+            let cause = WakeCause::EarlyWake;
+            self.tell(sink, thread, |thread, _| TraceEvent::Woken {
+                thread,
+                cause,
+            });
             return;
         }
         self.suspend(thread, sink);
@@ -47,22 +51,16 @@ impl<P: Policy> Shard<P> {
         for_predecessors: bool,
         sink: &mut S,
     ) {
-        let t = &mut self.threads[thread];
-        t.state = State::Blocked;
-        let blocked = TraceEvent::Blocked {
-            thread: t.id(thread),
+        self.threads[thread].state = State::Blocked;
+        self.tell(sink, thread, |thread, t| TraceEvent::Blocked {
+            thread,
             job: t.job_index(),
             for_predecessors,
-        };
-        sink.trace(self.now, blocked);
-    }
-
-    pub(super) fn report_wake<S: Sink>(&self, thread: usize, cause: WakeCause, sink: &mut S) {
-        let thread = self.threads[thread].id(thread);
-        sink.trace(self.now, TraceEvent::Woken { thread, cause });
+        });
     }
 
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
+    #[inline]
     pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         debug_assert_eq!(now, self.now);
         let t = &mut self.threads[thread];
@@ -87,7 +85,10 @@ impl<P: Policy> Shard<P> {
         if self.locks.waits_for(thread).is_some() {
             let _ = self.leave(thread);
         }
-        self.report_wake(thread, cause, sink);
+        self.tell(sink, thread, |thread, _| TraceEvent::Woken {
+            thread,
+            cause,
+        });
         let t = &self.threads[thread];
         if t.can_change_at_once() && t.change.is_some() {
             self.finish(thread, Outcome::Done, sink);

@@ -76,11 +76,13 @@ impl<P: Policy> Shard<P> {
     /// No budget until the next release grants some.
     fn throttle<S: Sink>(&mut self, thread: usize, sink: &mut S) {
         self.dequeue(thread);
-        let t = &mut self.threads[thread];
-        t.state = State::Throttled;
-        let (id, job) = (t.id(thread), t.job_index());
-        sink.trace(self.now, TraceEvent::Throttled { thread: id, job });
+        self.threads[thread].state = State::Throttled;
+        self.tell(sink, thread, |thread, t| TraceEvent::Throttled {
+            thread,
+            job: t.job_index(),
+        });
         // No release may ever come for a policed thread: its next place in the stream will do.
+        let t = &self.threads[thread];
         let policed = matches!(t.constraint.class, Class::Sporadic { .. });
         if policed && !self.timeline.is_set(thread, Timer::Release) {
             let at = t.next_release.max(self.now);
@@ -140,14 +142,13 @@ impl<P: Policy> Shard<P> {
 
     /// Reports the release by which a deferred job counts.
     pub(super) fn report_deferral<S: Sink>(&self, thread: usize, sink: &mut S) {
-        let t = &self.threads[thread];
-        if let Some(job) = t.job.as_ref().filter(|_| t.is_deferred()) {
-            let deferred = TraceEvent::Deferred {
-                thread: t.id(thread),
+        let deferred = self.threads.get(thread).filter(|t| t.is_deferred());
+        if let Some(job) = deferred.and_then(|t| t.job.as_ref()) {
+            self.tell(sink, thread, |thread, _| TraceEvent::Deferred {
+                thread,
                 release: job.scheduling_arrival,
                 deadline: job.scheduling_deadline,
-            };
-            sink.trace(self.now, deferred);
+            });
         }
     }
 

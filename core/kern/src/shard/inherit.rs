@@ -167,9 +167,8 @@ impl<P: Policy> Shard<P> {
 
     /// Whether to wait for those to be looked at would be to wait for `thread`.
     pub(super) fn leads_to(&mut self, thread: usize) -> bool {
-        let Shard { locks, threads, .. } = self;
-        let uses = |at: usize| threads[at].request.map(|request| request.of);
-        locks.leads_to(thread, uses)
+        let uses = |at: usize| self.threads[at].request.map(|request| request.of);
+        self.locks.leads_to(thread, uses)
     }
 
     /// Tells the tree how urgent a ready thread is now.

@@ -19,7 +19,7 @@ impl<P: Policy> Shard<P> {
             allotment,
         } = pending;
         let t = &mut self.threads[thread];
-        t.band = t.constraint.band();
+        t.band = t.own_band();
         t.job = Some(Job::new(index, arrival, t.deadline_of(arrival)));
         if t.taken < allotment {
             t.take_allotment(allotment);
@@ -37,14 +37,9 @@ impl<P: Policy> Shard<P> {
     }
 
     fn count_predecessors(&mut self, thread: usize, arrival: Instant) -> u32 {
-        let Shard {
-            precedences,
-            threads,
-            pool,
-            ..
-        } = self;
-        precedences.begin(thread, arrival, |pred, strict| {
-            let t = &threads[pred.index()];
+        let pool = &self.pool;
+        self.precedences.begin(thread, arrival, |pred, strict| {
+            let t = &self.threads[pred.index()];
             if t.generation != pred.generation() {
                 return (0, u64::MAX);
             }
@@ -57,7 +52,11 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.unsatisfied = t.unsatisfied.saturating_sub(1);
         if t.unsatisfied == 0 && t.state == State::Blocked {
-            self.report_wake(thread, WakeCause::Predecessors, sink);
+            let cause = WakeCause::Predecessors;
+            self.tell(sink, thread, |thread, _| TraceEvent::Woken {
+                thread,
+                cause,
+            });
             self.launch(thread, sink);
         }
     }
@@ -70,13 +69,11 @@ impl<P: Policy> Shard<P> {
 
     /// Reports the budget with which a job starts, and the release by which it counts.
     pub(super) fn report_start<S: Sink>(&self, thread: usize, sink: &mut S) {
-        let t = &self.threads[thread];
-        let started = TraceEvent::Started {
-            thread: t.id(thread),
+        self.tell(sink, thread, |thread, t| TraceEvent::Started {
+            thread,
             job: t.job_index(),
             budget: t.is_budgeted().then_some(t.budget),
-        };
-        sink.trace(self.now, started);
+        });
         self.report_deferral(thread, sink);
     }
 

@@ -123,13 +123,11 @@ impl<P: Policy> Shard<P> {
         } = self.locks.get(request.of).terms;
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
-        let id = t.id(thread);
-        let postponed = TraceEvent::Postponed {
-            thread: id,
+        self.tree.park(self.now, t.id(thread), length);
+        self.tell(sink, thread, |thread, _| TraceEvent::Postponed {
+            thread,
             resource,
-        };
-        sink.trace(self.now, postponed);
-        self.tree.park(self.now, id, length);
+        });
         self.set_timeout(thread, request.until);
     }
 
@@ -149,19 +147,17 @@ impl<P: Policy> Shard<P> {
         let t = &mut self.threads[thread];
         t.request = None;
         t.held += 1;
-        let id = t.id(thread);
-        let locked = TraceEvent::Locked {
-            thread: id,
+        self.tell(sink, thread, |thread, _| TraceEvent::Locked {
+            thread,
             resource,
             mode,
-        };
-        sink.trace(self.now, locked);
+        });
         if self.shields(of) {
             let t = &mut self.threads[thread];
             t.shields += 1;
             // Whoever is not ready yet keeps others away from its first executed tick on.
             if t.queued {
-                self.tree.hold(id, t.place);
+                self.tree.hold(t.id(thread), t.place);
             }
         }
         self.threads[thread].reach += u32::from(self.reaches_out(of));
@@ -173,14 +169,12 @@ impl<P: Policy> Shard<P> {
         let LockRequest { of, mode, until } = request;
         let resource = self.locks.get(of).terms.resource;
         self.locks.wait(thread, resource);
-        let t = &mut self.threads[thread];
-        t.state = State::Blocked;
-        let waits = TraceEvent::Waits {
-            thread: t.id(thread),
+        self.threads[thread].state = State::Blocked;
+        self.tell(sink, thread, |thread, _| TraceEvent::Waits {
+            thread,
             resource,
             mode,
-        };
-        sink.trace(self.now, waits);
+        });
         self.set_timeout(thread, until);
         self.inherit(thread);
     }
@@ -206,14 +200,11 @@ impl<P: Policy> Shard<P> {
         let hold = self.locks.release(of);
         let user = self.locks.get(of);
         let (thread, resource) = (user.thread as usize, user.terms.resource);
-        let t = &mut self.threads[thread];
-        t.held -= 1;
-        let id = t.id(thread);
-        let unlocked = TraceEvent::Unlocked {
-            thread: id,
+        self.threads[thread].held -= 1;
+        self.tell(sink, thread, |thread, _| TraceEvent::Unlocked {
+            thread,
             resource,
-        };
-        sink.trace(self.now, unlocked);
+        });
         if hold.is_some_and(|hold| !hold.lapsed) {
             self.disarm(of);
         }
@@ -413,12 +404,10 @@ impl<P: Policy> Shard<P> {
                 continue;
             }
             hold.lapsed = true;
-            let thread_id = self.threads[thread].id(thread);
-            let overran = TraceEvent::SectionOverran {
-                thread: thread_id,
+            self.tell(sink, thread, |thread, _| TraceEvent::SectionOverran {
+                thread,
                 resource,
-            };
-            sink.trace(self.now, overran);
+            });
             self.disarm(of);
             self.inherit(thread);
         }

@@ -1,10 +1,9 @@
 //! Jobs come: by the clock, or as arrivals that are policed.
 
-use punctual_model::{Class, Instant, Late, ThreadId};
+use punctual_model::{Class, Constraint, Instant, Late, ThreadId};
 use punctual_order::{Band, NodeId, Policy, Refusal};
 
 use super::Shard;
-use crate::constraint::Constraint;
 use crate::event::Message;
 use crate::pending::PendingJob;
 use crate::precedence::Source;
@@ -42,7 +41,7 @@ impl<P: Policy> Shard<P> {
     fn install(&mut self, from: Instant, thread: usize, constraint: Constraint) {
         let t = &mut self.threads[thread];
         t.constraint = constraint;
-        t.band = constraint.band();
+        t.band = t.own_band();
         t.first_arrival = from.saturating_add(constraint.phase);
         t.first_index = t.next_index;
         t.next_release = t.first_arrival;
@@ -108,8 +107,7 @@ impl<P: Policy> Shard<P> {
             }
             _ => self.now,
         };
-        let id = t.id(thread);
-        sink.trace(self.now, TraceEvent::Changed { thread: id });
+        self.tell(sink, thread, |thread, _| TraceEvent::Changed { thread });
         self.install(zero_lag, thread, constraint);
         self.take_over_arrivals(thread, sink);
     }
@@ -295,10 +293,11 @@ impl<P: Policy> Shard<P> {
     /// The job before is unfinished: the release waits, or is dropped.
     fn queue_behind<S: Sink>(&mut self, thread: usize, job: u64, arrival: Instant, sink: &mut S) {
         let t = &mut self.threads[thread];
-        let id = t.id(thread);
         let Late::Queue { backlog } = t.constraint.late else {
-            sink.trace(self.now, TraceEvent::Skipped { thread: id, job });
-            return;
+            return self.tell(sink, thread, |thread, _| TraceEvent::Skipped {
+                thread,
+                job,
+            });
         };
         let pending = PendingJob {
             index: job,
@@ -314,7 +313,7 @@ impl<P: Policy> Shard<P> {
             }
             self.report_release(thread, job, arrival, sink);
         } else {
-            sink.trace(self.now, TraceEvent::Lost { thread: id, job });
+            self.tell(sink, thread, |thread, _| TraceEvent::Lost { thread, job });
         }
     }
 
@@ -327,22 +326,19 @@ impl<P: Policy> Shard<P> {
         sink: &mut S,
     ) {
         self.unsettled += u64::from(self.counts(thread, arrival));
-        let t = &self.threads[thread];
-        let released = TraceEvent::Released {
-            thread: t.id(thread),
+        self.tell(sink, thread, |thread, t| TraceEvent::Released {
+            thread,
             job,
             arrival,
             deadline: t.deadline_of(arrival),
-        };
-        sink.trace(self.now, released);
+        });
     }
 
     /// An arrival for which there is no room.
     fn lose<S: Sink>(&mut self, thread: usize, sink: &mut S) {
-        let t = &mut self.threads[thread];
-        let (id, job) = (t.id(thread), t.next_index);
-        t.next_index += 1;
-        sink.trace(self.now, TraceEvent::Lost { thread: id, job });
+        let job = self.threads[thread].next_index;
+        self.threads[thread].next_index += 1;
+        self.tell(sink, thread, |thread, _| TraceEvent::Lost { thread, job });
     }
 
     /// News from another CPU.

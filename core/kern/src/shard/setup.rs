@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use punctual_model::{CpuId, Instant, Span, ThreadId};
+use punctual_model::{Constraint, CpuId, Instant, Span, ThreadId};
 use punctual_order::{NodeId, Policy, Refusal, Tree};
 
 use super::{Counters, Shard};
-use crate::constraint::Constraint;
 use crate::effective::WaitOrder;
 use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;

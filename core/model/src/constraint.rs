@@ -1,9 +1,8 @@
-//! What one thread asks of the scheduler, in ticks of its platform or in nanoseconds.
+//! The demands of one thread on the scheduler, in ticks of its platform or in nanoseconds.
 
-use punctual_model::{
-    Class, Frequency, Instant, Late, Ns, OnOverrun, Priority, Span, Task, Ticks, Unit, Work,
-};
-use punctual_order::Band;
+use crate::priority::Priority;
+use crate::task::{Class, Late, OnOverrun, Task};
+use crate::time::{Frequency, Instant, Ns, Span, Ticks, Unit, Work};
 
 /// The timing parameters of a thread, in one unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,9 +13,9 @@ pub struct Constraint<U = Ticks> {
     pub priority: Priority,
     /// First arrival after the instant of creation or change.
     pub phase: Span<U>,
-    /// What becomes of releases that find the job before unfinished.
+    /// The fate of releases that find the job before unfinished.
     pub late: Late,
-    /// What happens to a job that exhausts its budget.
+    /// The consequence for a job that exhausts its budget.
     pub on_overrun: OnOverrun,
     /// The last tie-break: the order in the file.
     pub order: u32,
@@ -113,22 +112,16 @@ impl Constraint {
         first.saturating_add(Span::from_ticks(after_first))
     }
 
-    /// Where its jobs stand until their budgets are used up.
-    pub(crate) fn band(&self) -> Band {
-        match self.class.is_real_time() {
-            true => Band::RealTime,
-            false => Band::Background,
-        }
-    }
-
     /// Whether the core itself releases jobs, by its timeline.
-    pub(crate) fn released_by_clock(&self) -> bool {
+    #[inline]
+    pub fn released_by_clock(&self) -> bool {
         !self.fed && !matches!(self.class, Class::Sporadic { .. })
     }
 
     /// Distance that the core keeps between releases; `None` for work that is released once, or
     /// that the platform feeds.
-    pub(crate) fn separation(&self) -> Option<Span> {
+    #[inline]
+    pub fn separation(&self) -> Option<Span> {
         if self.fed {
             None
         } else {
@@ -137,7 +130,7 @@ impl Constraint {
     }
 
     /// Parameters with which the core would not terminate or make sense.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         let separated = self.class.min_separation().is_none_or(|s| !s.is_zero());
         let funded = self.class.budget().is_none_or(|b| !b.is_zero());
         separated && funded
