@@ -181,7 +181,7 @@ impl CpuTables {
             .threads
             .iter()
             .map(|(_, constraint)| match constraint.late {
-                // Waiting jobs, and arrivals that came too early.
+                // The waiting jobs, and room for those of threads that come while it runs.
                 Late::Queue { backlog } => (backlog as usize).saturating_mul(2),
                 Late::Skip => 1,
             });
