@@ -296,8 +296,8 @@ impl Thread {
         self.band == Band::RealTime
     }
 
-    /// What it may execute before its overrun rule is asked: what is left of its budget. A job below
-    /// all real-time work that is to be stopped may receive its wcet until it has been told.
+    /// What it may execute before its overrun rule is asked: what is left of its budget. A job
+    /// below all real-time work that is to be stopped may receive its wcet until it has been told.
     #[inline]
     pub(crate) fn allowance(&self) -> Option<Work> {
         if self.is_budgeted() {

@@ -90,7 +90,7 @@ impl<P: Policy> Shard<P> {
             cause,
         });
         let t = &self.threads[thread];
-        if t.can_change_at_once() && t.change.is_some() {
+        if t.change.is_some() && t.can_change_at_once() {
             self.finish(thread, Outcome::Done, sink);
         } else {
             self.make_ready(thread, sink);
