@@ -60,7 +60,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Wakes a thread that waits by its own request; else remembers the wake-up for its next wait.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn wake<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         debug_assert_eq!(now, self.now);
         let t = &mut self.threads[thread];
@@ -90,7 +90,7 @@ impl<P: Policy> Shard<P> {
             cause,
         });
         let t = &self.threads[thread];
-        if t.change.is_some() && t.can_change_at_once() {
+        if t.can_change_at_once() && t.change.is_some() {
             self.finish(thread, Outcome::Done, sink);
         } else {
             self.make_ready(thread, sink);
