@@ -20,7 +20,7 @@ pub(crate) struct Timeline {
 
 #[inline]
 fn id_of(thread: usize, timer: Timer) -> u32 {
-    u32::try_from(thread).unwrap_or(u32::MAX / 2) * 2 + u32::from(timer == Timer::Timeout)
+    u32::try_from(2 * thread + usize::from(timer == Timer::Timeout)).unwrap_or(u32::MAX)
 }
 
 impl Timeline {
