@@ -6,14 +6,14 @@
 use punctual_model::{Instant, Mode, Priority, Span, ThreadId, Work};
 use punctual_order::{Next, NodeId};
 
-use crate::event::{Decision, Event, MissingCause};
+use crate::event::{Decision, Entry, Event, MissingCause};
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
 pub trait Sink {
-    /// An event is about to be handled.
+    /// An entry is about to be handled.
     #[inline]
-    fn event(&mut self, now: Instant, event: &Event) {
-        let _ = (now, event);
+    fn begin(&mut self, entry: &Entry<'_>) {
+        let _ = entry;
     }
 
     /// A state has changed.
@@ -22,7 +22,7 @@ pub trait Sink {
         let _ = (now, event);
     }
 
-    /// The event has been handled.
+    /// The entry has been handled.
     #[inline]
     fn decision(&mut self, now: Instant, decision: &Decision) {
         let _ = (now, decision);
@@ -37,9 +37,21 @@ pub trait Sink {
         now: Instant,
         event: &Event,
         left: Option<ThreadId>,
+        run: (ThreadId, Option<Instant>),
+    ) {
+        self.entry_in_parts(now, event, left, run);
+    }
+
+    /// [`Sink::entry`] as the three calls.
+    #[inline]
+    fn entry_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        left: Option<ThreadId>,
         (next, arm): (ThreadId, Option<Instant>),
     ) {
-        self.event(now, event);
+        self.begin(&Entry::at(now, event));
         if left.is_some() {
             let switched = TraceEvent::Switched {
                 from: left,
