@@ -18,7 +18,7 @@ pub struct Entry<'a> {
     /// What the clock says.
     pub now: Instant,
     /// What of the interval since the last entry is charged to nobody.
-    pub missing: Missing,
+    pub missing: Uncharged,
     /// How urgent the running thread is at least from now on, if that has changed; `Some(None)`: as
     /// urgent as by itself.
     pub ceiling: Option<Option<Ceiling>>,
@@ -32,7 +32,7 @@ impl<'a> Entry<'a> {
     pub const fn at(now: Instant, event: &'a Event) -> Entry<'a> {
         Entry {
             now,
-            missing: Missing::NONE,
+            missing: Uncharged::NONE,
             ceiling: None,
             event,
         }
@@ -47,27 +47,27 @@ impl<'a> Entry<'a> {
 
 /// Time that was charged to nobody, by its cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Missing {
+pub struct Uncharged {
     /// See [`MissingCause::Stolen`].
     pub stolen: Span,
     /// See [`MissingCause::GivenBack`].
     pub given_back: Span,
 }
 
-impl Missing {
+impl Uncharged {
     /// No missing time.
-    pub const NONE: Missing = Missing {
+    pub const NONE: Uncharged = Uncharged {
         stolen: Span::ZERO,
         given_back: Span::ZERO,
     };
 
     /// Missing time of one cause.
-    pub const fn of(cause: MissingCause, span: Span) -> Missing {
+    pub const fn of(cause: MissingCause, span: Span) -> Uncharged {
         let (stolen, given_back) = match cause {
             MissingCause::Stolen => (span, Span::ZERO),
             MissingCause::GivenBack => (Span::ZERO, span),
         };
-        Missing { stolen, given_back }
+        Uncharged { stolen, given_back }
     }
 
     /// Whether nothing is missing.
@@ -76,13 +76,31 @@ impl Missing {
         self.stolen.is_zero() && self.given_back.is_zero()
     }
 
+    /// No more of it than `interval`.
+    #[inline]
+    pub(crate) fn within(self, interval: Span) -> Uncharged {
+        let stolen = self.stolen.min(interval);
+        let given_back = self.given_back.min(interval.saturating_sub(stolen));
+        Uncharged { stolen, given_back }
+    }
+
+    /// What is missing by each cause, if anything.
+    pub fn by_cause(self) -> impl Iterator<Item = (MissingCause, Span)> {
+        let causes = [
+            (MissingCause::Stolen, self.stolen),
+            (MissingCause::GivenBack, self.given_back),
+        ];
+        causes.into_iter().filter(|(_, span)| !span.is_zero())
+    }
+
     /// How much is missing.
+    #[inline]
     pub const fn total(&self) -> Span {
         self.stolen.saturating_add(self.given_back)
     }
 
     /// Adds what is missing, too.
-    pub fn add(&mut self, other: Missing) {
+    pub fn add(&mut self, other: Uncharged) {
         self.stolen = self.stolen.saturating_add(other.stolen);
         self.given_back = self.given_back.saturating_add(other.given_back);
     }

@@ -48,7 +48,7 @@ pub use capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATION
 pub use child::ChildScheduler;
 pub use constraint::Constraint;
 pub use effective::WaitOrder;
-pub use event::{Decision, Entry, Event, Message, Missing, MissingCause};
+pub use event::{Decision, Entry, Event, Message, MissingCause, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourcePlan, UsePlan};
 pub use manage::Request;
 pub use plan::{CpuPlan, NodePlan, Plan};

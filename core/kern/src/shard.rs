@@ -27,7 +27,7 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::effective::WaitOrder;
-use crate::event::{Decision, Entry, Event, Message, Missing, MissingCause};
+use crate::event::{Decision, Entry, Event, Message};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
@@ -116,7 +116,12 @@ impl<P: Policy> Shard<P> {
     #[inline]
     pub fn handle_slowly<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
         let now = entry.now.max(self.now);
-        let entry = Entry { now, ..*entry };
+        let missing = entry.missing.within(now.since(self.now));
+        let entry = Entry {
+            now,
+            missing,
+            ..*entry
+        };
         sink.begin(&entry);
         self.yields = matches!(entry.event, Event::Yield);
         let (arm, refused) = self.enter(&entry, sink);
@@ -132,12 +137,8 @@ impl<P: Policy> Shard<P> {
     #[inline(never)]
     fn enter<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Rest {
         let Entry { now, event, .. } = *entry;
-        let missing = match entry.missing.is_zero() {
-            true => Span::ZERO,
-            false => self.miss(now, entry.missing, sink),
-        };
         self.tree.begin(now);
-        self.charge(now, missing, sink);
+        self.charge(now, entry.missing.total(), sink);
         if let Some(ceiling) = entry.ceiling {
             self.set_ceiling(ceiling);
         }
@@ -366,24 +367,6 @@ impl<P: Policy> Shard<P> {
                     sink.trace(now, TraceEvent::budget(node, budget));
                 });
         }
-    }
-
-    /// Tells what is missing of the interval since the last entry, and how much it is: no more than
-    /// the interval.
-    #[cold]
-    fn miss<S: Sink>(&self, now: Instant, missing: Missing, sink: &mut S) -> Span {
-        let interval = now.since(self.now);
-        let stolen = missing.stolen.min(interval);
-        let given_back = missing.given_back.min(interval.saturating_sub(stolen));
-        for (cause, span) in [
-            (MissingCause::Stolen, stolen),
-            (MissingCause::GivenBack, given_back),
-        ] {
-            if !span.is_zero() {
-                sink.trace(now, TraceEvent::Missing { span, cause });
-            }
-        }
-        stolen.saturating_add(given_back)
     }
 
     /// The last decision's choice. The slow path does not return it, but leaves it here: what it

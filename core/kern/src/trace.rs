@@ -3,10 +3,10 @@
 //! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
-use punctual_model::{Instant, Mode, Priority, Span, ThreadId, Work};
+use punctual_model::{Instant, Mode, Priority, ThreadId, Work};
 use punctual_order::{Next, NodeId};
 
-use crate::event::{Decision, Entry, Event, MissingCause};
+use crate::event::{Decision, Entry, Event};
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
 pub trait Sink {
@@ -278,13 +278,6 @@ pub enum TraceEvent {
     ServerExhausted {
         /// Whose.
         node: NodeId,
-    },
-    /// Part of the interval that ends now was charged to nobody.
-    Missing {
-        /// How much.
-        span: Span,
-        /// Why.
-        cause: MissingCause,
     },
     /// The entry is late: what was told of it so far was due before its event, which takes effect
     /// here.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
-use punctual_trace::{Log, Record};
+use punctual_trace::{Log, Record, RecordedEntry};
 
 use crate::node::{Asked, Node, ROOT};
 use crate::queue::{Entity, Key};
@@ -15,24 +15,24 @@ use crate::{MAX_LISTED, Rule, Violation};
 /// Judges the records of one CPU.
 pub(crate) fn judge(log: &Log, cpu: usize) -> Vec<Violation> {
     let mut judge = Judge::new(log, cpu);
-    let mut open: Option<(Instant, Event, Vec<TraceEvent>)> = None;
-    for (now, record) in &log.cpus[cpu].records {
+    let mut open: Option<(RecordedEntry, Vec<TraceEvent>)> = None;
+    for (_, record) in &log.cpus[cpu].records {
         if judge.violations.len() >= MAX_LISTED {
             break;
         }
         match (record, open.take()) {
-            (Record::Event { event, .. }, before) => {
+            (Record::Entry(entry), before) => {
                 if before.is_some() {
                     judge.is_broken("an entry has no decision".into());
                 }
-                open = Some((now, event, Vec::new()));
+                open = Some((entry, Vec::new()));
             }
-            (Record::Trace(change), Some((at, event, mut changes))) => {
+            (Record::Trace(change), Some((entry, mut changes))) => {
                 changes.push(change);
-                open = Some((at, event, changes));
+                open = Some((entry, changes));
             }
-            (Record::Decision(decision), Some((at, event, changes))) => {
-                judge.entry(at, event, &changes, decision);
+            (Record::Decision(decision), Some((entry, changes))) => {
+                judge.entry(&entry, &changes, decision);
             }
             (other, None) => judge.is_broken(format!("{other:?} outside of an entry")),
         }
@@ -57,7 +57,6 @@ pub(crate) struct Judge<'a> {
     pub(crate) now: Instant,
     /// Up to when time is charged.
     pub(crate) last: Instant,
-    missing: Span,
     pub(crate) armed: Option<Instant>,
     /// When the core wants to be back after the entry that ends.
     pub(crate) arm: Option<Instant>,
@@ -89,7 +88,6 @@ impl<'a> Judge<'a> {
             deciding: None,
             now: Instant::ZERO,
             last: Instant::ZERO,
-            missing: Span::ZERO,
             armed: None,
             arm: None,
             was_late: false,
@@ -179,8 +177,9 @@ impl<'a> Judge<'a> {
         self.armed.map_or(0, |armed| self.now.since(armed).ticks())
     }
 
-    fn entry(&mut self, now: Instant, event: Event, changes: &[TraceEvent], decision: Decision) {
-        self.begin(now, event);
+    fn entry(&mut self, entry: &RecordedEntry, changes: &[TraceEvent], decision: Decision) {
+        let event = entry.event;
+        self.begin(entry);
         // What was due before a late entry's event comes before it, and what was charged.
         let caught_up = changes.iter().position(|c| *c == TraceEvent::CaughtUp);
         let charged = || changes.iter().position(|c| !is_charge(c));
@@ -189,10 +188,8 @@ impl<'a> Judge<'a> {
         for change in due {
             self.change(*change);
         }
-        if !is_announcement(event) {
-            self.ask(event);
-            self.take(event);
-        }
+        self.ask(event);
+        self.take(event);
         for change in rest {
             self.change(*change);
         }
@@ -201,7 +198,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Charges time to the thread that ran.
-    fn begin(&mut self, now: Instant, event: Event) {
+    fn begin(&mut self, entry: &RecordedEntry) {
+        let RecordedEntry { now, event, .. } = *entry;
         if now < self.now {
             let (is, was) = (now.ticks(), self.now.ticks());
             self.violation(Rule::TimeRunsForward, format!("{is} comes after {was}"));
@@ -210,11 +208,13 @@ impl<'a> Judge<'a> {
         self.event = Some(event);
         self.switched = false;
         self.before = self.running;
-        if matches!(event, Event::Missing { .. }) {
-            return;
+        let (interval, missing) = (now.since(self.last), entry.missing.total());
+        if missing > interval {
+            let (is, most) = (missing.ticks(), interval.ticks());
+            let what = format!("{is} ticks missing in an interval of {most}");
+            self.violation(Rule::MissingWithinInterval, what);
         }
-        let executed = now.since(self.last).saturating_sub(self.missing).ticks();
-        self.missing = Span::ZERO;
+        let executed = interval.saturating_sub(missing).ticks();
         self.child_decided(executed);
         self.charge(executed);
         let thread = self.running.and_then(|id| self.find(id));
@@ -226,6 +226,10 @@ impl<'a> Judge<'a> {
             }
         }
         self.last = now;
+        let running = self.running.and_then(|id| self.find(id));
+        if let (Some(ceiling), Some(thread)) = (entry.ceiling, running) {
+            self.threads[thread].ceiling = ceiling;
+        }
     }
 
     /// The effect of an event before any change that is told.
@@ -274,15 +278,6 @@ impl<'a> Judge<'a> {
             let what = "the decision names another thread than the one that runs";
             self.violation(Rule::OneThreadRuns, what.into());
             self.running = next;
-        }
-        if let Event::Raise(ceiling) = event
-            && let Some(thread) = next.and_then(|id| self.find(id))
-        {
-            self.threads[thread].ceiling = ceiling;
-        }
-        if is_announcement(event) {
-            // Nothing is served and nobody chosen: the next entry is at once.
-            return;
         }
         self.arm = decision.arm;
         self.answered(event, decision.refused);
@@ -351,7 +346,6 @@ impl<'a> Judge<'a> {
             return self.is_broken("a change of a scheduler that does not exist".into());
         };
         match change {
-            T::Missing { span, .. } => self.take_missing(span),
             T::Switched {
                 from,
                 to,
@@ -419,20 +413,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn take_missing(&mut self, span: Span) {
-        self.missing = self.missing.saturating_add(span);
-        let interval = self.now.since(self.last);
-        let announced = match self.event {
-            Some(Event::Missing { span: all, .. }) => span <= all,
-            _ => false,
-        };
-        if self.missing > interval || !announced {
-            let (is, most) = (self.missing.ticks(), interval.ticks());
-            let what = format!("{is} ticks missing in an interval of {most}");
-            self.violation(Rule::MissingWithinInterval, what);
-        }
-    }
-
     fn switch(&mut self, (from, to): (Option<ThreadId>, Option<ThreadId>), preempted: bool) {
         let still_ready = from
             .and_then(|id| self.find(id))
@@ -475,9 +455,4 @@ fn is_charge(change: &TraceEvent) -> bool {
         change,
         ChildCharged { .. } | SectionOverran { .. } | ServerExhausted { .. }
     )
-}
-
-/// Whether an event only comes before another at the same instant, which decides.
-fn is_announcement(event: Event) -> bool {
-    matches!(event, Event::Missing { .. } | Event::Raise(_))
 }

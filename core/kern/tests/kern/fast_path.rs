@@ -1,8 +1,8 @@
 //! The fast path through an entry leads where the slow one leads.
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Message, Missing, Next, Shard,
-    Sink, Source, TraceEvent, Tree,
+    Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Message, Next, Shard, Sink,
+    Source, TraceEvent, Tree, Uncharged,
 };
 use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span};
 use punctual_policy::AnyPolicy;
@@ -17,7 +17,7 @@ use punctual_generate::Dice;
 /// Everything that a shard tells.
 #[derive(Default, PartialEq, Debug)]
 struct Told {
-    events: Vec<(Instant, Missing, Event)>,
+    events: Vec<(Instant, Uncharged, Event)>,
     traces: Vec<(Instant, TraceEvent)>,
     decisions: Vec<(Instant, Decision)>,
 }
@@ -110,7 +110,9 @@ impl Both {
             counted(&self.slow),
             "seed {seed} at {now}"
         );
-        let not_open = self.slow.handle_fast(entry.now, &Event::Tick, &mut from_slow);
+        let not_open = self
+            .slow
+            .handle_fast(entry.now, &Event::Tick, &mut from_slow);
         assert_eq!(not_open, None);
         loop {
             let messages = (self.fast.take_message(), self.slow.take_message());
@@ -250,7 +252,9 @@ fn history_of_equals(seed: u64) -> u32 {
             2 | 3 => random_event(&mut dice, both.fast.running(), both.now),
             _ => Event::Yield,
         };
-        let arm = both.enter(&Entry::at(Instant::from_ticks(both.now), &event)).arm;
+        let arm = both
+            .enter(&Entry::at(Instant::from_ticks(both.now), &event))
+            .arm;
         let free = dice.below(4);
         let until = arm.map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);
