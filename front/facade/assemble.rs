@@ -2,8 +2,9 @@
 
 use crate::Error;
 use punctual_analysis::Verdict;
-use punctual_kern::{CpuPlan, Grant};
+use punctual_kern::Grant;
 use punctual_model::{Frequency, Ns, PolicyKind, Span};
+use punctual_tables::CpuTables;
 use punctual_thread::Workloads;
 use punctual_trace::{Bound, Header, Log, Mode, Oracle, Recorder};
 
@@ -19,7 +20,7 @@ const BYTES_PER_ENTRY: u64 = 128;
 const MAX_SUPPLY_BYTES: u64 = 1 << 27;
 
 /// Entries that slots and budgets can make, whatever the jobs do.
-fn supply_entries(cpu: &CpuPlan, ticks: u64) -> u64 {
+fn supply_entries(cpu: &CpuTables, ticks: u64) -> u64 {
     let times = |period: Span, each: u64| (ticks / period.ticks().max(1) + 1).saturating_mul(each);
     let policies = cpu.nodes.iter().map(|node| node.policy).chain([cpu.policy]);
     let slots = policies.map(|policy| match policy {
@@ -36,7 +37,7 @@ fn supply_entries(cpu: &CpuPlan, ticks: u64) -> u64 {
 
 /// Room for the records of a run: those of its jobs and its supply, half as much again, and a
 /// floor.
-fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span<Ns>) -> usize {
+fn recorder_bytes(cpu: &CpuTables, frequency: Frequency, duration: Span<Ns>) -> usize {
     let ticks = duration.ticks_up(frequency).ticks();
     let jobs = (0_u32..)
         .zip(&cpu.threads)
@@ -57,7 +58,7 @@ fn recorder_bytes(cpu: &CpuPlan, frequency: Frequency, duration: Span<Ns>) -> us
 
 /// A recorder for one CPU of a run, with room for twice what another run has recorded.
 pub(crate) fn recorder(
-    cpu: &CpuPlan,
+    cpu: &CpuTables,
     frequency: Frequency,
     duration: Span<Ns>,
     other: usize,

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use punctual_kern::{CpuPlan, Event};
+use punctual_kern::Event;
 use punctual_linux::{Body, Program, RunOptions, foreign_body, job, start_program};
 use punctual_model::{Task, TaskId, Work, WorkSource};
+use punctual_tables::CpuTables;
 use punctual_thread::{JobContext, Workloads};
 
 use crate::Error;
@@ -19,7 +20,7 @@ pub(crate) type Programs = Vec<(TaskId, Program)>;
 /// The body of one task on the CPU of this plan, which is the host's CPU `host`.
 pub(crate) fn body_of(
     (id, task): (TaskId, &Task),
-    (plan, host): (&CpuPlan, u32),
+    (plan, host): (&CpuTables, u32),
     base: &Path,
     workloads: &mut Workloads,
     programs: &mut Programs,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use punctual_kern::{ChildScheduler, CpuPlan, NodeId, NodePlan, Policy};
+use punctual_kern::{ChildScheduler, NodeId, Policy};
 use punctual_model::{System, Trust};
 use punctual_policy::AnyPolicy;
+use punctual_tables::{CpuTables, NodeRow};
 
 use crate::Error;
 
@@ -55,10 +56,10 @@ impl ChildPolicies {
     }
 
     /// The code of all such schedulers of one CPU, each with its name.
-    pub(crate) fn of(&self, system: &System, plan: &CpuPlan) -> Vec<(String, ChildScheduler)> {
+    pub(crate) fn of(&self, system: &System, plan: &CpuTables) -> Vec<(String, ChildScheduler)> {
         let nodes = (1_u16..).zip(&plan.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
-        let code = |(place, node): (u16, &NodePlan)| {
+        let code = |(place, node): (u16, &NodeRow)| {
             let scheduler = system.schedulers.get(node.scheduler.index());
             let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
             let code = code(plan, place, node, self.by_name.get(&name));
@@ -70,9 +71,9 @@ impl ChildPolicies {
 
 /// The code of a scheduler: the program's own, or what the plan names.
 pub(crate) fn code(
-    plan: &CpuPlan,
+    plan: &CpuTables,
     place: u16,
-    node: &NodePlan,
+    node: &NodeRow,
     own: Option<&Make>,
 ) -> ChildScheduler {
     let threads = plan.capacity.threads;

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::Verdict;
-use punctual_kern::{CpuPlan, Plan};
 use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
@@ -15,6 +14,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
+use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Header, Log, Mode, Recorder};
 
@@ -157,7 +157,7 @@ pub fn run(
         return Err(SimError::AcrossCpus(name.into()).into());
     }
     let frequency = punctual_linux::clock_rate().frequency;
-    let mut plan = Plan::new(system, frequency);
+    let mut plan = Tables::new(system, frequency);
     plan.set_duration(system, duration);
     fund_overheads(&mut plan, system, &admitted.terms);
     let mut header = Header {
@@ -208,7 +208,7 @@ fn hosts(system: &System) -> Result<Vec<u32>, Error> {
 }
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
-fn fund_overheads(plan: &mut Plan, system: &System, terms: &Machine) {
+fn fund_overheads(plan: &mut Tables, system: &System, terms: &Machine) {
     let each = episode(terms).ticks_up(plan.frequency);
     for declared in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
         // A section is charged what the scheduler costs inside it.
@@ -246,7 +246,7 @@ type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
 
 fn platform_plans(
     system: &System,
-    plan: &Plan,
+    plan: &Tables,
     options: &LiveOptions,
     workloads: &mut Workloads,
     (duration, seed): (Span<Ns>, u64),
@@ -282,13 +282,13 @@ fn platform_plans(
 }
 
 /// The schedulers of a CPU that decide on their own supply.
-fn children(system: &System, cpu: &CpuPlan, policies: &ChildPolicies) -> Vec<ChildPlan> {
+fn children(system: &System, cpu: &CpuTables, policies: &ChildPolicies) -> Vec<ChildPlan> {
     let codes = policies.of(system, cpu).into_iter();
     codes.map(|(name, code)| ChildPlan { name, code }).collect()
 }
 
 /// The resources of a CPU by their number there.
-fn names_of_resources(system: &System, cpu: &CpuPlan) -> Vec<String> {
+fn names_of_resources(system: &System, cpu: &CpuTables) -> Vec<String> {
     let name = |id: punctual_model::ResourceId| system.resources.get(id.index());
     let plans = cpu.resources.iter().map(|plan| name(plan.resource));
     plans
@@ -299,7 +299,7 @@ fn names_of_resources(system: &System, cpu: &CpuPlan) -> Vec<String> {
 /// All arrivals of the sporadic threads of one CPU, in order of time.
 fn arrivals(
     system: &System,
-    cpu: &CpuPlan,
+    cpu: &CpuTables,
     frequency: Frequency,
     seed: u64,
 ) -> Vec<(Instant, ThreadId)> {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use punctual_kern::Plan;
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer};
+use punctual_tables::Tables;
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Header, Log, Mode};
 
@@ -74,7 +74,7 @@ fn run_virtually(
         .ok_or(Error::NoDuration)?;
     options.policies.check(system)?;
     let seed = options.seed.or(system.run.seed).unwrap_or(0);
-    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     punctual_sim::prepare(system, &mut plan, &options.faults);
     let mut player = Player {
@@ -144,7 +144,7 @@ fn steps(system: &System, workloads: &mut Workloads) -> Result<HashMap<u32, Step
 /// Executes the functions as their jobs complete.
 struct Player<'a> {
     steps: HashMap<u32, Step>,
-    plan: &'a Plan,
+    plan: &'a Tables,
     duration: Span<Ns>,
     progress: &'a mut dyn FnMut(Progress) -> bool,
 }

@@ -10,10 +10,11 @@ mod recording;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use punctual_kern::{Plan, TraceEvent};
+use punctual_kern::TraceEvent;
 use punctual_model::{Instant, Span, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Observer, Recording, SimError};
+use punctual_tables::Tables;
 use punctual_trace::{Log, Mode, Record, Recorder};
 
 use crate::assemble::{recorder, tool};
@@ -142,11 +143,11 @@ fn recorded_until(log: &Log) -> Instant {
     lost.chain(ended).min().unwrap_or(Instant::MAX)
 }
 
-type Outcome = (Plan, punctual_sim::Outcome<Recorder>);
+type Outcome = (Tables, punctual_sim::Outcome<Recorder>);
 
 fn play(
     log: &Log,
-    plan: Plan,
+    plan: Tables,
     recordings: Vec<Recording>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, WhatIfError> {
@@ -213,7 +214,7 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
 /// By CPU, thread and job: whether its work is in the record.
 type Jobs = BTreeSet<(usize, usize, u64)>;
 
-fn known_jobs(plan: &Plan, recordings: &[Recording]) -> Jobs {
+fn known_jobs(plan: &Tables, recordings: &[Recording]) -> Jobs {
     let mut known = Jobs::new();
     for (cpu, (recording, plan)) in recordings.iter().zip(&plan.cpus).enumerate() {
         let threads = recording.threads.iter().zip(&plan.threads).enumerate();

@@ -11,10 +11,12 @@ use crate::step::{self, Outcome};
 use crate::workspace::Workspace;
 
 /// The crates whose public items are for users outside the workspace (CONTRIBUTING.md).
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 12] = [
     "punctual-model",
     "punctual-order",
     "punctual-kern",
+    "punctual-tables",
+    "punctual-capability",
     "punctual-analysis",
     "punctual-policy",
     "punctual-certificate",

@@ -12,11 +12,17 @@ use crate::step::{Outcome, Tally, run_logged};
 use crate::tidy;
 use crate::workspace::Workspace;
 
-/// The microcontroller that `model`, `kern` and `policy` must build for.
+/// The microcontroller that the core must build for.
 const EMBEDDED_TARGET: &str = "thumbv7em-none-eabihf";
 
 /// Crates without `std`.
-const EMBEDDED_PACKAGES: [&str; 3] = ["punctual-model", "punctual-kern", "punctual-policy"];
+const EMBEDDED_PACKAGES: [&str; 5] = [
+    "punctual-model",
+    "punctual-kern",
+    "punctual-policy",
+    "punctual-tables",
+    "punctual-capability",
+];
 
 /// Runs the steps one after the other; a failing step does not hide the ones behind it.
 pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {

@@ -1,10 +1,11 @@
 //! Decisions of the core alone: events into a shard, with an instant each, and nothing around it.
 
-use punctual_kern::{Decision, Event, Next, NoSink, Plan, Shard, Sink};
+use punctual_kern::{Decision, Event, Next, NoSink, Shard, Sink};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
 use punctual_policy::AnyPolicy;
+use punctual_tables::Tables;
 use punctual_trace::Recorder;
 
 use crate::scenario::{Reading, Scenario};
@@ -106,7 +107,7 @@ pub(crate) fn shard(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> Result<Shard<An
         tasks,
         ..System::default()
     };
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
     plan.set_duration(&system, LONG);
     let cpu = plan.cpus.pop().ok_or("no CPU")?;
     let shard = cpu.build(AnyPolicy::new);

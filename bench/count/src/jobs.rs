@@ -1,11 +1,12 @@
 //! Ten periodic tasks in virtual time, to count or to time a simulated job.
 
-use punctual_kern::{Plan, Sink};
+use punctual_kern::Sink;
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Options};
+use punctual_tables::Tables;
 
 /// How many tasks, which keep one CPU half busy.
 pub const TASKS: u32 = 10;
@@ -27,7 +28,7 @@ pub fn simulate<S: Sink>(
 ) -> Result<(), String> {
     let system = system();
     let duration = Span::from_ns(PERIOD.as_ns() * periods);
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
     plan.set_duration(&system, duration);
     let options = Options {
         duration,

@@ -6,10 +6,10 @@
 //! is said. No slices are given back, which would be longer than
 //! most of these periods, so the kernel may take what it calls fair; that is missing time, too.
 
-use punctual_kern::Plan;
 use punctual_linux::job::{burn_ns, promise_checkpoints};
 use punctual_linux::{Body, Mode as LiveMode};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
+use punctual_tables::Tables;
 use punctual_trace::{Header, Log, Mode, RunReport, TaskInfo, TaskReport};
 
 use super::figure::{Bench, Measured};
@@ -166,7 +166,7 @@ impl Tried {
 }
 
 /// The log of a run, for its report.
-fn log(plan: Plan, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
+fn log(plan: Tables, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
     let header = Header {
         platform: "linux".into(),
         mode: if real_time {

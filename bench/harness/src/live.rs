@@ -6,13 +6,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use punctual_kern::{Constraint, Plan};
+use punctual_kern::Constraint;
 use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock_rate, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rivals::Place;
+use punctual_tables::Tables;
 use punctual_trace::Recorder;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -173,7 +174,7 @@ pub(super) fn constraint(task: &Task) -> Constraint<Ns> {
 }
 
 /// The system of these tasks under one policy, and its plan for releases of so long.
-pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Plan) {
+pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Tables) {
     let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
     let cpu = |index: u16| Cpu {
         name: format!("bench{index}"),
@@ -185,7 +186,7 @@ pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> 
         tasks,
         ..System::default()
     };
-    let mut plan = Plan::new(&system, clock_rate().frequency);
+    let mut plan = Tables::new(&system, clock_rate().frequency);
     plan.set_duration(&system, Span::from_ns(for_ns));
     (system, plan)
 }
@@ -198,7 +199,7 @@ impl Live {
     }
 
     /// Runs until a body ends it, or releases of so long are over.
-    pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Plan, Flown), String> {
+    pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Tables, Flown), String> {
         let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
         let (system, mut plan) = plan_of(self.policy, tasks, for_ns);
         let mut hosts = allowed()?;

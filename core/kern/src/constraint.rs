@@ -104,10 +104,23 @@ impl Constraint<Ns> {
     }
 }
 
+impl<U> Constraint<U> {
+    /// The same constraint with another budget (on a live machine: the wcet and its overheads).
+    pub fn with_budget(mut self, budget: Work<U>) -> Self {
+        match &mut self.class {
+            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
+            Class::Reservation { slice, .. } => *slice = budget,
+            Class::Once { size, .. } => *size = budget,
+            Class::Aperiodic => {}
+        }
+        self
+    }
+}
+
 impl Constraint {
     /// When the job with this index arrives by the clock; saturates. For work that arrives once,
     /// the instant just after its arrival for every index but 0.
-    pub(crate) fn nominal_arrival(&self, index: u64) -> Instant {
+    pub fn nominal_arrival(&self, index: u64) -> Instant {
         let first = Instant::ZERO.saturating_add(self.phase);
         let after_first = match self.class.min_separation() {
             Some(period) => period.ticks().saturating_mul(index),

@@ -150,7 +150,7 @@ pub enum Event {
     /// The running thread wants a resource. It runs again only once it holds it: until then it
     /// waits, or has no budget for the section. A job that ends gives back what it holds.
     Lock {
-        /// Number of the resource on this shard ([`crate::CpuPlan::resources`]).
+        /// Number of the resource on this shard (by [`crate::Shard::add_resource`]).
         resource: u32,
         /// Alone, or with other readers.
         mode: Mode,

@@ -21,15 +21,13 @@
 //! 5. **Simple algorithms.** Indexed heaps and counters; no unsafe code.
 //!
 //! Map: [`Event`] and [`Decision`] (the seam to platforms), [`Policy`] (the seam to policies),
-//! [`Constraint`] (what a thread asks for), [`Plan`] (from a system to its shards), [`Sink`] and
-//! [`TraceEvent`] (what happened), [`Shard`] (the machine itself, in parts: releases, budgets,
-//! blocking, precedence, resources).
+//! [`Constraint`] (what a thread asks for), [`Sink`] and [`TraceEvent`] (what happened), [`Shard`]
+//! (the machine itself, in parts: releases, budgets, blocking, precedence, resources).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod capability;
 mod child;
 mod constraint;
 mod effective;
@@ -37,21 +35,18 @@ mod event;
 mod lock;
 mod manage;
 mod pending;
-mod plan;
 mod precedence;
 mod shard;
 mod thread;
 mod timeline;
 mod trace;
 
-pub use capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, Transfer};
 pub use child::ChildScheduler;
 pub use constraint::Constraint;
 pub use effective::WaitOrder;
 pub use event::{Decision, Entry, Event, Message, MissingCause, Uncharged};
-pub use lock::{Ceiling, MAX_NESTING, ResourcePlan, UsePlan};
+pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};
 pub use manage::Request;
-pub use plan::{CpuPlan, NodePlan, Plan};
 pub use precedence::{Edge, Source};
 pub use punctual_order::{
     Attributes, Capacity, ChildPick, Grant, Next, NodeId, NodeTerms, Pick, Policy, ReadyQueue,

@@ -30,7 +30,7 @@ pub const MAX_NESTING: u32 = 16;
 
 /// What a shard must know about one of its resources. Times count ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ResourcePlan {
+pub struct ResourceTerms {
     /// Which of the system's.
     pub resource: ResourceId,
     /// What keeps the wait for it short.
@@ -54,7 +54,7 @@ pub struct ResourcePlan {
 
 /// What one thread declares about one resource. Times count ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UsePlan {
+pub struct UseTerms {
     /// Number of the resource on its shard.
     pub resource: u32,
     /// The strongest mode in which it locks it.
@@ -90,7 +90,7 @@ pub(crate) struct Hold {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) thread: u32,
-    pub(crate) plan: UsePlan,
+    pub(crate) terms: UseTerms,
     pub(crate) hold: Option<Hold>,
     next_of_thread: u32,
     next_holder: u32,
@@ -98,7 +98,7 @@ pub(crate) struct Use {
 
 #[derive(Debug)]
 struct Lock {
-    plan: ResourcePlan,
+    terms: ResourceTerms,
     /// Of a lock of a runtime: its key, and the use of its holder.
     runtime: Option<(u32, u32)>,
     first_holder: u32,
@@ -168,15 +168,15 @@ impl Locks {
     }
 
     /// Adds a lock of the file.
-    pub(crate) fn add(&mut self, plan: ResourcePlan) -> u32 {
-        let lock = self.push(plan);
+    pub(crate) fn add(&mut self, terms: ResourceTerms) -> u32 {
+        let lock = self.push(terms);
         self.locks.reserve(self.threads.len());
         lock
     }
 
-    fn push(&mut self, plan: ResourcePlan) -> u32 {
+    fn push(&mut self, terms: ResourceTerms) -> u32 {
         self.locks.push(Lock {
-            plan,
+            terms,
             runtime: None,
             first_holder: END,
             waiters: (END, END),
@@ -185,21 +185,21 @@ impl Locks {
     }
 
     /// Declares a use. A second declaration of the same thread and resource widens the first.
-    pub(crate) fn declare(&mut self, thread: usize, plan: UsePlan) -> bool {
-        if let Some(at) = self.find(thread, plan.resource) {
-            let known = &mut self.uses[at as usize].plan;
-            known.length = known.length.max(plan.length);
-            if plan.mode == Mode::Exclusive {
+    pub(crate) fn declare(&mut self, thread: usize, terms: UseTerms) -> bool {
+        if let Some(at) = self.find(thread, terms.resource) {
+            let known = &mut self.uses[at as usize].terms;
+            known.length = known.length.max(terms.length);
+            if terms.mode == Mode::Exclusive {
                 known.mode = Mode::Exclusive;
             }
             return true;
         }
-        let lock = self.locks.get(plan.resource as usize);
+        let lock = self.locks.get(terms.resource as usize);
         let is_known = lock.is_some_and(|lock| lock.runtime.is_none());
         if thread >= self.threads.len() || !is_known {
             return false;
         }
-        let of = self.push_use(small(thread), plan);
+        let of = self.push_use(small(thread), terms);
         let next = core::mem::replace(&mut self.threads[thread].declared, of);
         self.get_mut(of).next_of_thread = next;
         self.uses.reserve(self.threads.len());
@@ -211,7 +211,7 @@ impl Locks {
     pub(crate) fn forget(&mut self, thread: usize) {
         self.threads[thread].declared = END;
         while let Some(of) = some(self.threads[thread].contended) {
-            self.abandon(self.get(of).plan.resource);
+            self.abandon(self.get(of).terms.resource);
         }
     }
 
@@ -222,8 +222,8 @@ impl Locks {
         }
     }
 
-    pub(crate) fn plan(&self, lock: u32) -> &ResourcePlan {
-        &self.locks[lock as usize].plan
+    pub(crate) fn terms(&self, lock: u32) -> &ResourceTerms {
+        &self.locks[lock as usize].terms
     }
 
     /// Everything that anybody holds. O(uses).
@@ -243,7 +243,7 @@ impl Locks {
     /// The use that `thread` declared of `resource`. O(uses of the thread).
     pub(crate) fn find(&self, thread: usize, resource: u32) -> Option<u32> {
         self.uses_of(thread)
-            .find(|&of| self.get(of).plan.resource == resource)
+            .find(|&of| self.get(of).terms.resource == resource)
     }
 
     /// The first of the declared uses of a thread.
@@ -290,7 +290,7 @@ impl Locks {
 
     /// A thread holds what it has declared.
     pub(crate) fn hold(&mut self, of: u32, mode: Mode, since: Instant) {
-        let lock = self.get(of).plan.resource;
+        let lock = self.get(of).terms.resource;
         let first = &mut self.locks[lock as usize].first_holder;
         let next_holder = core::mem::replace(first, of);
         let user = self.get_mut(of);
@@ -305,7 +305,7 @@ impl Locks {
 
     /// A thread holds a lock no more. O(holders).
     pub(crate) fn release(&mut self, of: u32) -> Option<Hold> {
-        let lock = self.get(of).plan.resource;
+        let lock = self.get(of).terms.resource;
         let next = core::mem::replace(&mut self.get_mut(of).next_holder, END);
         let first = self.locks[lock as usize].first_holder;
         if first == of {
@@ -383,7 +383,7 @@ impl Locks {
     /// O(contended locks of the holder).
     pub(crate) fn contended(&self, holder: usize, key: u32) -> Option<u32> {
         let locks = self.contended_of(holder);
-        let mut locks = locks.map(|of| self.get(of).plan.resource);
+        let mut locks = locks.map(|of| self.get(of).terms.resource);
         locks.find(|&lock| self.key(lock) == Some(key))
     }
 
@@ -392,7 +392,7 @@ impl Locks {
         if let Some(lock) = self.contended(holder, key) {
             return lock;
         }
-        let plan = ResourcePlan {
+        let terms = ResourceTerms {
             resource: ResourceId(u16::MAX),
             protocol: Protocol::Inheritance,
             at_budget_end: AtBudgetEnd::Overrun,
@@ -408,11 +408,11 @@ impl Locks {
                 self.free = self.get(of).next_of_thread;
                 of
             }
-            None => self.push_contended(plan),
+            None => self.push_contended(terms),
         };
-        let lock = self.get(of).plan.resource;
+        let lock = self.get(of).terms.resource;
         let node = &mut self.locks[lock as usize];
-        (node.plan, node.runtime) = (plan, Some((key, of)));
+        (node.terms, node.runtime) = (terms, Some((key, of)));
         self.hold(of, Mode::Exclusive, Instant::ZERO);
         self.link(of, holder);
         lock
@@ -420,24 +420,24 @@ impl Locks {
 
     /// One more lock of a runtime, with room for its holder. Both tables have room for as many as
     /// there are threads.
-    fn push_contended(&mut self, plan: ResourcePlan) -> u32 {
+    fn push_contended(&mut self, terms: ResourceTerms) -> u32 {
         debug_assert!(
             self.locks.len() < self.locks.capacity(),
             "nothing is allocated"
         );
-        let plan = UsePlan {
-            resource: self.push(plan),
+        let terms = UseTerms {
+            resource: self.push(terms),
             mode: Mode::Exclusive,
             length: Work::MAX,
             priority: Priority::LOWEST,
         };
-        self.push_use(END, plan)
+        self.push_use(END, terms)
     }
 
-    fn push_use(&mut self, thread: u32, plan: UsePlan) -> u32 {
+    fn push_use(&mut self, thread: u32, terms: UseTerms) -> u32 {
         self.uses.push(Use {
             thread,
-            plan,
+            terms,
             hold: None,
             next_of_thread: END,
             next_holder: END,
@@ -545,7 +545,7 @@ impl Locks {
             if seen == self.searches {
                 continue;
             }
-            let asked = asks(holder).map(|of| self.get(of).plan.resource);
+            let asked = asks(holder).map(|of| self.get(of).terms.resource);
             if let Some(lock) = self.waits_for(holder).or(asked) {
                 self.look_at_holders(lock);
             }

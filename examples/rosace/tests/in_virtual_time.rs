@@ -1,10 +1,11 @@
 //! The example in virtual time: any placement, policy and fault, the same flight.
 
-use punctual_kern::{NoSink, Plan};
+use punctual_kern::NoSink;
 use punctual_model::{Cpu, CpuId, Frequency, Ns, PolicyKind, Span, System, TaskId, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_rosace::RosaceWorkload;
 use punctual_sim::{Completion, CpuInput, Faults, MissingTime, Observer, Options, Overrun, run};
+use punctual_tables::Tables;
 use punctual_thread::{JobContext, Oracle, Step, Workloads};
 
 const EXAMPLE: &str = include_str!("../../rosace.toml");
@@ -38,9 +39,9 @@ fn fly(system: &System, duration: Span<Ns>, faults: Faults, seed: u64) -> Oracle
         other => panic!("{other:?}"),
     };
     let steps = system.tasks.iter().map(|task| body(&task.work)).collect();
-    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
-    let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
+    let input = |cpu: &punctual_tables::CpuTables| CpuInput {
         shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: NoSink,
     };

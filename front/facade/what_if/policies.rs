@@ -1,7 +1,8 @@
 //! Which policy where, instead of those of the run.
 
-use punctual_kern::{CpuPlan, Grant, Plan, WaitOrder};
+use punctual_kern::{Grant, WaitOrder};
 use punctual_model::{Ns, PolicyKind, Protocol};
+use punctual_tables::{CpuTables, Tables};
 use punctual_trace::Log;
 
 use super::WhatIfError;
@@ -18,7 +19,7 @@ pub struct PolicyChange {
 /// Changes the plan of `log`.
 pub(super) fn change(
     log: &Log,
-    plan: &mut Plan,
+    plan: &mut Tables,
     changes: &[PolicyChange],
 ) -> Result<(), WhatIfError> {
     for change in changes {
@@ -61,7 +62,7 @@ fn places(log: &Log, name: Option<&str>) -> Result<Vec<(usize, usize)>, WhatIfEr
     Ok(found)
 }
 
-fn policy_at(plan: &CpuPlan, place: usize) -> PolicyKind {
+fn policy_at(plan: &CpuTables, place: usize) -> PolicyKind {
     let node = place.checked_sub(1).and_then(|below| plan.nodes.get(below));
     node.map_or(plan.policy, |node| node.policy)
 }
@@ -69,7 +70,7 @@ fn policy_at(plan: &CpuPlan, place: usize) -> PolicyKind {
 /// Whether the policy can stand at that place, by the rules of system files.
 fn check(
     log: &Log,
-    plan: &CpuPlan,
+    plan: &CpuTables,
     (cpu, place): (usize, usize),
     policy: PolicyKind,
 ) -> Result<(), String> {
@@ -119,7 +120,7 @@ fn check(
 }
 
 /// Whether the thread is ordered by the node at `place`, itself or in the care of one below.
-fn stands_under(plan: &CpuPlan, thread: u32, place: usize) -> bool {
+fn stands_under(plan: &CpuTables, thread: u32, place: usize) -> bool {
     let home = plan.homes.get(thread as usize).copied().unwrap_or(0);
     let up = |&at: &usize| {
         let below = at.checked_sub(1)?;
@@ -130,7 +131,7 @@ fn stands_under(plan: &CpuPlan, thread: u32, place: usize) -> bool {
         .any(|at| at == place)
 }
 
-fn set(plan: &mut CpuPlan, place: usize, policy: PolicyKind) {
+fn set(plan: &mut CpuTables, place: usize, policy: PolicyKind) {
     match place
         .checked_sub(1)
         .and_then(|below| plan.nodes.get_mut(below))

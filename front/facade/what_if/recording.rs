@@ -12,15 +12,16 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{CpuPlan, Event, Next, TraceEvent, Uncharged, WakeCause};
+use punctual_kern::{Event, Next, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_sim::{Act, Gap, RecordedThread, Recording};
+use punctual_tables::CpuTables;
 use punctual_trace::{CpuLog, Record, RecordedEntry};
 
 use super::WhatIfError;
 
 /// The recorded work, and how many jobs of it are open at its end: of these the rest is assumed.
-pub(super) fn read(plan: &CpuPlan, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
+pub(super) fn read(plan: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
     let mut reader = Reader::new(plan);
     for (now, record) in &log.records {
         match record {
@@ -74,7 +75,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(plan: &CpuPlan) -> Reader {
+    fn new(plan: &CpuTables) -> Reader {
         let thread = |(_, constraint): &(_, punctual_kern::Constraint)| {
             let class = &constraint.class;
             let unknown = class.runs_per_job().then(|| class.budget()).flatten();
@@ -234,7 +235,7 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, plan: &CpuPlan) -> (Recording, u64) {
+    fn finish(mut self, plan: &CpuTables) -> (Recording, u64) {
         let mut open = 0;
         for (thread, (_, constraint)) in self.threads.iter_mut().zip(&plan.threads) {
             if thread.begun.is_none() {

@@ -3,8 +3,9 @@
 //! A job locks its resources one after the other, in the order of the file; the ordinary work is
 //! spread equally before, between and after these sections, and the waits within it.
 
-use punctual_kern::{CpuPlan, Event};
+use punctual_kern::Event;
 use punctual_model::{Class, Instant, Span, Task, TaskId, Work, WorkSource};
+use punctual_tables::CpuTables;
 
 use crate::RATE;
 use crate::faults::Faults;
@@ -32,7 +33,7 @@ pub(crate) struct Program {
 /// What a job of a task does, in order: work, and what it asks of the core then, up to its
 /// completion; the instant until which it waits counts from the wait. `None`: it never ends. For
 /// platforms that execute declared work for real, so that it is the same there and here.
-pub fn script(id: TaskId, task: &Task, plan: &CpuPlan) -> Option<Vec<(Work, Event)>> {
+pub fn script(id: TaskId, task: &Task, plan: &CpuTables) -> Option<Vec<(Work, Event)>> {
     let program = Program::new(id, task, plan, &Faults::default());
     let mut body = program.begin(0);
     let mut steps = Vec::new();
@@ -89,7 +90,7 @@ impl Program {
         }
     }
 
-    pub(crate) fn new(id: TaskId, task: &Task, plan: &CpuPlan, faults: &Faults) -> Program {
+    pub(crate) fn new(id: TaskId, task: &Task, plan: &CpuTables, faults: &Faults) -> Program {
         let declared = match (&task.work, task.class) {
             (Some(WorkSource::Burn(work)), _) => Some(*work),
             (_, Class::Aperiodic | Class::Reservation { .. }) => None,
@@ -339,7 +340,7 @@ mod tests {
         Task::new("t", CpuId(0), class)
     }
 
-    fn plan(task: &Task) -> CpuPlan {
+    fn plan(task: &Task) -> CpuTables {
         let resource = |name: &str| punctual_model::Resource {
             name: name.into(),
             protocol: punctual_model::Protocol::default(),
@@ -356,7 +357,7 @@ mod tests {
             tasks: vec![task.clone()],
             ..punctual_model::System::default()
         };
-        let plan = punctual_kern::Plan::new(&system, punctual_model::Frequency::NANOSECONDS);
+        let plan = punctual_tables::Tables::new(&system, punctual_model::Frequency::NANOSECONDS);
         plan.cpus.into_iter().next().expect("one CPU")
     }
 

@@ -3,8 +3,9 @@
 //! Its code looks, takes its time, and answers. One that misbehaves does what such code may do: it
 //! never answers, says that nobody shall run, or lies.
 
-use punctual_kern::{ChildPick, ChildScheduler, CpuPlan, NodeId, Policy, Shard};
+use punctual_kern::{ChildPick, ChildScheduler, NodeId, Policy, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
+use punctual_tables::CpuTables;
 
 use crate::RATE;
 use crate::faults::{Faults, Misconduct};
@@ -29,7 +30,7 @@ pub(crate) struct Child {
 
 /// The children of a CPU, each with its code among `codes`, if it is there.
 pub(crate) fn children(
-    plan: &CpuPlan,
+    plan: &CpuTables,
     mut codes: Vec<ChildScheduler>,
     faults: &Faults,
 ) -> Vec<Child> {

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use punctual_kern::{
-    ChildScheduler, CpuPlan, Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy,
-    Shard, Sink, Uncharged,
+    ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy, Shard,
+    Sink, Uncharged,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
+use punctual_tables::CpuTables;
 
 use crate::RATE;
 use crate::body::{Body, Program};
@@ -46,7 +47,7 @@ impl<'a> Guests<'a> {
     /// What the system declares, and the faults add.
     pub(crate) fn declared(
         system: &'a System,
-        plan: &CpuPlan,
+        plan: &CpuTables,
         (faults, seed): (&Faults, u64),
     ) -> Self {
         let program = |&(id, _): &(TaskId, _)| {
@@ -61,7 +62,7 @@ impl<'a> Guests<'a> {
     }
 
     /// What was recorded.
-    pub(crate) fn recorded(plan: &CpuPlan, recording: Recording) -> Guests<'static> {
+    pub(crate) fn recorded(plan: &CpuTables, recording: Recording) -> Guests<'static> {
         let nothing = std::iter::repeat_with(RecordedThread::default);
         let threads = recording.threads.into_iter().chain(nothing);
         let mut feeds = Vec::new();
@@ -124,7 +125,7 @@ pub(crate) struct Cpu<'a, P, S> {
 impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn new(
         guests: Guests<'a>,
-        plan: &CpuPlan,
+        plan: &CpuTables,
         CpuInput { shard, sink }: CpuInput<P, S>,
         codes: Vec<ChildScheduler>,
         (faults, seed): (&Faults, u64),
@@ -418,7 +419,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 }
 
-fn feeds<'a>(system: &'a System, plan: &CpuPlan, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
+fn feeds<'a>(system: &'a System, plan: &CpuTables, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
     let mut feeds = Vec::new();
     for (thread, (id, constraint)) in plan.threads.iter().enumerate() {
         let task = &system.tasks[id.index()];

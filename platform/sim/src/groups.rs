@@ -1,9 +1,9 @@
 //! CPUs that exchange messages are simulated together; all others one after the other.
 
-use punctual_kern::CpuPlan;
+use punctual_tables::CpuTables;
 
 /// The CPUs of a plan, by group; each group in ascending order. O(CPUs · notifications).
-pub(crate) fn groups(plans: &[&CpuPlan]) -> Vec<Vec<usize>> {
+pub(crate) fn groups(plans: &[&CpuTables]) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..plans.len()).collect();
     for (from, plan) in plans.iter().enumerate() {
         for (_, to, _) in &plan.notifications {

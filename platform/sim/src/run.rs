@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use punctual_kern::{ChildScheduler, CpuPlan, Plan, Policy, Shard, Sink};
+use punctual_kern::{ChildScheduler, Policy, Shard, Sink};
 use punctual_model::{Class, CpuId, Instant, Ns, Span, System, TaskId};
+use punctual_tables::{CpuTables, Tables};
 
 use crate::cpu::{Cpu, Guests};
 use crate::faults::Faults;
@@ -141,7 +142,7 @@ impl std::error::Error for SimError {}
 
 /// Marks the threads whose arrivals this platform feeds to draw their jitter. Part of the plan, so
 /// that whoever replays a recorded run builds the same shards.
-pub fn prepare(system: &System, plan: &mut Plan, faults: &Faults) {
+pub fn prepare(system: &System, plan: &mut Tables, faults: &Faults) {
     for (task, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         let jitter = system.tasks[task.index()].jitter;
         let periodic = matches!(constraint.class, Class::Periodic { .. });
@@ -163,7 +164,7 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 /// Too many CPUs, inputs that do not match, or a resource across CPUs.
 pub fn run<P: Policy, S: Sink>(
     system: &System,
-    plan: &Plan,
+    plan: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     options: &Options,
     observer: &mut impl Observer,
@@ -178,7 +179,7 @@ pub fn run<P: Policy, S: Sink>(
 /// As [`run`].
 pub fn run_with_children<P: Policy, S: Sink>(
     system: &System,
-    plan: &Plan,
+    plan: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     options: &Options,
@@ -188,7 +189,7 @@ pub fn run_with_children<P: Policy, S: Sink>(
         return Err(SimError::AcrossCpus(name.into()));
     }
     let given = (&options.faults, options.seed);
-    let guests = |cpu: &CpuPlan| Guests::declared(system, cpu, given);
+    let guests = |cpu: &CpuTables| Guests::declared(system, cpu, given);
     let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
     let limit = horizon.saturating_add(longest_deadline(system));
     let cpus = build(plan, inputs, children, given, guests)?;
@@ -202,7 +203,7 @@ pub fn run_with_children<P: Policy, S: Sink>(
 /// # Errors
 /// As [`run`].
 pub fn run_recorded<P: Policy, S: Sink>(
-    plan: &Plan,
+    plan: &Tables,
     recordings: Vec<Recording>,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
@@ -211,7 +212,7 @@ pub fn run_recorded<P: Policy, S: Sink>(
 ) -> Result<Outcome<S>, SimError> {
     let nothing = core::iter::repeat_with(Recording::default);
     let mut recordings = recordings.into_iter().chain(nothing);
-    let guests = |cpu: &CpuPlan| Guests::recorded(cpu, recordings.next().unwrap_or_default());
+    let guests = |cpu: &CpuTables| Guests::recorded(cpu, recordings.next().unwrap_or_default());
     let classes = plan.cpus.iter().flat_map(|cpu| &cpu.threads);
     let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
     let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO));
@@ -221,11 +222,11 @@ pub fn run_recorded<P: Policy, S: Sink>(
 }
 
 fn build<'a, P: Policy, S: Sink>(
-    plan: &Plan,
+    plan: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     given: (&Faults, u64),
-    mut guests: impl FnMut(&CpuPlan) -> Guests<'a>,
+    mut guests: impl FnMut(&CpuTables) -> Guests<'a>,
 ) -> Result<Vec<Option<Cpu<'a, P, S>>>, SimError> {
     if plan.cpus.len() > MAX_CPUS {
         return Err(SimError::TooManyCpus(plan.cpus.len()));
@@ -237,7 +238,7 @@ fn build<'a, P: Policy, S: Sink>(
         .into_iter()
         .chain(core::iter::repeat_with(Vec::new));
     let all = inputs.into_iter().zip(&plan.cpus).zip(children);
-    let cpu = |((input, plan), codes): ((CpuInput<P, S>, &CpuPlan), Vec<ChildScheduler>)| {
+    let cpu = |((input, plan), codes): ((CpuInput<P, S>, &CpuTables), Vec<ChildScheduler>)| {
         Some(Cpu::new(guests(plan), plan, input, codes, given))
     };
     Ok(all.map(cpu).collect())
@@ -245,12 +246,12 @@ fn build<'a, P: Policy, S: Sink>(
 
 /// Runs the CPUs, together those that exchange messages.
 fn play<P: Policy, S: Sink>(
-    plan: &Plan,
+    plan: &Tables,
     mut cpus: Vec<Option<Cpu<'_, P, S>>>,
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
-    let plans: Vec<&CpuPlan> = plan.cpus.iter().collect();
+    let plans: Vec<&CpuTables> = plan.cpus.iter().collect();
     let mut end = Instant::ZERO;
     let mut stopped = false;
     let together = if observer.needs_order() {

@@ -4,14 +4,15 @@
 //! numbers of kinds live in memory only; in files a kind is its name.
 
 use punctual_kern::{
-    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, Next, NodeId, NodePlan,
-    NodeTerms, Outcome, Refusal, Request, ResourcePlan, SlotTerms, Source, TraceEvent, Uncharged,
-    UsePlan, WaitOrder, WakeCause,
+    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, Next, NodeId, NodeTerms,
+    Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, TraceEvent, Uncharged, UseTerms,
+    WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, CpuId, Instant, Mode, PolicyKind, Priority, Protocol, ResourceId, SchedulerId,
     Span, TaskId, ThreadId, Trust, Work,
 };
+use punctual_tables::NodeRow;
 
 use crate::value::{Column, Fields, ForPredecessors, columns, put_all, take_all};
 
@@ -37,11 +38,11 @@ pub(crate) enum PlanLine {
     Remote(Instant, Option<Span>),
     Notify(u32, CpuId, u32),
     Edge(u32, Edge),
-    Node(NodePlan),
+    Node(NodeRow),
     Home(u32, u16),
     Slot(SlotTerms),
-    Resource(ResourcePlan),
-    Use(u32, UsePlan),
+    Resource(ResourceTerms),
+    Use(u32, UseTerms),
     /// A thread that was created while it ran, and its task.
     Created(ThreadId, TaskId),
 }
@@ -230,7 +231,7 @@ forms! { PLANS, store_plan: &PlanLine, plan: PlanLine;
     103 "node" (
         scheduler: SchedulerId, parent: u16, priority: Priority, order: u32, trust: Trust,
         quota: Option<u32>, supply: Grant, policy: PolicyKind
-    ) [PlanLine::Node(NodePlan {
+    ) [PlanLine::Node(NodeRow {
         scheduler,
         parent,
         policy,
@@ -243,12 +244,12 @@ forms! { PLANS, store_plan: &PlanLine, plan: PlanLine;
         resource: ResourceId, protocol: Protocol, at_budget_end: AtBudgetEnd,
         wait_order: WaitOrder, ceiling: Priority, floor: Span, real_time: bool, common: NodeId,
         spans_schedulers: bool
-    ) [PlanLine::Resource(ResourcePlan {
+    ) [PlanLine::Resource(ResourceTerms {
         resource, protocol, at_budget_end, wait_order, ceiling, floor, real_time, common,
         spans_schedulers,
     })];
     107 "use" (thread: u32, resource: u32, mode: Mode, length: Work, priority: Priority)
-        [PlanLine::Use(thread, UsePlan { resource, mode, length, priority })];
+        [PlanLine::Use(thread, UseTerms { resource, mode, length, priority })];
     108 "created" (thread: ThreadId, task: TaskId) [PlanLine::Created(thread, task)];
 }
 

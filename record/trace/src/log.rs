@@ -4,8 +4,8 @@
 //! it against the predicates of the field (`punctual-rules`), and to run it again
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
-use punctual_kern::Plan;
 use punctual_model::{Instant, Ns, Span, System, TaskId, ThreadId};
+use punctual_tables::Tables;
 
 use crate::record::Records;
 use crate::recorder::Recorder;
@@ -16,7 +16,7 @@ pub struct Log {
     /// Where and how it ran.
     pub header: Header,
     /// The shards that it ran on, complete: replay builds them again from here.
-    pub plan: Plan,
+    pub plan: Tables,
     /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]); after them
     /// those of threads that were created while it ran, one for all of a name on a CPU.
     pub tasks: Vec<TaskInfo>,
@@ -153,7 +153,7 @@ pub struct Oracle {
 
 impl Log {
     /// The log of a run of `system` to come: its names, without promises and CPUs.
-    pub fn new(header: Header, system: &System, plan: Plan) -> Log {
+    pub fn new(header: Header, system: &System, plan: Tables) -> Log {
         let task = |name: &String| TaskInfo {
             name: name.clone(),
             ..TaskInfo::default()

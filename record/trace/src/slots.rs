@@ -1,11 +1,12 @@
 //! When the slots of a thread or a scheduler lie, in a stretch of a run.
 
-use punctual_kern::{CpuPlan, SlotTerms};
+use punctual_kern::SlotTerms;
 use punctual_model::{Instant, PolicyKind, Span};
+use punctual_tables::CpuTables;
 
 /// The slots of node `at` (0 has none) that overlap a stretch, in order of time, about `most`.
 pub(crate) fn of_node(
-    plan: &CpuPlan,
+    plan: &CpuTables,
     at: u16,
     stretch: (Instant, Instant),
     most: usize,
@@ -27,7 +28,7 @@ pub(crate) fn of_node(
 /// The slots in which a thread may run: its own, or those of the closest scheduler above it that
 /// has some. `None`: it does not run in slots.
 pub(crate) fn of_thread(
-    plan: &CpuPlan,
+    plan: &CpuTables,
     thread: usize,
     stretch: (Instant, Instant),
     most: usize,
@@ -51,7 +52,7 @@ pub(crate) fn of_thread(
 }
 
 /// The frame of a node that divides time.
-pub(crate) fn frame(plan: &CpuPlan, at: u16) -> Option<Span> {
+pub(crate) fn frame(plan: &CpuTables, at: u16) -> Option<Span> {
     let policy = match usize::from(at).checked_sub(1) {
         None => plan.policy,
         Some(at) => plan.nodes.get(at)?.policy,
@@ -63,7 +64,7 @@ pub(crate) fn frame(plan: &CpuPlan, at: u16) -> Option<Span> {
 }
 
 fn owned(
-    plan: &CpuPlan,
+    plan: &CpuTables,
     (node, entity): (u16, u32),
     (from, to): (Instant, Instant),
     most: usize,

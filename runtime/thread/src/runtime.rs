@@ -3,13 +3,14 @@
 use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
-use punctual_kern::{ConfigError, NoSink, Plan, Sink};
+use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
     Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate, end_run,
     held_alive, measure_overheads, run, this_cpu, undisturbed,
 };
 use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyPolicy;
+use punctual_tables::Tables;
 
 use crate::admission::{Admission, NotAdmitted, Promise, Promises};
 use crate::constraint::Constraint;
@@ -96,7 +97,7 @@ pub struct Finished<T, S = NoSink> {
     /// The outcome of the run: its mode, refused rights, counters, panics.
     pub outcome: Outcome<S>,
     /// The tables of its shards: the first thread of each CPU is thread 0 there.
-    pub plan: Plan,
+    pub plan: Tables,
     /// The host CPU of each.
     pub hosts: Vec<u32>,
     /// The promises to threads with a guarantee, one per name and CPU, in the order of their first
@@ -258,7 +259,7 @@ impl Runtime {
     pub fn start_recorded<T, F, S>(
         mut self,
         spawned: usize,
-        mut sink: impl FnMut(&punctual_kern::CpuPlan) -> Result<S, StartError>,
+        mut sink: impl FnMut(&punctual_tables::CpuTables) -> Result<S, StartError>,
         first: F,
     ) -> Result<Finished<Option<T>, S>, StartError>
     where
@@ -336,7 +337,7 @@ impl Runtime {
     }
 
     /// The tables of the shards: the first thread of each CPU, and room for more.
-    fn plan(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Plan {
+    fn plan(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Tables {
         let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
             host: Some(*host),
@@ -348,7 +349,7 @@ impl Runtime {
         };
         let frequency = clock_rate().frequency;
         let main = self.main.in_core(overhead).in_ticks(frequency);
-        let mut plan = Plan::new(&system, frequency);
+        let mut plan = Tables::new(&system, frequency);
         for (task, cpu) in (0..).zip(&mut plan.cpus) {
             cpu.capacity.threads = self.pool() + 1;
             cpu.capacity.pending = 4 * self.pool() + 64;
@@ -363,7 +364,7 @@ impl Runtime {
 pub const FIRST: &str = "first";
 
 fn cpu_plan<S: Sink>(
-    plan: &punctual_kern::CpuPlan,
+    plan: &punctual_tables::CpuTables,
     host: u32,
     sink: S,
     body: Body,

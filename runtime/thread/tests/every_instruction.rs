@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as HostMutex};
 
 use common::{FIXED, alone, test_cpu};
-use punctual_kern::{Attributes, NoSink, Pick, Plan, Policy, ReadyQueue, SlotTerms};
+use punctual_kern::{Attributes, NoSink, Pick, Policy, ReadyQueue, SlotTerms};
 use punctual_linux::{Body, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate, job, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Span, System, Task, ThreadId, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_switch::stepping;
+use punctual_tables::Tables;
 use scenes::{SCENES, Scene, TORN, Things};
 use stepped::{Covered, everywhere_else};
 
@@ -159,7 +160,7 @@ fn flown<P: Policy + Send + 'static>(
         tasks: names.map(|name| Task::new(name, CpuId(0), class)).into(),
         ..System::default()
     };
-    let plan = Plan::new(&system, clock_rate().frequency);
+    let plan = Tables::new(&system, clock_rate().frequency);
     let options = RunOptions {
         duration_ns: Some(240_000_000_000),
         real_time: false,

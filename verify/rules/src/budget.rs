@@ -12,26 +12,18 @@ use crate::queue::Entity;
 
 impl Judge<'_> {
     /// Charges the interval since the last entry.
-    pub(crate) fn charge(&mut self, executed: u64) {
-        let Some(id) = self.running else { return };
-        let late = self.lateness();
-        let Some(thread) = self.find(id) else { return };
+    pub(crate) fn charge(&mut self, thread: usize, executed: u64) {
+        let (who, late) = (Entity::Thread(thread), self.lateness());
         let t = &mut self.threads[thread];
-        let queue = t.queue;
-        if executed > 0 && (t.in_section || self.locks.shields(thread)) {
-            self.nodes[queue].protected = Some(id);
-        }
-        let background = self.nodes[queue].queue.key(Entity::Thread(id));
-        let background = background.is_none_or(|key| key.background);
-        let t = &mut self.threads[thread];
+        t.protected |= executed > 0 && (t.in_section || self.locks.shields(thread));
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
         }
-        if !background {
-            self.nodes[queue].queue.charge(Entity::Thread(id), executed);
+        let queue = &mut self.nodes[t.queue].queue;
+        if queue.key(who).is_some_and(|key| !key.background) {
+            queue.charge(who, executed);
         }
-        let t = &mut self.threads[thread];
-        if !t.is_budgeted() {
+        if t.background {
             return;
         }
         let beyond = executed.saturating_sub(t.budget);
@@ -39,25 +31,19 @@ impl Judge<'_> {
         t.budget = t.budget.saturating_sub(executed);
         if beyond > late {
             let what = format!("executed {beyond} ticks over its budget, {late} of them late");
-            self.accuse(Rule::BudgetRespected, thread, what);
+            self.accuse(Rule::BudgetRespected, who, what);
         }
     }
 
     /// A job starts with `budget`.
     pub(crate) fn funded(&mut self, thread: usize, budget: Option<Work>) {
         let t = &mut self.threads[thread];
-        let budget = match (budget, t.is_budgeted()) {
-            (None, false) => return,
-            (Some(budget), true) => budget.ticks(),
-            _ => {
-                let what = "has a budget where none belongs";
-                return self.accuse(Rule::BudgetRespected, thread, what);
-            }
-        };
-        let expected = std::mem::replace(&mut t.budget, budget);
+        let expected = (!t.background).then_some(t.budget);
+        let budget = budget.map(Work::ticks);
+        t.budget = budget.unwrap_or(t.budget);
         if budget != expected {
-            let what = format!("starts with {budget}, should be {expected}");
-            self.accuse(Rule::BudgetRespected, thread, what);
+            let what = format!("starts with {budget:?}, should be {expected:?}");
+            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
         }
         self.allotments_are_due(thread);
     }
@@ -75,7 +61,7 @@ impl Judge<'_> {
         // What is too little for a section is forgone for it.
         if budget != expected || (left > 0 && t.request.is_none()) {
             let what = format!("is replenished to {budget}, should be {expected}");
-            self.accuse(Rule::BudgetRespected, thread, what);
+            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
         }
         self.allotments_are_due(thread);
     }
@@ -83,14 +69,11 @@ impl Judge<'_> {
     /// One allotment per release, and none before its time.
     fn allotments_are_due(&mut self, thread: usize) {
         let t = &self.threads[thread];
-        let Some(due) = t.opportunities(self.now) else {
-            return;
-        };
-        let due = due.saturating_add(t.first_index);
-        if t.taken > due {
-            let (name, taken) = (self.name(thread), t.taken);
-            let what = format!("{name} took {taken} allotments, {due} were due");
-            self.violation(Rule::BudgetRespected, what);
+        let due = t.opportunities(self.now).unwrap_or(u64::MAX);
+        let (due, taken) = (due.saturating_add(t.first_index), t.taken);
+        if taken > due {
+            let what = format!("took {taken} allotments, {due} were due");
+            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
         }
     }
 
@@ -101,15 +84,13 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let stops = t.constraint.on_overrun == OnOverrun::Stop && t.constraint.class.runs_per_job();
         let left = match &t.current {
-            _ if t.is_budgeted() => t.budget,
+            _ if !t.background => t.budget,
             Some(current) if stops && !current.overran => {
                 t.allotment().saturating_sub(current.received)
             }
             _ => return,
         };
-        if !self.is_armed_within(left) {
-            let what = format!("runs, and nothing is armed for the end of its {left} ticks");
-            self.accuse(Rule::BudgetRespected, thread, what);
-        }
+        let (end, who) = (self.after(left), Entity::Thread(thread));
+        self.ends(end, Rule::BudgetRespected, who, "its budget");
     }
 }

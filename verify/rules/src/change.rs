@@ -1,167 +1,207 @@
-//! The changes of one thread.
+//! The changes of an entry, each with its effect on threads and schedulers.
 
-use punctual_kern::{NodeId, Outcome, TraceEvent, WakeCause};
-use punctual_model::{Class, Work};
+use punctual_kern::{Outcome, TraceEvent, WakeCause};
+use punctual_model::{Class, Instant, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
 use crate::queue::{Entity, Key};
-use crate::thread::{CurrentJob, OpenJob};
-
-/// The thread that a change is about.
-fn thread_of(change: &TraceEvent) -> Option<punctual_model::ThreadId> {
-    use TraceEvent as T;
-    match *change {
-        T::Ended { thread }
-        | T::Changed { thread }
-        | T::Released { thread, .. }
-        | T::Skipped { thread, .. }
-        | T::Lost { thread, .. }
-        | T::Started { thread, .. }
-        | T::Completed { thread, .. }
-        | T::Overran { thread, .. }
-        | T::Throttled { thread, .. }
-        | T::Replenished { thread, .. }
-        | T::Demoted { thread, .. }
-        | T::Blocked { thread, .. }
-        | T::Moved { thread, .. }
-        | T::Woken { thread, .. }
-        | T::Locked { thread, .. }
-        | T::Waits { thread, .. }
-        | T::Postponed { thread, .. }
-        | T::Unlocked { thread, .. }
-        | T::SectionOverran { thread, .. }
-        | T::Deferred { thread, .. }
-        | T::Ordered { thread, .. } => Some(thread),
-        _ => None,
-    }
-}
+use crate::thread::CurrentJob;
 
 impl Judge<'_> {
-    /// A change of one thread.
-    pub(crate) fn of_thread(&mut self, change: TraceEvent) {
+    /// Takes over a change that is told.
+    pub(crate) fn change(&mut self, change: TraceEvent) {
+        if self.of_schedulers(change).is_none() {
+            use TraceEvent::{Locked, Postponed, SectionOverran, Unlocked, Waits};
+            let rule = match change {
+                Locked { .. } | Postponed { .. } | Unlocked { .. } => Rule::LocksExclude,
+                SectionOverran { .. } | Waits { .. } => Rule::LocksExclude,
+                _ => Rule::EntriesAreWhole,
+            };
+            let what = format!("{change:?}: of what does not exist or was not declared");
+            self.violation(rule, what);
+        }
+    }
+
+    fn of_schedulers(&mut self, change: TraceEvent) -> Option<()> {
         use TraceEvent as T;
-        let thread = thread_of(&change).and_then(|id| self.find(id));
-        let Some(thread) = thread.filter(|&t| !self.threads[t].dead) else {
-            return self.is_broken(format!("{change:?}: no such thread"));
-        };
+        match change {
+            T::CaughtUp => {}
+            T::Switched {
+                from,
+                to,
+                preempted,
+            } => self.switch(from, to, preempted),
+            T::Created { thread } => self.created(thread),
+            T::ServerReplenished { node, budget } => {
+                self.server_replenished(self.node(node)?, budget);
+            }
+            T::ServerExhausted { node } => self.server_exhausted(self.node(node)?),
+            T::ChildCharged { node, work } => self.child_charged(self.node(node)?, work),
+            T::Lent { from, to, work } => self.lent(self.node(from)?, self.node(to)?, work),
+            T::Promoted { node, parent } => self.promoted(node, self.node(parent)?),
+            T::SchedulerEnded { node } => self.scheduler_ended(self.node(node)?),
+            T::Queued {
+                node,
+                priority,
+                deadline,
+                release,
+                budget,
+            } => {
+                let at = self.node(node)?;
+                let key = Key {
+                    background: false,
+                    priority,
+                    deadline,
+                    release,
+                    rank: self.nodes[at].rank,
+                };
+                self.queued(at, self.nodes[at].parent?, key, budget);
+            }
+            T::Unqueued { node, budget } => {
+                let at = self.node(node)?;
+                self.budget_is(at, budget);
+                let parent = self.nodes[at].parent?;
+                self.nodes[parent].queue.leave(Entity::Node(at));
+            }
+            _ => return self.of_jobs(change),
+        }
+        Some(())
+    }
+
+    fn of_jobs(&mut self, change: TraceEvent) -> Option<()> {
+        use TraceEvent as T;
         match change {
             T::Released {
-                job: index,
+                thread,
+                job,
                 arrival,
                 deadline,
-                ..
-            } => {
-                let job = OpenJob {
-                    index,
-                    arrival,
-                    deadline,
-                    allotment: 0,
-                };
-                self.released(thread, job);
+            } => self.released(self.find(thread)?, job, (arrival, deadline)),
+            T::Skipped { thread, job } | T::Lost { thread, job } => {
+                self.dropped(self.find(thread)?, job);
             }
-            T::Skipped { job, .. } | T::Lost { job, .. } => self.dropped(thread, job),
-            T::Started { job, budget, .. } => self.start(thread, job, budget),
-            T::Completed { .. } => self.completed(thread, change),
-            T::Moved { home, .. } => self.move_to(thread, home),
-            T::Replenished { budget, .. } => self.granted(thread, budget),
+            T::Started {
+                thread,
+                job,
+                budget,
+            } => self.start(self.find(thread)?, job, budget),
+            T::Completed {
+                thread,
+                job,
+                outcome,
+                arrival,
+                deadline,
+                received,
+            } => {
+                let aborted = outcome == Outcome::Aborted;
+                let (thread, dates) = (self.find(thread)?, (arrival, deadline));
+                self.completed(thread, (job, aborted), dates, received);
+            }
+            T::Overran { thread, .. } => {
+                let thread = self.find(thread)?;
+                if let Some(current) = &mut self.threads[thread].current {
+                    current.overran = true;
+                }
+            }
+            T::Replenished { thread, budget } => self.granted(self.find(thread)?, budget),
             T::Deferred {
-                release, deadline, ..
-            } => self.deferred(thread, (release, deadline)),
+                thread,
+                release,
+                deadline,
+            } => self.deferred(self.find(thread)?, (release, deadline)),
             T::Ordered {
+                thread,
                 background,
                 priority,
                 deadline,
                 release,
                 yielded,
-                ..
             } => {
-                let rank = self.threads[thread].constraint.order;
+                let thread = self.find(thread)?;
                 let key = Key {
                     background,
                     priority,
                     deadline,
                     release,
-                    rank,
+                    rank: self.threads[thread].constraint.order,
                 };
                 self.ordered(thread, key, yielded);
             }
-            other => self.readiness(thread, other),
+            _ => return self.of_readiness(change),
         }
+        Some(())
     }
 
-    fn readiness(&mut self, thread: usize, change: TraceEvent) {
+    fn of_readiness(&mut self, change: TraceEvent) -> Option<()> {
         use TraceEvent as T;
         match change {
-            T::Throttled { .. } => {
+            T::Throttled { thread, .. } => {
+                let thread = self.find(thread)?;
                 self.leave(thread);
                 self.threads[thread].wants = false;
             }
-            T::Overran { .. } => {
-                if let Some(current) = &mut self.threads[thread].current {
-                    current.overran = true;
-                }
-            }
-            T::Demoted { .. } => {
+            T::Demoted { thread, .. } => {
+                let thread = self.find(thread)?;
                 self.leave(thread);
                 self.threads[thread].background = true;
                 self.enter(thread);
             }
             T::Blocked {
+                thread,
                 job,
                 for_predecessors,
-                ..
             } => {
-                self.leave(thread);
+                let thread = self.find(thread)?;
                 if for_predecessors {
+                    self.leave(thread);
                     self.begin_job(thread, job, false);
                 } else {
-                    self.has_job(thread);
-                    self.threads[thread].blocked = true;
+                    self.waits(thread);
                     self.waits_for_holder(thread);
                 }
             }
-            T::Locked { resource, mode, .. } => self.locked(thread, resource, mode),
-            T::Unlocked { resource, .. } => self.unlocked(thread, resource),
-            T::SectionOverran { resource, .. } => self.section_overran(thread, resource),
-            T::Waits { resource, mode, .. } => {
-                self.waits(thread);
-                self.waits_for(thread, resource, mode);
+            T::Woken { thread, cause } => self.woken(self.find(thread)?, cause),
+            T::Locked {
+                thread,
+                resource,
+                mode,
+            } => self.locked(self.claim(thread, resource)?, mode),
+            T::Unlocked { thread, resource } => self.unlocked(self.claim(thread, resource)?),
+            T::SectionOverran { thread, resource } => {
+                self.section_overran(self.claim(thread, resource)?);
             }
-            T::Postponed { resource, .. } => {
-                self.waits(thread);
-                self.postponed(thread, resource);
-            }
-            T::Woken { cause, .. } => self.woken(thread, cause),
-            T::Ended { .. } => {
+            T::Waits {
+                thread,
+                resource,
+                mode,
+            } => self.waits_for(self.claim(thread, resource)?, mode),
+            T::Postponed { thread, resource } => self.postponed(self.claim(thread, resource)?),
+            T::Moved { thread, home } => self.move_to(self.find(thread)?, self.node(home)?),
+            T::Ended { thread } => {
+                let thread = self.find(thread)?;
                 self.leave(thread);
                 self.forget_locks(thread);
-                let t = &mut self.threads[thread];
-                t.dead = true;
-                t.current = None;
+                (self.threads[thread].dead, self.threads[thread].current) = (true, None);
             }
-            T::Changed { .. } => {
+            T::Changed { thread } => {
+                let thread = self.find(thread)?;
                 self.leave(thread);
-                let t = &mut self.threads[thread];
-                t.current = None;
-                t.first = None;
-                t.last_arrival = None;
-                // Allotments of the time before are not counted against the new releases.
-                (t.granted, t.taken) = (t.next_index, t.next_index);
-                if let Some(constraint) = t.change.take() {
-                    t.constraint = constraint;
-                    t.background = matches!(constraint.class, Class::Aperiodic);
-                }
+                self.threads[thread].turns_to_its_change();
             }
-            _ => {}
+            _ => return None,
         }
+        Some(())
     }
 
     /// Whoever waits, asks or is handed something is at work on a job.
-    pub(crate) fn has_job(&mut self, thread: usize) {
+    pub(crate) fn waits(&mut self, thread: usize) {
         if self.threads[thread].current.is_none() {
-            self.accuse(Rule::OnlyReadyRuns, thread, "waits or holds without a job");
+            let what = "waits or holds without a job";
+            self.accuse(Rule::OnlyReadyRuns, Entity::Thread(thread), what);
         }
+        self.leave(thread);
+        self.threads[thread].blocked = true;
     }
 
     /// The thread is ready from now on, by its own key as far as nothing else is told.
@@ -172,9 +212,10 @@ impl Judge<'_> {
         let t = &mut self.threads[thread];
         (t.ready, t.wants, t.queue) = (true, false, at);
         (t.blocker, t.waits_on) = (None, None);
-        let entity = Entity::Thread(t.id);
         self.forget_answer(at);
-        self.nodes[at].queue.enter(entity, key, None);
+        self.nodes[at]
+            .queue
+            .enter(Entity::Thread(thread), key, None);
         self.wakes(at);
     }
 
@@ -183,7 +224,7 @@ impl Judge<'_> {
     fn enter_funded(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
         t.wants = true;
-        if !t.is_budgeted() || t.budget > 0 {
+        if t.background || t.budget > 0 {
             self.enter(thread);
         }
     }
@@ -191,22 +232,18 @@ impl Judge<'_> {
     /// The thread is not ready any more.
     pub(crate) fn leave(&mut self, thread: usize) {
         let t = &mut self.threads[thread];
-        if !t.ready {
-            return;
+        let at = t.queue;
+        if std::mem::take(&mut t.ready) {
+            (t.in_section, t.protected) = (false, false);
+            self.nodes[at].queue.leave(Entity::Thread(thread));
+            self.forget_answer(at);
         }
-        (t.ready, t.in_section) = (false, false);
-        let (entity, at) = (Entity::Thread(t.id), t.queue);
-        self.unprotect(thread);
-        self.nodes[at].queue.leave(entity);
-        self.forget_answer(at);
     }
 
-    /// The thread keeps its siblings away no more.
+    /// The thread keeps its siblings away no more, unless a section of it does.
     pub(crate) fn unprotect(&mut self, thread: usize) {
-        let (id, at) = (self.threads[thread].id, self.threads[thread].queue);
-        if self.nodes[at].protected == Some(id) {
-            self.nodes[at].protected = None;
-        }
+        let shields = self.threads[thread].in_section || self.locks.shields(thread);
+        self.threads[thread].protected &= shields;
     }
 
     /// A thread goes on, or is ready again, on its next allotment: its section ends with the old
@@ -214,43 +251,29 @@ impl Judge<'_> {
     fn granted(&mut self, thread: usize, budget: Work) {
         self.replenished(thread, budget.ticks());
         let t = &mut self.threads[thread];
-        if !t.ready {
-            if !budget.is_zero() {
-                self.enter(thread);
-            }
-            return;
-        }
-        t.in_section = false;
-        let (entity, at) = (Entity::Thread(t.id), t.queue);
-        self.nodes[at].queue.renew(entity);
-        if !self.locks.shields(thread) {
+        let at = t.queue;
+        if t.ready {
+            t.in_section = false;
+            self.nodes[at].queue.renew(Entity::Thread(thread));
             self.unprotect(thread);
+            self.forget_answer(at);
+        } else if !budget.is_zero() {
+            self.enter(thread);
         }
-        self.forget_answer(at);
-    }
-
-    /// A thread waits for what it wanted to lock.
-    fn waits(&mut self, thread: usize) {
-        self.has_job(thread);
-        self.leave(thread);
-        self.threads[thread].blocked = true;
     }
 
     /// A thread waits no longer.
     fn woken(&mut self, thread: usize, cause: WakeCause) {
-        if matches!(
-            cause,
-            WakeCause::Timeout | WakeCause::Supply | WakeCause::Lock
-        ) {
-            self.wait_is_over(thread, cause == WakeCause::Lock);
+        use WakeCause::{EarlyWake, Lock, Predecessors, Supply, Timeout};
+        if matches!(cause, Timeout | Supply | Lock) {
+            self.wait_is_over(thread, cause == Lock);
         }
-        let goes_on = !matches!(cause, WakeCause::EarlyWake | WakeCause::Predecessors);
-        if !goes_on || !std::mem::take(&mut self.threads[thread].blocked) {
+        let t = &mut self.threads[thread];
+        if matches!(cause, EarlyWake | Predecessors) || !std::mem::take(&mut t.blocked) {
             return;
         }
-        self.threads[thread].waits_on = None;
+        t.waits_on = None;
         // An endless body without guarantee ends instead when it is to change.
-        let t = &self.threads[thread];
         let changes = t.change.is_some() && !t.constraint.class.runs_per_job();
         if !(changes && t.background) {
             self.enter_funded(thread);
@@ -261,8 +284,7 @@ impl Judge<'_> {
     /// section.
     fn start(&mut self, thread: usize, job: u64, budget: Option<Work>) {
         let t = &self.threads[thread];
-        let in_section = t.in_section && t.ready && t.budget > 0;
-        let holds = self.nodes[t.queue].protected == Some(t.id);
+        let (holds, in_section) = (t.protected, t.in_section && t.ready && t.budget > 0);
         self.begin_job(thread, job, true);
         self.funded(thread, budget);
         if self.threads[thread].blocked {
@@ -270,21 +292,16 @@ impl Judge<'_> {
         }
         self.leave(thread);
         self.enter_funded(thread);
-        let shields = self.locks.shields(thread);
         let t = &mut self.threads[thread];
-        t.in_section = in_section && t.ready;
-        if t.ready && (t.in_section || shields) && holds {
-            self.nodes[t.queue].protected = Some(t.id);
-        }
+        (t.in_section, t.protected) = (in_section && t.ready, holds && t.ready);
+        self.unprotect(thread);
     }
 
     /// The thread turns to its next job.
     fn begin_job(&mut self, thread: usize, index: u64, started: bool) {
         let t = &mut self.threads[thread];
-        if let Some(current) = t.current.as_mut().filter(|c| c.job.index == index)
-            && !current.started
-            && started
-        {
+        let current = t.current.as_mut().filter(|c| c.job.index == index);
+        if let Some(current) = current.filter(|c| started && !c.started) {
             current.started = true;
             return;
         }
@@ -292,79 +309,61 @@ impl Judge<'_> {
         let next = t.open.pop_front();
         let Some(job) = next.filter(|job| job.index == index && !unfinished) else {
             let what = format!("starts job {index}, which is not next");
-            return self.accuse(Rule::JobsEndOnce, thread, what);
+            return self.accuse(Rule::JobsEndOnce, Entity::Thread(thread), what);
         };
         t.background = matches!(t.constraint.class, Class::Aperiodic);
         t.current = Some(CurrentJob {
             job,
-            deferred: None,
-            lives_on: None,
-            received: 0,
             started,
-            overran: false,
-            settled: false,
+            ..CurrentJob::default()
         });
         t.take_allotment(&job);
     }
 
-    fn completed(&mut self, thread: usize, change: TraceEvent) {
-        let TraceEvent::Completed {
-            job,
-            outcome,
-            arrival,
-            deadline,
-            received,
-            ..
-        } = change
-        else {
-            return;
-        };
-        let name = self.name(thread);
-        let t = &mut self.threads[thread];
+    fn completed(
+        &mut self,
+        thread: usize,
+        (job, aborted): (u64, bool),
+        dates: (Instant, Instant),
+        received: Work,
+    ) {
+        let (who, t) = (Entity::Thread(thread), &mut self.threads[thread]);
         let current = t.current.as_mut();
         let Some(current) = current.filter(|c| c.job.index == job && !c.settled) else {
-            let what = format!("{name} completes job {job}, which it is not working on");
-            return self.violation(Rule::JobsEndOnce, what);
+            let what = format!("completes job {job}, which it is not working on");
+            return self.accuse(Rule::JobsEndOnce, who, what);
         };
         current.settled = true;
-        let fits = (arrival, deadline) == (current.job.arrival, current.job.deadline);
+        let is_it = dates == (current.job.arrival, current.job.deadline);
         let (got, unstarted) = (current.received, !current.started);
         if let Class::Reservation { .. } | Class::Once { .. } = t.constraint.class {
             // The body goes on, after a `once` without guarantee.
             t.background |= matches!(t.constraint.class, Class::Once { .. });
             if t.background && (t.ready || t.wants) {
-                self.leave(thread);
                 self.enter(thread);
             }
         } else {
             (t.current, t.request) = (None, None);
             self.leave(thread);
         }
-        if !fits || got != received.ticks() {
-            let received = received.ticks();
-            let what = format!("{name} job {job} received {got}, says {received}, or other dates");
-            self.violation(Rule::JobArithmetic, what);
+        let received = received.ticks();
+        if !is_it || got != received {
+            let what = format!("job {job} received {got}, says {received}, or other dates");
+            self.accuse(Rule::JobArithmetic, who, what);
         }
-        if unstarted && outcome != Outcome::Aborted {
-            let what = format!("{name} job {job} is over before it started");
-            self.violation(Rule::JobsEndOnce, what);
+        if unstarted && !aborted {
+            let what = format!("job {job} is over before it started");
+            self.accuse(Rule::JobsEndOnce, who, what);
         }
     }
 
     /// A thread is in other care.
-    fn move_to(&mut self, thread: usize, home: NodeId) {
+    fn move_to(&mut self, thread: usize, home: usize) {
         let was_ready = self.threads[thread].ready;
         self.leave(thread);
-        let parked = self.locks.is_postponed(thread);
-        if parked {
-            self.park(thread, false);
-        }
-        match self.node(home) {
-            Some(home) => self.threads[thread].home = home,
-            None => self.is_broken("a thread moves to a scheduler that does not exist".into()),
-        }
-        if parked {
-            self.park(thread, true);
+        self.threads[thread].home = home;
+        if self.locks.is_postponed(thread) {
+            self.parks(thread);
         }
         if was_ready {
             self.enter(thread);

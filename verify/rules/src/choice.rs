@@ -1,7 +1,5 @@
 //! The choice: from the CPU's own scheduler down, each node runs the entity that must be chosen.
 
-use punctual_model::Span;
-
 use crate::Rule;
 use crate::entry::Judge;
 use crate::node::ROOT;
@@ -18,46 +16,38 @@ impl Judge<'_> {
         }
     }
 
-    /// A node or a thread in messages.
-    fn entity(&self, entity: Entity) -> String {
-        match entity {
-            Entity::Thread(id) => self.name(id.index()),
-            Entity::Node(node) => self.node_name(node),
-        }
+    /// The thread that executes in a non-preemptive section in a node.
+    pub(crate) fn protected(&self, at: usize) -> Option<usize> {
+        let mut all = self.threads.iter();
+        all.position(|t| t.protected && t.ready && t.queue == at)
     }
 
     /// Holds the choice of an entry against the ready sets; `None` is idle.
     pub(crate) fn choice(&mut self, chosen: Option<Entity>) {
-        let (entity, home) = match chosen {
-            None => return self.idle_is_right(),
-            Some(Entity::Thread(id)) => (Entity::Thread(id), self.threads[id.index()].queue),
-            Some(Entity::Node(node)) => {
+        let Some(mut entity) = chosen else {
+            return self.idle_is_right();
+        };
+        let (ready, mut at) = match entity {
+            Entity::Thread(thread) => (self.threads[thread].ready, self.threads[thread].queue),
+            Entity::Node(node) => {
                 self.answer_is_kept(node, None);
-                (Entity::Node(node), self.nodes[node].parent.unwrap_or(ROOT))
+                let node = &self.nodes[node];
+                (node.queue.len() > 0, node.parent.unwrap_or(ROOT))
             }
         };
-        let ready = match entity {
-            Entity::Thread(id) => self.threads[id.index()].ready && !self.threads[id.index()].dead,
-            Entity::Node(node) => self.nodes[node].queue.len() > 0,
-        };
         if !ready {
-            let what = format!("{} runs and is not ready", self.entity(entity));
-            return self.violation(Rule::OnlyReadyRuns, what);
+            return self.accuse(Rule::OnlyReadyRuns, entity, "runs and is not ready");
         }
-        let (mut entity, mut at) = (entity, home);
-        if let (Entity::Thread(id), Some(top)) = (entity, self.overdrawn_above(home)) {
-            self.overdraft_is_right(top, id.index());
-            let Some(parent) = self.nodes[top].parent else {
-                return;
-            };
-            (entity, at) = (Entity::Node(top), parent);
+        if let (Entity::Thread(thread), Some(top)) = (entity, self.overdrawn_above(at)) {
+            self.overdraft_is_right(top, thread);
+            (entity, at) = (Entity::Node(top), self.nodes[top].parent.unwrap_or(ROOT));
         }
         loop {
             self.place_is_right(at, entity);
-            match self.nodes[at].parent {
-                Some(parent) => (entity, at) = (Entity::Node(at), parent),
-                None => return,
-            }
+            let Some(parent) = self.nodes[at].parent else {
+                return;
+            };
+            (entity, at) = (Entity::Node(at), parent);
         }
     }
 
@@ -72,46 +62,39 @@ impl Judge<'_> {
         let Some((may, most)) = self.overdrawer(at) else {
             return;
         };
-        let end = self.now.saturating_add(Span::from_ticks(most));
-        let what = if may != thread {
-            let (is, should) = (self.name(thread), self.name(may));
-            format!("{is} runs where {should} alone may finish its section")
-        } else if !self.is_armed_by(end) {
-            let name = self.name(thread);
-            format!("{name}: nothing is armed for the end of its overdraft")
-        } else {
-            return;
-        };
-        self.violation(Rule::SupplyRespected, what);
+        let (who, end) = (Entity::Thread(thread), self.after(most));
+        if may == thread {
+            return self.ends(end, Rule::SupplyRespected, who, "its overdraft");
+        }
+        let should = self.name(Entity::Thread(may));
+        let what = format!("runs where {should} alone may finish its section");
+        self.accuse(Rule::SupplyRespected, who, what);
     }
 
     fn idle_is_right(&mut self) {
-        let asks = self.first_answer_ends();
-        if asks.is_some_and(|until| !self.is_armed_by(until)) {
-            let what = "idle, and nothing is armed for the end of an answer".into();
-            return self.violation(Rule::ChildAnswersChecked, what);
+        if let Some(until) = self.first_answer_ends() {
+            let who = Entity::Node(ROOT);
+            self.ends(until, Rule::ChildAnswersChecked, who, "an answer");
         }
         let root = &self.nodes[ROOT];
         let ready = match root.queue.is_divided() {
             true => root.ready_owner(self.now),
-            false => root.queue.entities().next().map(|(entity, _)| entity),
+            false => root.queue.entities().next(),
         };
         if let Some(waits) = ready {
-            let what = format!("idle while {} is ready and has supply", self.entity(waits));
-            self.violation(Rule::WorkConserving, what);
+            let what = "is ready and has supply while nobody runs";
+            self.accuse(Rule::WorkConserving, waits, what);
         }
     }
 
     /// One step of the way down: in node `at`, `chosen` runs.
     fn place_is_right(&mut self, at: usize, chosen: Entity) {
-        if let Entity::Node(node) = chosen {
-            let funded = self.nodes[node].supply.as_ref().map(|supply| supply.left);
-            let end = funded.map(|left| self.now.saturating_add(Span::from_ticks(left)));
-            let overdrawn = funded == Some(0) && self.overdrawer(node).is_some();
-            if !overdrawn && end.is_some_and(|end| !self.is_armed_by(end)) {
-                let what = "runs, and nothing is armed for the end of its budget";
-                return self.accuse_node(Rule::SupplyRespected, node, what);
-            }
+        if let Entity::Node(node) = chosen
+            && let Some(supply) = &self.nodes[node].supply
+            && (supply.left > 0 || self.overdrawer(node).is_none())
+        {
+            let end = self.after(supply.left);
+            self.ends(end, Rule::SupplyRespected, chosen, "its budget");
         }
         if self.nodes[at].queue.is_divided() {
             return self.slot_is_right(at, chosen);
@@ -123,33 +106,26 @@ impl Judge<'_> {
             }
             return;
         }
-        let better = match self.nodes[at].protected {
-            Some(holder) if Entity::Thread(holder) == chosen => return,
-            Some(holder) => Some(Entity::Thread(holder)),
+        let protected = self.protected(at).map(Entity::Thread);
+        let better = match protected {
+            Some(_) => protected.filter(|first| *first != chosen),
             None => self.nodes[at].queue.better_than(chosen),
         };
         if let Some(better) = better {
-            let (is, should) = (self.entity(chosen), self.entity(better));
-            let what = format!("{is} runs while {should} is ready and comes first");
-            self.violation(Rule::PolicyOrder, what);
+            let what = format!("runs while {} is ready and comes first", self.name(better));
+            self.accuse(Rule::PolicyOrder, chosen, what);
         }
     }
 
     /// Nobody but the owner runs in a slot, and the core wants to be back at its end.
     fn slot_is_right(&mut self, at: usize, chosen: Entity) {
         let (owner, end) = self.nodes[at].owner(self.now);
-        let (who, now) = (self.entity(chosen), self.now.ticks());
-        let what = match owner {
-            None => format!("{who} runs at {now}, which is nobody's time"),
-            Some(owner) if !owner.is_place_of(chosen) => {
-                format!("{who} runs in a slot of {}", self.entity(owner))
-            }
-            Some(_) if !self.is_armed_by(end) => {
-                format!("{who}: nothing is armed for the end of its slot")
-            }
-            Some(_) => return,
-        };
-        self.violation(Rule::SlotRespected, what);
+        if owner == Some(chosen) {
+            return self.ends(end, Rule::SlotRespected, chosen, "its slot");
+        }
+        let whose = owner.map_or("nobody".into(), |owner| self.name(owner));
+        let what = format!("runs in the time of {whose}");
+        self.accuse(Rule::SlotRespected, chosen, what);
     }
 
     /// At the end of an entry a scheduler is in the ready set of its parent exactly if it has
@@ -157,7 +133,7 @@ impl Judge<'_> {
     pub(crate) fn schedulers_are_queued(&mut self) {
         for at in ROOT + 1..self.nodes.len() {
             let node = &self.nodes[at];
-            let Some(parent) = node.parent.filter(|_| node.alive) else {
+            let Some(parent) = node.parent else {
                 continue;
             };
             let queued = self.nodes[parent].queue.has(Entity::Node(at));
@@ -166,14 +142,13 @@ impl Judge<'_> {
             let (rule, what) = match queued {
                 true if !ready => (Rule::OnlyReadyRuns, "is queued and has nothing ready"),
                 true if !supplied => (Rule::SupplyRespected, "is queued without budget"),
-                false if ready && supplied && !self.rests(at) => {
-                    let what = "has something ready and supply for it, and is not queued";
-                    (Rule::WorkConserving, what)
-                }
+                false if ready && supplied && !self.rests(at) => (
+                    Rule::WorkConserving,
+                    "is ready, has supply, and is not queued",
+                ),
                 _ => continue,
             };
-            let what = format!("{} {what}", self.node_name(at));
-            self.violation(rule, what);
+            self.accuse(rule, Entity::Node(at), what);
         }
     }
 

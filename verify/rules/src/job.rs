@@ -1,41 +1,76 @@
 //! Jobs are released at their instants, in order, none left out.
 
 use punctual_kern::Event;
-use punctual_model::{Class, Instant};
+use punctual_model::Instant;
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::thread::{OpenJob, Thread};
+use crate::queue::Entity;
+use crate::thread::OpenJob;
 
 impl Judge<'_> {
     /// A release became a job.
-    pub(crate) fn released(&mut self, thread: usize, mut job: OpenJob) {
-        let (now, event) = (self.now, self.event);
+    pub(crate) fn released(&mut self, thread: usize, index: u64, dates: (Instant, Instant)) {
+        let (arrival, deadline) = dates;
+        let wrong = self.release_mistake(thread, index, arrival);
         let t = &mut self.threads[thread];
-        let mut wrong = release_place(t, job, now, event);
-        let deadline = t.deadline_of(job.arrival);
+        let due = t.deadline_of(arrival);
         if t.first.is_none() || t.last_arrival.is_none() && !t.is_clocked() {
-            t.first = Some(job.arrival);
-            t.first_index = job.index;
+            (t.first, t.first_index) = (Some(arrival), index);
         }
-        t.last_arrival = Some(job.arrival);
-        t.seen = job.arrival;
-        job.allotment = t.grant();
-        if deadline != job.deadline && wrong.is_none() {
-            let (is, should) = (job.deadline.ticks(), deadline.ticks());
-            wrong = Some((
-                Rule::JobArithmetic,
-                format!("deadline {is}, should be {should}"),
-            ));
+        (t.last_arrival, t.seen) = (Some(arrival), arrival);
+        let allotment = t.grant();
+        t.open.push_back(OpenJob {
+            index,
+            arrival,
+            deadline,
+            allotment,
+        });
+        self.count_release(thread, index);
+        let who = Entity::Thread(thread);
+        if let Some(wrong) = wrong {
+            let what = format!("job {index}: released at {}, {wrong}", arrival.ticks());
+            self.accuse(Rule::ReleasesInTime, who, what);
+        } else if due != deadline {
+            let (is, due) = (deadline.ticks(), due.ticks());
+            let what = format!("job {index}: deadline {is}, should be {due}");
+            self.accuse(Rule::JobArithmetic, who, what);
         }
-        t.open.push_back(job);
-        self.count_release(thread, job.index);
-        if let Some((rule, what)) = wrong {
-            self.violation(
-                rule,
-                format!("{} job {}: {what}", self.name(thread), job.index),
-            );
-        }
+    }
+
+    /// The mistake in the instant of a release.
+    fn release_mistake(&self, thread: usize, index: u64, arrival: Instant) -> Option<&'static str> {
+        let (t, now) = (&self.threads[thread], self.now);
+        let due = t.arrival_of(index);
+        let fed = match self.event {
+            Event::Arrive { thread, arrival } if thread == t.id => Some(arrival.min(now)),
+            _ => None,
+        };
+        let separation = t
+            .constraint
+            .class
+            .min_separation()
+            .filter(|_| !t.constraint.fed);
+        let earliest = t
+            .last_arrival
+            .zip(separation)
+            .map(|(last, s)| last.saturating_add(s));
+        let off = t.first.is_some() && due != Some(arrival);
+        let wrongs = [
+            (arrival > now, "before its arrival"),
+            (arrival >= t.constraint.until, "after the last release"),
+            (t.is_clocked() && off, "which is not when it is due"),
+            (!t.is_clocked() && t.fed == 0, "but nothing arrived"),
+            (
+                t.constraint.fed && fed != Some(arrival),
+                "which is not what was fed",
+            ),
+            (
+                !t.is_clocked() && earliest > Some(arrival),
+                "too soon after the one before",
+            ),
+        ];
+        wrongs.iter().find(|wrong| wrong.0).map(|wrong| wrong.1)
     }
 
     /// A release became no job: it was skipped, or lost because too many wait.
@@ -44,7 +79,7 @@ impl Judge<'_> {
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
             let what = format!("job {index} was dropped without need");
-            self.accuse(Rule::ReleasesInTime, thread, what);
+            self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
         }
         let t = &mut self.threads[thread];
         if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
@@ -61,7 +96,7 @@ impl Judge<'_> {
         t.fed = t.fed.saturating_sub(1);
         if index != expected {
             let what = format!("released job {index} where {expected} was next");
-            self.accuse(Rule::ReleasesInTime, thread, what);
+            self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
         }
     }
 
@@ -82,57 +117,10 @@ impl Judge<'_> {
                     "is not released at {}, and nothing is armed then",
                     at.ticks()
                 );
-                self.accuse(Rule::ReleasesInTime, thread, what);
+                self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
                 // Said once; the others are held against what was released.
                 self.threads[thread].first = None;
             }
         }
     }
-}
-
-/// The mistake in the instant of a release.
-fn release_place(
-    t: &Thread,
-    job: OpenJob,
-    now: Instant,
-    event: Option<Event>,
-) -> Option<(Rule, String)> {
-    let is = job.arrival.ticks();
-    let wrong = |what: String| Some((Rule::ReleasesInTime, what));
-    if job.arrival > now {
-        return wrong(format!("released before its arrival at {is}"));
-    }
-    if job.arrival >= t.constraint.until {
-        return wrong(format!("arrived at {is}, after the last release"));
-    }
-    if t.is_clocked() {
-        return match t.arrival_of(job.index) {
-            Some(at) if at != job.arrival => {
-                wrong(format!("arrived at {is}, should be {}", at.ticks()))
-            }
-            None if t.first.is_some() => wrong(format!("arrived at {is}, should not arrive")),
-            _ => None,
-        };
-    }
-    if t.fed == 0 {
-        return wrong(format!("released at {is}, but nothing arrived"));
-    }
-    if t.constraint.fed {
-        return match event {
-            Some(Event::Arrive { thread, arrival })
-                if thread == t.id && arrival.min(now) == job.arrival =>
-            {
-                None
-            }
-            _ => wrong(format!("arrived at {is}, which is not what was fed")),
-        };
-    }
-    if let (Class::Sporadic { min_separation, .. }, Some(last)) =
-        (t.constraint.class, t.last_arrival)
-        && job.arrival < last.saturating_add(min_separation)
-    {
-        let last = last.ticks();
-        return wrong(format!("arrived at {is}, too soon after {last}"));
-    }
-    None
 }

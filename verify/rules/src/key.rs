@@ -4,7 +4,7 @@
 //! It inherits from those that wait for what it holds, and from ceilings (priority inheritance).
 //! The log states each key that is not the job's own, and is held against this.
 
-use punctual_kern::{Ceiling, ResourcePlan, WaitOrder};
+use punctual_kern::{Ceiling, ResourceTerms, WaitOrder};
 use punctual_model::{Instant, Mode, Priority, Protocol, Span};
 
 use crate::Rule;
@@ -26,7 +26,7 @@ fn rank(key: &Key, by: WaitOrder) -> Rank {
 }
 
 /// The ceiling of a resource from `since` on.
-fn ceiling(plan: &ResourcePlan, since: Instant, rank: u32) -> Option<Key> {
+fn ceiling(plan: &ResourceTerms, since: Instant, rank: u32) -> Option<Key> {
     use Protocol::{ImmediateCeiling, StackResource};
     let ceiling = Ceiling {
         priority: plan.ceiling,
@@ -50,8 +50,8 @@ impl Judge<'_> {
             return all;
         };
         let order = self.threads[thread].constraint.order;
-        for (plan, _, claim) in self.locks.sections(thread) {
-            let State::Holds { mode, since, .. } = claim.state else {
+        for claim in self.locks.sections(thread) {
+            let (plan, State::Holds { mode, since, .. }) = (&claim.plan, claim.state) else {
                 continue;
             };
             if self.reaches_out(thread, plan) {
@@ -62,7 +62,7 @@ impl Judge<'_> {
             if plan.spans_schedulers {
                 continue;
             }
-            for other in self.locks.waiting(claim.plan.resource) {
+            for other in self.locks.waiting(claim.declared.resource) {
                 for mut key in self.effective(other, most) {
                     if mode == Mode::Shared {
                         // Several readers that one writer waits for must not tie.
@@ -76,11 +76,8 @@ impl Judge<'_> {
         let by = WaitOrder::of(self.log.plan.cpus[self.cpu].policy);
         for (waiter, t) in self.threads.iter().enumerate() {
             if t.waits_on.is_some_and(|(holder, _)| holder == thread) {
-                all.extend(
-                    self.effective(waiter, most)
-                        .into_iter()
-                        .map(|key| (key, by)),
-                );
+                let lent = self.effective(waiter, most).into_iter();
+                all.extend(lent.map(|key| (key, by)));
             }
         }
         let ceiling = self.threads[thread].ceiling.map(|ceiling| {
@@ -111,10 +108,10 @@ impl Judge<'_> {
     /// The log states by which key a ready thread is queued.
     pub(crate) fn ordered(&mut self, thread: usize, key: Key, yielded: bool) {
         let t = &self.threads[thread];
+        let (at, entity) = (t.queue, Entity::Thread(thread));
         if !t.ready {
-            return self.accuse(Rule::OnlyReadyRuns, thread, "is queued and not ready");
+            return self.accuse(Rule::OnlyReadyRuns, entity, "is queued and not ready");
         }
-        let (at, entity) = (t.queue, Entity::Thread(t.id));
         let to = self.queue_of(thread, key.background);
         for at in [at, to] {
             self.forget_answer(at);
@@ -122,14 +119,9 @@ impl Judge<'_> {
         let old = self.nodes[at].queue.key(entity);
         if to != at || old.is_some_and(|old| old.background != key.background) {
             // It comes behind those that take turns there.
-            let alone = self.nodes[at].protected == Some(self.threads[thread].id);
             self.nodes[at].queue.leave(entity);
-            self.unprotect(thread);
             self.threads[thread].queue = to;
             self.nodes[to].queue.enter(entity, key, Some(self.now));
-            if alone {
-                self.nodes[to].protected = Some(self.threads[thread].id);
-            }
         }
         self.nodes[to].queue.order(entity, key, yielded);
     }
@@ -151,15 +143,15 @@ impl Judge<'_> {
         });
         if !lawful {
             let what = format!("lives on the release {dates:?}, should {lives_on:?}");
-            self.accuse(Rule::PolicyOrder, thread, what);
+            self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
         }
         let t = &mut self.threads[thread];
         if let Some(current) = t.current.as_mut() {
             (current.deferred, current.lives_on) = (Some(dates), None);
         }
         if t.ready {
-            let (at, entity, key) = (t.queue, Entity::Thread(t.id), t.own_key());
-            self.nodes[at].queue.order(entity, key, false);
+            let (queue, key) = (&mut self.nodes[t.queue].queue, t.own_key());
+            queue.order(Entity::Thread(thread), key, false);
         }
     }
 
@@ -172,7 +164,7 @@ impl Judge<'_> {
             let lives_on = current.and_then(|current| current.lives_on.take());
             if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
                 let what = format!("lives on the release {dates:?}, which nobody was told");
-                self.accuse(Rule::PolicyOrder, thread, what);
+                self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
             }
         }
     }
@@ -181,34 +173,23 @@ impl Judge<'_> {
     /// inherits, and no other.
     pub(crate) fn keys_are_right(&mut self) {
         for thread in 0..self.threads.len() {
-            let t = &self.threads[thread];
-            if !t.ready || t.dead {
-                continue;
-            }
-            let Some(key) = self.nodes[t.queue].queue.key(Entity::Thread(t.id)) else {
+            let (at, entity) = (self.threads[thread].queue, Entity::Thread(thread));
+            let Some(key) = self.nodes[at].queue.key(entity) else {
                 continue;
             };
-            let (at, entity) = (t.queue, Entity::Thread(t.id));
             let lawful = self.effective(thread, self.threads.len());
-            let found = lawful.iter().find(|lawful| {
-                // A stated key leaves out the last tie-break.
-                Key {
-                    rank: key.rank,
-                    ..**lawful
-                } == key
-            });
-            if let Some(found) = found {
-                self.nodes[at].queue.set_rank(entity, found.rank);
-            } else {
+            // A stated key leaves out the last tie-break.
+            let stated = |lawful: &&Key| lawful.with_rank(key.rank) == key;
+            let Some(found) = lawful.iter().find(stated) else {
                 let what = format!("is queued by {key:?}, should be by one of {lawful:?}");
-                self.accuse(Rule::PolicyOrder, thread, what);
-                return;
-            }
+                return self.accuse(Rule::PolicyOrder, entity, what);
+            };
+            self.nodes[at].queue.set_rank(entity, found.rank);
         }
     }
 
     /// Whether who holds this delays threads of schedulers other than its own.
-    fn reaches_out(&self, thread: usize, plan: &ResourcePlan) -> bool {
+    fn reaches_out(&self, thread: usize, plan: &ResourceTerms) -> bool {
         let common = plan.common.index();
         let home = self.threads[thread].home;
         plan.spans_schedulers && home != common && self.is_below(home, common)
@@ -222,7 +203,7 @@ impl Judge<'_> {
             if !t.ready || !self.is_below(t.home, at) {
                 continue;
             }
-            for (plan, ..) in self.locks.sections(thread) {
+            for plan in self.locks.sections(thread).map(|claim| &claim.plan) {
                 let common = plan.common.index();
                 if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
                     continue;
@@ -255,7 +236,7 @@ impl Judge<'_> {
             };
             if !right {
                 let what = format!("is queued by {key:?}, should be raised to {raised:?}");
-                self.accuse_node(Rule::PolicyOrder, at, what);
+                self.accuse(Rule::PolicyOrder, Entity::Node(at), what);
             }
         }
     }

@@ -1,167 +1,138 @@
 //! The tree itself: who asked for what, whether it was theirs to ask, what a child may answer.
 
-use punctual_kern::{ChildPick, Event, NodeId, NodeTerms, Refusal, Request};
-use punctual_model::{Instant, MAX_DEPTH, ThreadId, Work};
+use punctual_kern::{ChildPick, Event, NodeId, Refusal, Request};
+use punctual_model::{Instant, MAX_DEPTH, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::node::{Answer, ROOT};
+use crate::node::{Node, ROOT};
 use crate::queue::Entity;
 use crate::thread::Thread;
 
 impl Judge<'_> {
-    /// A scheduler decided for `executed` ticks.
-    pub(crate) fn child_decided(&mut self, executed: u64) {
-        if let Some(child) = self.deciding.filter(|_| executed > 0) {
-            self.asked.pays = Some((child, executed));
-        }
-    }
-
     /// The core says what a child pays for deciding.
     pub(crate) fn child_charged(&mut self, child: usize, work: Work) {
-        let owed = self.asked.pays.take();
+        let owed = self.pays.take();
         if owed != Some((child, work.ticks())) {
-            let (name, work) = (self.node_name(child), work.ticks());
-            let what = format!("{name} is charged {work} ticks for deciding, not {owed:?}");
-            self.violation(Rule::SupplyRespected, what);
+            let what = format!(
+                "is charged {} ticks for deciding, not {owed:?}",
+                work.ticks()
+            );
+            self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
         }
     }
 
-    /// Looks at what is asked before anything has come of it.
-    pub(crate) fn ask(&mut self, event: Event) {
-        match event {
-            Event::ChildPicked(pick) => self.ask_pick(&pick),
-            Event::Manage { by, request } => {
-                self.asked.unlawful = !self.is_lawful(by, &request);
-            }
+    /// Holds what is asked, before anything has come of it, against how it is answered. What a late
+    /// entry serves first may make a request lawful, or answer it.
+    pub(crate) fn ask(&mut self, event: Event, refused: Option<Refusal>) {
+        let certain = self.lateness() == 0;
+        let unlawful = match event {
+            Event::ChildPicked(pick) => return self.ask_pick(&pick, refused, certain),
+            Event::Manage { by, request } => !self.is_lawful(by, &request),
             Event::Wake(id) => {
                 let may = |thread: usize| self.may_wake(self.threads[thread].home, thread);
-                self.asked.unlawful = self.find(id).is_some_and(|thread| !may(thread));
+                self.find(id).is_some_and(|thread| !may(thread))
             }
-            _ => {}
-        }
-    }
-
-    /// Holds what became of it against what had to.
-    pub(crate) fn answered(&mut self, event: Event, refused: Option<Refusal>) {
-        let asked = std::mem::take(&mut self.asked);
-        if let Some((child, owed)) = asked.pays {
-            let what = format!("decided {owed} ticks for nothing");
-            self.accuse_node(Rule::SupplyRespected, child, what);
-        }
-        // What a late entry serves first may make a request lawful, or answer it.
-        let certain = refused.is_none() && self.lateness() == 0;
-        if asked.unlawful && certain {
+            _ => false,
+        };
+        if unlawful && refused.is_none() && certain {
             let what = format!("{event:?} was done, and was not lawful");
             self.violation(Rule::PowerRespected, what);
         }
-        if refused.is_some() && asked.changed {
-            let what = "a request was refused and done all the same".into();
-            self.violation(Rule::EntriesAreWhole, what);
+    }
+
+    /// Holds what became of the entry against its event.
+    pub(crate) fn answered(&mut self, refused: Option<Refusal>) {
+        if let Some((child, owed)) = self.pays.take() {
+            let what = format!("decided {owed} ticks for nothing");
+            self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
         }
-        if let (Event::Manage { by, request }, None) = (event, refused) {
-            self.blocked_by(by, &request);
+        if refused.is_some() && self.tree_changed {
+            self.is_broken("a request was refused and done all the same");
         }
-        let Event::ChildPicked(pick) = event else {
-            return;
-        };
-        if let Some(child) = asked.tentative.filter(|_| refused.is_some()) {
-            self.nodes[child].answer = None;
+        // A scheduler has blocked a thread, unless that is over at the same instant.
+        if let Event::Manage { by, request } = self.event
+            && let (
+                Request::Block {
+                    thread, exclusive, ..
+                },
+                None,
+            ) = (request, refused)
+            && let (by, Some(thread)) = (self.node(by), self.find(thread))
+            && exclusive
+            && self.threads[thread].blocked
+        {
+            self.threads[thread].blocker = by;
         }
+    }
+
+    fn ask_pick(&mut self, pick: &ChildPick, refused: Option<Refusal>, certain: bool) {
+        let lawful = self.lawful_pick(pick);
         // Who is ready changes before a late entry's event, which no record shows.
-        let stale = matches!(refused, Some(Refusal::StalePick(_))) && asked.refusal.is_none();
-        if refused != asked.refusal && !stale && self.lateness() == 0 {
-            let what = format!("{pick:?} got {refused:?}, deserves {:?}", asked.refusal);
+        let stale = matches!(refused, Some(Refusal::StalePick(_))) && lawful.is_ok();
+        if refused != lawful.err() && !stale && certain {
+            let what = format!("{pick:?} got {refused:?}, deserves {:?}", lawful.err());
             self.violation(Rule::ChildAnswersChecked, what);
         }
-    }
-
-    /// A scheduler has blocked a thread, unless that is over at the same instant.
-    fn blocked_by(&mut self, by: NodeId, request: &Request) {
-        let Request::Block {
-            thread, exclusive, ..
-        } = *request
-        else {
-            return;
-        };
-        let (by, thread) = (self.node(by), self.find(thread));
-        let Some(t) = thread.map(|t| &mut self.threads[t]).filter(|t| t.blocked) else {
-            return;
-        };
-        if exclusive {
-            t.blocker = by;
+        if let (Ok(child), None) = (lawful, refused) {
+            let until = pick.until.filter(|until| *until > self.now);
+            let node = &mut self.nodes[child];
+            (node.answer, node.changed) = (Some(ChildPick { until, ..*pick }), false);
         }
     }
 
-    fn ask_pick(&mut self, pick: &ChildPick) {
-        let child = self.node(pick.child);
-        let Some(child) = child.filter(|_| child == self.deciding) else {
-            self.asked.refusal = Some(Refusal::NotDeciding(pick.child));
-            return;
-        };
-        let node = &self.nodes[child];
-        let thread = pick.thread.map(|id| (id, self.find(id)));
-        let refusal = match thread {
-            Some((id, None)) => Some(Refusal::StaleThread(id)),
-            Some((id, Some(thread))) => {
-                let t = &self.threads[thread];
-                if t.dead {
-                    Some(Refusal::StaleThread(id))
-                } else if t.home != child {
-                    Some(Refusal::NotItsOwn(id))
-                } else {
-                    (!t.ready || t.queue != child).then_some(Refusal::NotReady(id))
-                }
+    /// The child whose answer is lawful, or the refusal that it deserves.
+    fn lawful_pick(&self, pick: &ChildPick) -> Result<usize, Refusal> {
+        let child = self
+            .node(pick.child)
+            .filter(|child| self.deciding == Some(*child));
+        let child = child.ok_or(Refusal::NotDeciding(pick.child))?;
+        if let Some(id) = pick.thread {
+            let t = &self.threads[self.find(id).ok_or(Refusal::StaleThread(id))?];
+            if t.home != child {
+                return Err(Refusal::NotItsOwn(id));
             }
-            None => None,
-        };
-        let old = node.changed && node.epoch == Some(pick.epoch);
-        let stale = old.then_some(Refusal::StalePick(pick.child));
-        self.asked.refusal = refusal.or(stale);
-        if self.asked.refusal.is_none() {
-            self.asked.tentative = Some(child);
-            let node = &mut self.nodes[child];
-            node.epoch = Some(pick.epoch);
-            node.changed = false;
-            node.answer = Some(Answer {
-                thread: pick.thread,
-                until: pick.until.filter(|until| *until > self.now),
-            });
+            if !t.ready || t.queue != child {
+                return Err(Refusal::NotReady(id));
+            }
+        }
+        let node = &self.nodes[child];
+        let old = node.answer.is_some_and(|answer| answer.epoch == pick.epoch);
+        match node.changed && old {
+            true => Err(Refusal::StalePick(pick.child)),
+            false => Ok(child),
         }
     }
 
     /// What is ready in a child has changed: its answer counts no more.
     pub(crate) fn forget_answer(&mut self, at: usize) {
-        let node = &mut self.nodes[at];
-        node.answer = None;
-        node.changed = true;
+        self.nodes[at].changed = true;
     }
 
-    /// The chosen `entity` of a child that decides on its own supply is what it answered; or it is
+    /// The chosen `thread` of a child that decides on its own supply is what it answered; or it is
     /// asked because no answer stands.
-    pub(crate) fn answer_is_kept(&mut self, at: usize, thread: Option<ThreadId>) {
-        let node = &self.nodes[at];
+    pub(crate) fn answer_is_kept(&mut self, at: usize, thread: Option<usize>) {
+        let (who, node, protected) = (Entity::Node(at), &self.nodes[at], self.protected(at));
         let answer = node.standing(self.now);
-        let standing = answer.map(|answer| answer.thread);
-        let overstays = answer.and_then(|answer| answer.until);
-        let overstays = overstays.is_some_and(|until| !self.is_armed_by(until));
+        let standing = answer.map(|answer| answer.thread.and_then(|id| self.find(id)));
         let what = match (thread, standing) {
-            _ if !node.own_time => format!("{} is asked to decide", self.node_name(at)),
-            (Some(thread), _) if node.protected == Some(thread) => return,
-            (Some(thread), Some(answer)) if answer == Some(thread) && !overstays => return,
-            (Some(thread), Some(answer)) if answer == Some(thread) => {
-                let name = self.node_name(at);
-                format!("{name}: nothing is armed for the end of its answer")
+            _ if !node.own_time => "is asked to decide and is not to",
+            (Some(_), _) if protected == thread => return,
+            (Some(_), Some(answered)) if answered == thread => {
+                let until = answer
+                    .and_then(|answer| answer.until)
+                    .unwrap_or(Instant::MAX);
+                if until < Instant::MAX {
+                    self.ends(until, Rule::ChildAnswersChecked, who, "its answer");
+                }
+                return;
             }
             // Who has just locked what keeps its siblings away has not executed yet.
-            (None, None) if node.protected.is_none_or(|p| self.before_id() != Some(p)) => return,
-            (Some(thread), _) => {
-                let (name, thread) = (self.node_name(at), self.name(thread.index()));
-                format!("{thread} runs, which {name} did not choose")
-            }
-            (None, _) => format!("{} is asked though its answer stands", self.node_name(at)),
+            (None, None) if protected.is_none() || self.before != protected => return,
+            (Some(_), _) => "runs what it did not choose",
+            (None, _) => "is asked though its answer stands",
         };
-        self.violation(Rule::ChildAnswersChecked, what);
+        self.accuse(Rule::ChildAnswersChecked, who, what);
     }
 
     /// Whether `at` is `above`, or below it.
@@ -178,7 +149,7 @@ impl Judge<'_> {
         let Some(by) = self.node(by) else {
             return false;
         };
-        let home_of = |id| Some(self.threads[self.find_alive(id)?].home);
+        let home_of = |id| Some(self.threads[self.find(id)?].home);
         let is_under = |id| home_of(id).is_some_and(|home| self.is_below(home, by));
         match *request {
             Request::Create { home, .. } => {
@@ -227,61 +198,50 @@ impl Judge<'_> {
 
     /// A thread is in other care.
     pub(crate) fn moved(&mut self, thread: usize) {
-        self.asked.changed = true;
-        let asked = matches!(
-            self.event,
-            Some(Event::Manage {
-                request: Request::Grant { .. } | Request::Revoke { .. } | Request::Demote(_),
-                ..
-            })
-        );
+        self.tree_changed = true;
+        use Request::{Demote, Grant, Revoke};
+        let asked = match self.event {
+            Event::Manage { request, .. } => {
+                matches!(request, Grant { .. } | Revoke { .. } | Demote(_))
+            }
+            _ => false,
+        };
         if !asked {
             let what = "moves and nobody asked for it";
-            self.accuse(Rule::PowerRespected, thread, what);
+            self.accuse(Rule::PowerRespected, Entity::Thread(thread), what);
         }
     }
 
     /// A scheduler begins to exist.
-    pub(crate) fn promoted(&mut self, id: NodeId, parent: NodeId) {
-        self.asked.changed = true;
+    pub(crate) fn promoted(&mut self, id: NodeId, parent: usize) {
+        self.tree_changed = true;
         let asked = match self.event {
-            Some(Event::Manage {
+            Event::Manage {
                 by,
                 request: Request::Promote(terms),
-            }) if by == parent => Some(terms),
+            } if self.node(by) == Some(parent) => Some(terms),
             _ => None,
         };
-        let vacant = |at: &usize| {
-            let node = self.nodes.get(*at);
-            node.is_some_and(|node| !node.alive && node.generation == id.generation())
-        };
-        let (place, parent) = (Some(id.index()).filter(vacant), self.node(parent));
-        match (asked, place, parent) {
-            (Some(terms), Some(at), Some(parent)) => self.install(at, parent, &terms),
-            _ => {
-                let what = "a scheduler exists that nobody asked for".into();
-                self.violation(Rule::PowerRespected, what);
-            }
-        }
-    }
-
-    fn install(&mut self, at: usize, parent: usize, terms: &NodeTerms) {
         let above = self.nodes[parent].background_at;
-        self.nodes[at].take_terms((at, parent), terms, above);
+        let vacant = |node: &&mut Node| !node.alive && node.generation == id.generation();
+        let node = self.nodes.get_mut(id.index()).filter(vacant);
+        if let (Some(terms), Some(node)) = (asked, node) {
+            node.take_terms((id.index(), parent), &terms, above);
+        } else {
+            let what = "a scheduler exists that nobody asked for";
+            self.violation(Rule::PowerRespected, what);
+        }
     }
 
     /// A scheduler exists no more, nor what is below it.
     pub(crate) fn scheduler_ended(&mut self, top: usize) {
-        self.asked.changed = true;
-        let gone: Vec<usize> = (0..self.nodes.len())
-            .filter(|&at| self.nodes[at].alive && self.is_below(at, top))
-            .collect();
-        let left = self
-            .threads
-            .iter()
-            .find(|t| !t.dead && gone.contains(&t.home));
-        if let Some(thread) = left.map(|t| t.id.index()) {
-            self.accuse(Rule::PowerRespected, thread, "is left without a scheduler");
+        self.tree_changed = true;
+        let all = 0..self.nodes.len();
+        let gone: Vec<usize> = all.filter(|&at| self.is_below(at, top)).collect();
+        let mut threads = self.threads.iter();
+        if let Some(thread) = threads.position(|t| !t.dead && gone.contains(&t.home)) {
+            let what = "is left without a scheduler";
+            self.accuse(Rule::PowerRespected, Entity::Thread(thread), what);
         }
         let heir = self.nodes[top].parent;
         for t in &mut self.threads {

@@ -6,36 +6,15 @@
 //!     `-- node 2 [slots] ------ ...                  while it has something ready and has supply
 //! ```
 
-use punctual_kern::{CpuPlan, Grant, NodeTerms, Refusal};
-use punctual_model::{Instant, PolicyKind, Priority, Slot, ThreadId, Trust};
+use punctual_kern::{ChildPick, Grant, NodeTerms};
+use punctual_model::{Instant, PolicyKind, Priority, Slot, Trust};
+use punctual_tables::CpuTables;
 
 use crate::queue::{Entity, Queue};
 use crate::server::Supply;
 
 /// The CPU's own scheduler.
 pub(crate) const ROOT: usize = 0;
-
-/// The answer of a child that decides on its own supply.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
-    pub(crate) thread: Option<ThreadId>,
-    pub(crate) until: Option<Instant>,
-}
-
-/// The request of an entry about the tree, until its decision answers it.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    /// It must be refused.
-    pub(crate) unlawful: bool,
-    /// The refusal that an answer of a child deserves.
-    pub(crate) refusal: Option<Refusal>,
-    /// An answer that holds unless it is refused as stale.
-    pub(crate) tentative: Option<usize>,
-    /// The tree has changed in this entry.
-    pub(crate) changed: bool,
-    /// The time that a child has to pay for deciding.
-    pub(crate) pays: Option<(usize, u64)>,
-}
 
 /// One scheduler.
 #[derive(Debug)]
@@ -52,25 +31,19 @@ pub(crate) struct Node {
     pub(crate) supply: Option<Supply>,
     /// It decides on its own supply.
     pub(crate) own_time: bool,
-    /// Its answer, the state of its ready threads that it was given for, and whether that has
-    /// changed since.
-    pub(crate) answer: Option<Answer>,
-    pub(crate) epoch: Option<u32>,
+    /// Its last answer, and whether what is ready in it has changed since.
+    pub(crate) answer: Option<ChildPick>,
     pub(crate) changed: bool,
     /// The node whose background level takes its work without guarantees.
     pub(crate) background_at: usize,
     /// Whose time is when, when it divides time.
     pub(crate) slots: Vec<(Slot, Entity)>,
     pub(crate) queue: Queue,
-    /// The thread that executes in a non-preemptive section here.
-    pub(crate) protected: Option<ThreadId>,
-    /// Threads of the subtree that wait for budgets.
-    pub(crate) parked: u32,
 }
 
 impl Node {
     /// The schedulers of a CPU: node 0 is the CPU's own.
-    pub(crate) fn all(plan: &CpuPlan) -> Vec<Node> {
+    pub(crate) fn all(plan: &CpuTables) -> Vec<Node> {
         let mut nodes = vec![Node::root(plan.policy)];
         for planned in &plan.nodes {
             let at = nodes.len();
@@ -93,7 +66,7 @@ impl Node {
             let node = slot.entity.checked_sub(plan.capacity.entity_of(0));
             let owner = match node {
                 Some(node) => Entity::Node(node as usize),
-                None => Entity::Thread(ThreadId::new(slot.entity, 0)),
+                None => Entity::Thread(slot.entity as usize),
             };
             if let Some(node) = nodes.get_mut(usize::from(slot.node)) {
                 node.slots.push((slice, owner));
@@ -113,13 +86,10 @@ impl Node {
             supply: None,
             own_time: false,
             answer: None,
-            epoch: None,
             changed: true,
             background_at: ROOT,
             slots: Vec::new(),
             queue: Queue::new(policy),
-            protected: None,
-            parked: 0,
         }
     }
 
@@ -152,9 +122,9 @@ impl Node {
     }
 
     /// The answer that still counts.
-    pub(crate) fn standing(&self, now: Instant) -> Option<Answer> {
-        let over = |answer: &Answer| answer.until.is_some_and(|until| until <= now);
-        self.answer.filter(|answer| !over(answer))
+    pub(crate) fn standing(&self, now: Instant) -> Option<ChildPick> {
+        let over = |answer: &ChildPick| answer.until.is_some_and(|until| until <= now);
+        self.answer.filter(|answer| !self.changed && !over(answer))
     }
 
     /// Whether its supply lets it run now.

@@ -3,23 +3,13 @@
 use std::cmp::Reverse;
 
 use punctual_kern::Ceiling;
-use punctual_model::{Instant, PolicyKind, Priority, Span, ThreadId};
+use punctual_model::{Instant, PolicyKind, Priority, Span};
 
 /// An entity that a scheduler orders: a thread, or a scheduler below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entity {
-    Thread(ThreadId),
+    Thread(usize),
     Node(usize),
-}
-
-impl Entity {
-    /// Whether both are one scheduler, or threads that have the same place one after the other.
-    pub(crate) fn is_place_of(self, other: Entity) -> bool {
-        match (self, other) {
-            (Entity::Thread(a), Entity::Thread(b)) => a.index() == b.index(),
-            _ => self == other,
-        }
-    }
 }
 
 /// How urgent an entity is.
@@ -35,6 +25,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// The same with another last tie-break.
+    pub(crate) fn with_rank(self, rank: u32) -> Key {
+        Key { rank, ..self }
+    }
+
     /// At least this urgent, and before all equals.
     pub(crate) fn at_least(background: bool, most: Ceiling, rank: u32) -> Key {
         Key {
@@ -126,8 +121,8 @@ impl Queue {
         self.items.len()
     }
 
-    pub(crate) fn entities(&self) -> impl Iterator<Item = (Entity, &Key)> {
-        self.items.iter().map(|item| (item.entity, &item.key))
+    pub(crate) fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.items.iter().map(|item| item.entity)
     }
 
     pub(crate) fn has(&self, entity: Entity) -> bool {
@@ -137,6 +132,10 @@ impl Queue {
     pub(crate) fn key(&self, entity: Entity) -> Option<Key> {
         let mut all = self.items.iter();
         Some(all.find(|item| item.entity == entity)?.key)
+    }
+
+    fn item(&mut self, entity: Entity) -> Option<&mut Item> {
+        self.items.iter_mut().find(|item| item.entity == entity)
     }
 
     /// An entity is ready; `entry`: since some point of the entry at this instant.
@@ -166,20 +165,19 @@ impl Queue {
     /// An entity is queued by this key from now on.
     pub(crate) fn order(&mut self, entity: Entity, key: Key, yielded: bool) {
         self.latest = self.latest.max(key.release);
-        let is_it = |item: &&mut Item| item.entity == entity;
-        if let Some(item) = self.items.iter_mut().find(is_it) {
+        self.turns += 1;
+        let turn = self.turns;
+        if let Some(item) = self.item(entity) {
             item.key = key;
             if !yielded {
-                self.turns += 1;
-                (item.turn, item.yielded) = (self.turns, None);
+                (item.turn, item.yielded) = (turn, None);
             }
         }
     }
 
     /// The key of an entity ties by this rank.
     pub(crate) fn set_rank(&mut self, entity: Entity, rank: u32) {
-        let is_it = |item: &&mut Item| item.entity == entity;
-        if let Some(item) = self.items.iter_mut().find(is_it) {
+        if let Some(item) = self.item(entity) {
             item.key.rank = rank;
         }
     }
@@ -199,13 +197,9 @@ impl Queue {
 
     fn rotate(&mut self) {
         self.left = self.timeslice();
-        let first = self.first_turn();
-        if let Some(at) = self.items.iter().position(|i| Some(i.entity) == first) {
-            let item = self.items.remove(at);
-            self.items.push(Item {
-                entry: None,
-                ..item
-            });
+        if let Some(at) = self.items.iter().position(|i| !i.key.background) {
+            self.items[at].entry = None;
+            self.items[at..].rotate_left(1);
         }
     }
 
@@ -236,18 +230,13 @@ impl Queue {
             return;
         }
         self.renew(entity);
-        let is_it = |item: &&mut Item| item.entity == entity;
-        let Some(item) = self.items.iter_mut().find(is_it) else {
-            return;
-        };
         self.turns += 1;
         let from = self.latest.saturating_add(Span::from_ticks(1));
-        self.latest = from;
-        item.yielded = Some(Yielded {
-            turn: self.turns,
-            from,
-            until: from.max(now),
-        });
+        let (turn, until) = (self.turns, from.max(now));
+        if let Some(item) = self.item(entity) {
+            item.yielded = Some(Yielded { turn, from, until });
+            self.latest = from;
+        }
     }
 
     /// Smaller is more urgent.
@@ -264,11 +253,8 @@ impl Queue {
             let higher = || a.key.priority.is_higher_than(b.key.priority);
             return !a.key.background || (b.key.background && higher());
         }
-        match self.urgency(&a.key).cmp(&self.urgency(&b.key)) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => is_ahead(a, b),
-            std::cmp::Ordering::Greater => false,
-        }
+        let (first, second) = (self.urgency(&a.key), self.urgency(&b.key));
+        first < second || (first == second && is_ahead(a, b))
     }
 
     /// Who, but `chosen`, must run before it. A choice that the log leaves open is taken over.
@@ -282,18 +268,16 @@ impl Queue {
                 entry.is_some() && other.entry.is_none_or(|e| Some(e) == item.entry.or(entry))
             };
             let better = before.find(|other| !open(other)).map(|item| item.entity);
-            if better.is_none() && at > 0 {
-                let item = self.items.remove(at);
-                self.items.insert(0, item);
+            if better.is_none() {
+                self.items[..=at].rotate_right(1);
             }
             return better;
         }
         if let Some(holder) = self.holder.filter(|_| !item.key.background) {
             return (holder != chosen).then_some(holder);
         }
-        let mut others = self.items.iter().filter(|i| i.entity != chosen);
-        let better = others.find(|other| self.comes_before(other, &item));
-        better.map(|item| item.entity)
+        let better = |other: &&Item| other.entity != chosen && self.comes_before(other, &item);
+        self.items.iter().find(better).map(|item| item.entity)
     }
 }
 

@@ -1,19 +1,19 @@
 //! The supply of schedulers: each statement of a budget is held against its server.
 
-use punctual_kern::NodeId;
 use punctual_model::{Instant, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
 use crate::node::ROOT;
-use crate::queue::Entity;
+use crate::queue::{Entity, Key};
+use crate::resource::{Claim, State};
 
 impl Judge<'_> {
     /// Every server from node `from` up pays for `executed` ticks.
     pub(crate) fn charge_supply(&mut self, from: usize, executed: u64, thread: Option<usize>) {
         let (began, now) = (self.last, self.now);
         // Sections that overrun by choice may go on for so long, at the cost of the next budgets.
-        let allowed = thread.map_or(0, |thread| self.locks.allowance(thread));
+        let allowed = thread.map_or(0, |thread| self.threads[thread].overdraft);
         let allowed = self.lateness().saturating_add(allowed);
         let (mut most, mut at) = (0, from);
         while let Some(parent) = self.nodes[at].parent {
@@ -22,13 +22,15 @@ impl Judge<'_> {
             most = beyond.max(most);
             if beyond > allowed {
                 let what = format!(": {beyond} ticks over its budget, {allowed} allowed");
-                self.accuse_node(Rule::SupplyRespected, at, what);
+                self.accuse(Rule::SupplyRespected, Entity::Node(at), what);
             }
             self.nodes[parent].queue.charge(Entity::Node(at), executed);
             at = parent;
         }
-        if let Some(thread) = thread.filter(|_| most > 0) {
-            self.locks.overdraw(thread, most);
+        if let Some(thread) = thread {
+            self.locks.charge(thread, executed);
+            let t = &mut self.threads[thread];
+            t.overdraft = t.overdraft.saturating_sub(most);
         }
     }
 
@@ -47,57 +49,73 @@ impl Judge<'_> {
 
     /// The core says that a server has this much now.
     pub(crate) fn server_replenished(&mut self, at: usize, budget: Work) {
-        let now = self.now;
-        let Some(supply) = self.nodes[at].supply.as_mut() else {
-            return self.accuse_node(Rule::SupplyRespected, at, "has a budget where none belongs");
+        let (now, supply) = (self.now, self.nodes[at].supply.as_mut());
+        let what = match supply {
+            Some(supply) => supply.rise(now, budget.ticks()),
+            None => Some("has a budget where none belongs".into()),
         };
-        if let Some(what) = supply.rise(now, budget.ticks()) {
-            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
+        self.supplies(at, what);
+    }
+
+    /// A scheduler has or does with its supply what it must not.
+    fn supplies(&mut self, at: usize, wrong: Option<String>) {
+        if let Some(what) = wrong {
+            self.accuse(Rule::SupplyRespected, Entity::Node(at), what);
         }
     }
 
     /// The core says that a server has nothing left.
     pub(crate) fn server_exhausted(&mut self, at: usize) {
         let late = self.lateness() > 0;
-        let supply = self.nodes[at].supply.as_mut();
-        let right = supply.is_some_and(|supply| {
-            let lapsed = supply.was_borrowed > 0 || late;
-            let right = std::mem::take(&mut supply.spent) || lapsed;
+        let right = self.nodes[at].supply.as_mut().is_some_and(|supply| {
             supply.left = 0;
-            right
+            std::mem::take(&mut supply.spent) || supply.was_borrowed > 0 || late
         });
-        if !right {
-            self.accuse_node(Rule::SupplyRespected, at, "is exhausted and has budget");
-        }
+        let what = "is exhausted and has budget".to_string();
+        self.supplies(at, (!right).then_some(what));
     }
 
     /// The core says what is left of a budget at the end of an entry.
     pub(crate) fn budget_is(&mut self, at: usize, budget: Option<Work>) {
-        let parked = self.nodes[at].parked > 0;
+        let parked = self.is_parked(at);
         let what = match (self.nodes[at].supply.as_mut(), budget) {
             (Some(supply), Some(budget)) => supply.is_now(budget.ticks(), parked),
             (None, None) => None,
             _ => Some("has a budget where none belongs, or none where one does".into()),
         };
-        if let Some(what) = what {
-            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
-        }
+        self.supplies(at, what);
     }
 
-    /// Checks the key by which a scheduler is queued: the deadline is that of its server, and the
-    /// release the instant since which it has both a ready thread and a budget.
-    pub(crate) fn supply_is_due(&mut self, at: usize, deadline: Instant, release: Option<Instant>) {
-        let now = self.now;
+    /// By which key a scheduler is queued among its siblings: the deadline is that of its server,
+    /// and the release the instant since which it has both a ready thread and a budget.
+    pub(crate) fn queued(&mut self, at: usize, parent: usize, key: Key, budget: Option<Work>) {
+        self.budget_is(at, budget);
+        let (now, entity) = (self.now, Entity::Node(at));
+        let before = self.nodes[parent].queue.key(entity);
+        let wakes = before.is_none() && key.release > Instant::ZERO;
         let supply = self.nodes[at].supply.as_mut();
         let what = supply.and_then(|supply| {
             let known = supply.is_periodic() && supply.starves && supply.was_borrowed == 0;
-            let known = known && supply.left > 0;
-            let early = release.is_some_and(|at| known && supply.balance_at(at) <= 0);
+            let known = wakes && known && supply.left > 0;
+            let early = known && supply.balance_at(key.release) <= 0;
             let early = early.then(|| "counts from before it had a budget".to_string());
-            supply.is_due(now, deadline).or(early)
+            supply.is_due(now, key.deadline).or(early)
         });
-        if let Some(what) = what {
-            self.accuse_node(Rule::SupplyRespected, at, what.to_string());
+        self.supplies(at, what);
+        if key.release > now {
+            let what = format!("counts from {}", key.release.ticks());
+            self.accuse(Rule::PolicyOrder, entity, what);
+        }
+        self.wakes(parent);
+        let queue = &mut self.nodes[parent].queue;
+        match before {
+            None => queue.enter(entity, key, Some(now)),
+            Some(old) => {
+                if old.deadline != key.deadline {
+                    queue.renew(entity);
+                }
+                queue.order(entity, key, false);
+            }
         }
     }
 
@@ -112,18 +130,18 @@ impl Judge<'_> {
     }
 
     /// A thread waits until every server above it has what its section needs.
-    pub(crate) fn park(&mut self, thread: usize, parks: bool) {
+    pub(crate) fn parks(&mut self, thread: usize) {
         let home = self.threads[thread].home;
         for at in self.lineage(home).collect::<Vec<_>>() {
-            let node = &mut self.nodes[at];
-            node.parked = match parks {
-                true => node.parked + 1,
-                false => node.parked.saturating_sub(1),
-            };
-            if parks {
-                self.wakes(at);
-            }
+            self.wakes(at);
         }
+    }
+
+    /// Whether a thread of the subtree waits for budgets.
+    fn is_parked(&self, at: usize) -> bool {
+        let waits = |c: &Claim| matches!(c.state, State::Postponed(_));
+        let mut waiting = self.locks.0.iter().filter(|claim| waits(claim));
+        waiting.any(|claim| self.is_below(self.threads[claim.thread].home, at))
     }
 
     /// At the end of an entry the end of every budget was told, and the core wants to be back when
@@ -131,9 +149,8 @@ impl Judge<'_> {
     pub(crate) fn supply_is_told(&mut self) {
         self.was_late |= self.lateness() > 0;
         for at in ROOT + 1..self.nodes.len() {
-            let node = &mut self.nodes[at];
-            let ready = node.queue.len() > 0 || node.parked > 0;
-            let Some(supply) = node.supply.as_mut() else {
+            let ready = self.nodes[at].queue.len() > 0 || self.is_parked(at);
+            let Some(supply) = self.nodes[at].supply.as_mut() else {
                 continue;
             };
             supply.idle = (!ready).then_some(supply.idle.unwrap_or(self.now));
@@ -142,22 +159,21 @@ impl Judge<'_> {
             let silent = std::mem::take(&mut supply.spent);
             let due = supply.next(self.now, !self.was_late).filter(|_| ready);
             if silent {
-                let what = "is exhausted, and that was not told";
-                self.accuse_node(Rule::SupplyRespected, at, what);
-            } else if due.is_some_and(|due| !self.is_armed_by(due)) {
-                let what = "waits, and nothing is armed for the return of its budget";
-                self.accuse_node(Rule::SupplyRespected, at, what);
+                self.supplies(at, Some("is exhausted, and that was not told".into()));
+            } else if let Some(due) = due {
+                self.ends(
+                    due,
+                    Rule::SupplyRespected,
+                    Entity::Node(at),
+                    "its wait for budget",
+                );
             }
         }
     }
 
     /// The core says that a scheduler has lent budget to a sibling.
-    pub(crate) fn lent(&mut self, from: NodeId, to: NodeId, work: Work) {
+    pub(crate) fn lent(&mut self, lender: usize, borrower: usize, work: Work) {
         let (now, work) = (self.now, work.ticks());
-        let (Some(lender), Some(borrower)) = (self.node(from), self.node(to)) else {
-            let what = "budget is lent between schedulers that are none".into();
-            return self.violation(Rule::SupplyRespected, what);
-        };
         let given = self.nodes[lender].supply.as_mut();
         let given = given.is_some_and(|supply| {
             // What sleeps does not know what time it is: what it has is stated when it wakes.
@@ -171,14 +187,13 @@ impl Judge<'_> {
             work > 0 && work <= most
         });
         let taken = self.nodes[borrower].supply.as_mut();
-        let taken = taken.is_some_and(|supply| {
+        let taken = taken.map(|supply| {
             supply.borrowed = supply.borrowed.saturating_add(work);
             supply.was_borrowed = supply.was_borrowed.saturating_add(work);
-            true
         });
-        if !given || !taken {
+        if !given || taken.is_none() {
             let what = format!("lends {work} ticks that it has not, or to no server");
-            self.accuse_node(Rule::SupplyRespected, lender, what);
+            self.supplies(lender, Some(what));
         }
     }
 }

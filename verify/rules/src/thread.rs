@@ -8,7 +8,7 @@ use punctual_model::{Class, Instant, Mode, Span, ThreadId};
 use crate::queue::Key;
 
 /// A released job that is not over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct OpenJob {
     pub(crate) index: u64,
     pub(crate) arrival: Instant,
@@ -18,7 +18,7 @@ pub(crate) struct OpenJob {
 }
 
 /// The job that a thread is working on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct CurrentJob {
     pub(crate) job: OpenJob,
     /// It lives on the allotment of a later release: of that release and its deadline.
@@ -61,6 +61,10 @@ pub(crate) struct Thread {
     pub(crate) request: Option<(u32, Mode)>,
     /// In a non-preemptive section; it counts from its first executed tick on.
     pub(crate) in_section: bool,
+    /// For so long it may go on when a budget above it is used up.
+    pub(crate) overdraft: u64,
+    /// It executes without preemption, so its siblings wait.
+    pub(crate) protected: bool,
     pub(crate) open: VecDeque<OpenJob>,
     pub(crate) current: Option<CurrentJob>,
 
@@ -101,6 +105,8 @@ impl Thread {
             ceiling: None,
             request: None,
             in_section: false,
+            overdraft: 0,
+            protected: false,
             open: VecDeque::new(),
             current: None,
             first: Some(from.saturating_add(constraint.phase)),
@@ -123,10 +129,8 @@ impl Thread {
 
     /// By which key its own parameters and its job queue it.
     pub(crate) fn own_key(&self) -> Key {
-        let as_released = |c: &CurrentJob| (c.job.arrival, c.job.deadline);
-        let dates = |c: &CurrentJob| c.deferred.unwrap_or_else(|| as_released(c));
-        let current = self.current.as_ref();
-        let (release, deadline) = current.map_or((Instant::ZERO, Instant::MAX), dates);
+        let dates = |c: CurrentJob| c.deferred.unwrap_or((c.job.arrival, c.job.deadline));
+        let (release, deadline) = self.current.map_or((Instant::ZERO, Instant::MAX), dates);
         Key {
             background: self.background,
             priority: self.constraint.priority,
@@ -134,11 +138,6 @@ impl Thread {
             release,
             rank: self.constraint.order,
         }
-    }
-
-    /// Whether it executes on a budget.
-    pub(crate) fn is_budgeted(&self) -> bool {
-        !self.background
     }
 
     /// Work of one allotment, in ticks.
@@ -158,10 +157,8 @@ impl Thread {
 
     /// The absolute deadline of a release.
     pub(crate) fn deadline_of(&self, arrival: Instant) -> Instant {
-        match self.constraint.class.relative_deadline() {
-            Some(relative) => arrival.saturating_add(relative),
-            None => Instant::MAX,
-        }
+        let relative = self.constraint.class.relative_deadline();
+        relative.map_or(Instant::MAX, |relative| arrival.saturating_add(relative))
     }
 
     /// A release grants an allotment. What piles up behind a job that lost its guarantee lapses.
@@ -196,6 +193,15 @@ impl Thread {
             let dates = (seen.max(job.arrival), deadline.max(job.deadline));
             current.lives_on = Some((dates, known));
         }
+    }
+
+    /// Its change is in force.
+    pub(crate) fn turns_to_its_change(&mut self) {
+        (self.current, self.first, self.last_arrival) = (None, None, None);
+        // Allotments of the time before are not counted against the new releases.
+        (self.granted, self.taken) = (self.next_index, self.next_index);
+        self.constraint = self.change.take().unwrap_or(self.constraint);
+        self.background = matches!(self.constraint.class, Class::Aperiodic);
     }
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.

@@ -4,13 +4,14 @@
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
-use punctual_kern::{Ceiling, Event, Plan, Shard, TraceEvent};
+use punctual_kern::{Ceiling, Event, Shard, TraceEvent};
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Ns, OnOverrun, PolicyKind, Priority, Scheduler,
     SchedulerId, Server, ServerKind, Span, Supply, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rules::check;
+use punctual_tables::Tables;
 use punctual_trace::{Log, Record, RecordedEntry, Recorder};
 
 fn at(ticks: u64) -> Instant {
@@ -42,7 +43,7 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
 
 /// Tells a shard these events, and keeps what it does.
 fn told(system: System, events: &[(u64, Event)]) -> Log {
-    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
     told_by(system, plan, &entries(events))
 }
 
@@ -51,7 +52,7 @@ fn entries(events: &[(u64, Event)]) -> Vec<RecordedEntry> {
     events.iter().map(entry).collect()
 }
 
-fn told_by(system: System, plan: Plan, entries: &[RecordedEntry]) -> Log {
+fn told_by(system: System, plan: Tables, entries: &[RecordedEntry]) -> Log {
     let cpu = &plan.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)
@@ -133,7 +134,7 @@ fn a_ceiling_lifts_its_thread_before_what_was_due_joins() {
     // The wait was over at 100. Both take turns now, and the lifted one came first.
     all.extend([raised(150, Some(ceiling)), raised(160, None)]);
     let system = below(Supply::Shared, turns, tasks);
-    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
     let log = told_by(system, plan, &all);
     lawful(&log);
 }
@@ -209,7 +210,7 @@ fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
         tasks: vec![early, often, clocked("once", 1_000, 250)],
         ..System::default()
     };
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
     plan.cpus[0].threads[0].1.until = at(250);
     let log = told_by(
         system,

@@ -4,12 +4,13 @@
 mod common;
 
 use common::{FIXED, composed, cpu, log_of, missing, periodic, rich, simulate};
-use punctual_kern::{Event, Next, Plan, Shard};
+use punctual_kern::{Event, Next, Shard};
 use punctual_model::{
     Class, Frequency, Instant, Late, Ns, PolicyKind, Priority, Span, System, ThreadId,
 };
 use punctual_policy::AnyPolicy;
 use punctual_rules::check;
+use punctual_tables::Tables;
 use punctual_trace::{Log, Recorder, replay, text};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
@@ -26,7 +27,7 @@ fn told(kind: PolicyKind<Ns>) -> Log {
     system.tasks[2].class = Class::Aperiodic;
     system.tasks[1].late = Late::Skip;
     system.tasks[1].priority = Priority::new(2);
-    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
     let cpu = &plan.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)

@@ -4,9 +4,10 @@
 mod common;
 
 use common::{FIXED, cpu, log_of, periodic};
-use punctual_kern::{Attributes, Event, Next, Pick, Plan, Policy, Shard};
+use punctual_kern::{Attributes, Event, Next, Pick, Policy, Shard};
 use punctual_model::{Frequency, Instant, Ns, PolicyKind, Priority, Span, System, ThreadId, Work};
 use punctual_rules::{Rule, check};
+use punctual_tables::Tables;
 use punctual_trace::{Log, Recorder};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
@@ -141,7 +142,7 @@ fn system(kind: PolicyKind<Ns>) -> System {
 /// A run of `way` in which threads yield, wait and end their jobs as the dice fall.
 fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
     let system = system(kind);
-    let plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
     let cpu = &plan.cpus[0];
     let shard = cpu.build(|_, _, _| Listed::new(way, kind));
     let mut shard = shard.expect("a plan that hangs together");

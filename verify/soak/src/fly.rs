@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_generate::Random;
-use punctual_kern::{ChildScheduler, CpuPlan, NodeId, Plan};
+use punctual_kern::{ChildScheduler, NodeId};
 use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, ThreadId, Trust};
 use punctual_policy::AnyPolicy;
+use punctual_tables::{CpuTables, Tables};
 use punctual_thread::sync::Notify;
 use punctual_thread::thread;
 use punctual_trace::{Header, Log, Recorder};
@@ -91,10 +92,10 @@ fn keep(log: &Log, path: &Path) -> std::io::Result<()> {
 }
 
 /// The plan of a scenario, with room for threads that are created.
-fn plan(scenario: &Scenario, ms: u64) -> Plan {
+fn plan(scenario: &Scenario, ms: u64) -> Tables {
     let system = &scenario.system;
     let frequency = clock_rate().frequency;
-    let mut plan = Plan::new(system, frequency);
+    let mut plan = Tables::new(system, frequency);
     plan.set_duration(system, Span::from_ms(ms));
     for cpu in &mut plan.cpus {
         // The body of a reservation needs more slices to come to its end.
@@ -198,7 +199,7 @@ type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
 
 fn cpu_plan(
     scenario: &Scenario,
-    plan: &Plan,
+    plan: &Tables,
     cpu: usize,
     seed: u64,
     (round, stop): (&'static Round, &Arc<AtomicBool>),
@@ -238,10 +239,10 @@ fn cpu_plan(
 }
 
 /// The schedulers that decide on their own supply.
-fn children(cpu: &CpuPlan) -> Vec<ChildPlan> {
+fn children(cpu: &CpuTables) -> Vec<ChildPlan> {
     let nodes = (1_u16..).zip(&cpu.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
-    let code = |(place, node): (u16, &punctual_kern::NodePlan)| {
+    let code = |(place, node): (u16, &punctual_tables::NodeRow)| {
         let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]);
         let id = NodeId::new(place, 0);
         ChildPlan {
@@ -255,7 +256,7 @@ fn children(cpu: &CpuPlan) -> Vec<ChildPlan> {
 /// Arrivals of sporadic threads before the end of the round, in order.
 fn arrivals(
     scenario: &Scenario,
-    plan: &Plan,
+    plan: &Tables,
     cpu: CpuId,
     end: Instant<Ns>,
 ) -> Vec<(Instant, ThreadId)> {

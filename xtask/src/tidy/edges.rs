@@ -34,6 +34,16 @@ const RULES: &[Rule] = &[
         reason: "the core knows no policy, no platform and no proof",
     },
     Rule {
+        package: "punctual-tables",
+        may_use: &["punctual-model", "punctual-kern"],
+        reason: "a system becomes tables for the core: no policy, no platform and no proof",
+    },
+    Rule {
+        package: "punctual-capability",
+        may_use: &["punctual-model", "punctual-order"],
+        reason: "time that schedulers hand on knows schedulers and time, and neither jobs nor locks",
+    },
+    Rule {
         package: "punctual-analysis",
         may_use: &["punctual-model"],
         reason: "a verdict is a pure function of the model",
@@ -60,7 +70,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "punctual-sim",
-        may_use: &["punctual-model", "punctual-kern"],
+        may_use: &["punctual-model", "punctual-kern", "punctual-tables"],
         reason: "a platform sees neither policy, trace nor analysis",
     },
     Rule {
@@ -85,12 +95,17 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "punctual-trace",
-        may_use: &["punctual-model", "punctual-kern"],
+        may_use: &["punctual-model", "punctual-kern", "punctual-tables"],
         reason: "the proof must not depend on what it judges: no policy, no platform",
     },
     Rule {
         package: "punctual-rules",
-        may_use: &["punctual-model", "punctual-kern", "punctual-trace"],
+        may_use: &[
+            "punctual-model",
+            "punctual-kern",
+            "punctual-tables",
+            "punctual-trace",
+        ],
         reason: "predicates judge what the log states: no policy, no platform, no code of the core",
     },
     Rule {
@@ -108,6 +123,7 @@ const RULES: &[Rule] = &[
         may_use: &[
             "punctual-model",
             "punctual-kern",
+            "punctual-tables",
             "punctual-analysis",
             "punctual-policy",
             "punctual-linux",
@@ -160,6 +176,7 @@ const RULES: &[Rule] = &[
         may_use: &[
             "punctual-model",
             "punctual-kern",
+            "punctual-tables",
             "punctual-analysis",
             "punctual-policy",
             "punctual-sim",
@@ -188,6 +205,7 @@ const RULES: &[Rule] = &[
         may_use: &[
             "punctual-model",
             "punctual-kern",
+            "punctual-tables",
             "punctual-generate",
             "punctual-linux",
             "punctual-policy",

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn plan(protocol: Protocol) -> ResourcePlan {
-    ResourcePlan {
+fn terms(protocol: Protocol) -> ResourceTerms {
+    ResourceTerms {
         resource: ResourceId(0),
         protocol,
         at_budget_end: AtBudgetEnd::Overrun,
@@ -16,8 +16,8 @@ fn plan(protocol: Protocol) -> ResourcePlan {
     }
 }
 
-fn a_use(resource: u32, mode: Mode, length: u64) -> UsePlan {
-    UsePlan {
+fn a_use(resource: u32, mode: Mode, length: u64) -> UseTerms {
+    UseTerms {
         resource,
         mode,
         length: Work::from_ticks(length),
@@ -28,7 +28,7 @@ fn a_use(resource: u32, mode: Mode, length: u64) -> UsePlan {
 fn table(uses: &[(usize, u32)]) -> Locks {
     let mut table = Locks::new(8);
     for _ in 0..4 {
-        let _ = table.add(plan(Protocol::Inheritance));
+        let _ = table.add(terms(Protocol::Inheritance));
     }
     for &(thread, resource) in uses {
         assert!(table.declare(thread, a_use(resource, Mode::Exclusive, 1)));
@@ -50,7 +50,7 @@ fn only_declared_uses_are_found_and_a_second_declaration_widens_the_first() {
     assert!(t.declare(5, a_use(3, Mode::Shared, 7)));
     assert!(t.declare(5, a_use(3, Mode::Exclusive, 4)));
     let at = t.find(5, 3).expect("declared");
-    assert_eq!(t.get(at).plan, a_use(3, Mode::Exclusive, 7));
+    assert_eq!(t.get(at).terms, a_use(3, Mode::Exclusive, 7));
     t.forget(3);
     assert_eq!(t.find(3, 1), None);
 }

@@ -11,7 +11,7 @@ use punctual_order::{Attributes, Band, Policy};
 
 use super::Shard;
 use crate::effective::{Effective, Inherited, Rank, WaitOrder};
-use crate::lock::{Ceiling, ResourcePlan};
+use crate::lock::{Ceiling, ResourceTerms};
 use crate::thread::{State, Thread};
 
 /// At least this urgent; ties go to whom it is for, which has this place in the order of the file.
@@ -30,23 +30,23 @@ fn at_least(by: WaitOrder, band: Band, ceiling: Ceiling, order: u32) -> Inherite
 ///
 /// Under deadlines the ceiling is a floor (Burns, Gutierrez, Aldea and Gonzalez 2014): whatever is
 /// released from now on, and uses the resource, has a deadline no earlier.
-fn by_ceiling(plan: &ResourcePlan, since: Instant, order: u32) -> Option<Inherited> {
+fn by_ceiling(terms: &ResourceTerms, since: Instant, order: u32) -> Option<Inherited> {
     if !matches!(
-        plan.protocol,
+        terms.protocol,
         Protocol::ImmediateCeiling | Protocol::StackResource
     ) {
         return None;
     }
-    let band = if plan.real_time {
+    let band = if terms.real_time {
         Band::RealTime
     } else {
         Band::Background
     };
     let ceiling = Ceiling {
-        priority: plan.ceiling,
-        absolute_deadline: since.saturating_add(plan.floor),
+        priority: terms.ceiling,
+        absolute_deadline: since.saturating_add(terms.floor),
     };
-    Some(at_least(plan.wait_order, band, ceiling, order))
+    Some(at_least(terms.wait_order, band, ceiling, order))
 }
 
 /// Who holds what reaches beyond its scheduler is before everybody within it.
@@ -100,7 +100,7 @@ impl<P: Policy> Shard<P> {
             at_least(self.wait_order, band, ceiling, order)
         });
         for (user, hold) in self.locks.held_by(thread) {
-            let plan = self.locks.plan(user.plan.resource);
+            let terms = self.locks.terms(user.terms.resource);
             if hold.lapsed {
                 continue;
             }
@@ -109,13 +109,13 @@ impl<P: Policy> Shard<P> {
                 most = Inherited::most(most, first);
                 continue;
             }
-            if let Some(ceiling) = by_ceiling(plan, hold.since, order) {
+            if let Some(ceiling) = by_ceiling(terms, hold.since, order) {
                 most = Inherited::most(most, ceiling);
             }
-            if plan.spans_schedulers {
+            if terms.spans_schedulers {
                 continue;
             }
-            for waiter in self.locks.waiters(user.plan.resource) {
+            for waiter in self.locks.waiters(user.terms.resource) {
                 let mut effective = self.threads[waiter].effective();
                 if hold.mode == Mode::Shared {
                     // Several readers inherit from one writer: they must not tie, and nobody
@@ -125,7 +125,7 @@ impl<P: Policy> Shard<P> {
                     effective.attributes.release = release.saturating_sub(tick);
                     effective.attributes.order = order;
                 }
-                let by = plan.wait_order;
+                let by = terms.wait_order;
                 most = Inherited::most(most, Inherited { by, effective });
             }
         }
@@ -201,13 +201,13 @@ impl<P: Policy> Shard<P> {
     /// Where a thread ranks among the users of a resource.
     pub(super) fn rank(&self, of: u32) -> Rank {
         let user = self.locks.get(of);
-        let plan = self.locks.plan(user.plan.resource);
-        if plan.spans_schedulers {
-            let by_priority = u64::from(u32::MAX - user.plan.priority.number());
+        let terms = self.locks.terms(user.terms.resource);
+        if terms.spans_schedulers {
+            let by_priority = u64::from(u32::MAX - user.terms.priority.number());
             return (false, by_priority, Instant::ZERO, 0);
         }
         let effective = self.threads[user.thread as usize].effective();
-        effective.rank(plan.wait_order)
+        effective.rank(terms.wait_order)
     }
 
     /// Checks I5 to I8.

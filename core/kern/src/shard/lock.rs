@@ -41,7 +41,7 @@ impl<P: Policy> Shard<P> {
         let of = self.locks.find(thread, resource);
         let of = of.ok_or(Refusal::NotDeclared(resource))?;
         let user = self.locks.get(of);
-        if mode == Mode::Exclusive && user.plan.mode == Mode::Shared {
+        if mode == Mode::Exclusive && user.terms.mode == Mode::Shared {
             return Err(Refusal::NotDeclared(resource));
         }
         if user.hold.is_some() {
@@ -71,7 +71,7 @@ impl<P: Policy> Shard<P> {
     pub(super) fn try_lock<S: Sink>(&mut self, now: Instant, thread: usize, sink: &mut S) {
         let t = &mut self.threads[thread];
         let Some(request) = t.request else { return };
-        let length = self.locks.get(request.of).plan.length;
+        let length = self.locks.get(request.of).terms.length;
         let whole = t.constraint.class.budget().unwrap_or_default();
         if t.is_budgeted() && t.budget < length && length <= whole {
             self.exhaust(now, thread, sink);
@@ -99,7 +99,7 @@ impl<P: Policy> Shard<P> {
     /// Whether a lock is granted at once: nobody holds the resource in a mode that excludes it, and
     /// no more urgent writer waits.
     fn is_grantable(&self, of: u32, mode: Mode) -> bool {
-        let resource = self.locks.get(of).plan.resource;
+        let resource = self.locks.get(of).terms.resource;
         if !self.locks.has_room(resource, mode) {
             return false;
         }
@@ -114,10 +114,10 @@ impl<P: Policy> Shard<P> {
     /// Whether a section has to wait for the supply of its thread.
     fn lacks_supply(&self, of: u32) -> bool {
         let user = self.locks.get(of);
-        let plan = self.locks.plan(user.plan.resource);
+        let terms = self.locks.terms(user.terms.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
-        plan.at_budget_end == AtBudgetEnd::CheckFirst && !self.tree.fits(id, user.plan.length)
+        terms.at_budget_end == AtBudgetEnd::CheckFirst && !self.tree.fits(id, user.terms.length)
     }
 
     /// A thread that is not ready any more waits until its section fits.
@@ -128,8 +128,8 @@ impl<P: Policy> Shard<P> {
         request: LockRequest,
         sink: &mut S,
     ) {
-        let plan = self.locks.get(request.of).plan;
-        let (length, resource) = (plan.length, plan.resource);
+        let terms = self.locks.get(request.of).terms;
+        let (length, resource) = (terms.length, terms.resource);
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
         let (id, order) = (t.id(thread), t.constraint.order);
@@ -156,7 +156,7 @@ impl<P: Policy> Shard<P> {
     fn take<S: Sink>(&mut self, now: Instant, thread: usize, request: LockRequest, sink: &mut S) {
         let LockRequest { of, mode, .. } = request;
         self.locks.hold(of, mode, now);
-        let resource = self.locks.get(of).plan.resource;
+        let resource = self.locks.get(of).terms.resource;
         self.threads[thread].request = None;
         let t = &mut self.threads[thread];
         t.held += 1;
@@ -189,7 +189,7 @@ impl<P: Policy> Shard<P> {
     ) {
         self.dequeue(thread);
         let mode = request.mode;
-        let resource = self.locks.get(request.of).plan.resource;
+        let resource = self.locks.get(request.of).terms.resource;
         self.locks.wait(thread, resource);
         let t = &mut self.threads[thread];
         t.state = State::Blocked;
@@ -227,7 +227,7 @@ impl<P: Policy> Shard<P> {
     fn give_back<S: Sink>(&mut self, now: Instant, of: u32, sink: &mut S) {
         let hold = self.locks.release(of);
         let user = self.locks.get(of);
-        let (thread, resource) = (user.thread as usize, user.plan.resource);
+        let (thread, resource) = (user.thread as usize, user.terms.resource);
         let t = &mut self.threads[thread];
         t.held -= 1;
         let id = t.id(thread);
@@ -266,7 +266,7 @@ impl<P: Policy> Shard<P> {
     /// Only where threads take turns, the first waiter has it at once, or it might never be its
     /// turn.
     fn hand_over<S: Sink>(&mut self, now: Instant, resource: u32, sink: &mut S) {
-        if self.locks.plan(resource).wait_order == WaitOrder::Fifo {
+        if self.locks.terms(resource).wait_order == WaitOrder::Fifo {
             return self.hand_to_the_first(now, resource, sink);
         }
         let is_free = self.locks.has_room(resource, Mode::Exclusive);
@@ -439,7 +439,7 @@ impl<P: Policy> Shard<P> {
         while let Some(of) = next {
             next = self.locks.next_use(of);
             let user = self.locks.get_mut(of);
-            let (length, resource) = (user.plan.length, user.plan.resource);
+            let (length, resource) = (user.terms.length, user.terms.resource);
             let Some(hold) = &mut user.hold else { continue };
             if !is_over(&mut hold.used, length) || hold.lapsed {
                 continue;
@@ -460,7 +460,7 @@ impl<P: Policy> Shard<P> {
     pub(super) fn left_of(&self, of: u32) -> Option<Work> {
         let user = self.locks.get(of);
         let hold = user.hold.filter(|hold| !hold.lapsed)?;
-        Some(user.plan.length.saturating_sub(hold.used))
+        Some(user.terms.length.saturating_sub(hold.used))
     }
 
     /// What a thread may still execute before one of its sections is as long as declared.

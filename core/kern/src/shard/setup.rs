@@ -9,7 +9,7 @@ use punctual_order::{NodeId, Policy, Refusal, Tree};
 use super::{Counters, Shard};
 use crate::constraint::Constraint;
 use crate::effective::WaitOrder;
-use crate::lock::{Locks, ResourcePlan, UsePlan};
+use crate::lock::{Locks, ResourceTerms, UseTerms};
 use crate::pending::Pool;
 use crate::precedence::{Edge, Precedences, Source};
 use crate::thread::Thread;
@@ -118,17 +118,17 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Adds a resource. They get the numbers 0, 1, 2, ... in the order of addition.
-    pub fn add_resource(&mut self, plan: ResourcePlan) -> u32 {
-        self.locks.add(plan)
+    pub fn add_resource(&mut self, terms: ResourceTerms) -> u32 {
+        self.locks.add(terms)
     }
 
     /// Declares that `thread` locks a resource. Only declared locks are granted.
     ///
     /// # Errors
     /// When either is not on this shard.
-    pub fn declare_use(&mut self, thread: ThreadId, plan: UsePlan) -> Result<(), ConfigError> {
+    pub fn declare_use(&mut self, thread: ThreadId, terms: UseTerms) -> Result<(), ConfigError> {
         self.thread(thread).map_err(ConfigError::Refused)?;
-        if self.locks.declare(thread.index(), plan) {
+        if self.locks.declare(thread.index(), terms) {
             Ok(())
         } else {
             Err(ConfigError::UnknownResource)

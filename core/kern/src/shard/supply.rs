@@ -20,24 +20,24 @@ impl<P: Policy> Shard<P> {
     }
 
     pub(super) fn spans(&self, user: &Use) -> bool {
-        let plan = self.locks.plan(user.plan.resource);
+        let terms = self.locks.terms(user.terms.resource);
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
-        plan.spans_schedulers && self.tree.child_towards(plan.common, id).is_some()
+        terms.spans_schedulers && self.tree.child_towards(terms.common, id).is_some()
     }
 
     /// Whether who holds this keeps its siblings away.
     pub(super) fn shields(&self, of: u32) -> bool {
-        let plan = self.locks.plan(self.locks.get(of).plan.resource);
-        matches!(plan.protocol, Protocol::NonPreemptive | Protocol::Spin)
+        let terms = self.locks.terms(self.locks.get(of).terms.resource);
+        matches!(terms.protocol, Protocol::NonPreemptive | Protocol::Spin)
     }
 
     /// A section has begun, ended or lapsed.
     pub(super) fn tell_tree(&mut self, now: Instant, of: u32) {
         let user = self.locks.get(of);
-        let plan = *self.locks.plan(user.plan.resource);
+        let terms = *self.locks.terms(user.terms.resource);
         let thread = user.thread as usize;
-        if plan.at_budget_end == AtBudgetEnd::Overrun {
+        if terms.at_budget_end == AtBudgetEnd::Overrun {
             let id = self.threads[thread].id(thread);
             let most = self.may_overrun(thread);
             self.tree.overrun(now, id, most);
@@ -50,8 +50,8 @@ impl<P: Policy> Shard<P> {
     /// What the sections of a thread may still take that go on without budget.
     fn may_overrun(&self, thread: usize) -> Option<Work> {
         let overruns = |of: &u32| {
-            let plan = self.locks.plan(self.locks.get(*of).plan.resource);
-            plan.at_budget_end == AtBudgetEnd::Overrun
+            let terms = self.locks.terms(self.locks.get(*of).terms.resource);
+            terms.at_budget_end == AtBudgetEnd::Overrun
         };
         let sections = self.locks.uses_of(thread).filter(overruns);
         sections.filter_map(|of| self.left_of(of)).max()
@@ -80,7 +80,7 @@ impl<P: Policy> Shard<P> {
         let user = self.locks.get(of);
         let (thread, common) = (
             user.thread as usize,
-            self.locks.plan(user.plan.resource).common,
+            self.locks.terms(user.terms.resource).common,
         );
         let id = self.threads[thread].id(thread);
         let mut above = common;
@@ -104,19 +104,19 @@ impl<P: Policy> Shard<P> {
         (user, hold): (&Use, Hold),
         (above, child): (NodeId, NodeId),
     ) -> Option<Priority> {
-        let plan = self.locks.plan(user.plan.resource);
-        if hold.lapsed || !plan.spans_schedulers {
+        let terms = self.locks.terms(user.terms.resource);
+        if hold.lapsed || !terms.spans_schedulers {
             return None;
         }
         let thread = user.thread as usize;
         let id = self.threads[thread].id(thread);
-        let mut at = plan.common;
+        let mut at = terms.common;
         while at != above {
             at = self.tree.child_towards(at, id)?;
         }
         let below = self.tree.child_towards(above, id)? == child;
-        let priority = if above == plan.common {
-            plan.ceiling
+        let priority = if above == terms.common {
+            terms.ceiling
         } else {
             FIRST
         };

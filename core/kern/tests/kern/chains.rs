@@ -1,7 +1,7 @@
 //! Chains across locks of a file and locks of a runtime: priority is inherited along them alike.
 
 use punctual_generate::Dice;
-use punctual_kern::{Ceiling, Event, Next, Refusal, State, TraceEvent, UsePlan, WaitOrder};
+use punctual_kern::{Ceiling, Event, Next, Refusal, State, TraceEvent, UseTerms, WaitOrder};
 use punctual_model::{Class, Instant, Mode, OnOverrun, Priority, Protocol, Span, ThreadId, Work};
 
 use crate::contended::random_wait;
@@ -288,7 +288,7 @@ impl World {
         for _ in 0..RESOURCES {
             let number = d.shard.add_resource(resource(Protocol::Inheritance, 9));
             for thread in 0..THREADS {
-                let plan = UsePlan {
+                let plan = UseTerms {
                     length: Work::from_ticks(200),
                     ..a_use(number, 1)
                 };

@@ -2,7 +2,7 @@
 //!
 //! Who runs is held against an oracle that follows the chains of waiters by itself.
 
-use punctual_kern::{Event, Next, Refusal, ResourcePlan, State, TraceEvent, UsePlan};
+use punctual_kern::{Event, Next, Refusal, ResourceTerms, State, TraceEvent, UseTerms};
 use punctual_model::{AtBudgetEnd, Instant, Mode, Priority, Protocol, Span, ThreadId, Work};
 
 use crate::driver::{Driver, id, periodic};
@@ -27,8 +27,8 @@ fn random_mode(dice: &mut Dice) -> Mode {
     [Mode::Exclusive, Mode::Shared][index(dice, 2)]
 }
 
-pub(crate) fn random_use(dice: &mut Dice, resource: u32) -> UsePlan {
-    UsePlan {
+pub(crate) fn random_use(dice: &mut Dice, resource: u32) -> UseTerms {
+    UseTerms {
         mode: random_mode(dice),
         priority: Priority::new(small(dice, 10)),
         ..a_use(resource, 1 + dice.below(6))
@@ -107,7 +107,7 @@ fn chaos_in_a_tree(seed: u64) -> (usize, usize) {
         } else {
             Protocol::ALL[index(&mut dice, 5)]
         };
-        let plan = ResourcePlan {
+        let plan = ResourceTerms {
             at_budget_end: [AtBudgetEnd::Overrun, AtBudgetEnd::CheckFirst][index(&mut dice, 2)],
             common: node(u16::try_from(common).unwrap()),
             spans_schedulers: spans,
@@ -244,7 +244,7 @@ fn orderly(seed: u64) -> usize {
     for (number, protocol) in (0_u32..).zip(&protocols) {
         let _ = d.shard.add_resource(resource(*protocol, 9));
         for thread in 0..THREADS {
-            let plan = UsePlan {
+            let plan = UseTerms {
                 length: Work::from_ticks(1 + dice.below(40)),
                 ..a_use(number, 1)
             };

@@ -1,13 +1,13 @@
 //! Locks below servers: sections at the end of a budget, and resources between schedulers.
 
-use punctual_kern::{Event, Grant, NodeId, Refusal, Request, ResourcePlan, TraceEvent};
+use punctual_kern::{Event, Grant, NodeId, Refusal, Request, ResourceTerms, TraceEvent};
 use punctual_model::{AtBudgetEnd, Protocol, ServerKind};
 
 use crate::driver::{id, periodic};
 use crate::locks::{a_use, lock, resource, unlock};
 use crate::trees::{FIXED, Grove, at, node, server, terms};
 
-fn below(grove: &mut Grove, plan: ResourcePlan, users: &[(u32, u64)]) {
+fn below(grove: &mut Grove, plan: ResourceTerms, users: &[(u32, u64)]) {
     let number = grove.shard.add_resource(plan);
     for &(thread, length) in users {
         grove
@@ -34,7 +34,7 @@ fn served(at_budget_end: AtBudgetEnd) -> Grove {
             (0, periodic(500, 1_000, 1)),
         ],
     );
-    let plan = ResourcePlan {
+    let plan = ResourceTerms {
         at_budget_end,
         common: node(1),
         ..resource(Protocol::Inheritance, 2)
@@ -113,7 +113,7 @@ fn a_holder_is_raised_where_the_users_meet_and_on_the_way_there() {
             (0, at(3, periodic(1, 1_000, 7))),
         ],
     );
-    let plan = ResourcePlan {
+    let plan = ResourceTerms {
         spans_schedulers: true,
         ..resource(Protocol::ImmediateCeiling, 5)
     };
@@ -151,7 +151,7 @@ fn a_holder_that_suspends_itself_raises_nobody_meanwhile() {
             (0, at(5, periodic(10, 1_000, 5))),
         ],
     );
-    let plan = ResourcePlan {
+    let plan = ResourceTerms {
         spans_schedulers: true,
         ..resource(Protocol::ImmediateCeiling, 5)
     };
@@ -176,7 +176,7 @@ fn a_scheduler_stays_raised_as_long_as_anybody_in_it_holds_what_others_share() {
             (0, at(5, periodic(10, 1_000, 5))),
         ],
     );
-    let shared = || ResourcePlan {
+    let shared = || ResourceTerms {
         spans_schedulers: true,
         ..resource(Protocol::ImmediateCeiling, 5)
     };

@@ -1,7 +1,7 @@
 //! Locks, event by event: who holds, who waits, and who is how urgent meanwhile.
 
 use punctual_kern::{
-    Constraint, Event, MAX_NESTING, NodeId, Refusal, ResourcePlan, State, TraceEvent, UsePlan,
+    Constraint, Event, MAX_NESTING, NodeId, Refusal, ResourceTerms, State, TraceEvent, UseTerms,
     WaitOrder, WakeCause,
 };
 use punctual_model::{
@@ -11,8 +11,8 @@ use punctual_model::{
 use crate::driver::{Driver, constraint, id, periodic};
 
 /// A resource of the root under fixed priority.
-pub(crate) fn resource(protocol: Protocol, ceiling: u32) -> ResourcePlan {
-    ResourcePlan {
+pub(crate) fn resource(protocol: Protocol, ceiling: u32) -> ResourceTerms {
+    ResourceTerms {
         resource: ResourceId(0),
         protocol,
         at_budget_end: AtBudgetEnd::Overrun,
@@ -25,8 +25,8 @@ pub(crate) fn resource(protocol: Protocol, ceiling: u32) -> ResourcePlan {
     }
 }
 
-pub(crate) fn a_use(resource: u32, length: u64) -> UsePlan {
-    UsePlan {
+pub(crate) fn a_use(resource: u32, length: u64) -> UseTerms {
+    UseTerms {
         resource,
         mode: Mode::Exclusive,
         length: Work::from_ticks(length),
@@ -417,7 +417,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let many = vec![Protocol::Inheritance; MAX_NESTING as usize + 1];
     let [low, _, high] = three();
     let mut d = sharing(&many, &[low, high]);
-    let reader = UsePlan {
+    let reader = UseTerms {
         mode: Mode::Shared,
         ..a_use(MAX_NESTING + 1, 5)
     };

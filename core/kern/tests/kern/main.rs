@@ -1,7 +1,6 @@
 //! The core under events, one by one and at random.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod capability;
 mod chains;
 mod child;
 mod contended;

@@ -5,14 +5,15 @@
 use std::sync::Mutex;
 
 use punctual_kern::{
-    Capacity, ChildScheduler, Constraint, Decision, Entry, Event, NodeId, Plan, Policy, Shard,
-    Sink, TraceEvent, Tree,
+    Capacity, ChildScheduler, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink,
+    TraceEvent, Tree,
 };
 use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId, Trust, Work,
 };
 use punctual_policy::{AnyPolicy, FixedPriority};
+use punctual_tables::Tables;
 
 /// One run at a time: they share CPUs, and a process has one run at a time.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -166,7 +167,7 @@ pub fn plan_of<S>(
     children: Vec<Box<dyn Policy + Send>>,
     sink: S,
 ) -> CpuPlan<AnyPolicy, S> {
-    let plan = Plan::new(system, clock_rate().frequency);
+    let plan = Tables::new(system, clock_rate().frequency);
     let cpu = &plan.cpus[0];
     let thread = |(index, body)| ThreadPlan {
         id: ThreadId::new(index, 0),

@@ -1,13 +1,14 @@
 //! Systems in a few words, and a sink that keeps what tests ask about.
 
 use punctual_kern::{
-    Decision, Entry, Event, NoSink, Outcome as JobOutcome, Plan, Sink, TraceEvent, Uncharged,
+    Decision, Entry, Event, NoSink, Outcome as JobOutcome, Sink, TraceEvent, Uncharged,
 };
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Observer, Options, Outcome, prepare, run};
+use punctual_tables::Tables;
 
 /// A system of `cpus` CPUs under `policy` without tasks.
 pub(crate) fn system(cpus: usize, policy: PolicyKind<Ns>) -> System {
@@ -105,10 +106,10 @@ pub(crate) fn simulate_watched(
     observer: &mut impl Observer,
 ) -> Outcome<Tape> {
     let duration = Span::from_ns(duration);
-    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
-    let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
+    let input = |cpu: &punctual_tables::CpuTables| CpuInput {
         shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Tape::default(),
     };
@@ -126,7 +127,7 @@ pub(crate) fn simulate_watched(
 }
 
 /// Feeds the taped events through a new shard: the decisions must be the taped ones.
-fn replays(tape: &Tape, plan: &punctual_kern::CpuPlan) {
+fn replays(tape: &Tape, plan: &punctual_tables::CpuTables) {
     let mut shard = plan.build(AnyPolicy::new).expect("built before");
     let entries = tape.events.iter().zip(&tape.missing);
     for (((now, event), missing), (_, decision)) in entries.zip(&tape.decisions) {

@@ -1,13 +1,14 @@
 //! Jobs that lock: schedules known by hand, from the literature, and one system per protocol.
 
 use crate::common::{Tape, in_order_of_urgency, periodic, simulate, system};
-use punctual_kern::{Plan, TraceEvent};
+use punctual_kern::TraceEvent;
 use punctual_model::{
     AtBudgetEnd, CpuId, Frequency, Mode, Ns, PolicyKind, Priority, Protocol, Resource, ResourceId,
     Span, System, Task, TaskId, Use, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Crash, Faults, Options, SimError, run};
+use punctual_tables::Tables;
 
 const FIXED: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
@@ -230,8 +231,8 @@ fn a_resource_across_cpus_is_refused_by_its_name() {
         using(vec![section(0, 1)], periodic("b", 2, 100, 100)),
     ];
     s.tasks[1].cpu = CpuId(1);
-    let plan = Plan::new(&s, Frequency::NANOSECONDS);
-    let input = |cpu: &punctual_kern::CpuPlan| CpuInput {
+    let plan = Tables::new(&s, Frequency::NANOSECONDS);
+    let input = |cpu: &punctual_tables::CpuTables| CpuInput {
         shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
         sink: Tape::default(),
     };

@@ -1,12 +1,13 @@
 //! Schedulers that decide on their own supply, honest ones and others.
 
-use punctual_kern::{ChildScheduler, Event, NodeId, Plan, TraceEvent};
+use punctual_kern::{ChildScheduler, Event, NodeId, TraceEvent};
 use punctual_model::{
     Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
     Supply, System, Task, Trust, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Misconduct, Options, prepare, run_with_children};
+use punctual_tables::Tables;
 
 use crate::common::{Tape, periodic, system};
 
@@ -43,7 +44,7 @@ fn family() -> System {
 }
 
 fn simulate(system: &System, faults: Faults) -> Tape {
-    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     let duration = Span::from_ns(RUN);
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);

@@ -1,7 +1,8 @@
 //! What each scheduler of a CPU's tree received and decided.
 
-use punctual_kern::{CpuPlan, NodeId};
+use punctual_kern::NodeId;
 use punctual_model::{Instant, Work};
+use punctual_tables::CpuTables;
 
 use super::Starved;
 
@@ -35,7 +36,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(plan: &CpuPlan) -> Tree {
+    pub(super) fn new(plan: &CpuTables) -> Tree {
         let mut nodes = vec![NodeRecord::default()];
         for node in &plan.nodes {
             let parent = usize::from(node.parent).min(nodes.len() - 1);

@@ -172,7 +172,11 @@ impl Inquiry<'_> {
 }
 
 /// The CPU and the thread whose news arrive in a slot of `cpu`.
-fn behind_slot(plans: &[punctual_kern::CpuPlan], cpu: usize, slot: u32) -> Option<(usize, usize)> {
+fn behind_slot(
+    plans: &[punctual_tables::CpuTables],
+    cpu: usize,
+    slot: u32,
+) -> Option<(usize, usize)> {
     let here = plans[cpu].cpu;
     plans.iter().enumerate().find_map(|(there, plan)| {
         let mut all = plan.notifications.iter();

@@ -1,7 +1,8 @@
 //! Schedulers below CPUs and resources: what was granted, used, waited for.
 
-use punctual_kern::{CpuPlan, Grant, NodePlan};
+use punctual_kern::Grant;
 use punctual_model::Span;
+use punctual_tables::{CpuTables, NodeRow};
 
 use super::starved::starved;
 use crate::behavior::{Behavior, WaitReason};
@@ -83,8 +84,8 @@ pub(super) fn schedulers(log: &Log, behaviors: &[Behavior]) -> Vec<SchedulerRepo
 
 fn scheduler(
     log: &Log,
-    (cpu, plan): (usize, &CpuPlan),
-    (at, node): (usize, &NodePlan),
+    (cpu, plan): (usize, &CpuTables),
+    (at, node): (usize, &NodeRow),
     behavior: &Behavior,
 ) -> SchedulerReport {
     let record = behavior.nodes.get(at).copied().unwrap_or_default();
@@ -127,7 +128,7 @@ fn scheduler(
 }
 
 /// What the slots of node `at` come to in [0, `end`). O(slots).
-fn slots_until(plan: &CpuPlan, at: usize, frame: Span, end: u64) -> u64 {
+fn slots_until(plan: &CpuTables, at: usize, frame: Span, end: u64) -> u64 {
     let frame = frame.ticks().max(1);
     let entity = u16::try_from(at).map(|at| plan.capacity.entity_of(at));
     let own = plan.slots.iter().filter(|slot| Ok(slot.entity) == entity);

@@ -1,18 +1,19 @@
 //! Where jobs stand in the tree of their CPU: who can delay whom, and who waits for supply.
 
-use punctual_kern::{CpuPlan, Grant, NodePlan};
+use punctual_kern::Grant;
 use punctual_model::{Instant, PolicyKind};
+use punctual_tables::{CpuTables, NodeRow};
 
 use super::cause::{Inquiry, MAX_WINDOW};
 use crate::behavior::JobRecord;
 
 impl Inquiry<'_> {
-    fn plan(&self) -> Option<&CpuPlan> {
+    fn plan(&self) -> Option<&CpuTables> {
         self.log.plan.cpus.get(self.cpu)
     }
 
     /// The plan of a scheduler; `None` for the CPU's own and for those promoted in the run.
-    fn node(&self, place: usize) -> Option<&NodePlan> {
+    fn node(&self, place: usize) -> Option<&NodeRow> {
         self.plan()?.nodes.get(place.checked_sub(1)?)
     }
 

@@ -2,8 +2,8 @@
 
 use std::io::BufRead;
 
-use punctual_kern::{CpuPlan, Plan};
 use punctual_model::{Frequency, Instant, Span};
+use punctual_tables::{CpuTables, Tables};
 
 use super::read_plan::{PlanReader, words_of};
 use super::words::{clip, number, unescape};
@@ -85,7 +85,7 @@ struct Reader {
     schedulers: Vec<String>,
     resources: Vec<String>,
     cpus: Vec<CpuLog>,
-    plans: Vec<CpuPlan>,
+    plans: Vec<CpuTables>,
     plan: PlanReader,
 }
 
@@ -226,7 +226,7 @@ impl Reader {
         if let Some(key) = NEEDED.iter().find(|key| !self.seen.contains(key)) {
             return Err(missing(key));
         }
-        let plan = Plan {
+        let plan = Tables {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
             cpus: self.plans,
         };

@@ -1,7 +1,8 @@
 //! Reads what one shard was built from.
 
-use punctual_kern::{Capacity, CpuPlan, SlotTerms};
+use punctual_kern::{Capacity, SlotTerms};
 use punctual_model::{CpuId, PolicyKind, Span, TaskId, ThreadId};
+use punctual_tables::CpuTables;
 
 use super::policy;
 use super::words::{clip, number, read_field};
@@ -65,10 +66,10 @@ impl PlanReader {
     }
 
     /// The plan, and the threads that were created while it ran.
-    pub(super) fn finish(self) -> Result<(CpuPlan, Vec<(ThreadId, TaskId)>), String> {
+    pub(super) fn finish(self) -> Result<(CpuTables, Vec<(ThreadId, TaskId)>), String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
-        let mut plan = CpuPlan {
+        let mut plan = CpuTables {
             cpu,
             policy,
             capacity,
@@ -107,7 +108,7 @@ impl PlanReader {
 }
 
 /// The home of each thread, when schedulers, slots and threads belong together.
-fn homes_of(plan: &CpuPlan, given: &[(u32, u16)]) -> Result<Vec<u16>, String> {
+fn homes_of(plan: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String> {
     let (nodes, room) = (plan.nodes.len(), &plan.capacity);
     if nodes > usize::from(room.nodes) {
         return Err(format!("{nodes} nodes, and room for {}", room.nodes));

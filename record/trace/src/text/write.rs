@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use punctual_kern::CpuPlan;
+use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
 use super::policy;
@@ -117,7 +117,7 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     }
 }
 
-fn write_plan(plan: &CpuPlan, text: &mut String) {
+fn write_plan(plan: &CpuTables, text: &mut String) {
     let _ = write!(text, "plan {}", plan.cpu.0);
     let _ = policy::write(text, plan.policy);
     text.push('\n');

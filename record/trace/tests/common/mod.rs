@@ -2,7 +2,6 @@
 // Each test file uses its own part of this module.
 #![allow(dead_code)]
 
-use punctual_kern::Plan;
 use punctual_model::{
     Arrivals, AtBudgetEnd, Class, Cpu, CpuId, Frequency, Instant, Mode as LockMode, Ns, OnOverrun,
     PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
@@ -10,6 +9,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
+use punctual_tables::Tables;
 use punctual_trace::{Bound, Header, Log, Mode, Recorder, TaskInfo};
 
 pub(crate) fn cpu(name: &str, policy: PolicyKind<Ns>) -> Cpu {
@@ -99,7 +99,7 @@ pub(crate) fn rich(policy: PolicyKind<Ns>) -> System {
 pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> Log {
     system.validate().expect("a meaningful system");
     let duration = Span::from_ms(ms);
-    let mut plan = Plan::new(system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     prepare(system, &mut plan, &faults);
     let inputs = plan.cpus.iter().map(|cpu| CpuInput {
@@ -241,7 +241,7 @@ pub(crate) fn composed() -> System {
 }
 
 /// What a shard was told and did that was driven by hand.
-pub(crate) fn log_of(system: System, plan: Plan, recorder: Recorder, end: Instant) -> Log {
+pub(crate) fn log_of(system: System, plan: Tables, recorder: Recorder, end: Instant) -> Log {
     let header = Header {
         platform: "none".into(),
         mode: Mode::Virtual,

@@ -2,7 +2,7 @@
 
 use punctual_kern::{
     Ceiling, ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms,
-    Plan, Request, Shard, Uncharged,
+    Request, Shard, Uncharged,
 };
 use punctual_model::{
     AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, Ns, OnOverrun,
@@ -10,6 +10,7 @@ use punctual_model::{
     ServerKind, Slot, Span, Supply, System, Task, ThreadId, Trust, Use, Work,
 };
 use punctual_policy::AnyPolicy;
+use punctual_tables::Tables;
 use punctual_trace::{Log, RecordedEntry, Recorder};
 
 use crate::common::{cpu, log_of, periodic};
@@ -381,7 +382,7 @@ pub(crate) fn history(seed: u64, late: u64) -> Log {
     // In some, threads lock what a runtime has and no plan declares.
     let runtime_locks = dice.one_in(2);
     let system = system(&mut dice, runtime_locks);
-    let mut plan = Plan::new(&system, Frequency::NANOSECONDS);
+    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
     let room = &mut plan.cpus[0].capacity;
     (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
     for slot in &mut plan.cpus[0].slots {

@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
+use punctual_kern::{Grant, NodeTerms, SlotTerms};
 use punctual_model::{Frequency, Ns, PolicyKind, SchedulerId, Slot, Supply, System};
-use punctual_order::{Grant, NodeTerms, SlotTerms};
 
-use super::{CpuPlan, small};
+use super::{CpuTables, small};
 
-/// What a node of a tree is built from.
+/// A node of a tree, before it is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NodePlan {
+pub struct NodeRow {
     /// Which scheduler of the system it is.
     pub scheduler: SchedulerId,
     /// The place of its parent; 0 is the CPU's own policy.
@@ -60,15 +60,15 @@ impl Trees {
         scheduler.map_or(0, |id| self.places[id.index()])
     }
 
-    /// Puts the schedulers and the slots into the plans of their CPUs, whose threads are counted
+    /// Puts the schedulers and the slots into the tables of their CPUs, whose threads are counted
     /// already. `threads` has the place of each task among those of its CPU.
-    pub(super) fn plant(&self, system: &System, threads: &[u32], cpus: &mut [CpuPlan]) {
+    pub(super) fn plant(&self, system: &System, threads: &[u32], cpus: &mut [CpuTables]) {
         let first = small(system.tasks.len());
         for &id in &self.order {
             let scheduler = &system.schedulers[id.index()];
             let cpu = &mut cpus[scheduler.cpu.index()];
             cpu.capacity.nodes += 1;
-            cpu.nodes.push(NodePlan {
+            cpu.nodes.push(NodeRow {
                 scheduler: id,
                 parent: self.place(scheduler.parent),
                 policy: scheduler.policy.in_ticks(self.frequency),
@@ -95,8 +95,8 @@ impl Trees {
         }
     }
 
-    /// Whoever begins where another ends still does so in ticks: both ends are rounded alike.
-    fn divide(&self, cpu: &mut CpuPlan, (node, entity): (u16, u32), slots: &[Slot<Ns>]) {
+    /// A slot that begins where another ends still does so in ticks: both ends are rounded alike.
+    fn divide(&self, cpu: &mut CpuTables, (node, entity): (u16, u32), slots: &[Slot<Ns>]) {
         for slot in slots {
             let end = slot.at.saturating_add(slot.length);
             let at = slot.at.ticks_nearest(self.frequency);

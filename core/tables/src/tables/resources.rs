@@ -1,4 +1,4 @@
-//! What each shard must know about its resources, from the tasks that use them.
+//! The resources of each shard, from the tasks that use them.
 //!
 //! A ceiling is the highest priority, and a floor the least relative deadline less jitter, among
 //! the users; those without deadlines count only among themselves. Where the users stand in
@@ -7,23 +7,21 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use punctual_kern::{NodeId, ResourceTerms, UseTerms, WaitOrder};
 use punctual_model::{
     CpuId, Frequency, Mode, Ns, PolicyKind, Priority, ResourceId, SchedulerId, Span, System, Task,
 };
-use punctual_order::NodeId;
 
 use super::nodes::Trees;
-use super::{CpuPlan, small};
-use crate::effective::WaitOrder;
-use crate::lock::{ResourcePlan, UsePlan};
+use super::{CpuTables, small};
 
-/// Adds every resource to the plans of the CPUs whose tasks use it. `places` gives the thread of
+/// Adds every resource to the tables of the CPUs whose tasks use it. `places` gives the thread of
 /// each task on its CPU. O(uses · depth of the trees).
-pub(super) fn plan(
+pub(super) fn add(
     system: &System,
     (frequency, trees): (Frequency, &Trees),
     places: &[u32],
-    cpus: &mut [CpuPlan],
+    cpus: &mut [CpuTables],
 ) {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); system.resources.len()];
     for (index, task) in system.tasks.iter().enumerate() {
@@ -99,7 +97,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn add(&self, (frequency, trees): (Frequency, &Trees), places: &[u32], cpu: &mut CpuPlan) {
+    fn add(&self, (frequency, trees): (Frequency, &Trees), places: &[u32], cpu: &mut CpuTables) {
         let real_time = self.tasks().any(|(_, task)| task.class.is_real_time());
         let counts = |task: &Task| task.class.is_real_time() == real_time;
         let counted = || self.tasks().filter(|(_, task)| counts(task));
@@ -114,7 +112,7 @@ impl<'a> Group<'a> {
         let floor = counted().filter_map(floor).min();
         let number = small(cpu.resources.len());
         let resource = &self.system.resources[self.resource];
-        let plan = ResourcePlan {
+        let terms = ResourceTerms {
             resource: ResourceId(u16::try_from(self.resource).unwrap_or(u16::MAX)),
             protocol: resource.protocol,
             at_budget_end: resource.at_budget_end,
@@ -125,13 +123,13 @@ impl<'a> Group<'a> {
             common: NodeId::new(trees.place(self.common), 0),
             spans_schedulers: self.spans_schedulers,
         };
-        cpu.resources.push(plan);
+        cpu.resources.push(terms);
         for (index, task) in self.tasks() {
-            let of_this = |one: &&punctual_model::Use| one.resource == plan.resource;
+            let of_this = |one: &&punctual_model::Use| one.resource == terms.resource;
             let uses = || task.uses.iter().filter(of_this);
             let longest = uses().map(|one| one.length).max().unwrap_or_default();
             let exclusive = uses().any(|one| one.mode == Mode::Exclusive);
-            let declared = UsePlan {
+            let declared = UseTerms {
                 resource: number,
                 mode: if exclusive {
                     Mode::Exclusive
@@ -169,7 +167,7 @@ fn closest_common(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
+    use crate::tables::Tables;
     use alloc::string::ToString;
     use punctual_model::Work;
     use punctual_model::{
@@ -235,9 +233,9 @@ mod tests {
         }
     }
 
-    fn planned(tasks: Vec<Task>) -> CpuPlan {
-        let mut plan = Plan::new(&system(tasks), Frequency::NANOSECONDS);
-        plan.cpus.remove(0)
+    fn of(tasks: Vec<Task>) -> CpuTables {
+        let mut tables = Tables::new(&system(tasks), Frequency::NANOSECONDS);
+        tables.cpus.remove(0)
     }
 
     #[test]
@@ -247,9 +245,9 @@ mod tests {
         let mut jittery = user(None, 2, 60, &[1]);
         jittery.jitter = Span::from_us(15);
         let other = user(None, 8, 10, &[]);
-        let plan = planned(vec![background, user(None, 4, 50, &[1]), jittery, other]);
-        let [resource] = plan.resources[..] else {
-            panic!("only what is used: {:?}", plan.resources);
+        let tables = of(vec![background, user(None, 4, 50, &[1]), jittery, other]);
+        let [resource] = tables.resources[..] else {
+            panic!("only what is used: {:?}", tables.resources);
         };
         assert_eq!(resource.resource, ResourceId(1));
         assert_eq!(resource.ceiling, Priority::new(4));
@@ -263,9 +261,9 @@ mod tests {
     fn several_sections_of_a_task_are_declared_as_the_longest_of_them() {
         let mut task = user(None, 1, 50, &[2, 7, 3]);
         task.uses[2].mode = Mode::Exclusive;
-        let plan = planned(vec![task]);
-        let [(0, declared)] = plan.uses[..] else {
-            panic!("one use: {:?}", plan.uses);
+        let tables = of(vec![task]);
+        let [(0, declared)] = tables.uses[..] else {
+            panic!("one use: {:?}", tables.uses);
         };
         let longest = (declared.length, declared.mode);
         assert_eq!(longest, (Work::from_ticks(7_000), Mode::Exclusive));
@@ -276,18 +274,18 @@ mod tests {
         let inner = user(Some(1), 7, 50, &[1]);
         let outer = user(Some(0), 6, 50, &[1]);
         let far = user(Some(2), 9, 50, &[1]);
-        let plan = planned(vec![inner.clone(), outer.clone()]);
-        let found = plan.resources[0];
+        let tables = of(vec![inner.clone(), outer.clone()]);
+        let found = tables.resources[0];
         assert_eq!(found.common, NodeId::new(1, 0), "the place of scheduler 0");
         assert_eq!(found.ceiling, Priority::new(6), "5 stands for the inner");
         assert!(found.spans_schedulers && found.wait_order == WaitOrder::Priority);
-        let plan = planned(vec![inner.clone(), outer, far]);
-        let found = plan.resources[0];
+        let tables = of(vec![inner.clone(), outer, far]);
+        let found = tables.resources[0];
         assert_eq!(found.common, NodeId::ROOT);
         assert_eq!(found.ceiling, Priority::new(4), "of schedulers 3 and 4");
-        let priorities: Vec<u32> = plan.uses.iter().map(|u| u.1.priority.number()).collect();
+        let priorities: Vec<u32> = tables.uses.iter().map(|u| u.1.priority.number()).collect();
         assert_eq!(priorities, [3, 3, 4]);
-        let alone = planned(vec![inner.clone(), inner]).resources[0];
+        let alone = of(vec![inner.clone(), inner]).resources[0];
         assert!(!alone.spans_schedulers);
         assert_eq!(alone.ceiling, Priority::new(7));
     }

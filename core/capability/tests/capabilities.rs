@@ -1,14 +1,17 @@
 //! Temporal capabilities: no sequence of operations gains time or urgency.
 
-use punctual_kern::{
-    Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, NodeId, Transfer,
-};
-use punctual_model::Work;
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::trees::node;
+use punctual_capability::{Capabilities, CapabilityError, CapabilityId, MAX_DELEGATIONS, Transfer};
 use punctual_generate::Dice;
+use punctual_model::Work;
+use punctual_order::NodeId;
 
 const ROOT: NodeId = NodeId::ROOT;
+
+fn node(place: u16) -> NodeId {
+    NodeId::new(place, 0)
+}
 
 fn ticks(ticks: u64) -> Work {
     Work::from_ticks(ticks)

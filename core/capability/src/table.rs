@@ -13,7 +13,7 @@ use super::{CapabilityError, CapabilityId, Opinions, Transfer};
 struct Capability {
     holder: NodeId,
     time: Work,
-    /// What it was delegated from.
+    /// The capability that it was delegated from.
     source: Option<CapabilityId>,
     opinions: Opinions,
 }
@@ -56,7 +56,7 @@ impl Capabilities {
         }
     }
 
-    /// New time, in the hands of `holder`: for whoever has time of its own, the root. O(1).
+    /// New time, in the hands of `holder`: for a scheduler with time of its own, the root. O(1).
     ///
     /// # Errors
     /// No room.
@@ -100,9 +100,9 @@ impl Capabilities {
         Ok(id)
     }
 
-    /// `by` gives `time` of its capability `from` to another capability. Whoever has a say in
-    /// either has one in the receiver from now on, and the lower one counts: no urgency is gained.
-    /// Who delegated to both finds it in the ledger. O(delegations²).
+    /// `by` gives `time` of its capability `from` to another capability. Each scheduler with a say
+    /// in either has one in the receiver from now on, and the lower one counts: no urgency is
+    /// gained. The one that delegated to both finds it in the ledger. O(delegations²).
     ///
     /// # Errors
     /// Not `by`'s, too little time, too many delegations, or no room in the ledger.
@@ -193,7 +193,7 @@ impl Capabilities {
         Ok(self.get(a)?.opinions.outrank(&self.get(b)?.opinions))
     }
 
-    /// What a capability has left.
+    /// The time that a capability has left.
     ///
     /// # Errors
     /// It was revoked, or never was.
@@ -201,7 +201,7 @@ impl Capabilities {
         Ok(self.get(capability)?.time)
     }
 
-    /// Takes the next transfer out of the ledger, for who must see it.
+    /// Takes the next transfer out of the ledger, for the scheduler that must see it.
     pub fn take_transfer(&mut self) -> Option<Transfer> {
         self.ledger.pop_front()
     }

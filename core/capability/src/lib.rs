@@ -13,8 +13,13 @@
 //! Kelly and Parmer 2017. Their hole, a transfer between descendants that a common delegator cannot
 //! see, is closed here: a transfer without room in the ledger of whom it concerns is refused.
 //!
-//! INV-TIME: what all capabilities hold and what was expended is what was minted. Every operation
-//! keeps it, and each is done whole or refused whole.
+//! INV-TIME: the time that all capabilities hold, and the time expended, add up to the time minted.
+//! Every operation keeps that, and each is done whole or refused whole.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod table;
 
@@ -31,20 +36,21 @@ pub const MAX_DELEGATIONS: usize = 8;
 /// A capability: its place in the table and the generation of that place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CapabilityId {
-    pub(super) index: u32,
-    pub(super) generation: u32,
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
 }
 
 /// Time went from one capability to another that is not delegated from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// Who delegated to both and must see it; `None`: they were minted apart, so whoever mints.
+    /// The scheduler that delegated to both and must see it; `None`: they were minted apart, so the
+    /// one that mints.
     pub seen_by: Option<NodeId>,
-    /// Whose time.
+    /// The giver.
     pub from: NodeId,
-    /// To whom.
+    /// The receiver.
     pub to: NodeId,
-    /// How much.
+    /// The amount.
     pub time: Work,
 }
 
@@ -53,11 +59,11 @@ pub struct Transfer {
 pub enum CapabilityError {
     /// It was revoked, or never was.
     Stale(CapabilityId),
-    /// Who asks does not hold it, nor anything that it was delegated from.
+    /// The caller does not hold it, nor anything that it was delegated from.
     NotHeld(CapabilityId),
     /// It has less time than asked for.
     TooLittle {
-        /// What it has.
+        /// Its time.
         left: Work,
     },
     /// The table is full (capacity given at construction).
@@ -87,26 +93,26 @@ impl fmt::Display for CapabilityError {
 
 impl core::error::Error for CapabilityError {}
 
-/// What each scheduler that delegated a capability thinks of its urgency; larger is more urgent.
+/// The urgency of a capability to each scheduler that delegated it; larger is more urgent.
 /// Wide enough for instants, so that a scheduler may order by deadline (Slite paper §V.A).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Opinions {
+pub(crate) struct Opinions {
     list: [Option<(NodeId, u64)>; MAX_DELEGATIONS],
 }
 
 impl Opinions {
-    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
         self.list.iter().flatten().copied()
     }
 
-    pub(super) fn of(&self, scheduler: NodeId) -> Option<u64> {
+    pub(crate) fn of(&self, scheduler: NodeId) -> Option<u64> {
         let mut opinions = self.iter();
         let found = opinions.find(|(who, _)| *who == scheduler);
         found.map(|(_, urgency)| urgency)
     }
 
     /// One more has a say, or the same one thinks less of it now.
-    pub(super) fn join(&mut self, scheduler: NodeId, urgency: u64) -> bool {
+    pub(crate) fn join(&mut self, scheduler: NodeId, urgency: u64) -> bool {
         for (who, old) in self.list.iter_mut().flatten() {
             if *who == scheduler {
                 *old = (*old).min(urgency);
@@ -124,7 +130,7 @@ impl Opinions {
 
     /// Whether everybody who has a say in both finds this one at least as urgent, and somebody
     /// more.
-    pub(super) fn outrank(&self, other: &Opinions) -> bool {
+    pub(crate) fn outrank(&self, other: &Opinions) -> bool {
         let mut higher = false;
         for (scheduler, urgency) in self.iter() {
             match other.of(scheduler) {

@@ -3,9 +3,9 @@
 //! Each task becomes one thread on its CPU's shard. Times become ticks here and nowhere else.
 //! Tasks that precede each other must keep their common instants: 2 · 5 ms is 10 ms in ticks too,
 //! or a job would wait for a predecessor that arrives one tick later. So within a set of tasks
-//! joined by precedence, the greatest common divisor of all periods is rounded once, and each time
-//! is a multiple of it and a rest, so that equal sums stay equal; the error stays below half a tick
-//! per divisor. A divisor of a few ticks would change the rate of everything: then each time is
+//! joined by precedence, the greatest common divisor of all periods is rounded once. Each time is a
+//! multiple of it and a rest: equal sums stay equal, and the error stays below half a tick per
+//! divisor. A divisor of a few ticks would change the rate of everything: then each time is
 //! rounded alone, and instants that coincide in the file may come a tick apart per period.
 
 mod nodes;
@@ -14,20 +14,16 @@ mod resources;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use punctual_model::{
-    Class, CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
-    Work,
-};
-use punctual_order::{Capacity, NodeId, Policy, Refusal, SlotTerms, Tree};
-
-use crate::constraint::Constraint;
-use crate::effective::WaitOrder;
-use crate::lock::{ResourcePlan, UsePlan};
-use crate::precedence::{Edge, Source};
-use crate::shard::{ConfigError, Shard};
 use nodes::Trees;
+use punctual_kern::{
+    Capacity, ConfigError, Constraint, Edge, NodeId, Policy, Refusal, ResourceTerms, Shard,
+    SlotTerms, Source, Tree, UseTerms, WaitOrder,
+};
+use punctual_model::{
+    CpuId, Frequency, Instant, Late, Ns, PolicyKind, Span, System, Task, TaskId, ThreadId,
+};
 
-pub use nodes::NodePlan;
+pub use nodes::NodeRow;
 
 /// Most waiting jobs that one shard reserves room for, however large the backlogs are.
 const MAX_PENDING: usize = 1 << 20;
@@ -39,16 +35,16 @@ const BACKGROUND_TURN: Span<Ns> = Span::from_ms(10);
 
 /// The shards of a system, in ticks of one platform.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct Tables {
     /// Ticks per second of everything below.
     pub frequency: Frequency,
     /// One per CPU, in the order of the file.
-    pub cpus: Vec<CpuPlan>,
+    pub cpus: Vec<CpuTables>,
 }
 
-/// What one shard is built from.
+/// The tables of one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CpuPlan {
+pub struct CpuTables {
     /// Which CPU.
     pub cpu: CpuId,
     /// Its policy; a timeslice counts ticks.
@@ -61,7 +57,7 @@ pub struct CpuPlan {
     pub homes: Vec<u16>,
     /// The schedulers below the CPU's own; the first is the node at place 1. Parents come before
     /// their children.
-    pub nodes: Vec<NodePlan>,
+    pub nodes: Vec<NodeRow>,
     /// Slots in the frames of nodes that divide time.
     pub slots: Vec<SlotTerms>,
     /// Precedences: the successor's thread, and the edge.
@@ -71,14 +67,14 @@ pub struct CpuPlan {
     /// Which threads other shards wait for: the thread, the CPU, the slot there.
     pub notifications: Vec<(u32, CpuId, u32)>,
     /// The resources that threads of this shard lock, by their number here.
-    pub resources: Vec<ResourcePlan>,
+    pub resources: Vec<ResourceTerms>,
     /// Which thread declares which use.
-    pub uses: Vec<(u32, UsePlan)>,
+    pub uses: Vec<(u32, UseTerms)>,
 }
 
-impl Plan {
+impl Tables {
     /// Covers only the releases in [0, `duration`), which are counted in nanoseconds: rounding to
-    /// ticks neither adds nor loses one. `system` is the one that was planned.
+    /// ticks neither adds nor loses one. `system` is the one that the tables are of.
     pub fn set_duration(&mut self, system: &System, duration: Span<Ns>) {
         let end = Instant::ZERO.saturating_add(duration.ticks_up(self.frequency));
         let last = Instant::ZERO.saturating_add(duration.saturating_sub(Span::from_ns(1)));
@@ -94,11 +90,11 @@ impl Plan {
         }
     }
 
-    /// Plans a valid system. O(tasks + precedences).
-    pub fn new(system: &System, frequency: Frequency) -> Plan {
+    /// The tables of a valid system. O(tasks + precedences).
+    pub fn new(system: &System, frequency: Frequency) -> Tables {
         let grids = Grids::new(system, frequency);
-        let mut cpus: Vec<CpuPlan> = (0..system.cpus.len())
-            .map(|index| CpuPlan::empty(system, index, frequency))
+        let mut cpus: Vec<CpuTables> = (0..system.cpus.len())
+            .map(|index| CpuTables::empty(system, index, frequency))
             .collect();
         let trees = Trees::new(system, frequency);
         let mut places = Vec::with_capacity(system.tasks.len());
@@ -112,18 +108,18 @@ impl Plan {
         for cpu in &mut cpus {
             cpu.size();
         }
-        resources::plan(system, (frequency, &trees), &places, &mut cpus);
+        resources::add(system, (frequency, &trees), &places, &mut cpus);
         trees.plant(system, &places, &mut cpus);
-        let mut plan = Plan { frequency, cpus };
+        let mut tables = Tables { frequency, cpus };
         for (index, task) in system.tasks.iter().enumerate() {
             let kinds = [(&task.after, false), (&task.follows, true)];
             for (predecessors, strict) in kinds {
                 for &from in predecessors {
-                    plan.connect(system, &places, (from, TaskId(small(index))), strict);
+                    tables.connect(system, &places, (from, TaskId(small(index))), strict);
                 }
             }
         }
-        plan
+        tables
     }
 
     fn connect(&mut self, system: &System, places: &[u32], edge: (TaskId, TaskId), strict: bool) {
@@ -157,9 +153,9 @@ impl Plan {
     }
 }
 
-impl CpuPlan {
-    fn empty(system: &System, index: usize, frequency: Frequency) -> CpuPlan {
-        CpuPlan {
+impl CpuTables {
+    fn empty(system: &System, index: usize, frequency: Frequency) -> CpuTables {
+        CpuTables {
             cpu: CpuId(u16::try_from(index).unwrap_or(u16::MAX)),
             policy: system.cpus[index].policy.in_ticks(frequency),
             capacity: Capacity {
@@ -197,7 +193,7 @@ impl CpuPlan {
     /// node, for entities with an index below that number, and with these slots.
     ///
     /// # Errors
-    /// When the plan was changed by hand into something meaningless.
+    /// When the tables was changed by hand into something meaningless.
     pub fn build<P: Policy>(
         &self,
         policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
@@ -228,14 +224,14 @@ impl CpuPlan {
     }
 }
 
-impl CpuPlan {
+impl CpuTables {
     /// The slots in the frame of the node at this place.
     pub fn slots_of(&self, place: u16) -> Vec<SlotTerms> {
         let slots = self.slots.iter().filter(|slot| slot.node == place);
         slots.copied().collect()
     }
 
-    /// What orders the CPU. O(threads · schedulers).
+    /// The tree that orders the CPU. O(threads · schedulers).
     fn tree<P: Policy>(
         &self,
         policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
@@ -329,23 +325,11 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-impl<U> Constraint<U> {
-    /// The same constraint with another budget (on a live machine: the wcet and its overheads).
-    pub fn with_budget(mut self, budget: Work<U>) -> Self {
-        match &mut self.class {
-            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => *wcet = budget,
-            Class::Reservation { slice, .. } => *slice = budget,
-            Class::Once { size, .. } => *size = budget,
-            Class::Aperiodic => {}
-        }
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use punctual_model::{Class, Work};
 
     fn periodic(name: &str, cpu: u16, ms: u64) -> Task {
         let class = Class::Periodic {
@@ -380,9 +364,9 @@ mod tests {
     fn tasks_joined_by_precedence_keep_their_common_instants_at_any_frequency() {
         for hertz in [2_249_987_654, 999_999_937, 33_333_333, 3_000_000_001] {
             let frequency = Frequency::try_new(hertz).expect("not zero");
-            let plan = Plan::new(&two_cpus(), frequency);
+            let tables = Tables::new(&two_cpus(), frequency);
             let period = |cpu: usize, thread: usize| {
-                let class = plan.cpus[cpu].threads[thread].1.class;
+                let class = tables.cpus[cpu].threads[thread].1.class;
                 class.min_separation().expect("periodic").ticks()
             };
             assert_eq!(period(0, 1), 2 * period(0, 0));
@@ -396,8 +380,8 @@ mod tests {
     fn an_odd_nanosecond_does_not_change_the_rate_of_joined_tasks() {
         let frequency = Frequency::try_new(2_249_987_654).expect("not zero");
         let ticks = |system: &System, thread: usize| {
-            let plan = Plan::new(system, frequency);
-            let class = plan.cpus[0].threads[thread].1.class;
+            let tables = Tables::new(system, frequency);
+            let class = tables.cpus[0].threads[thread].1.class;
             class.min_separation().expect("periodic").ticks()
         };
         let mut phased = two_cpus();
@@ -420,10 +404,10 @@ mod tests {
     fn a_duration_covers_exactly_the_releases_that_it_has_in_nanoseconds() {
         let system = two_cpus();
         let frequency = Frequency::try_new(2_249_987_654).expect("not zero");
-        let mut plan = Plan::new(&system, frequency);
-        plan.set_duration(&system, Span::from_ms(10_000));
+        let mut tables = Tables::new(&system, frequency);
+        tables.set_duration(&system, Span::from_ms(10_000));
         let count = |cpu: usize, thread: usize| {
-            let c = plan.cpus[cpu].threads[thread].1;
+            let c = tables.cpus[cpu].threads[thread].1;
             let period = c.class.min_separation().expect("periodic").ticks();
             c.until.ticks().div_ceil(period)
         };
@@ -432,16 +416,16 @@ mod tests {
 
     #[test]
     fn a_predecessor_on_another_cpu_is_a_slot_here_and_a_notification_there() {
-        let plan = Plan::new(&two_cpus(), Frequency::NANOSECONDS);
-        assert_eq!(plan.cpus[0].notifications, [(1, CpuId(1), 0)]);
+        let tables = Tables::new(&two_cpus(), Frequency::NANOSECONDS);
+        assert_eq!(tables.cpus[0].notifications, [(1, CpuId(1), 0)]);
         assert_eq!(
-            plan.cpus[1].remotes,
+            tables.cpus[1].remotes,
             [(Instant::ZERO, Some(Span::from_ticks(10_000_000)))]
         );
         let edge = Edge {
             from: Source::Remote { slot: 0 },
             strict: true,
         };
-        assert_eq!(plan.cpus[1].edges, [(0, edge)]);
+        assert_eq!(tables.cpus[1].edges, [(0, edge)]);
     }
 }
