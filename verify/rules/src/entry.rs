@@ -138,10 +138,15 @@ impl<'a> Judge<'a> {
         (thread.id == id && !thread.dead).then_some(id.index())
     }
 
+    pub(crate) fn thread(&mut self, id: ThreadId) -> Option<&mut Thread> {
+        self.find(id).map(|thread| &mut self.threads[thread])
+    }
+
     /// The place of a node; `None` for one that does not exist.
     pub(crate) fn node(&self, id: NodeId) -> Option<usize> {
         let node = self.nodes.get(id.index())?;
-        (node.alive && node.generation == id.generation()).then_some(id.index())
+        let present = id.index() == ROOT || node.parent.is_some();
+        (present && node.generation == id.generation()).then_some(id.index())
     }
 
     /// The instant when this much has passed.
@@ -230,7 +235,7 @@ impl<'a> Judge<'a> {
             (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
                 let at = self.threads[thread].queue;
                 self.forget_answer(at);
-                if !self.nodes[at].own_time {
+                if !self.nodes[at].decides() {
                     self.nodes[at]
                         .queue
                         .yields(Entity::Thread(thread), self.now);
@@ -241,14 +246,14 @@ impl<'a> Judge<'a> {
                 self.threads[thread].request = Some((resource, mode));
             }
             (Event::Arrive { thread, arrival }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    let t = &mut self.threads[thread];
-                    t.fed += u64::from(arrival.min(self.now) < t.constraint.until);
+                let arrival = arrival.min(self.now);
+                if let Some(t) = self.thread(thread) {
+                    t.fed += u64::from(arrival < t.constraint.until);
                 }
             }
             (Event::Change { thread, constraint }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    self.threads[thread].change = Some(constraint);
+                if let Some(t) = self.thread(thread) {
+                    t.change = Some(constraint);
                 }
             }
             _ => {}
@@ -261,10 +266,9 @@ impl<'a> Judge<'a> {
             Next::RunChild(node) => (None, Some(node)),
             _ => (None, None),
         };
-        if next != self.running {
+        if next != std::mem::replace(&mut self.running, next) {
             let what = "the decision names another thread than the one that runs";
             self.violation(Rule::OneThreadRuns, what);
-            self.running = next;
         }
         self.arm = decision.arm;
         self.answered(decision.refused);
