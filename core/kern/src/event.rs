@@ -1,8 +1,9 @@
 //! Events in, decisions out: the seam between the core and a platform.
 //!
-//! A platform calls [`crate::Shard::handle`] with one event at a time, each with the instant at
-//! which it reads the clock. Instants never decrease on one shard. Between two calls exactly the
-//! thread of the last decision ran (or nothing); the interval is charged to it.
+//! A platform makes one [`Entry`] at a time ([`crate::Shard::handle`]): an event, the instant at
+//! which it reads the clock, and what it knows of the interval since the last one. Instants never
+//! decrease on one shard. Between two entries exactly the thread of the last decision ran (or
+//! nothing); the interval is charged to it, less missing time.
 
 use punctual_model::{Constraint, CpuId, Instant, Mode, Span, ThreadId};
 use punctual_order::{ChildPick, Next, NodeId, Refusal};
@@ -10,19 +11,105 @@ use punctual_order::{ChildPick, Next, NodeId, Refusal};
 use crate::lock::Ceiling;
 use crate::manage::Request;
 
+/// An entry into the core: an event, and what the platform knows of the interval that it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// What the clock says.
+    pub now: Instant,
+    /// What of the interval since the last entry is charged to nobody.
+    pub missing: Uncharged,
+    /// How urgent the running thread is at least from now on, if that has changed; `Some(None)`: as
+    /// urgent as by itself.
+    pub ceiling: Option<Option<Ceiling>>,
+    /// What happened.
+    pub event: &'a Event,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry with nothing but an event.
+    #[inline]
+    pub const fn at(now: Instant, event: &'a Event) -> Entry<'a> {
+        Entry {
+            now,
+            missing: Uncharged::NONE,
+            ceiling: None,
+            event,
+        }
+    }
+
+    /// Whether there is nothing but an event.
+    #[inline]
+    pub const fn is_plain(&self) -> bool {
+        self.missing.is_zero() && self.ceiling.is_none()
+    }
+}
+
+/// Time that was charged to nobody, by its cause.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Uncharged {
+    /// See [`MissingCause::Stolen`].
+    pub stolen: Span,
+    /// See [`MissingCause::GivenBack`].
+    pub given_back: Span,
+}
+
+impl Uncharged {
+    /// No missing time.
+    pub const NONE: Uncharged = Uncharged {
+        stolen: Span::ZERO,
+        given_back: Span::ZERO,
+    };
+
+    /// Missing time of one cause.
+    pub const fn of(cause: MissingCause, span: Span) -> Uncharged {
+        let (stolen, given_back) = match cause {
+            MissingCause::Stolen => (span, Span::ZERO),
+            MissingCause::GivenBack => (Span::ZERO, span),
+        };
+        Uncharged { stolen, given_back }
+    }
+
+    /// Whether nothing is missing.
+    #[inline]
+    pub const fn is_zero(&self) -> bool {
+        self.stolen.is_zero() && self.given_back.is_zero()
+    }
+
+    /// No more of it than `interval`.
+    #[inline]
+    pub(crate) fn within(self, interval: Span) -> Uncharged {
+        let stolen = self.stolen.min(interval);
+        let given_back = self.given_back.min(interval.saturating_sub(stolen));
+        Uncharged { stolen, given_back }
+    }
+
+    /// What is missing by each cause, if anything.
+    pub fn by_cause(self) -> impl Iterator<Item = (MissingCause, Span)> {
+        let causes = [
+            (MissingCause::Stolen, self.stolen),
+            (MissingCause::GivenBack, self.given_back),
+        ];
+        causes.into_iter().filter(|(_, span)| !span.is_zero())
+    }
+
+    /// How much is missing.
+    #[inline]
+    pub const fn total(&self) -> Span {
+        self.stolen.saturating_add(self.given_back)
+    }
+
+    /// Adds what is missing, too.
+    pub fn add(&mut self, other: Uncharged) {
+        self.stolen = self.stolen.saturating_add(other.stolen);
+        self.given_back = self.given_back.saturating_add(other.given_back);
+    }
+}
+
 /// Something that happened, or that the running thread asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The armed instant has come, or the platform just wants the core to look again.
     Tick,
-    /// Part of the interval since the last entry belonged to nobody. Comes before the event that
-    /// it is reported with, at the same instant, and changes nothing else.
-    Missing {
-        /// How much; more than the interval counts as the whole interval.
-        span: Span,
-        /// Who took it, as far as that is known.
-        cause: MissingCause,
-    },
     /// The running thread has finished its job.
     Complete,
     /// The running thread waits for a wake-up, or until the given instant.
@@ -50,9 +137,6 @@ pub enum Event {
         /// Who holds it.
         to: ThreadId,
     },
-    /// The running thread is at least this urgent from now on; `None`: as urgent as by itself.
-    /// Comes before another event at the same instant, which decides.
-    Raise(Option<Ceiling>),
     /// The running thread gives up its turn, under a policy that has turns (round robin, background
     /// work); a reservation gives up the rest of its slice. Under policies that order by urgency
     /// alone the most urgent thread goes on.

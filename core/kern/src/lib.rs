@@ -42,7 +42,7 @@ mod trace;
 
 pub use child::ChildScheduler;
 pub use effective::WaitOrder;
-pub use event::{Decision, Event, Message, MissingCause};
+pub use event::{Decision, Entry, Event, Message, MissingCause, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};
 pub use manage::Request;
 pub use precedence::{Edge, Source};

@@ -27,7 +27,7 @@ use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_order::{Choice, Next, NodeId, Policy, Refusal, Tree};
 
 use crate::effective::WaitOrder;
-use crate::event::{Decision, Event, Message, MissingCause};
+use crate::event::{Decision, Entry, Event, Message};
 use crate::lock::Locks;
 use crate::pending::Pool;
 use crate::precedence::Precedences;
@@ -35,7 +35,7 @@ use crate::thread::{JobStamp, JobView, Key, State, Thread};
 use crate::timeline::{Timeline, Timer};
 use crate::trace::{Sink, TraceEvent};
 
-pub use fast::Outcome as FastOutcome;
+pub use fast::FastOutcome;
 pub use setup::ConfigError;
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
@@ -68,8 +68,6 @@ pub struct Shard<P> {
 
     running: Option<ThreadId>,
     now: Instant,
-    /// Part of the interval since `now` that is charged to nobody.
-    uncharged: Span,
     /// Since when the work that is being released has been due: `now`, or earlier when its timer is
     /// served late.
     since: Instant,
@@ -93,24 +91,40 @@ pub struct Shard<P> {
 }
 
 impl<P: Policy> Shard<P> {
-    /// Handles one event. `now` is clamped so that time never runs backwards. O(log n) for n
-    /// threads; k releases that fall together cost k·log n, a completion with s successors s·log n.
+    /// Handles an entry with nothing but an event ([`Shard::handle_entry`]).
     #[inline]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
-        if let Some(FastOutcome { next, arm, .. }) = self.handle_fast(now, &event, sink) {
+        self.handle_entry(&Entry::at(now, &event), sink)
+    }
+
+    /// Handles one entry. Its instant is clamped so that time never runs backwards, its missing
+    /// time to the interval since the last entry. O(log n) for n threads; k releases that fall
+    /// together cost k·log n, a completion with s successors s·log n.
+    #[inline]
+    pub fn handle_entry<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
+        if entry.is_plain()
+            && let Some(outcome) = self.handle_fast(entry.now, entry.event, sink)
+        {
+            let FastOutcome { next, arm, .. } = outcome;
             let refused = None;
             return Decision { next, arm, refused };
         }
-        self.handle_slowly(now, event, sink)
+        self.handle_slowly(entry, sink)
     }
 
-    /// Handles an event on the slow path, whether or not the fast one is open.
+    /// Handles an entry on the slow path, whether or not the fast one is open.
     #[inline]
-    pub fn handle_slowly<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
-        let now = now.max(self.now);
-        sink.event(now, &event);
-        self.yields = matches!(event, Event::Yield);
-        let (arm, refused) = self.enter(now, &event, sink);
+    pub fn handle_slowly<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
+        let now = entry.now.max(self.now);
+        let missing = entry.missing.within(now.since(self.now));
+        let entry = Entry {
+            now,
+            missing,
+            ..*entry
+        };
+        sink.begin(&entry);
+        self.yields = matches!(entry.event, Event::Yield);
+        let (arm, refused) = self.enter(&entry, sink);
         self.counters.decisions += 1;
         let next = self.next();
         let decision = Decision { next, arm, refused };
@@ -121,16 +135,12 @@ impl<P: Policy> Shard<P> {
 
     /// The slow path through an entry, which looks for everything that might be due.
     #[inline(never)]
-    fn enter<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Rest {
-        if let Event::Missing { span, cause } = *event {
-            return self.miss(now, span, cause, sink);
-        }
+    fn enter<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Rest {
+        let Entry { now, event, .. } = *entry;
         self.tree.begin(now);
-        self.charge(now, sink);
-        if let Event::Raise(ceiling) = *event {
+        self.charge(now, entry.missing.total(), sink);
+        if let Some(ceiling) = entry.ceiling {
             self.set_ceiling(ceiling);
-            self.fast_until = Instant::ZERO;
-            return undecided(now);
         }
         let due = Choice::earlier(self.timeline.next(), self.tree.next_timer());
         let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
@@ -255,7 +265,7 @@ impl<P: Policy> Shard<P> {
     fn apply<S: Sink>(&mut self, now: Instant, event: &Event, sink: &mut S) -> Result<(), Refusal> {
         let running = self.running.ok_or(Refusal::NobodyRuns).map(ThreadId::index);
         match *event {
-            Event::Tick | Event::Missing { .. } | Event::Raise(_) => {}
+            Event::Tick => {}
             Event::Complete => self.complete(now, running?, sink),
             Event::Block { until } => self.block(now, running?, until, sink),
             Event::BlockOn { holder, key, until } => {
@@ -309,12 +319,11 @@ impl<P: Policy> Shard<P> {
     /// A non-preemptive section begins with its first executed tick, so that what happens at one
     /// instant does not depend on the order in which a platform tells it.
     #[inline]
-    fn charge<S: Sink>(&mut self, now: Instant, sink: &mut S) {
+    fn charge<S: Sink>(&mut self, now: Instant, missing: Span, sink: &mut S) {
         let interval = now.since(self.now);
         self.now = now;
         self.since = now;
-        let executed = interval.saturating_sub(self.uncharged).as_work();
-        self.uncharged = Span::ZERO;
+        let executed = interval.saturating_sub(missing).as_work();
         if executed.is_zero() {
             return;
         }
@@ -353,22 +362,6 @@ impl<P: Policy> Shard<P> {
                     sink.trace(now, TraceEvent::budget(node, budget));
                 });
         }
-    }
-
-    #[cold]
-    fn miss<S: Sink>(
-        &mut self,
-        now: Instant,
-        span: Span,
-        cause: MissingCause,
-        sink: &mut S,
-    ) -> Rest {
-        let room = now.since(self.now).saturating_sub(self.uncharged);
-        let span = span.min(room);
-        self.uncharged = self.uncharged.saturating_add(span);
-        self.fast_until = Instant::ZERO;
-        sink.trace(now, TraceEvent::Missing { span, cause });
-        undecided(now)
     }
 
     /// The last decision's choice. The slow path does not return it, but leaves it here: what it
@@ -411,16 +404,23 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The tree's choice. A chosen thread with a lock to be tried runs only if it gets it;
-    /// each round settles one such lock, or takes one budget for it.
+    /// each round settles one such lock, or takes one budget for it. Where a policy names a thread
+    /// that is not ready, nobody runs.
     #[inline]
     fn choose<S: Sink>(&mut self, now: Instant, sink: &mut S) -> Choice {
         loop {
             let choice = self.tree.pick(now);
-            match choice.next {
-                Next::Thread(id) if self.threads[id.index()].request.is_some() => {
-                    self.try_lock(id.index(), sink);
+            let Next::Thread(id) = choice.next else {
+                return choice;
+            };
+            let ready = self.threads.get(id.index()).filter(|t| t.is_ready_as(id));
+            match ready.map(|t| t.request) {
+                None => {
+                    let (next, until) = (Next::Idle, choice.until);
+                    return Choice { next, until };
                 }
-                _ => return choice,
+                Some(None) => return choice,
+                Some(Some(_)) => self.try_lock(id.index(), sink),
             }
         }
     }
@@ -444,8 +444,7 @@ impl<P: Policy> Shard<P> {
             }
         }
         self.running = to;
-        self.counters.switches += 1;
-        self.counters.preemptions += u64::from(preempted && !self.yields);
+        self.count_switch(preempted && !self.yields);
         let switched = TraceEvent::Switched {
             from,
             to,
@@ -495,6 +494,12 @@ impl<P: Policy> Shard<P> {
         if let Some(until) = until {
             self.set_timer(thread, Timer::Timeout, until);
         }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn count_switch(&mut self, preempts: bool) {
+        self.counters.switches += 1;
+        self.counters.preemptions += u64::from(preempts);
     }
 
     fn enqueue(&mut self, thread: usize) {
@@ -558,11 +563,6 @@ pub struct Counters {
 
 /// What there is to a decision beside who runs: when to enter again, and why the event was refused.
 type Rest = (Option<Instant>, Option<Refusal>);
-
-/// Nothing is decided yet: the event that follows at this instant decides.
-fn undecided(now: Instant) -> Rest {
-    (Some(now), None)
-}
 
 /// Index of the oldest job of a thread that is not done: the next release when all are.
 fn frontier(t: &Thread, pool: &Pool) -> u64 {

@@ -284,6 +284,12 @@ impl Thread {
         self.held > 0 || self.inherited.is_some()
     }
 
+    /// Whether it is the thread that `id` names, and ready.
+    #[inline]
+    pub(crate) fn is_ready_as(&self, id: ThreadId) -> bool {
+        self.queued && self.generation == id.generation()
+    }
+
     /// Whether nothing has to be looked into before it runs: it waits for no lock and holds none.
     #[inline]
     pub(crate) fn may_run_fast(&self) -> bool {

@@ -3,17 +3,17 @@
 //! The core tells a [`Sink`] each event it takes, each change it makes, and each decision. That is
 //! enough to derive every decision again and to check the predicates of the field from outside.
 
-use punctual_model::{Instant, Mode, Priority, Span, ThreadId, Work};
+use punctual_model::{Instant, Mode, Priority, ThreadId, Work};
 use punctual_order::{Next, NodeId};
 
-use crate::event::{Decision, Event, MissingCause};
+use crate::event::{Decision, Entry, Event};
 
 /// Where the core reports. All methods default to nothing, so a sink costs what it uses.
 pub trait Sink {
-    /// An event is about to be handled.
+    /// An entry is about to be handled.
     #[inline]
-    fn event(&mut self, now: Instant, event: &Event) {
-        let _ = (now, event);
+    fn begin(&mut self, entry: &Entry<'_>) {
+        let _ = entry;
     }
 
     /// A state has changed.
@@ -22,7 +22,7 @@ pub trait Sink {
         let _ = (now, event);
     }
 
-    /// The event has been handled.
+    /// The entry has been handled.
     #[inline]
     fn decision(&mut self, now: Instant, decision: &Decision) {
         let _ = (now, decision);
@@ -37,9 +37,21 @@ pub trait Sink {
         now: Instant,
         event: &Event,
         left: Option<ThreadId>,
+        run: (ThreadId, Option<Instant>),
+    ) {
+        self.entry_in_parts(now, event, left, run);
+    }
+
+    /// [`Sink::entry`] as the three calls.
+    #[inline]
+    fn entry_in_parts(
+        &mut self,
+        now: Instant,
+        event: &Event,
+        left: Option<ThreadId>,
         (next, arm): (ThreadId, Option<Instant>),
     ) {
-        self.event(now, event);
+        self.begin(&Entry::at(now, event));
         if left.is_some() {
             let switched = TraceEvent::Switched {
                 from: left,
@@ -266,13 +278,6 @@ pub enum TraceEvent {
     ServerExhausted {
         /// Whose.
         node: NodeId,
-    },
-    /// Part of the interval that ends now was charged to nobody.
-    Missing {
-        /// How much.
-        span: Span,
-        /// Why.
-        cause: MissingCause,
     },
     /// The entry is late: what was told of it so far was due before its event, which takes effect
     /// here.

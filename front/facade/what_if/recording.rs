@@ -12,11 +12,11 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{Event, MissingCause, Next, TraceEvent, WakeCause};
+use punctual_kern::{Event, Next, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_sim::{Act, Gap, RecordedThread, Recording};
 use punctual_tables::CpuTables;
-use punctual_trace::{CpuLog, Record};
+use punctual_trace::{CpuLog, Record, RecordedEntry};
 
 use super::WhatIfError;
 
@@ -25,17 +25,15 @@ pub(super) fn read(plan: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), W
     let mut reader = Reader::new(plan);
     for (now, record) in &log.records {
         match record {
-            Record::Event { event, .. } => reader.event(now, event)?,
+            Record::Entry(entry) => reader.event(&entry)?,
             Record::Trace(event) => reader.trace(now, event),
             Record::Decision(decision) => {
-                if !reader.announcing {
-                    reader.decided(decision.refused.is_none());
-                    reader.armed = decision.arm;
-                    reader.running = match decision.next {
-                        Next::Thread(thread) => Some(thread),
-                        _ => None,
-                    };
-                }
+                reader.decided(decision.refused.is_none());
+                reader.armed = decision.arm;
+                reader.running = match decision.next {
+                    Next::Thread(thread) => Some(thread),
+                    _ => None,
+                };
             }
         }
     }
@@ -70,9 +68,6 @@ struct Reader {
     running: Option<ThreadId>,
     last: Instant,
     armed: Option<Instant>,
-    announced: Vec<(Span, MissingCause)>,
-    /// The current entry only announces missing time.
-    announcing: bool,
     /// What the thread that ran asked for with this entry.
     act: Option<(ThreadId, Act)>,
     /// An arrival that this entry is about, and when it came.
@@ -98,21 +93,23 @@ impl Reader {
             running: None,
             last: Instant::ZERO,
             armed: None,
-            announced: Vec::new(),
-            announcing: false,
             act: None,
             arrival: None,
         }
     }
 
-    fn event(&mut self, now: Instant, event: Event) -> Result<(), WhatIfError> {
-        self.announcing = matches!(event, Event::Missing { .. });
-        if self.announcing {
-            return Ok(());
-        }
-        self.account(now);
+    fn event(&mut self, entry: &RecordedEntry) -> Result<(), WhatIfError> {
+        let RecordedEntry { now, event, .. } = *entry;
+        self.account(now, entry.missing);
         self.act = None;
         self.arrival = None;
+        let entangled = || WhatIfError::Entangled {
+            at: now,
+            what: "threads waited for locks of their runtime",
+        };
+        if entry.ceiling.is_some() {
+            return Err(entangled());
+        }
         let span = |until: Option<Instant>| until.map(|until| until.since(now));
         let act = match event {
             Event::Tick | Event::Wake(_) | Event::Remote(_) | Event::ChildPicked(_) => {
@@ -134,12 +131,7 @@ impl Reader {
                 until,
             } => Act::Lock(resource, mode, span(until)),
             Event::Unlock { resource } => Act::Unlock(resource),
-            Event::BlockOn { .. } | Event::HandOver { .. } | Event::Raise(_) => {
-                return Err(WhatIfError::Entangled {
-                    at: now,
-                    what: "threads waited for locks of their runtime",
-                });
-            }
+            Event::BlockOn { .. } | Event::HandOver { .. } => return Err(entangled()),
             _ => {
                 return Err(WhatIfError::Entangled {
                     at: now,
@@ -165,10 +157,8 @@ impl Reader {
     }
 
     /// Divides the interval since the last entry between execution and gaps.
-    fn account(&mut self, now: Instant) {
-        let total: u64 = self.announced.iter().map(|(span, _)| span.ticks()).sum();
-        let missing = Span::from_ticks(total);
-        let executed = now.since(self.last).saturating_sub(missing);
+    fn account(&mut self, now: Instant, missing: Uncharged) {
+        let executed = now.since(self.last).saturating_sub(missing.total());
         let running = self.running.map(ThreadId::index);
         if let Some(thread) = running.and_then(|index| self.threads.get_mut(index))
             && !executed.is_zero()
@@ -179,12 +169,10 @@ impl Reader {
         let late = self.armed.is_some_and(|armed| now > armed);
         let mut at = match running {
             Some(_) if !late => self.last,
-            _ => now.saturating_sub(missing).max(self.last),
+            _ => now.saturating_sub(missing.total()).max(self.last),
         };
-        for (length, cause) in self.announced.drain(..) {
-            if !length.is_zero() {
-                self.gaps.push(Gap { at, length, cause });
-            }
+        for (cause, length) in missing.by_cause() {
+            self.gaps.push(Gap { at, length, cause });
             at = at.saturating_add(length);
         }
         self.last = now;
@@ -192,7 +180,6 @@ impl Reader {
 
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         match event {
-            TraceEvent::Missing { span, cause } => self.announced.push((span, cause)),
             TraceEvent::Started { thread, job, .. } => {
                 if let Some(state) = self.threads.get_mut(thread.index()) {
                     state.job = job;

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use punctual_kern::{
-    ChildScheduler, Decision, Event, Message, MissingCause, Next, NodeId, Policy, Shard, Sink,
+    ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy, Shard,
+    Sink, Uncharged,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;
@@ -113,7 +114,7 @@ pub(crate) struct Cpu<'a, P, S> {
     /// Those of a recorded run, the next one last.
     gaps: Vec<Gap>,
     /// Missing time to report with the next entry, and the instant before which nothing is seen.
-    unreported: Vec<(Span, MissingCause)>,
+    unreported: Uncharged,
     asleep_until: Instant,
     late_timer: Span,
     cache_delay: Work,
@@ -153,7 +154,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             arrivals: BinaryHeap::new(),
             standstills: Vec::new(),
             gaps,
-            unreported: Vec::new(),
+            unreported: Uncharged::NONE,
             asleep_until: Instant::ZERO,
             late_timer: faults.late_timer.ticks_up(RATE),
             cache_delay: faults.cache_delay.ticks_up(RATE),
@@ -241,10 +242,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             return false;
         };
         self.asleep_until = at.max(self.asleep_until).saturating_add(length);
-        match self.unreported.last_mut() {
-            Some((span, same)) if *same == cause => *span = span.saturating_add(length),
-            _ => self.unreported.push((length, cause)),
-        }
+        self.unreported.add(Uncharged::of(cause, length));
         if let Some(end) = &mut self.section_end {
             *end = end.saturating_add(length);
         }
@@ -269,11 +267,6 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// Does what happens at `now`. Returns the completion of a job, if that is what it is.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant) -> Option<Completion> {
-        for (span, cause) in self.unreported.drain(..) {
-            self.counters.missing(span);
-            let event = Event::Missing { span, cause };
-            let _ = self.shard.handle(now, event, &mut self.sink);
-        }
         if self.section_end.is_some_and(|end| end <= now) && !self.arrival_goes_first(now) {
             return self.end_section(now);
         }
@@ -334,7 +327,15 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     /// One entry of the scheduler, and what follows from its decision.
     pub(crate) fn enter(&mut self, now: Instant, event: Event) {
         self.save_progress(now);
-        let decision = self.shard.handle(now, event, &mut self.sink);
+        let missing = core::mem::take(&mut self.unreported);
+        for (_, span) in missing.by_cause() {
+            self.counters.missing(span);
+        }
+        let entry = Entry {
+            missing,
+            ..Entry::at(now, &event)
+        };
+        let decision = self.shard.handle_entry(&entry, &mut self.sink);
         if let (Event::ChildPicked(_), Some(child)) = (event, self.deciding) {
             self.children[child].hear(decision.refused.is_some());
         }

@@ -3,11 +3,11 @@
 //! The most frequent records are stored without a look at the table of forms: they are on the
 //! scheduling path of a live run.
 
-use punctual_kern::{Decision, Event, Next};
+use punctual_kern::{Ceiling, Decision, Event, Next, Uncharged};
 use punctual_model::{Instant, ThreadId};
 
-use crate::form;
-use crate::record::Record;
+use crate::form::{self, Prefix};
+use crate::record::{Record, RecordedEntry};
 use crate::value::Scalar;
 
 #[inline]
@@ -37,8 +37,23 @@ pub(crate) fn event(now: Instant, event: &Event, put: impl FnOnce(&[u64])) {
     }
 }
 
+/// Hands what the entry has beside its event to `put`, piece by piece.
+#[cold]
+pub(crate) fn prefixes(
+    missing: Uncharged,
+    ceiling: Option<Option<Ceiling>>,
+    mut put: impl FnMut(&[u64]),
+) {
+    if !missing.is_zero() {
+        form::store_prefix(&Prefix::Uncharged(missing), &mut put);
+    }
+    if let Some(ceiling) = ceiling {
+        form::store_prefix(&Prefix::Ceiling(ceiling), &mut put);
+    }
+}
+
 /// The words of a whole entry of the most frequent kind.
-pub(crate) enum Entry {
+pub(crate) enum Short {
     /// Another thread runs.
     Switch([u64; 9]),
     /// The same one goes on.
@@ -53,7 +68,7 @@ pub(crate) fn entry(
     left: Option<ThreadId>,
     next: ThreadId,
     arm: Option<Instant>,
-) -> Option<Entry> {
+) -> Option<Short> {
     let kind = match event {
         Event::Tick => form::TICK,
         Event::Yield => form::YIELD,
@@ -63,10 +78,10 @@ pub(crate) fn entry(
     let runs = head(form::RUN) | no_arm(arm);
     let (next, arm) = (ThreadId::word(next), arm_word(arm));
     let Some(left) = left else {
-        return Some(Entry::Same([kind, now, runs, next, arm]));
+        return Some(Short::Same([kind, now, runs, next, arm]));
     };
     let (switched, left) = (head(form::SWITCHED), ThreadId::word(left));
-    Some(Entry::Switch([
+    Some(Short::Switch([
         kind, now, switched, left, next, 1, runs, next, arm,
     ]))
 }
@@ -83,10 +98,13 @@ pub(crate) fn decision(decision: &Decision, put: impl FnOnce(&[u64])) {
     }
 }
 
-/// Hands the words of any record to `put`.
-pub(crate) fn record(record: &Record, put: impl FnOnce(&[u64])) {
+/// Hands the words of any record to `put`; those of an entry piece by piece.
+pub(crate) fn record(record: &Record, mut put: impl FnMut(&[u64])) {
     match record {
-        Record::Event { now, event: e } => event(*now, e, put),
+        Record::Entry(entry) => {
+            prefixes(entry.missing, entry.ceiling, &mut put);
+            event(entry.now, &entry.event, put);
+        }
         Record::Trace(t) => form::store_trace(t, put),
         Record::Decision(d) => decision(d, put),
     }
@@ -98,12 +116,44 @@ pub(crate) fn record(record: &Record, put: impl FnOnce(&[u64])) {
 pub(crate) fn decode(words: &[u64]) -> Option<(Record, usize)> {
     let (kind, mut fields, length) = form::split(words)?;
     let record = match kind {
-        0..32 => {
+        0..28 => {
             let (now, event) = form::event(kind, &mut fields)?;
-            Record::Event { now, event }
+            Record::Entry(RecordedEntry::at(now, event))
         }
+        28..32 => return decode_prefixed(words),
         32..72 => Record::Trace(form::trace(kind, &mut fields)?),
         _ => Record::Decision(form::decision(kind, &mut fields)?),
     };
     Some((record, length))
+}
+
+/// An entry that has more than an event.
+#[cold]
+fn decode_prefixed(words: &[u64]) -> Option<(Record, usize)> {
+    let (mut missing, mut ceiling, mut at) = (Uncharged::NONE, None, 0);
+    loop {
+        let (kind, mut fields, length) = form::split(&words[at..])?;
+        at += length;
+        if kind < 28 {
+            let (now, event) = form::event(kind, &mut fields)?;
+            let entry = RecordedEntry {
+                missing,
+                ceiling,
+                ..RecordedEntry::at(now, event)
+            };
+            return Some((Record::Entry(entry), at));
+        }
+        match form::prefix(kind, &mut fields)? {
+            Prefix::Uncharged(news) => missing.add(news),
+            Prefix::Ceiling(news) => ceiling = Some(news),
+        }
+    }
+}
+
+/// Whether the words are one line of records.
+pub(crate) fn is_line(words: &[u64]) -> bool {
+    match form::split(words) {
+        Some((kind @ 28..32, mut fields, _)) => form::prefix(kind, &mut fields).is_some(),
+        _ => decode(words).is_some(),
+    }
 }

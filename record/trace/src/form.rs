@@ -4,9 +4,9 @@
 //! numbers of kinds live in memory only; in files a kind is its name.
 
 use punctual_kern::{
-    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, MissingCause, Next,
-    NodeId, NodeTerms, Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, TraceEvent,
-    UseTerms, WaitOrder, WakeCause,
+    Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, Next, NodeId, NodeTerms,
+    Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, TraceEvent, Uncharged, UseTerms,
+    WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, CpuId, Instant, Mode, PolicyKind, Priority, Protocol, ResourceId, SchedulerId,
@@ -22,6 +22,13 @@ pub(crate) struct Form {
     pub(crate) kind: u8,
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [Column],
+}
+
+/// What an entry has beside its event, which follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Prefix {
+    Uncharged(Uncharged),
+    Ceiling(Option<Ceiling>),
 }
 
 /// One line of what a shard was built from.
@@ -87,8 +94,8 @@ pub(crate) const RUN: u8 = 72;
 
 forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Instant, Event);
     0 "tick" (now: Instant) [(now, Event::Tick)];
-    1 "missing" (now: Instant, span: Span, cause: MissingCause)
-        [(now, Event::Missing { span, cause })];
+    1 "hand-over" (now: Instant, key: u32, from: ThreadId, to: ThreadId)
+        [(now, Event::HandOver { key, from, to })];
     2 "complete" (now: Instant) [(now, Event::Complete)];
     3 "block" (now: Instant, until: Option<Instant>) [(now, Event::Block { until })];
     4 "yield" (now: Instant) [(now, Event::Yield)];
@@ -134,9 +141,12 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
         [(now, Event::Manage { by, request: Request::Lend { to, work } })];
     25 "block-on" (now: Instant, holder: ThreadId, key: u32, until: Option<Instant>)
         [(now, Event::BlockOn { holder, key, until })];
-    26 "hand-over" (now: Instant, key: u32, from: ThreadId, to: ThreadId)
-        [(now, Event::HandOver { key, from, to })];
-    27 "raise" (now: Instant, ceiling: Option<Ceiling>) [(now, Event::Raise(ceiling))];
+}
+
+forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
+    28 "missing" (stolen: Span, given_back: Span)
+        [Prefix::Uncharged(Uncharged { stolen, given_back })];
+    29 "ceiling" (ceiling: Option<Ceiling>) [Prefix::Ceiling(ceiling)];
 }
 
 forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
@@ -162,7 +172,8 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
     45 "woken" (thread: ThreadId, cause: WakeCause) [TraceEvent::Woken { thread, cause }];
     46 "switched" (from: Option<ThreadId>, to: Option<ThreadId>, preempted: bool)
         [TraceEvent::Switched { from, to, preempted }];
-    47 "missing" (span: Span, cause: MissingCause) [TraceEvent::Missing { span, cause }];
+    47 "deferred" (thread: ThreadId, release: Instant, deadline: Instant)
+        [TraceEvent::Deferred { thread, release, deadline }];
     48 "server-replenished" (node: NodeId, budget: Work)
         [TraceEvent::ServerReplenished { node, budget }];
     49 "server-exhausted" (node: NodeId) [TraceEvent::ServerExhausted { node }];
@@ -189,8 +200,6 @@ forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;
         budget: Option<Work>
     ) [TraceEvent::Queued { node, priority, deadline, release, budget }];
     63 "unqueued" (node: NodeId, budget: Option<Work>) [TraceEvent::Unqueued { node, budget }];
-    64 "deferred" (thread: ThreadId, release: Instant, deadline: Instant)
-        [TraceEvent::Deferred { thread, release, deadline }];
 }
 
 forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decision;
@@ -257,7 +266,8 @@ pub(crate) fn mark(kind: u8) -> &'static str {
 /// The form of a record kind. O(1): each table is dense from its first kind on.
 pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
     let table = match kind {
-        0..32 => EVENTS,
+        0..28 => EVENTS,
+        28..32 => PREFIXES,
         32..72 => TRACES,
         72..96 => DECISIONS,
         96..128 => PLANS,
@@ -280,7 +290,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_at_its_number_and_fits_a_record() {
-        for table in [EVENTS, TRACES, DECISIONS, PLANS] {
+        for table in [EVENTS, PREFIXES, TRACES, DECISIONS, PLANS] {
             for form in table {
                 let found = of_kind(form.kind).expect("in its table");
                 assert_eq!(found.name, form.name);

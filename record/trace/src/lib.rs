@@ -37,7 +37,7 @@ pub use behavior::{
 };
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
-pub use record::{Iter, Record, Records};
+pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::Recorder;
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A record has two to fifteen words, mostly two to five: recording is a bounds check and a few
-//! stores. The instant stands once per entry, in its event: what follows happens at that instant.
+//! stores. The instant stands once per entry, with its event: what follows happens at that instant.
 
-use punctual_kern::{Decision, Event, TraceEvent};
+use punctual_kern::{Ceiling, Decision, Entry, Event, TraceEvent, Uncharged};
 use punctual_model::Instant;
 
 use crate::encode;
@@ -20,16 +20,51 @@ use crate::encode;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Record {
     /// An entry begins.
-    Event {
-        /// The clock.
-        now: Instant,
-        /// What the shard was told.
-        event: Event,
-    },
+    Entry(RecordedEntry),
     /// A state changed, within the entry.
     Trace(TraceEvent),
     /// The entry ends.
     Decision(Decision),
+}
+
+/// An entry as it was recorded (see [`Entry`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordedEntry {
+    /// What the clock said.
+    pub now: Instant,
+    /// What of the interval since the last entry was charged to nobody.
+    pub missing: Uncharged,
+    /// How urgent the running thread is at least from then on, if that has changed.
+    pub ceiling: Option<Option<Ceiling>>,
+    /// What happened.
+    pub event: Event,
+}
+
+impl RecordedEntry {
+    /// An entry with nothing but an event.
+    pub const fn at(now: Instant, event: Event) -> RecordedEntry {
+        RecordedEntry {
+            now,
+            missing: Uncharged::NONE,
+            ceiling: None,
+            event,
+        }
+    }
+
+    /// Whether there is nothing but an event.
+    pub const fn is_plain(&self) -> bool {
+        self.as_entry().is_plain()
+    }
+
+    /// The entry to be handled again.
+    pub const fn as_entry(&self) -> Entry<'_> {
+        Entry {
+            now: self.now,
+            missing: self.missing,
+            ceiling: self.ceiling,
+            event: &self.event,
+        }
+    }
 }
 
 /// Everything recorded on one CPU, in order.
@@ -99,8 +134,8 @@ impl Iterator for Iter<'_> {
     fn next(&mut self) -> Option<(Instant, Record)> {
         let (record, length) = encode::decode(self.words)?;
         self.words = self.words.get(length..)?;
-        if let Record::Event { now, .. } = record {
-            self.now = now;
+        if let Record::Entry(entry) = record {
+            self.now = entry.now;
         }
         Some((self.now, record))
     }

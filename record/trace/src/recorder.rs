@@ -2,10 +2,10 @@
 
 use std::collections::TryReserveError;
 
-use punctual_kern::{Decision, Event, Next, Sink, TraceEvent};
+use punctual_kern::{Decision, Entry, Event, Sink, TraceEvent};
 use punctual_model::{Instant, ThreadId};
 
-use crate::encode::{self, Entry};
+use crate::encode::{self, Short};
 use crate::form;
 use crate::record::Records;
 
@@ -85,28 +85,6 @@ impl Recorder {
         }
     }
 
-    /// An entry that is not of the most frequent kinds.
-    #[cold]
-    fn entry_in_parts(
-        &mut self,
-        now: Instant,
-        event: &Event,
-        left: Option<ThreadId>,
-        (next, arm): (ThreadId, Option<Instant>),
-    ) {
-        self.event(now, event);
-        if left.is_some() {
-            let switched = TraceEvent::Switched {
-                from: left,
-                to: Some(next),
-                preempted: true,
-            };
-            self.trace(now, switched);
-        }
-        let (next, refused) = (Next::Thread(next), None);
-        self.decision(now, &Decision { next, arm, refused });
-    }
-
     #[cold]
     fn give_up(&mut self) {
         if self.lost_from.is_none() {
@@ -119,10 +97,13 @@ impl Recorder {
 
 impl Sink for Recorder {
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn event(&mut self, now: Instant, event: &Event) {
+    fn begin(&mut self, entry: &Entry<'_>) {
         self.entry = self.length;
-        self.now = now;
-        encode::event(now, event, |words| self.put(words));
+        self.now = entry.now;
+        if !entry.is_plain() {
+            encode::prefixes(entry.missing, entry.ceiling, |words| self.put(words));
+        }
+        encode::event(entry.now, entry.event, |words| self.put(words));
     }
 
     #[inline]
@@ -146,8 +127,8 @@ impl Sink for Recorder {
         self.entry = self.length;
         self.now = now;
         match encode::entry(now, event, left, next, arm) {
-            Some(Entry::Switch(words)) => self.put(&words),
-            Some(Entry::Same(words)) => self.put(&words),
+            Some(Short::Switch(words)) => self.put(&words),
+            Some(Short::Same(words)) => self.put(&words),
             None => self.entry_in_parts(now, event, left, (next, arm)),
         }
     }
@@ -157,10 +138,11 @@ impl Sink for Recorder {
 mod tests {
     use super::*;
     use crate::Record;
+    use punctual_kern::Next;
 
     fn entry(recorder: &mut Recorder, at: u64) {
         let now = Instant::from_ticks(at);
-        recorder.event(now, &Event::Tick);
+        recorder.begin(&Entry::at(now, &Event::Tick));
         let idle = Decision {
             next: Next::Idle,
             arm: None,
@@ -186,7 +168,7 @@ mod tests {
         let to = thread(2);
         for (now, (event, left, arm)) in (5..).map(at).zip(entries) {
             whole.entry(now, &event, left, (to, arm));
-            parts.event(now, &event);
+            parts.begin(&Entry::at(now, &event));
             if left.is_some() {
                 let switched = TraceEvent::Switched {
                     from: left,
@@ -215,7 +197,7 @@ mod tests {
         assert_eq!(lost_from, Some(Instant::from_ticks(7)));
         let events: Vec<u64> = records
             .iter()
-            .filter(|(_, r)| matches!(r, Record::Event { .. }))
+            .filter(|(_, r)| matches!(r, Record::Entry(_)))
             .map(|(now, _)| now.ticks())
             .collect();
         assert_eq!(events, [5, 6]);

@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, Decision, Event, Policy, Sink, SlotTerms, TraceEvent};
+use punctual_kern::{ConfigError, Decision, Policy, Sink, SlotTerms, TraceEvent};
 use punctual_model::{Instant, PolicyKind};
 
 use crate::log::Log;
-use crate::record::{Iter, Record};
+use crate::record::{Iter, Record, RecordedEntry};
 use crate::text::line;
 
 /// What was compared.
@@ -146,8 +146,8 @@ pub fn replay<P: Policy>(
             stats: &mut stats,
             difference: None,
         };
-        while let Some((now, event)) = comparison.next_event() {
-            let _ = shard.handle(now, event, &mut comparison);
+        while let Some(entry) = comparison.next_entry() {
+            let _ = shard.handle_entry(&entry.as_entry(), &mut comparison);
             // News for other CPUs is in their logs as events; the outbox must not fill up.
             while shard.take_message().is_some() {}
             if comparison.difference.is_some() {
@@ -189,13 +189,13 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// The next record must be an event.
-    fn next_event(&mut self) -> Option<(Instant, Event)> {
+    /// The next record must be an entry.
+    fn next_entry(&mut self) -> Option<RecordedEntry> {
         match self.rest.next()? {
-            (_, Record::Event { now, event }) => {
+            (_, Record::Entry(entry)) => {
                 self.at += 1;
                 self.stats.events += 1;
-                Some((now, event))
+                Some(entry)
             }
             (now, recorded) => {
                 let difference = Difference::Missing { recorded };

@@ -5,11 +5,11 @@ mod common;
 
 use common::{FIXED, composed, missing, overrunning, rich, simulate, two_tasks};
 use punctual_kern::{Ceiling, ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
-use punctual_kern::{Decision, Message, MissingCause, Next, Outcome};
+use punctual_kern::{Decision, Message, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
 use punctual_model::{CpuId, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 use punctual_model::{Priority, Server, ServerKind, Trust};
-use punctual_trace::{Log, Oracle, Record, text};
+use punctual_trace::{Log, Oracle, Record, RecordedEntry, text};
 
 const OUTCOMES: [Outcome; 4] = [
     Outcome::Done,
@@ -140,12 +140,28 @@ impl Random {
         ])
     }
 
+    fn entry(&mut self, now: Instant, log: &Log) -> RecordedEntry {
+        let mut entry = RecordedEntry::at(now, self.event(log));
+        if self.next().is_multiple_of(3) {
+            entry.missing.stolen = Span::from_ticks(self.number());
+        }
+        if self.next().is_multiple_of(3) {
+            entry.missing.given_back = Span::from_ticks(self.number());
+        }
+        let until = self.next().is_multiple_of(2).then(|| self.instant());
+        if self.next().is_multiple_of(3) {
+            entry.ceiling = Some(until.map(|absolute_deadline| Ceiling {
+                priority: Priority::new(self.small()),
+                absolute_deadline,
+            }));
+        }
+        entry
+    }
+
     fn event(&mut self, log: &Log) -> Event {
         let constraint = log.plan.cpus[0].threads[self.below(6)].1;
         let until = (self.next().is_multiple_of(2)).then(|| self.instant());
-        let cause = self.pick(&[MissingCause::Stolen, MissingCause::GivenBack]);
-        let (thread, arrival, span) = (self.thread(), self.instant(), self.number());
-        let span = Span::from_ticks(span);
+        let (thread, arrival) = (self.thread(), self.instant());
         let (resource, mode) = (self.small(), self.pick(&MODES));
         let of_tree = self.tree_event(constraint);
         let message = Message {
@@ -155,7 +171,6 @@ impl Random {
         };
         self.pick(&[
             Event::Tick,
-            Event::Missing { span, cause },
             Event::Complete,
             Event::Block { until },
             Event::Yield,
@@ -184,10 +199,6 @@ impl Random {
                 from: thread,
                 to: thread,
             },
-            Event::Raise(until.map(|absolute_deadline| Ceiling {
-                priority: constraint.priority,
-                absolute_deadline,
-            })),
             of_tree,
             of_tree,
             of_tree,
@@ -307,10 +318,6 @@ impl Random {
                 to: budget.map(|_| thread),
                 preempted: flag,
             },
-            T::Missing {
-                span: work.as_span(),
-                cause: MissingCause::GivenBack,
-            },
             of_tree,
             of_tree,
             of_tree,
@@ -364,10 +371,7 @@ fn every_record_survives_memory_and_file() {
     for _ in 0..20_000 {
         let now = random.instant();
         records.push(match random.below(3) {
-            0 => Record::Event {
-                now,
-                event: random.event(&log),
-            },
+            0 => Record::Entry(random.entry(now, &log)),
             1 => Record::Trace(random.change()),
             _ => Record::Decision(random.decision()),
         });
@@ -461,14 +465,14 @@ fn mistakes_have_their_line_and_a_reason() {
     let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();
     let line_of = |what: &str| 1 + good.lines().position(|l| l.starts_with(what)).unwrap();
     let cases = [
-        ("punctual-log 2", "punctual-log 9", 1, "another version"),
+        ("punctual-log 3", "punctual-log 9", 1, "another version"),
         (
+            "punctual-log 3",
             "punctual-log 2",
-            "punctual-log 1",
             1,
             "record the run again",
         ),
-        ("punctual-log 2", "diary", 1, "this is no log"),
+        ("punctual-log 3", "diary", 1, "this is no log"),
         ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
         ("seed 1", "seed 01", line_of("seed"), "not a number"),
         ("= run 0", "= run -", line_of("= run 0"), "cannot be absent"),
@@ -483,6 +487,18 @@ fn mistakes_have_their_line_and_a_reason() {
             "+ relaxed 0 0 ",
             line_of("+ released 0"),
             "no record",
+        ),
+        (
+            "@ tick",
+            "@ missing 1 0\n+ ended 0\n@ tick",
+            1 + line_of("@ tick"),
+            "has no event",
+        ),
+        (
+            "end-of-log\n",
+            "@ ceiling - -\nend-of-log\n",
+            1 + line_of("end-of-log"),
+            "has no event",
         ),
         ("cpu 0", "gpu 0", line_of("cpu"), "unknown here"),
         (

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Event, MissingCause, Policy, Shard, Sink, State, TraceEvent,
-    Tree,
+    Capacity, Constraint, Decision, Entry, Event, MissingCause, Policy, Shard, Sink, State,
+    TraceEvent, Tree, Uncharged,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 
@@ -256,12 +256,23 @@ impl<P: Policy> Driver<P> {
     }
 
     fn event(&mut self, event: Event) -> Decision {
+        self.entry(Uncharged::NONE, event)
+    }
+
+    fn entry(&mut self, missing: Uncharged, event: Event) -> Decision {
         let now = self.now;
         let mut reference = self.reference.borrow_mut();
-        reference.say(|| format!("at {}: {}", now.ticks(), in_words(&event)));
+        reference.say(|| match missing.total().ticks() {
+            0 => format!("at {}: {}", now.ticks(), in_words(&event)),
+            ticks => format!("at {}: {ticks} ticks were missing time", now.ticks()),
+        });
         reference.indent = "  ";
         drop(reference);
-        let decision = self.shard.handle(now, event, &mut self.sink);
+        let entry = Entry {
+            missing,
+            ..Entry::at(now, &event)
+        };
+        let decision = self.shard.handle_entry(&entry, &mut self.sink);
         self.reference.borrow_mut().indent = "";
         self.arm = decision.arm;
         decision
@@ -327,9 +338,8 @@ impl<P: Policy> Driver<P> {
         }
         let span = Span::from_ticks(ticks);
         self.now = self.now.saturating_add(span);
-        let cause = MissingCause::Stolen;
-        let _ = self.event(Event::Missing { span, cause });
-        let _ = self.event(Event::Tick);
+        let missing = Uncharged::of(MissingCause::Stolen, span);
+        let _ = self.entry(missing, Event::Tick);
         true
     }
 
@@ -363,7 +373,6 @@ impl<P: Policy> Driver<P> {
 fn in_words(event: &Event) -> String {
     match event {
         Event::Tick => "nothing but time".to_owned(),
-        Event::Missing { span, .. } => format!("{} ticks were missing time", span.ticks()),
         Event::Complete => "the running thread completes its job".to_owned(),
         Event::Block { until: None } => "the running thread blocks".to_owned(),
         Event::Block { until: Some(until) } => {

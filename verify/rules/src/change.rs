@@ -27,7 +27,6 @@ impl Judge<'_> {
         use TraceEvent as T;
         match change {
             T::CaughtUp => {}
-            T::Missing { span, .. } => self.take_missing(span),
             T::Switched {
                 from,
                 to,
@@ -55,7 +54,7 @@ impl Judge<'_> {
                     priority,
                     deadline,
                     release,
-                    rank: self.nodes[at].rank,
+                    rank: self.nodes[at].terms.order,
                 };
                 self.queued(at, self.nodes[at].parent?, key, budget);
             }
@@ -100,8 +99,7 @@ impl Judge<'_> {
                 self.completed(thread, (job, aborted), dates, received);
             }
             T::Overran { thread, .. } => {
-                let thread = self.find(thread)?;
-                if let Some(current) = &mut self.threads[thread].current {
+                if let Some(current) = &mut self.thread(thread)?.current {
                     current.overran = true;
                 }
             }
@@ -138,9 +136,8 @@ impl Judge<'_> {
         use TraceEvent as T;
         match change {
             T::Throttled { thread, .. } => {
-                let thread = self.find(thread)?;
-                self.leave(thread);
-                self.threads[thread].wants = false;
+                self.leave(self.find(thread)?);
+                self.thread(thread)?.wants = false;
             }
             T::Demoted { thread, .. } => {
                 let thread = self.find(thread)?;
@@ -186,9 +183,8 @@ impl Judge<'_> {
                 (self.threads[thread].dead, self.threads[thread].current) = (true, None);
             }
             T::Changed { thread } => {
-                let thread = self.find(thread)?;
-                self.leave(thread);
-                self.threads[thread].turns_to_its_change();
+                self.leave(self.find(thread)?);
+                self.thread(thread)?.turns_to_its_change();
             }
             _ => return None,
         }

@@ -32,7 +32,7 @@ impl Judge<'_> {
             Entity::Node(node) => {
                 self.answer_is_kept(node, None);
                 let node = &self.nodes[node];
-                (node.queue.len() > 0, node.parent.unwrap_or(ROOT))
+                (node.queue.first().is_some(), node.parent.unwrap_or(ROOT))
             }
         };
         if !ready {
@@ -79,7 +79,7 @@ impl Judge<'_> {
         let root = &self.nodes[ROOT];
         let ready = match root.queue.is_divided() {
             true => root.ready_owner(self.now),
-            false => root.queue.entities().next(),
+            false => root.queue.first(),
         };
         if let Some(waits) = ready {
             let what = "is ready and has supply while nobody runs";
@@ -99,7 +99,7 @@ impl Judge<'_> {
         if self.nodes[at].queue.is_divided() {
             return self.slot_is_right(at, chosen);
         }
-        if self.nodes[at].own_time {
+        if self.nodes[at].decides() {
             // Its order is its own; it chooses among its ready threads.
             if let Entity::Thread(thread) = chosen {
                 self.answer_is_kept(at, Some(thread));
@@ -136,8 +136,8 @@ impl Judge<'_> {
             let Some(parent) = node.parent else {
                 continue;
             };
-            let queued = self.nodes[parent].queue.has(Entity::Node(at));
-            let ready = node.queue.len() > 0;
+            let queued = self.nodes[parent].queue.key(Entity::Node(at)).is_some();
+            let ready = node.queue.first().is_some();
             let supplied = node.is_funded() || self.overdrawer(at).is_some();
             let (rule, what) = match queued {
                 true if !ready => (Rule::OnlyReadyRuns, "is queued and has nothing ready"),
@@ -156,7 +156,7 @@ impl Judge<'_> {
     fn rests(&self, at: usize) -> bool {
         let node = &self.nodes[at];
         let divided = node.queue.is_divided() && node.ready_owner(self.now).is_none();
-        let answer = node.standing(self.now).filter(|_| node.own_time);
+        let answer = node.standing(self.now).filter(|_| node.decides());
         divided || answer.is_some_and(|answer| answer.thread.is_none())
     }
 }

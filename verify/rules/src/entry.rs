@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
-use punctual_trace::{Log, Record};
+use punctual_trace::{Log, Record, RecordedEntry};
 
 use crate::node::{Node, ROOT};
 use crate::queue::Entity;
@@ -16,23 +16,23 @@ use crate::{MAX_LISTED, Rule, Violation};
 pub(crate) fn judge(log: &Log, cpu: usize) -> Vec<Violation> {
     let mut judge = Judge::new(log, cpu);
     let (mut open, mut changes) = (None, Vec::new());
-    for (now, record) in &log.cpus[cpu].records {
+    for (_, record) in &log.cpus[cpu].records {
         if judge.violations.len() >= MAX_LISTED {
             break;
         }
         match (record, open.take()) {
-            (Record::Event { event, .. }, before) => {
+            (Record::Entry(entry), before) => {
                 if before.is_some() {
                     judge.is_broken("an entry has no decision");
                 }
-                open = Some((now, event));
+                open = Some(entry);
                 changes.clear();
             }
             (Record::Trace(change), Some(entry)) => {
                 changes.push(change);
                 open = Some(entry);
             }
-            (Record::Decision(decision), Some(entry)) => judge.entry(entry, &changes, decision),
+            (Record::Decision(decision), Some(entry)) => judge.entry(&entry, &changes, decision),
             (other, None) => judge.is_broken(format!("{other:?} outside of an entry")),
         }
     }
@@ -55,7 +55,6 @@ pub(crate) struct Judge<'a> {
     pub(crate) now: Instant,
     /// Up to when time is charged.
     pub(crate) last: Instant,
-    pub(crate) missing: Span,
     pub(crate) armed: Option<Instant>,
     /// When the core wants to be back after the entry that ends.
     pub(crate) arm: Option<Instant>,
@@ -90,7 +89,6 @@ impl<'a> Judge<'a> {
             deciding: None,
             now: Instant::ZERO,
             last: Instant::ZERO,
-            missing: Span::ZERO,
             armed: None,
             arm: None,
             was_late: false,
@@ -140,10 +138,15 @@ impl<'a> Judge<'a> {
         (thread.id == id && !thread.dead).then_some(id.index())
     }
 
+    pub(crate) fn thread(&mut self, id: ThreadId) -> Option<&mut Thread> {
+        self.find(id).map(|thread| &mut self.threads[thread])
+    }
+
     /// The place of a node; `None` for one that does not exist.
     pub(crate) fn node(&self, id: NodeId) -> Option<usize> {
         let node = self.nodes.get(id.index())?;
-        (node.alive && node.generation == id.generation()).then_some(id.index())
+        let present = id.index() == ROOT || node.parent.is_some();
+        (present && node.generation == id.generation()).then_some(id.index())
     }
 
     /// The instant when this much has passed.
@@ -172,27 +175,26 @@ impl<'a> Judge<'a> {
         self.armed.map_or(0, |armed| self.now.since(armed).ticks())
     }
 
-    fn entry(&mut self, at: (Instant, Event), changes: &[TraceEvent], decision: Decision) {
-        let (now, event) = at;
-        self.begin(now, event);
+    fn entry(&mut self, entry: &RecordedEntry, changes: &[TraceEvent], decision: Decision) {
+        let event = entry.event;
+        self.begin(entry);
         // What was due before a late entry's event comes before it, and what was charged.
         let caught_up = changes.iter().position(|c| *c == TraceEvent::CaughtUp);
         let charged = || changes.iter().position(|c| !is_charge(c));
         let due = caught_up.map(|at| at + 1).or_else(charged);
         let (due, rest) = changes.split_at(due.unwrap_or(changes.len()));
         due.iter().for_each(|change| self.change(*change));
-        if !is_announcement(event) {
-            self.ask(event, decision.refused);
-            if decision.refused.is_none() {
-                self.take(event);
-            }
+        self.ask(event, decision.refused);
+        if decision.refused.is_none() {
+            self.take(event);
         }
         rest.iter().for_each(|change| self.change(*change));
-        self.end(event, decision);
+        self.end(decision);
     }
 
     /// Charges time to the thread that ran.
-    fn begin(&mut self, now: Instant, event: Event) {
+    fn begin(&mut self, entry: &RecordedEntry) {
+        let RecordedEntry { now, event, .. } = *entry;
         if now < self.now {
             let (is, was) = (now.ticks(), self.now.ticks());
             self.violation(Rule::TimeRunsForward, format!("{is} comes after {was}"));
@@ -200,11 +202,13 @@ impl<'a> Judge<'a> {
         let thread = self.running.and_then(|id| self.find(id));
         (self.now, self.event, self.before) = (now, event, thread);
         (self.switched, self.tree_changed) = (false, false);
-        if matches!(event, Event::Missing { .. }) {
-            return;
+        let (interval, missing) = (now.since(self.last), entry.missing.total());
+        if missing > interval {
+            let (is, most) = (missing.ticks(), interval.ticks());
+            let what = format!("{is} ticks missing in an interval of {most}");
+            self.violation(Rule::MissingWithinInterval, what);
         }
-        let missing = std::mem::take(&mut self.missing);
-        let executed = now.since(self.last).saturating_sub(missing).ticks();
+        let executed = interval.saturating_sub(missing).ticks();
         let decided = self.deciding.filter(|_| executed > 0);
         self.pays = decided.map(|child| (child, executed)).or(self.pays);
         if let Some(thread) = thread {
@@ -213,6 +217,9 @@ impl<'a> Judge<'a> {
         let from = thread.map(|t| self.threads[t].queue).or(self.deciding);
         if let Some(from) = from.filter(|_| executed > 0) {
             self.charge_supply(from, executed, thread);
+        }
+        if let (Some(ceiling), Some(thread)) = (entry.ceiling, thread) {
+            self.threads[thread].ceiling = ceiling;
         }
         self.last = now;
     }
@@ -228,7 +235,7 @@ impl<'a> Judge<'a> {
             (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
                 let at = self.threads[thread].queue;
                 self.forget_answer(at);
-                if !self.nodes[at].own_time {
+                if !self.nodes[at].decides() {
                     self.nodes[at]
                         .queue
                         .yields(Entity::Thread(thread), self.now);
@@ -239,38 +246,29 @@ impl<'a> Judge<'a> {
                 self.threads[thread].request = Some((resource, mode));
             }
             (Event::Arrive { thread, arrival }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    let t = &mut self.threads[thread];
-                    t.fed += u64::from(arrival.min(self.now) < t.constraint.until);
+                let arrival = arrival.min(self.now);
+                if let Some(t) = self.thread(thread) {
+                    t.fed += u64::from(arrival < t.constraint.until);
                 }
             }
             (Event::Change { thread, constraint }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    self.threads[thread].change = Some(constraint);
+                if let Some(t) = self.thread(thread) {
+                    t.change = Some(constraint);
                 }
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, event: Event, decision: Decision) {
+    fn end(&mut self, decision: Decision) {
         let (next, child) = match decision.next {
             Next::Thread(thread) => (Some(thread), None),
             Next::RunChild(node) => (None, Some(node)),
             _ => (None, None),
         };
-        if next != self.running {
+        if next != std::mem::replace(&mut self.running, next) {
             let what = "the decision names another thread than the one that runs";
             self.violation(Rule::OneThreadRuns, what);
-            self.running = next;
-        }
-        let chosen = next.and_then(|id| self.find(id));
-        if let (Event::Raise(ceiling), Some(thread)) = (event, chosen) {
-            self.threads[thread].ceiling = ceiling;
-        }
-        if is_announcement(event) {
-            // Nothing is served and nobody chosen: the next entry is at once.
-            return;
         }
         self.arm = decision.arm;
         self.answered(decision.refused);
@@ -281,6 +279,7 @@ impl<'a> Judge<'a> {
         self.schedulers_are_raised();
         self.locks_are_passed_on();
         self.supply_is_told();
+        let chosen = next.and_then(|id| self.find(id));
         let entity = chosen
             .map(Entity::Thread)
             .or(self.deciding.map(Entity::Node));
@@ -301,17 +300,6 @@ impl<'a> Judge<'a> {
             Some(arm) if arm <= self.now => Some(self.armed.map_or(arm, |before| before.min(arm))),
             arm => arm,
         };
-    }
-
-    pub(crate) fn take_missing(&mut self, span: Span) {
-        self.missing = self.missing.saturating_add(span);
-        let interval = self.now.since(self.last);
-        let announced = matches!(self.event, Event::Missing { span: all, .. } if span <= all);
-        if self.missing > interval || !announced {
-            let (is, most) = (self.missing.ticks(), interval.ticks());
-            let what = format!("{is} ticks missing in an interval of {most}");
-            self.violation(Rule::MissingWithinInterval, what);
-        }
     }
 
     pub(crate) fn switch(&mut self, from: Option<ThreadId>, to: Option<ThreadId>, preempts: bool) {
@@ -352,9 +340,4 @@ fn is_charge(change: &TraceEvent) -> bool {
         change,
         ChildCharged { .. } | SectionOverran { .. } | ServerExhausted { .. }
     )
-}
-
-/// Whether an event only comes before another at the same instant, which decides.
-fn is_announcement(event: Event) -> bool {
-    matches!(event, Event::Missing { .. } | Event::Raise(_))
 }

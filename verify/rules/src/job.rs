@@ -15,7 +15,7 @@ impl Judge<'_> {
         let wrong = self.release_mistake(thread, index, arrival);
         let t = &mut self.threads[thread];
         let due = t.deadline_of(arrival);
-        if t.first.is_none() || t.last_arrival.is_none() && !t.is_clocked() {
+        if t.first.is_none() {
             (t.first, t.first_index) = (Some(arrival), index);
         }
         (t.last_arrival, t.seen) = (Some(arrival), arrival);

@@ -11,7 +11,6 @@ use crate::Rule;
 use crate::entry::Judge;
 use crate::node::ROOT;
 use crate::queue::{Entity, Key};
-use crate::resource::State;
 
 type Rank = (bool, u64, Instant, u32);
 
@@ -50,21 +49,19 @@ impl Judge<'_> {
             return all;
         };
         let order = self.threads[thread].constraint.order;
-        for claim in self.locks.sections(thread) {
-            let (plan, State::Holds { mode, since, .. }) = (&claim.plan, claim.state) else {
-                continue;
-            };
+        for (claim, hold) in self.locks.sections(thread) {
+            let plan = &claim.plan;
             if self.reaches_out(thread, plan) {
                 all.push((Key::at_least(false, FIRST, order), WaitOrder::Priority));
                 continue;
             }
-            all.extend(ceiling(plan, since, order).map(|key| (key, plan.wait_order)));
+            all.extend(ceiling(plan, hold.since, order).map(|key| (key, plan.wait_order)));
             if plan.spans_schedulers {
                 continue;
             }
             for other in self.locks.waiting(claim.declared.resource) {
                 for mut key in self.effective(other, most) {
-                    if mode == Mode::Shared {
+                    if hold.mode == Mode::Shared {
                         // Several readers that one writer waits for must not tie.
                         key.release = key.release.saturating_sub(Span::from_ticks(1));
                         key.rank = order;
@@ -203,7 +200,7 @@ impl Judge<'_> {
             if !t.ready || !self.is_below(t.home, at) {
                 continue;
             }
-            for plan in self.locks.sections(thread).map(|claim| &claim.plan) {
+            for plan in self.locks.sections(thread).map(|(claim, _)| &claim.plan) {
                 let common = plan.common.index();
                 if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
                     continue;
@@ -228,11 +225,11 @@ impl Judge<'_> {
             let Some(key) = self.nodes[parent].queue.key(Entity::Node(at)) else {
                 continue;
             };
-            let raised = self.raised(at);
-            let raised = raised.filter(|to| !node.priority.is_higher_than(*to));
+            let (raised, priority) = (self.raised(at), node.terms.priority);
+            let raised = raised.filter(|to| !priority.is_higher_than(*to));
             let right = match raised {
                 Some(to) => key.priority == to && key.release == Instant::ZERO,
-                None => key.priority == node.priority,
+                None => key.priority == priority,
             };
             if !right {
                 let what = format!("is queued by {key:?}, should be raised to {raised:?}");

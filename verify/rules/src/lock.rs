@@ -6,7 +6,7 @@ use punctual_model::{AtBudgetEnd, Mode, ThreadId};
 use crate::Rule;
 use crate::entry::Judge;
 use crate::queue::Entity;
-use crate::resource::{Claim, State};
+use crate::resource::{Claim, Hold, State};
 
 impl Judge<'_> {
     /// The declared use of a resource by a thread.
@@ -33,12 +33,12 @@ impl Judge<'_> {
             self.accuse_claim(Rule::LocksExclude, &claim, "locks, and may not,");
         }
         self.section_fits(&claim, handed);
-        self.locks.0[at].state = State::Holds {
+        self.locks.0[at].state = State::Holds(Hold {
             mode,
             since: self.now,
             used: 0,
             lapsed: false,
-        };
+        });
         let t = &mut self.threads[thread];
         t.protected |= t.ready && self.locks.shields(thread);
         self.sections_changed(&claim);
@@ -92,8 +92,8 @@ impl Judge<'_> {
         let claim = self.locks.0[at];
         self.locks.0[at].state = State::Free;
         match claim.state {
-            State::Holds { lapsed: true, .. } => {}
-            State::Holds { .. } => self.sections_changed(&claim),
+            State::Holds(hold) if hold.lapsed => {}
+            State::Holds(_) => self.sections_changed(&claim),
             _ => self.accuse_claim(Rule::LocksExclude, &claim, "gives back, and has not,"),
         }
         self.unprotect(claim.thread);
@@ -102,8 +102,8 @@ impl Judge<'_> {
     /// A section is longer than declared.
     pub(crate) fn section_overran(&mut self, at: usize) {
         let claim = self.locks.0[at];
-        if let State::Holds { lapsed, .. } = &mut self.locks.0[at].state {
-            *lapsed = true;
+        if let State::Holds(hold) = &mut self.locks.0[at].state {
+            hold.lapsed = true;
         }
         if claim.left() != Some(0) {
             let what = "is not beyond the end of its section of";
@@ -140,7 +140,7 @@ impl Judge<'_> {
 
     /// A thread has ended.
     pub(crate) fn forget_locks(&mut self, thread: usize) {
-        let holds = |c: &Claim| matches!(c.state, State::Holds { .. });
+        let holds = |c: &Claim| matches!(c.state, State::Holds(_));
         if self.locks.of(thread).any(holds) {
             let what = "ends and keeps what it holds";
             self.accuse(Rule::LocksPassOn, Entity::Thread(thread), what);
@@ -168,7 +168,7 @@ impl Judge<'_> {
         let could = |claim: &&Claim| match claim.state {
             State::Waits(mode) => self.locks.could_have(claim.declared.resource, mode),
             State::Postponed(_) => self.has_supply_for(claim.thread, claim.declared.length.ticks()),
-            State::Free | State::Holds { .. } => false,
+            State::Free | State::Holds(_) => false,
         };
         if let Some(claim) = self.locks.0.iter().find(could).copied() {
             self.accuse_claim(Rule::LocksPassOn, &claim, "could have what it waits for:");
@@ -199,7 +199,7 @@ impl Judge<'_> {
     /// The thread that ran waits from now on, for a holder if its event says so. Keys of threads of
     /// different schedulers do not compare: in a tree none is inherited by locks of a runtime.
     pub(crate) fn waits_for_holder(&mut self, thread: usize) {
-        let one_level = self.nodes.iter().filter(|node| node.alive).count() == 1;
+        let one_level = self.nodes.iter().all(|node| node.parent.is_none());
         if let (true, Event::BlockOn { holder, key, .. }) = (one_level, self.event) {
             let holder = self.find(holder);
             self.threads[thread].waits_on = holder.map(|holder| (holder, key));

@@ -149,7 +149,7 @@ impl Judge<'_> {
     pub(crate) fn supply_is_told(&mut self) {
         self.was_late |= self.lateness() > 0;
         for at in ROOT + 1..self.nodes.len() {
-            let ready = self.nodes[at].queue.len() > 0 || self.is_parked(at);
+            let ready = self.nodes[at].queue.first().is_some() || self.is_parked(at);
             let Some(supply) = self.nodes[at].supply.as_mut() else {
                 continue;
             };

@@ -89,6 +89,7 @@ pub(crate) struct Thread {
 impl Thread {
     /// A thread of scheduler `home` that comes into being at `from`.
     pub(crate) fn new(id: ThreadId, constraint: Constraint, home: usize, from: Instant) -> Thread {
+        let first = Some(from.saturating_add(constraint.phase));
         Thread {
             id,
             constraint,
@@ -109,7 +110,7 @@ impl Thread {
             protected: false,
             open: VecDeque::new(),
             current: None,
-            first: Some(from.saturating_add(constraint.phase)),
+            first: first.filter(|_| is_clocked(&constraint)),
             first_index: 0,
             next_index: 0,
             last_arrival: None,
@@ -124,7 +125,7 @@ impl Thread {
 
     /// Whether the core releases its jobs by itself.
     pub(crate) fn is_clocked(&self) -> bool {
-        !self.constraint.fed && !matches!(self.constraint.class, Class::Sporadic { .. })
+        is_clocked(&self.constraint)
     }
 
     /// By which key its own parameters and its job queue it.
@@ -206,15 +207,12 @@ impl Thread {
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.
     pub(crate) fn opportunities(&self, now: Instant) -> Option<u64> {
-        if self.constraint.fed {
-            return None;
-        }
-        let first = match self.constraint.class {
-            Class::Sporadic { .. } => self.last_arrival.and(self.first)?,
-            _ => self.first?,
-        };
-        let since = now.checked_since(first)?;
+        let since = now.checked_since(self.first.filter(|_| !self.constraint.fed)?)?;
         let separation = self.constraint.class.min_separation();
         Some(separation.map_or(0, |s| since.ticks() / s.ticks().max(1)) + 1)
     }
+}
+
+fn is_clocked(constraint: &Constraint) -> bool {
+    !constraint.fed && !matches!(constraint.class, Class::Sporadic { .. })
 }

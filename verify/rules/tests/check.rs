@@ -7,7 +7,7 @@ use common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
 use punctual_kern::{Event, Next, TraceEvent};
 use punctual_model::{Instant, Ns, OnOverrun, PolicyKind, Span, TaskId, ThreadId, Work};
 use punctual_rules::{Rule, check};
-use punctual_trace::{Log, Record, Records};
+use punctual_trace::{Log, Record, RecordedEntry, Records};
 
 const EDF: PolicyKind<Ns> = PolicyKind::EarliestDeadlineFirst;
 const WAITING: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: false };
@@ -96,10 +96,11 @@ fn change_at(all: &[Record], nth: usize, wanted: impl Fn(&TraceEvent) -> bool) -
 #[test]
 fn time_that_runs_backwards() {
     rejected(0, Rule::TimeRunsForward, |all| {
-        let events = |r: &Record| matches!(r, Record::Event { now, .. } if *now > Instant::from_ticks(50_000_000));
+        let events =
+            |r: &Record| matches!(r, Record::Entry(e) if e.now > Instant::from_ticks(50_000_000));
         let at = place(all, events);
-        if let Record::Event { now, .. } = &mut all[at] {
-            *now = Instant::from_ticks(20_000_000);
+        if let Record::Entry(entry) = &mut all[at] {
+            entry.now = Instant::from_ticks(20_000_000);
         }
     });
 }
@@ -282,10 +283,10 @@ fn a_job_that_starts_before_its_predecessor_on_another_cpu_is_done() {
     let late: Vec<Record> = records(&log, 0)
         .into_iter()
         .map(|record| match record {
-            Record::Event { now, event } => Record::Event {
-                now: now.saturating_add(Span::from_ticks(3_000_000)),
-                event,
-            },
+            Record::Entry(entry) => Record::Entry(RecordedEntry {
+                now: entry.now.saturating_add(Span::from_ticks(3_000_000)),
+                ..entry
+            }),
             other => other,
         })
         .collect();
@@ -335,17 +336,12 @@ fn releases_at_wrong_instants_doubled_or_left_out() {
     });
     rejected(0, Rule::ReleasesInTime, |all| {
         // An arrival that was never fed.
-        let at = place(all, |r| {
-            matches!(
-                r,
-                Record::Event {
-                    event: Event::Arrive { .. },
-                    ..
-                }
-            )
-        });
-        if let Record::Event { event, .. } = &mut all[at] {
-            *event = Event::Tick;
+        let at = place(
+            all,
+            |r| matches!(r, Record::Entry(e) if matches!(e.event, Event::Arrive { .. })),
+        );
+        if let Record::Entry(entry) = &mut all[at] {
+            entry.event = Event::Tick;
         }
     });
 }
@@ -392,9 +388,12 @@ fn jobs_that_end_twice_or_never() {
 #[test]
 fn more_missing_time_than_there_was_time() {
     rejected(0, Rule::MissingWithinInterval, |all| {
-        let at = change_at(all, 1, |t| matches!(t, TraceEvent::Missing { .. }));
-        if let Record::Trace(TraceEvent::Missing { span, .. }) = &mut all[at] {
-            *span = Span::from_ticks(100_000_000);
+        let at = place(
+            all,
+            |r| matches!(r, Record::Entry(e) if !e.missing.is_zero()),
+        );
+        if let Record::Entry(entry) = &mut all[at] {
+            entry.missing.stolen = Span::from_ticks(100_000_000);
         }
     });
 }

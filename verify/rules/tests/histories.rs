@@ -77,8 +77,8 @@ fn rejected_in(rule: Rule, change: impl Fn(&Log, &Event, &mut Vec<Record>, usize
         let mut all = records(&log);
         let mut event = Event::Tick;
         for at in 0..all.len() {
-            if let Record::Event { event: next, .. } = all[at] {
-                event = next;
+            if let Record::Entry(entry) = all[at] {
+                event = entry.event;
             }
             if change(&log, &event, &mut all, at) {
                 log.cpus[0].records = Records::from_iter(all);
@@ -186,7 +186,7 @@ fn power_over_what_is_not_ones_own() {
 
 /// Whether an entry without the record at `at` has one that is `wanted`.
 fn entry_has(all: &[Record], at: usize, wanted: impl Fn(&Record) -> bool) -> bool {
-    let is_event = |r: &&Record| matches!(r, Record::Event { .. });
+    let is_event = |r: &&Record| matches!(r, Record::Entry(_));
     let is_end = |r: &&Record| matches!(r, Record::Decision(_));
     let before = all[..at].iter().rev().take_while(|r| !is_event(r));
     let after = all[at + 1..].iter().take_while(|r| !is_end(r));
@@ -228,7 +228,7 @@ fn a_server_that_counts_from_before_it_has_a_budget_again() {
         });
         // It ran out, with something ready, and nothing but time has passed since.
         let quiet = |r: &&Record| match r {
-            Record::Event { event, .. } => *event == Event::Tick,
+            Record::Entry(entry) => entry.event == Event::Tick && entry.is_plain(),
             Record::Trace(TraceEvent::Switched { .. } | TraceEvent::ServerReplenished { .. })
             | Record::Decision(_) => true,
             Record::Trace(_) => false,

@@ -12,7 +12,7 @@ use punctual_model::{
 use punctual_policy::AnyPolicy;
 use punctual_rules::check;
 use punctual_tables::Tables;
-use punctual_trace::{Log, Record, Recorder};
+use punctual_trace::{Log, Record, RecordedEntry, Recorder};
 
 fn at(ticks: u64) -> Instant {
     Instant::from_ticks(ticks)
@@ -44,18 +44,23 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
 /// Tells a shard these events, and keeps what it does.
 fn told(system: System, events: &[(u64, Event)]) -> Log {
     let plan = Tables::new(&system, Frequency::NANOSECONDS);
-    told_by(system, plan, events)
+    told_by(system, plan, &entries(events))
 }
 
-fn told_by(system: System, plan: Tables, events: &[(u64, Event)]) -> Log {
+fn entries(events: &[(u64, Event)]) -> Vec<RecordedEntry> {
+    let entry = |&(now, event): &_| RecordedEntry::at(at(now), event);
+    events.iter().map(entry).collect()
+}
+
+fn told_by(system: System, plan: Tables, entries: &[RecordedEntry]) -> Log {
     let cpu = &plan.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)
         .expect("a plan that hangs together");
     let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
-    for &(now, event) in events {
-        let decision = shard.handle(at(now), event, &mut recorder);
-        assert_eq!(decision.refused, None, "{event:?} at {now}");
+    for entry in entries {
+        let decision = shard.handle_entry(&entry.as_entry(), &mut recorder);
+        assert_eq!(decision.refused, None, "{entry:?}");
     }
     let end = shard.now();
     log_of(system, plan, recorder, end)
@@ -120,23 +125,17 @@ fn a_ceiling_lifts_its_thread_before_what_was_due_joins() {
         priority: Priority::new(9),
         absolute_deadline: Instant::ZERO,
     };
-    let log = told(
-        below(Supply::Shared, turns, tasks),
-        &[
-            (0, Event::Tick),
-            (
-                5,
-                Event::Block {
-                    until: Some(at(100)),
-                },
-            ),
-            // The wait was over at 100. Both take turns now, and the lifted one came first.
-            (150, Event::Raise(Some(ceiling))),
-            (150, Event::Tick),
-            (160, Event::Raise(None)),
-            (160, Event::Tick),
-        ],
-    );
+    let raised = |now, ceiling| RecordedEntry {
+        ceiling: Some(ceiling),
+        ..RecordedEntry::at(at(now), Event::Tick)
+    };
+    let until = Some(at(100));
+    let mut all = entries(&[(0, Event::Tick), (5, Event::Block { until })]);
+    // The wait was over at 100. Both take turns now, and the lifted one came first.
+    all.extend([raised(150, Some(ceiling)), raised(160, None)]);
+    let system = below(Supply::Shared, turns, tasks);
+    let plan = Tables::new(&system, Frequency::NANOSECONDS);
+    let log = told_by(system, plan, &all);
     lawful(&log);
 }
 
@@ -216,7 +215,7 @@ fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
     let log = told_by(
         system,
         plan,
-        &[
+        &entries(&[
             (0, Event::Tick),
             // Its budget is used up; the other one waits, and skips a release at every tick.
             (10, Event::Tick),
@@ -229,7 +228,7 @@ fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
             (510, Event::Tick),
             (510, Event::Tick),
             (511, Event::Tick),
-        ],
+        ]),
     );
     let place = |record: &Record| matches!(record, Record::Trace(TraceEvent::Replenished { .. }));
     let records = &log.cpus[0].records;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use punctual::{Faults, MissingTime, Overrun, SimOptions, Workloads, simulate_unjudged};
 use punctual_generate::Feature;
-use punctual_kern::{Event, Next, TraceEvent};
+use punctual_kern::{Next, TraceEvent};
 use punctual_model::{Instant, Ns, PolicyKind, Span, Supply, System, TaskId, Work, WorkSource};
 use punctual_soundness::{Judge, analysis};
 use punctual_trace::Record;
@@ -48,13 +48,8 @@ impl Digest {
         for (cpu, records) in (0..).zip(&log.cpus) {
             assert_eq!(records.lost_from, None, "the recorder was full");
             self.add(cpu);
-            let mut undecided = false;
             for (now, record) in &records.records {
-                if let Record::Event { event, .. } = record {
-                    undecided = matches!(event, Event::Missing { .. } | Event::Raise(_));
-                } else if !undecided {
-                    self.record(now, &record);
-                }
+                self.record(now, &record);
             }
         }
     }

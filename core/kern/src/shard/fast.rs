@@ -12,13 +12,13 @@ use punctual_model::{Class, Instant, ThreadId, Work};
 use punctual_order::{Band, Choice, Next, Policy};
 
 use super::{MAX_RELEASES_PER_ENTRY, Shard};
-use crate::event::{Decision, Event};
+use crate::event::{Decision, Entry, Event};
 use crate::thread::{JobStamp, State};
 use crate::trace::Sink;
 
 /// The decision of an entry on the fast path, which refuses nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct FastOutcome {
     /// The thread or scheduler that runs from now on.
     pub next: Next,
     /// When to enter again, at the latest.
@@ -38,7 +38,7 @@ impl<P: Policy> Shard<P> {
         now: Instant,
         event: &Event,
         sink: &mut S,
-    ) -> Option<Outcome> {
+    ) -> Option<FastOutcome> {
         let now = now.max(self.now);
         let id = self.running.filter(|_| now < self.fast_until)?;
         let outcome = match event {
@@ -80,7 +80,7 @@ impl<P: Policy> Shard<P> {
         id: ThreadId,
         event: &Event,
         sink: &mut S,
-    ) -> Outcome {
+    ) -> FastOutcome {
         self.charge_fast(now, id);
         let choice = self.tree.pick(now);
         self.carry_out(now, id, event, choice, sink)
@@ -95,15 +95,16 @@ impl<P: Policy> Shard<P> {
         id: ThreadId,
         event: &Event,
         sink: &mut S,
-    ) -> Outcome {
+    ) -> FastOutcome {
         let band = self.threads[id.index()].place;
         let yielded = self.tree.yield_to_next(id, band);
         if let Some(next) = yielded
             && let Ok([t, chosen]) = self.threads.get_disjoint_mut([id.index(), next.index()])
+            && chosen.is_ready_as(next)
             && chosen.may_run_fast()
             && chosen.is_budgeted()
         {
-            debug_assert!(t.queued && chosen.queued, "I1");
+            debug_assert!(t.queued, "I1");
             debug_assert_eq!(self.tree.pick(now).next, Next::Thread(next));
             t.book(now.since(self.now).as_work());
             t.gave_way = true;
@@ -112,12 +113,12 @@ impl<P: Policy> Shard<P> {
             let (budget, stamp) = (chosen.budget, JobStamp::of(chosen));
             (self.now, self.since) = (now, now);
             self.running = Some(next);
-            self.counters.switches += 1;
+            self.count_switch(false);
             self.counters.decisions += 1;
             let arm = self.set_arm(now, None, Some(budget));
             sink.entry(now, event, Some(id), (next, arm));
             let next = Next::Thread(next);
-            return Outcome { next, arm, stamp };
+            return FastOutcome { next, arm, stamp };
         }
         let arm = self.give_way_to_pick(now, id, event, yielded.is_none(), sink);
         self.outcome(arm)
@@ -158,7 +159,7 @@ impl<P: Policy> Shard<P> {
         event: &Event,
         choice: Choice,
         sink: &mut S,
-    ) -> Outcome {
+    ) -> FastOutcome {
         let Some((next, budget, stamp)) = self.may_run(choice) else {
             let arm = self.choose_slowly(now, event, sink);
             return self.outcome(arm);
@@ -170,12 +171,11 @@ impl<P: Policy> Shard<P> {
             self.threads[next.index()].state = State::Running;
             self.running = Some(next);
             left = Some(id);
-            self.counters.switches += 1;
-            self.counters.preemptions += u64::from(!matches!(event, Event::Yield));
+            self.count_switch(!matches!(event, Event::Yield));
         }
         self.counters.decisions += 1;
         sink.entry(now, event, left, (next, arm));
-        Outcome {
+        FastOutcome {
             next: Next::Thread(next),
             arm,
             stamp,
@@ -191,7 +191,7 @@ impl<P: Policy> Shard<P> {
         event: &Event,
         sink: &mut S,
     ) -> Option<Instant> {
-        sink.event(now, event);
+        sink.begin(&Entry::at(now, event));
         self.yields = matches!(event, Event::Yield);
         self.decide_slowly(now, sink)
     }
@@ -204,8 +204,8 @@ impl<P: Policy> Shard<P> {
         id: ThreadId,
         event: &Event,
         sink: &mut S,
-    ) -> Outcome {
-        sink.event(now, event);
+    ) -> FastOutcome {
+        sink.begin(&Entry::at(now, event));
         self.yields = false;
         self.charge_fast(now, id);
         match *event {
@@ -234,7 +234,7 @@ impl<P: Policy> Shard<P> {
         self.counters.decisions += 1;
         let (next, refused) = (Next::Thread(next), None);
         sink.decision(now, &Decision { next, arm, refused });
-        Outcome { next, arm, stamp }
+        FastOutcome { next, arm, stamp }
     }
 
     /// The event has made something due at once: on with the slow path.
@@ -260,9 +260,9 @@ impl<P: Policy> Shard<P> {
     /// What the slow path decided. It hands out in registers when to enter again; the rest is read
     /// where it was written (see [`Shard::next`]).
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn outcome(&self, arm: Option<Instant>) -> Outcome {
+    fn outcome(&self, arm: Option<Instant>) -> FastOutcome {
         let running = self.running.map(|id| &self.threads[id.index()]);
-        Outcome {
+        FastOutcome {
             next: self.next(),
             arm,
             stamp: running.map_or(JobStamp::NONE, JobStamp::of),
@@ -297,8 +297,8 @@ impl<P: Policy> Shard<P> {
         let Next::Thread(id) = choice.next else {
             return None;
         };
-        let t = &self.threads[id.index()];
-        if !t.may_run_fast() {
+        let t = self.threads.get(id.index())?;
+        if !t.is_ready_as(id) || !t.may_run_fast() {
             return None;
         }
         Some((id, t.allowance(), JobStamp::of(t)))

@@ -63,7 +63,6 @@ impl<P: Policy> Shard<P> {
             wait_order: WaitOrder::Priority,
             running: None,
             now: Instant::ZERO,
-            uncharged: Span::ZERO,
             since: Instant::ZERO,
             horizon: Instant::MAX,
             unsettled: 0,

@@ -6,7 +6,7 @@ use punctual_model::{Class, Instant, Mode, OnOverrun, Priority, Protocol, Span, 
 
 use crate::contended::random_wait;
 use crate::driver::{Driver, constraint, id, periodic};
-use crate::histories::{random_constraint, random_event};
+use crate::histories::{random_constraint, random_entry, random_event};
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::{a_use, lock, resource, unlock};
 
@@ -154,13 +154,11 @@ fn a_ceiling_is_inherited_from_a_waiter_along_a_mixed_chain() {
         priority: Priority::new(9),
         absolute_deadline: Instant::from_ticks(1),
     };
-    let _ = d.at(11, Event::Raise(Some(ceiling)));
-    assert_eq!(d.runs(11, lock(0)), Some(0));
+    assert_eq!(d.raised(11, Some(ceiling), lock(0)), Some(0));
     assert_eq!(d.runs(20, Event::Tick), Some(0));
     assert_eq!(d.runs(30, Event::Tick), Some(0), "as urgent as the ceiling");
     assert_eq!(d.runs(31, unlock(0)), Some(1));
-    let _ = d.at(32, Event::Raise(None));
-    assert_eq!(d.runs(32, Event::Tick), Some(3));
+    assert_eq!(d.raised(32, None, Event::Tick), Some(3));
 }
 
 #[test]
@@ -502,13 +500,10 @@ fn no_history_of_mixed_locks_breaks_an_invariant() {
                 1 => random_wait(&mut dice, now),
                 _ => random_lock(&mut dice, now),
             };
-            let decision = d.at(now, event);
+            let decision = d.enter(&random_entry(&mut dice, now, &event));
             let is_wait = matches!(event, Event::BlockOn { .. });
             blocks += u32::from(is_wait && decision.refused.is_none());
-            now += match event {
-                Event::Raise(_) | Event::Missing { .. } => 0,
-                _ => dice.below(4),
-            };
+            now += dice.below(4);
         }
         let waited = |(_, e): &&(u64, TraceEvent)| matches!(e, TraceEvent::Waits { .. });
         waits += d.log.0.iter().filter(waited).count();

@@ -4,7 +4,7 @@ use punctual_kern::{Ceiling, Event, Refusal, State};
 use punctual_model::{Class, Instant, Priority, Span, ThreadId};
 
 use crate::driver::{Driver, constraint, id, periodic};
-use crate::histories::{random_constraint, random_event};
+use crate::histories::{random_constraint, random_entry, random_event};
 use punctual_generate::Dice;
 
 const KEY: u32 = 7;
@@ -117,7 +117,7 @@ fn a_ceiling_keeps_everybody_up_to_it_away() {
         absolute_deadline: Instant::from_ticks(1),
     };
     assert_eq!(d.runs(0, Event::Tick), Some(0));
-    assert_eq!(d.runs(5, Event::Raise(Some(ceiling))), Some(0));
+    assert_eq!(d.raised(5, Some(ceiling), Event::Tick), Some(0));
     assert_eq!(d.runs(10, Event::Tick), Some(2));
     assert_eq!(d.runs(15, Event::Complete), Some(0));
     assert_eq!(
@@ -125,8 +125,7 @@ fn a_ceiling_keeps_everybody_up_to_it_away() {
         Some(0),
         "as urgent, and released earlier"
     );
-    assert_eq!(d.runs(30, Event::Raise(None)), Some(0), "not decided yet");
-    assert_eq!(d.runs(30, Event::Tick), Some(1));
+    assert_eq!(d.raised(30, None, Event::Tick), Some(1));
 }
 
 fn a_thread(dice: &mut Dice) -> ThreadId {
@@ -137,12 +136,8 @@ fn a_thread(dice: &mut Dice) -> ThreadId {
 pub(crate) fn random_wait(dice: &mut Dice, now: u64) -> Event {
     let (from, to) = (a_thread(dice), a_thread(dice));
     let key = u32::try_from(dice.below(3)).unwrap();
-    match dice.below(4) {
+    match dice.below(3) {
         0 => Event::HandOver { key, from, to },
-        1 => Event::Raise((dice.below(2) == 0).then(|| Ceiling {
-            priority: Priority::new(key * 3),
-            absolute_deadline: Instant::from_ticks(now + dice.below(40)),
-        })),
         _ => Event::BlockOn {
             holder: to,
             key,
@@ -168,12 +163,10 @@ fn no_history_of_contended_locks_breaks_an_invariant() {
                 0 => random_event(&mut dice, d.shard.running(), now),
                 _ => random_wait(&mut dice, now),
             };
-            let decision = d.at(now, event);
+            let decision = d.enter(&random_entry(&mut dice, now, &event));
             let is_wait = matches!(event, Event::BlockOn { .. });
             waited += u32::from(is_wait && decision.refused.is_none());
-            // What follows a change of urgency decides, at the same instant.
-            let undecided = matches!(event, Event::Raise(_));
-            now += if undecided { 0 } else { dice.below(8) };
+            now += dice.below(8);
         }
     }
     assert!(waited > 1_000, "only {waited} waits");

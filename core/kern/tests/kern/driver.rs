@@ -1,6 +1,8 @@
 //! A shard with a memory of what it reported.
 
-use punctual_kern::{Capacity, Constraint, Decision, Event, Next, Shard, Sink, TraceEvent, Tree};
+use punctual_kern::{
+    Capacity, Ceiling, Constraint, Decision, Entry, Event, Next, Shard, Sink, TraceEvent, Tree,
+};
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 use punctual_policy::FixedPriority;
 
@@ -55,11 +57,28 @@ impl Driver {
     }
 
     pub(crate) fn at(&mut self, now: u64, event: Event) -> Decision {
-        let decision = self
-            .shard
-            .handle(Instant::from_ticks(now), event, &mut self.log);
+        self.enter(&Entry::at(Instant::from_ticks(now), &event))
+    }
+
+    pub(crate) fn enter(&mut self, entry: &Entry<'_>) -> Decision {
+        let decision = self.shard.handle_entry(entry, &mut self.log);
         assert_eq!(self.shard.check(), Ok(()));
         decision
+    }
+
+    /// The running thread's ceiling changes with the event.
+    pub(crate) fn raised(
+        &mut self,
+        now: u64,
+        ceiling: Option<Ceiling>,
+        event: Event,
+    ) -> Option<usize> {
+        let entry = Entry {
+            ceiling: Some(ceiling),
+            ..Entry::at(Instant::from_ticks(now), &event)
+        };
+        let _ = self.enter(&entry);
+        self.shard.running().map(ThreadId::index)
     }
 
     /// Who runs after the event: an index, or nobody.

@@ -1,6 +1,8 @@
 //! Each event, and what the core makes of it.
 
-use punctual_kern::{Event, MissingCause, Outcome, Refusal, State, TraceEvent, WakeCause};
+use punctual_kern::{
+    Entry, Event, MissingCause, Outcome, Refusal, State, TraceEvent, Uncharged, WakeCause,
+};
 use punctual_model::{Class, Instant, OnOverrun, Span, ThreadId, Work};
 
 use crate::driver::{Driver, constraint, id, periodic};
@@ -81,23 +83,22 @@ fn the_timer_is_armed_to_the_earliest_of_release_budget_and_timeout() {
 fn missing_time_is_charged_to_nobody() {
     let mut d = Driver::new(&[periodic(5, 100, 2)]);
     assert_eq!(d.runs(0, Event::Tick), Some(0));
-    let missing = Event::Missing {
-        span: Span::from_ticks(40),
-        cause: MissingCause::Stolen,
+    let entry = |now, missing| Entry {
+        missing,
+        ..Entry::at(Instant::from_ticks(now), &Event::Tick)
     };
-    assert_eq!(d.runs(43, missing), Some(0));
-    let decision = d.at(43, Event::Tick);
+    let stolen = |ticks| Uncharged::of(MissingCause::Stolen, Span::from_ticks(ticks));
+    let decision = d.enter(&entry(43, stolen(40)));
     assert_eq!(
         decision.arm,
         Some(Instant::from_ticks(45)),
         "3 of 5 are used"
     );
-    let more = Event::Missing {
-        span: Span::from_ticks(400),
-        cause: MissingCause::Stolen,
+    let more = Uncharged {
+        given_back: Span::from_ticks(3),
+        ..stolen(400)
     };
-    let _ = d.at(44, more);
-    let _ = d.at(44, Event::Tick);
+    let _ = d.enter(&entry(44, more));
     assert_eq!(
         d.shard.job(id(0)).unwrap().received,
         Work::from_ticks(3),

@@ -1,15 +1,15 @@
 //! The fast path through an entry leads where the slow one leads.
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Edge, Event, FastOutcome, Message, Next, Shard, Sink, Source,
-    TraceEvent, Tree,
+    Capacity, Constraint, Decision, Edge, Entry, Event, FastOutcome, Message, Next, Shard, Sink,
+    Source, TraceEvent, Tree, Uncharged,
 };
 use punctual_model::{CpuId, Instant, PolicyKind, Protocol, Span};
 use punctual_policy::AnyPolicy;
 
 use crate::contended::random_wait;
 use crate::driver::{id, periodic};
-use crate::histories::{random_constraint, random_event};
+use crate::histories::{random_constraint, random_entry, random_event};
 use crate::lock_histories::{random_lock, random_use};
 use crate::locks::resource;
 use punctual_generate::Dice;
@@ -17,14 +17,14 @@ use punctual_generate::Dice;
 /// Everything that a shard tells.
 #[derive(Default, PartialEq, Debug)]
 struct Told {
-    events: Vec<(Instant, Event)>,
+    events: Vec<(Instant, Uncharged, Event)>,
     traces: Vec<(Instant, TraceEvent)>,
     decisions: Vec<(Instant, Decision)>,
 }
 
 impl Sink for Told {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.events.push((now, *event));
+    fn begin(&mut self, entry: &Entry<'_>) {
+        self.events.push((entry.now, entry.missing, *entry.event));
     }
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         self.traces.push((now, event));
@@ -82,10 +82,14 @@ impl Both {
     }
 
     /// One entry on both; everything that they tell and decide is the same.
-    fn enter(&mut self, event: Event) -> Decision {
-        let (seed, now, at) = (self.seed, self.now, Instant::from_ticks(self.now));
+    fn enter(&mut self, entry: &Entry<'_>) -> Decision {
+        let (seed, now, event) = (self.seed, self.now, *entry.event);
         let (mut from_fast, mut from_slow) = (Told::default(), Told::default());
-        let a = match self.fast.handle_fast(at, &event, &mut from_fast) {
+        let taken = match entry.is_plain() {
+            true => self.fast.handle_fast(entry.now, &event, &mut from_fast),
+            false => None,
+        };
+        let a = match taken {
             Some(FastOutcome { next, arm, stamp }) => {
                 if let Next::Thread(thread) = next {
                     assert_eq!(stamp, self.fast.job_stamp(thread));
@@ -95,9 +99,9 @@ impl Both {
                 let refused = None;
                 Decision { next, arm, refused }
             }
-            None => self.fast.handle_slowly(at, event, &mut from_fast),
+            None => self.fast.handle_slowly(entry, &mut from_fast),
         };
-        let b = self.slow.handle(at, event, &mut from_slow);
+        let b = self.slow.handle_entry(entry, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");
         assert_eq!(from_fast, from_slow, "seed {seed} at {now}: {event:?}");
         let counted = |shard: &Shard<AnyPolicy>| (shard.counters(), shard.unsettled());
@@ -106,7 +110,9 @@ impl Both {
             counted(&self.slow),
             "seed {seed} at {now}"
         );
-        let not_open = self.slow.handle_fast(at, &Event::Tick, &mut from_slow);
+        let not_open = self
+            .slow
+            .handle_fast(entry.now, &Event::Tick, &mut from_slow);
         assert_eq!(not_open, None);
         loop {
             let messages = (self.fast.take_message(), self.slow.take_message());
@@ -127,7 +133,8 @@ fn history(seed: u64) -> u32 {
     }
     for _ in 0..300 {
         let event = random_event(&mut dice, both.fast.running(), both.now);
-        let decision = both.enter(event);
+        let entry = random_entry(&mut dice, both.now, &event);
+        let decision = both.enter(&entry);
         let free = 1 + dice.below(6);
         let until = decision
             .arm
@@ -199,7 +206,8 @@ fn entangled_history(seed: u64) -> u32 {
             3 => Event::Yield,
             _ => random_event(&mut dice, both.fast.running(), both.now),
         };
-        let decision = both.enter(event);
+        let entry = random_entry(&mut dice, both.now, &event);
+        let decision = both.enter(&entry);
         let free = 1 + dice.below(6);
         let until = decision
             .arm
@@ -244,7 +252,9 @@ fn history_of_equals(seed: u64) -> u32 {
             2 | 3 => random_event(&mut dice, both.fast.running(), both.now),
             _ => Event::Yield,
         };
-        let arm = both.enter(event).arm;
+        let arm = both
+            .enter(&Entry::at(Instant::from_ticks(both.now), &event))
+            .arm;
         let free = dice.below(4);
         let until = arm.map_or(free, |at| at.ticks().saturating_sub(both.now));
         both.now += free.min(until);

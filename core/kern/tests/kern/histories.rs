@@ -1,8 +1,8 @@
 //! Random histories: whatever the events, the invariants hold and budgets are conserved.
 
 use punctual_generate::Dice;
-use punctual_kern::{Event, MissingCause, State, TraceEvent};
-use punctual_model::{Class, Instant, Late, OnOverrun, Span, ThreadId, Work};
+use punctual_kern::{Ceiling, Entry, Event, State, TraceEvent};
+use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 
 use crate::driver::{Driver, constraint, periodic};
 
@@ -56,7 +56,7 @@ pub(crate) fn random_event(dice: &mut Dice, running: Option<ThreadId>, now: u64)
         u32::try_from(dice.below(3)).unwrap(),
     );
     let constraint = random_constraint(dice);
-    match dice.below(24) {
+    match dice.below(23) {
         0..=6 => Event::Tick,
         7..=10 => Event::Complete,
         11 => Event::Block { until: None },
@@ -71,15 +71,28 @@ pub(crate) fn random_event(dice: &mut Dice, running: Option<ThreadId>, now: u64)
         18 => Event::Protect,
         19 => Event::Unprotect,
         20 | 21 => Event::Wake(running.unwrap_or(thread)),
-        22 => Event::Missing {
-            span: Span::from_ticks(dice.below(9)),
-            cause: MissingCause::Stolen,
-        },
         _ => Event::Arrive {
             thread,
             arrival: Instant::from_ticks(now),
         },
     }
+}
+
+/// An entry with `event`; now and then time was missing, or the running thread's ceiling changes.
+pub(crate) fn random_entry<'a>(dice: &mut Dice, now: u64, event: &'a Event) -> Entry<'a> {
+    let mut entry = Entry::at(Instant::from_ticks(now), event);
+    let mut span = || match dice.below(24) {
+        0 => Span::from_ticks(dice.below(9)),
+        _ => Span::ZERO,
+    };
+    (entry.missing.stolen, entry.missing.given_back) = (span(), span());
+    if dice.below(16) == 0 {
+        entry.ceiling = Some((dice.below(2) == 0).then(|| Ceiling {
+            priority: Priority::new(u32::try_from(dice.below(7)).unwrap()),
+            absolute_deadline: Instant::from_ticks(now + dice.below(40)),
+        }));
+    }
+    entry
 }
 
 /// One history. Every job that was released is over at most once and in order, and nobody with a
@@ -90,7 +103,7 @@ fn history(seed: u64) -> usize {
     let mut now = 0;
     for _ in 0..300 {
         let event = random_event(&mut dice, d.shard.running(), now);
-        let decision = d.at(now, event);
+        let decision = d.enter(&random_entry(&mut dice, now, &event));
         if let (punctual_kern::Next::Thread(id), None) = (decision.next, decision.refused) {
             assert!(
                 matches!(d.shard.state(id), State::Running | State::Woken),

@@ -19,4 +19,5 @@ mod same_as_one_policy;
 mod tree_histories;
 mod tree_sections;
 mod trees;
+mod wrong_policy;
 mod yields;

@@ -67,11 +67,7 @@ fn history(seed: u64) -> u64 {
     let mut used = vec![0_u64; servers.len()];
     let mut total = 0;
     for _ in 0..300 {
-        let event = match random_event(&mut dice, grove.shard.running(), now) {
-            // Missing time is charged to nobody, so what servers paid could not be counted here.
-            Event::Missing { .. } => Event::Tick,
-            other => other,
-        };
+        let event = random_event(&mut dice, grove.shard.running(), now);
         let decision = grove.at(now, event);
         let free = 1 + dice.below(6);
         let armed = decision

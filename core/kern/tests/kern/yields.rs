@@ -101,12 +101,10 @@ fn a_yield_of_who_is_raised_or_waited_for_by_a_runtime_lets_no_equal_in() {
         absolute_deadline: Instant::from_ticks(1),
     };
     assert_eq!(d.runs(0, Event::Tick), Some(0));
-    let _ = d.at(5, Event::Raise(Some(ceiling)));
-    assert_eq!(d.runs(5, Event::Tick), Some(0));
+    assert_eq!(d.raised(5, Some(ceiling), Event::Tick), Some(0));
     assert_eq!(d.runs(10, Event::Tick), Some(0));
     assert_eq!(d.runs(11, Event::Yield), Some(0));
-    let _ = d.at(12, Event::Raise(None));
-    assert_eq!(d.runs(12, Event::Tick), Some(1));
+    assert_eq!(d.raised(12, None, Event::Tick), Some(1));
     let wait = Event::BlockOn {
         holder: id(0),
         key: 7,

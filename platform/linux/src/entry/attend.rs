@@ -1,26 +1,12 @@
 //! What the platform does with an entry beside deciding: threads are born, and woken in company.
 
-use punctual_kern::{Decision, Event, Policy, Sink};
+use punctual_kern::{Ceiling, Decision, Event, Policy, Sink};
 use punctual_model::Instant;
 
 use crate::entry::cpu::Core;
 use crate::record::per_cpu::PerCpu;
 
 impl<P: Policy, S: Sink> Core<P, S> {
-    /// Before an event: what the running thread has changed about its urgency.
-    pub(crate) fn hear(&mut self, host: &PerCpu, now: Instant) {
-        // SAFETY: records outlive the run (INV-L1 of `light`).
-        let Some(light) = (unsafe { host.current.get().as_ref() }) else {
-            return;
-        };
-        if light.wait_node.has_news() {
-            let wanted = light.wait_node.ceiling.get();
-            light.wait_node.told.set(wanted);
-            // The answer only repeats who runs: the event that follows decides.
-            let _ = self.handle(host, now, Event::Raise(wanted));
-        }
-    }
-
     /// After an event: gives a thread that was created its record, and wakes those that the event
     /// lets go on. O(woken · log n). The answer is that of the last event, but for a refusal.
     pub(crate) fn attend(
@@ -50,4 +36,15 @@ impl<P: Policy, S: Sink> Core<P, S> {
         decision.refused = refused;
         decision
     }
+}
+
+/// The ceiling of the running thread, if it has changed since the core was told.
+pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    let light = unsafe { host.current.get().as_ref() }?;
+    light.wait_node.has_news().then(|| {
+        let ceiling = light.wait_node.ceiling.get();
+        light.wait_node.told.set(ceiling);
+        ceiling
+    })
 }

@@ -10,10 +10,12 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
-    ChildScheduler, Decision, Event, Message, MissingCause, Next, Policy, Shard, Sink,
+    ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard, Sink,
+    Uncharged,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
+use crate::entry::attend::new_ceiling;
 use crate::entry::child::Child;
 use crate::entry::end::End;
 use crate::entry::give_back::GiveBack;
@@ -28,7 +30,7 @@ use crate::record::plan::RunOptions;
 const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
-/// PendingList that did not fit into a ring is sent again after this.
+/// Messages that did not fit into a ring is sent again after this.
 const RESEND_NS: u64 = 50_000;
 
 /// One CPU with its policy and its recorder. The host comes first: an address of one is an address
@@ -93,7 +95,11 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     pub(crate) fn handle(&mut self, host: &PerCpu, now: Instant, event: Event) -> Decision {
-        let decision = self.shard.handle_slowly(now, event, &mut self.sink);
+        self.handle_entry(host, &Entry::at(now, &event))
+    }
+
+    fn handle_entry(&mut self, host: &PerCpu, entry: &Entry<'_>) -> Decision {
+        let decision = self.shard.handle_slowly(entry, &mut self.sink);
         self.send_messages(host);
         decision
     }
@@ -122,10 +128,14 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host.hear_kick(now);
         note_overdue_timer(host, now, given_back);
         host.deferral.end(now);
-        self.charge(host, now, given_back);
+        let missing = self.charge(host, now, given_back);
         self.note_yield(event);
-        self.hear(host, now);
-        let mut decision = self.handle(host, now, event);
+        let entry = Entry {
+            missing,
+            ceiling: new_ceiling(host),
+            ..Entry::at(now, &event)
+        };
+        let mut decision = self.handle_entry(host, &entry);
         decision = self.attend(host, now, event, decision);
         // A signal's entry may come before the thread has read what was refused.
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
@@ -148,8 +158,11 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let mut rounds = 0;
         while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
             now = host.clock().now();
-            self.charge(host, now, false);
-            decision = self.handle(host, now, Event::Tick);
+            let entry = Entry {
+                missing: self.charge(host, now, false),
+                ..Entry::at(now, &Event::Tick)
+            };
+            decision = self.handle_entry(host, &entry);
             more = self.feed(host, now, &mut decision);
             rounds += 1;
         }
@@ -169,8 +182,9 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
     }
 
-    /// Books the interval since the last entry: to the thread that ran, less what was nobody's.
-    fn charge(&mut self, host: &PerCpu, now: Instant, given_back: bool) {
+    /// Books the interval since the last entry: to the thread that ran, less what was nobody's,
+    /// which it returns.
+    fn charge(&mut self, host: &PerCpu, now: Instant, given_back: bool) -> Uncharged {
         let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
         let interval = now.since(last);
         let light = host.current.get();
@@ -188,8 +202,13 @@ impl<P: Policy, S: Sink> Core<P, S> {
             }
             missing
         };
+        let cause = match given_back {
+            true => MissingCause::GivenBack,
+            false => MissingCause::Stolen,
+        };
         if !missing.is_zero() {
-            self.book_missing(host, now, missing, given_back);
+            let ns = host.clock().ns(missing.ticks());
+            host.count(|c| c.add_missing(ns, cause));
         }
         host.last_entry.store(now.ticks(), Ordering::Relaxed);
         host.count_entry();
@@ -198,19 +217,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             let executed = interval.saturating_sub(missing).ticks();
             light.add_executed(executed);
         }
-    }
-
-    #[cold]
-    fn book_missing(&mut self, host: &PerCpu, now: Instant, span: Span, given_back: bool) {
-        let cause = if given_back {
-            MissingCause::GivenBack
-        } else {
-            MissingCause::Stolen
-        };
-        let ns = host.clock().ns(span.ticks());
-        host.count(|c| c.add_missing(ns, cause));
-        // The answer only repeats the last decision: the event that follows decides.
-        let _ = self.handle(host, now, Event::Missing { span, cause });
+        Uncharged::of(cause, missing)
     }
 
     /// Feeds arrivals and messages that have come; `true`: there are more.

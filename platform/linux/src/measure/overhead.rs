@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicBool;
 pub use terms::{Term, Terms, measure_terms};
 
 use punctual_kern::{
-    Attributes, Capacity, Constraint, Decision, Event, NoSink, Pick, Policy, Shard, Sink, Tree,
+    Attributes, Capacity, Constraint, Decision, Entry, Event, NoSink, Pick, Policy, Shard, Sink,
+    Tree,
 };
 use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
@@ -414,8 +415,9 @@ struct Due {
 }
 
 impl Sink for Due {
-    fn event(&mut self, now: Instant, event: &Event) {
-        if let (Event::Tick, Some(due)) = (event, self.next)
+    fn begin(&mut self, entry: &Entry<'_>) {
+        let now = entry.now;
+        if let (Event::Tick, Some(due)) = (entry.event, self.next)
             && now >= due
         {
             self.came.0.store(due.ticks(), Ordering::Relaxed);

@@ -5,8 +5,8 @@
 use std::sync::Mutex;
 
 use punctual_kern::{
-    Capacity, ChildScheduler, Constraint, Decision, Event, NodeId, Policy, Shard, Sink, TraceEvent,
-    Tree,
+    Capacity, ChildScheduler, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink,
+    TraceEvent, Tree,
 };
 use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
 use punctual_model::{
@@ -45,9 +45,9 @@ impl Log {
 }
 
 impl Sink for Log {
-    fn event(&mut self, now: Instant, event: &Event) {
+    fn begin(&mut self, entry: &Entry<'_>) {
         if self.events.len() < self.events.capacity() {
-            self.events.push((now, *event));
+            self.events.push((entry.now, *entry.event));
         }
     }
     fn trace(&mut self, now: Instant, event: TraceEvent) {

@@ -1,6 +1,8 @@
 //! Systems in a few words, and a sink that keeps what tests ask about.
 
-use punctual_kern::{Decision, Event, NoSink, Outcome as JobOutcome, Sink, TraceEvent};
+use punctual_kern::{
+    Decision, Entry, Event, NoSink, Outcome as JobOutcome, Sink, TraceEvent, Uncharged,
+};
 use punctual_model::{
     Class, Cpu, CpuId, Frequency, Instant, Ns, PolicyKind, Priority, Span, System, Task, Work,
 };
@@ -44,13 +46,16 @@ pub(crate) fn in_order_of_urgency(mut tasks: Vec<Task>) -> Vec<Task> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tape {
     pub(crate) events: Vec<(Instant, Event)>,
+    /// What was missing at each entry.
+    pub(crate) missing: Vec<Uncharged>,
     pub(crate) trace: Vec<(Instant, TraceEvent)>,
     pub(crate) decisions: Vec<(Instant, Decision)>,
 }
 
 impl Sink for Tape {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.events.push((now, *event));
+    fn begin(&mut self, entry: &Entry<'_>) {
+        self.events.push((entry.now, *entry.event));
+        self.missing.push(entry.missing);
     }
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         self.trace.push((now, event));
@@ -124,7 +129,12 @@ pub(crate) fn simulate_watched(
 /// Feeds the taped events through a new shard: the decisions must be the taped ones.
 fn replays(tape: &Tape, plan: &punctual_tables::CpuTables) {
     let mut shard = plan.build(AnyPolicy::new).expect("built before");
-    for ((now, event), (_, decision)) in tape.events.iter().zip(&tape.decisions) {
-        assert_eq!(shard.handle(*now, *event, &mut NoSink), *decision);
+    let entries = tape.events.iter().zip(&tape.missing);
+    for (((now, event), missing), (_, decision)) in entries.zip(&tape.decisions) {
+        let entry = Entry {
+            missing: *missing,
+            ..Entry::at(*now, event)
+        };
+        assert_eq!(shard.handle_entry(&entry, &mut NoSink), *decision);
     }
 }

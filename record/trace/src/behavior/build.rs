@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use punctual_kern::{Event, MissingCause, Next, NodeId, Outcome, Request, TraceEvent, WakeCause};
+use punctual_kern::{Event, Next, NodeId, Outcome, Request, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, Span, ThreadId};
 
 use super::supply::Tree;
 use super::{Behavior, Deciding, Hold, JobRecord, Missing, Segment, WaitReason, Waiting};
 use crate::log::Log;
-use crate::record::Record;
+use crate::record::{Record, RecordedEntry};
 
 pub(super) fn build(log: &Log, cpu: usize) -> Behavior {
     let mut builder = Builder::default();
@@ -47,21 +47,15 @@ struct Builder {
     event: Option<Event>,
     /// The last entry, and the end of what is accounted for before it.
     last: Instant,
-    announced: Vec<(Span, MissingCause)>,
     armed: Option<Instant>,
-    /// The current entry only announces missing time.
-    announcing: bool,
 }
 
 impl Builder {
     fn take(&mut self, now: Instant, record: Record) {
         match record {
-            Record::Event { event, .. } => self.event(now, event),
+            Record::Entry(entry) => self.entry(&entry),
             Record::Trace(event) => self.trace(now, event),
             Record::Decision(decision) => {
-                if self.announcing {
-                    return;
-                }
                 self.behavior.decisions += 1;
                 self.armed = decision.arm;
                 (self.running, self.deciding) = match decision.next {
@@ -82,22 +76,18 @@ impl Builder {
         }
     }
 
-    fn event(&mut self, now: Instant, event: Event) {
-        self.announcing = matches!(event, Event::Missing { .. });
-        if self.announcing {
-            return;
-        }
+    fn entry(&mut self, entry: &RecordedEntry) {
+        let RecordedEntry { now, event, .. } = *entry;
         if let Some(late) = self.armed.and_then(|armed| now.checked_since(armed)) {
             self.behavior.late_max = self.behavior.late_max.max(late);
         }
         self.event = Some(event);
-        self.account(now);
+        self.account(now, entry.missing);
     }
 
     /// Divides the interval since the last entry between execution and missing time.
-    fn account(&mut self, now: Instant) {
-        let total = self.announced.iter().map(|(span, _)| span.ticks()).sum();
-        let mut at = now.saturating_sub(Span::from_ticks(total)).max(self.last);
+    fn account(&mut self, now: Instant, missing: Uncharged) {
+        let mut at = now.saturating_sub(missing.total()).max(self.last);
         let current = |thread: ThreadId| self.threads.get(thread.index())?.current;
         let job = self.running.and_then(current);
         if let Some(thread) = self.running
@@ -118,7 +108,7 @@ impl Builder {
             };
             self.behavior.deciding.push(decides);
         }
-        for (span, cause) in self.announced.drain(..) {
+        for (cause, span) in missing.by_cause() {
             let end = at.saturating_add(span).min(now);
             if end > at {
                 self.behavior.missing.push(Missing {
@@ -172,7 +162,6 @@ impl Builder {
 
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         match event {
-            TraceEvent::Missing { span, cause } => self.announced.push((span, cause)),
             TraceEvent::Switched { preempted, .. } => {
                 self.behavior.switches += 1;
                 let preempted = preempted && self.event != Some(Event::Yield);
@@ -410,7 +399,7 @@ impl Builder {
 
     fn finish(mut self, end: Instant) -> Behavior {
         let end = end.max(self.last);
-        self.account(end);
+        self.account(end, Uncharged::NONE);
         for index in 0..self.threads.len() {
             let id = u32::try_from(index).unwrap_or(u32::MAX);
             self.stop_waiting(end, ThreadId::new(id, 0));

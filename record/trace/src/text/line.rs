@@ -8,22 +8,24 @@ use crate::record::Record;
 pub fn line(record: &Record) -> String {
     let mut text = String::new();
     encode::record(record, |words| write::put(&mut text, words));
-    text.truncate(text.trim_end().len());
-    text
+    text.trim_end().replace('\n', ", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RecordedEntry;
     use punctual_kern::Event;
-    use punctual_model::{Instant, ThreadId};
+    use punctual_model::{Instant, Span, ThreadId};
 
     #[test]
     fn a_record_is_shown_as_the_log_writes_it() {
-        let record = Record::Event {
-            now: Instant::from_ticks(17),
-            event: Event::Wake(ThreadId::new(3, 2)),
-        };
-        assert_eq!(line(&record), "@ wake 17 3:2");
+        let wake = Event::Wake(ThreadId::new(3, 2));
+        let mut entry = RecordedEntry::at(Instant::from_ticks(17), wake);
+        assert_eq!(line(&Record::Entry(entry)), "@ wake 17 3:2");
+        entry.missing.given_back = Span::from_ticks(4);
+        entry.ceiling = Some(None);
+        let text = line(&Record::Entry(entry));
+        assert_eq!(text, "@ missing 0 4, @ ceiling - -, @ wake 17 3:2");
     }
 }

@@ -16,6 +16,8 @@ use crate::record::Records;
 /// Lines that no header does without.
 const NEEDED: [&str; 4] = ["platform", "mode", "duration", "ended"];
 
+const NO_EVENT: &str = "the entry before has no event: after `@ missing` and `@ ceiling` one comes";
+
 /// Reads a log.
 ///
 /// # Errors
@@ -66,7 +68,8 @@ enum Part {
     #[default]
     Header,
     Cpu,
-    Records(Vec<u64>),
+    /// The words, and whether the event of an entry is still to come.
+    Records(Vec<u64>, bool),
 }
 
 #[derive(Default)]
@@ -88,11 +91,12 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, text: &str) -> Result<(), String> {
-        if let Part::Records(words) = &mut self.part
+        if let Part::Records(words, awaits_event) = &mut self.part
             && let Some(mark) = text.get(..2)
             && matches!(mark, "@ " | "+ " | "= ")
         {
-            return record(&text[2..], mark, words);
+            *awaits_event = record(&text[2..], mark, words, *awaits_event)?;
+            return Ok(());
         }
         let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
         match (key, &self.part) {
@@ -112,11 +116,11 @@ impl Reader {
             }
             (_, Part::Header) => self.header(key, rest),
             ("records", Part::Cpu) => {
-                self.part = Part::Records(Vec::new());
+                self.part = Part::Records(Vec::new(), false);
                 Ok(())
             }
             (_, Part::Cpu) => self.cpu(key, rest),
-            (_, Part::Records(_)) => Err(format!("`{}` is not a record", clip(text))),
+            (_, Part::Records(..)) => Err(format!("`{}` is not a record", clip(text))),
         }
     }
 
@@ -204,7 +208,8 @@ impl Reader {
         match std::mem::take(&mut self.part) {
             Part::Header => Ok(()),
             Part::Cpu => Err("a CPU without its `records`".into()),
-            Part::Records(words) => {
+            Part::Records(_, true) => Err(NO_EVENT.into()),
+            Part::Records(words, false) => {
                 let (plan, created) = std::mem::take(&mut self.plan).finish()?;
                 if let Some(cpu) = self.cpus.last_mut() {
                     cpu.records = Records::from_words(words);
@@ -265,21 +270,25 @@ fn bound(text: &str) -> Result<Bound, String> {
     })
 }
 
-/// Reads one record and appends its words.
-fn record(text: &str, mark: &str, all: &mut Vec<u64>) -> Result<(), String> {
-    let table = match mark {
-        "@ " => form::EVENTS,
-        "+ " => form::TRACES,
-        _ => form::DECISIONS,
+/// Reads one line of records and appends its words. Whether the event of an entry is to come then.
+fn record(text: &str, mark: &str, all: &mut Vec<u64>, awaits_event: bool) -> Result<bool, String> {
+    let (tables, is_entry): (&[_], _) = match mark {
+        "@ " => (&[form::EVENTS, form::PREFIXES], true),
+        "+ " => (&[form::TRACES], false),
+        _ => (&[form::DECISIONS], false),
     };
     let (name, fields) = text.split_once(' ').unwrap_or((text, ""));
-    let Some(form) = table.iter().find(|form| form.name == name) else {
+    let mut forms = tables.iter().copied().flatten();
+    let Some(form) = forms.find(|form| form.name == name) else {
         return Err(format!("`{}` is no record of this kind", clip(name)));
     };
+    if awaits_event && !is_entry {
+        return Err(NO_EVENT.into());
+    }
     let words = words_of(form, fields)?;
-    if encode::decode(&words).is_none() {
+    if !encode::is_line(&words) {
         return Err(format!("the fields of `{name}` do not belong together"));
     }
     all.extend_from_slice(&words);
-    Ok(())
+    Ok(form::PREFIXES.iter().any(|prefix| prefix.name == name))
 }

@@ -2,7 +2,7 @@
 
 use punctual_kern::{
     Ceiling, ChildPick, Constraint, Decision, Event, Grant, MissingCause, Next, NodeId, NodeTerms,
-    Request, Shard,
+    Request, Shard, Uncharged,
 };
 use punctual_model::{
     AtBudgetEnd, Class, CpuId, Frequency, Instant, Late, Mode as LockMode, Ns, OnOverrun,
@@ -11,7 +11,7 @@ use punctual_model::{
 };
 use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
-use punctual_trace::{Log, Recorder};
+use punctual_trace::{Log, RecordedEntry, Recorder};
 
 use crate::common::{cpu, log_of, periodic};
 
@@ -275,7 +275,14 @@ fn ceiling(dice: &mut Dice, now: Instant) -> Ceiling {
 
 type Machine = Shard<AnyPolicy>;
 
-fn event(dice: &mut Dice, shard: &Machine, last: &Decision, runtime_locks: bool) -> Event {
+/// An event, and what the entry has beside it.
+fn event(
+    dice: &mut Dice,
+    shard: &Machine,
+    last: &Decision,
+    runtime_locks: bool,
+    entry: &mut RecordedEntry,
+) -> Event {
     let now = shard.now();
     if let Next::RunChild(child) = last.next
         && !dice.one_in(4)
@@ -286,7 +293,10 @@ fn event(dice: &mut Dice, shard: &Machine, last: &Decision, runtime_locks: bool)
     let by = if dice.one_in(3) { NodeId::ROOT } else { node };
     let resource = dice.small(2);
     match dice.below(if runtime_locks { 38 } else { 32 }) {
-        32 => Event::Raise(dice.one_in(3).then(|| ceiling(dice, now))),
+        32 => {
+            entry.ceiling = Some(dice.one_in(3).then(|| ceiling(dice, now)));
+            Event::Tick
+        }
         33..=35 => Event::BlockOn {
             holder: thread,
             key: dice.small(2),
@@ -328,10 +338,10 @@ fn event(dice: &mut Dice, shard: &Machine, last: &Decision, runtime_locks: bool)
         18 => Event::Protect,
         19 => Event::Unprotect,
         20 | 21 => Event::Wake(shard.running().unwrap_or(thread)),
-        22 => Event::Missing {
-            span: ticks(dice.below(9)),
-            cause: MissingCause::Stolen,
-        },
+        22 => {
+            entry.missing = Uncharged::of(MissingCause::Stolen, ticks(dice.below(9)));
+            Event::Tick
+        }
         23 => Event::Arrive {
             thread,
             arrival: now,
@@ -397,16 +407,14 @@ pub(crate) fn history(seed: u64, late: u64) -> Log {
             dice.below(6).min(room)
         };
         now = now.saturating_add(ticks(step));
-        let mut what = event(&mut dice, &shard, &last, runtime_locks);
-        if let Event::Arrive { arrival, .. } = &mut what {
+        let mut entry = RecordedEntry::at(now, Event::Tick);
+        entry.event = event(&mut dice, &shard, &last, runtime_locks, &mut entry);
+        if let Event::Arrive { arrival, .. } = &mut entry.event {
             // As a rule it is noticed later than it came.
             let since_last = now.since(shard.now()).ticks();
             *arrival = now.saturating_sub(ticks(dice.below(since_last + 1)));
         }
-        last = shard.handle(now, what, &mut recorder);
-        if let Event::Missing { .. } | Event::Raise(_) = what {
-            last = shard.handle(now, Event::Tick, &mut recorder);
-        }
+        last = shard.handle_entry(&entry.as_entry(), &mut recorder);
         while shard.take_message().is_some() {}
     }
     log_of(system, plan, recorder, now)

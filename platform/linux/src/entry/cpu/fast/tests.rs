@@ -11,7 +11,8 @@ use io_uring::opcode;
 use io_uring::types::Timespec;
 use punctual_generate::Dice;
 use punctual_kern::{
-    Capacity, Ceiling, Constraint, Decision, Event, Message, Shard, Sink, TraceEvent, Tree,
+    Capacity, Ceiling, Constraint, Decision, Entry, Event, Message, Shard, Sink, TraceEvent, Tree,
+    Uncharged,
 };
 use punctual_linux_io::{Operation, Ring};
 use punctual_model::{
@@ -47,14 +48,14 @@ use crate::wait::notify::Notify;
 /// Everything that a core tells.
 #[derive(Default, PartialEq, Debug)]
 struct Told {
-    events: Vec<(Instant, Event)>,
+    events: Vec<(Instant, Uncharged, Event)>,
     traces: Vec<(Instant, TraceEvent)>,
     decisions: Vec<(Instant, Decision)>,
 }
 
 impl Sink for Told {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.events.push((now, *event));
+    fn begin(&mut self, entry: &Entry<'_>) {
+        self.events.push((entry.now, entry.missing, *entry.event));
     }
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         self.traces.push((now, event));

@@ -1,0 +1,78 @@
+//! A policy that names a thread which cannot run: nobody runs in its place.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use punctual_kern::{Attributes, Capacity, Event, Next, NoSink, Pick, Policy, Shard, State, Tree};
+use punctual_model::{Instant, ThreadId};
+use punctual_policy::FixedPriority;
+
+use crate::driver::{id, periodic};
+
+/// Orders by priority, but names `named` where there is one.
+struct Names {
+    inner: FixedPriority,
+    named: Rc<Cell<Option<ThreadId>>>,
+}
+
+impl Policy for Names {
+    fn attach(&mut self, thread: ThreadId) {
+        self.inner.attach(thread);
+    }
+    fn wake(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.inner.wake(thread, attributes);
+    }
+    fn block(&mut self, thread: ThreadId) {
+        self.inner.block(thread);
+    }
+    fn yield_to_next(&mut self, _: ThreadId) -> Option<ThreadId> {
+        self.named.get()
+    }
+    fn pick(&mut self, now: Instant) -> Pick {
+        match self.named.get() {
+            Some(named) => Pick::run(named),
+            None => self.inner.pick(now),
+        }
+    }
+}
+
+/// Of three threads the first waits, the second has ended, the third runs. What the core decides
+/// when the running thread yields or time passes, and the policy names `wrong`.
+fn decides(wrong: ThreadId, event: Event) -> Next {
+    let named = Rc::new(Cell::new(None));
+    let capacity = Capacity::for_threads(4);
+    let policy = Names {
+        inner: FixedPriority::new(capacity.threads),
+        named: Rc::clone(&named),
+    };
+    let mut shard = Shard::new(Tree::new(capacity, policy));
+    for priority in [3, 2, 1] {
+        let _ = shard.attach(periodic(20, 1_000, priority)).unwrap();
+    }
+    let at = |shard: &mut Shard<Names>, now, event| {
+        shard
+            .handle(Instant::from_ticks(now), event, &mut NoSink)
+            .next
+    };
+    assert_eq!(at(&mut shard, 0, Event::Tick), Next::Thread(id(0)));
+    let _ = at(&mut shard, 1, Event::Block { until: None });
+    assert_eq!(at(&mut shard, 2, Event::Exit), Next::Thread(id(2)));
+    named.set(Some(wrong));
+    let next = at(&mut shard, 3, event);
+    assert_ne!(shard.state(id(2)), State::Running);
+    assert_eq!(shard.running(), None);
+    named.set(None);
+    assert_eq!(at(&mut shard, 4, Event::Tick), Next::Thread(id(2)));
+    assert_eq!(shard.job(id(2)).unwrap().received.ticks(), 1, "it ran once");
+    next
+}
+
+#[test]
+fn nobody_runs_where_a_policy_names_a_thread_that_is_not_ready() {
+    let (waits, ended, unknown) = (id(0), id(1), ThreadId::new(1_000, 0));
+    for wrong in [waits, ended, ThreadId::new(2, 7), unknown] {
+        for event in [Event::Tick, Event::Yield] {
+            assert_eq!(decides(wrong, event), Next::Idle, "{wrong:?} at {event:?}");
+        }
+    }
+}
