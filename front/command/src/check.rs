@@ -74,17 +74,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if let Some(path) = &args.certificate {
         write_certificate(&system, &verdict, path, &args.file)?;
     }
-    let coloured = output::colour_stdout();
     if args.simulate {
-        hyperperiod_text::print(&system, &verdict, args.json, coloured)?;
+        hyperperiod_text::print(&system, &verdict, args.json)?;
     } else if args.json {
         let origin = given.map(|given| given.origin);
         let origin = origin.map(|origin| origin.json());
         output::print_json(&verdict_json::json(&system, &verdict).with("platform", origin))?;
-    } else if args.quiet {
-        output::print(verdict_text::headline(&system, &verdict, coloured))?;
     } else {
-        output::print(verdict_text::render(&system, &verdict, coloured))?;
+        verdict_text::print(&system, &verdict, false, args.quiet)?;
     }
     Ok(Ending::of(verdict.admitted))
 }

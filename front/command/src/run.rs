@@ -9,7 +9,6 @@ use punctual_trace::RunReport;
 use crate::flags::Flags;
 use crate::platform_file::Given;
 use crate::progress::Bar;
-use crate::verdict_json;
 use crate::{input, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
@@ -139,14 +138,7 @@ fn remark_sample(asked: Span<Ns>) {
 
 /// The same explanation as of `check`, and nothing runs.
 fn refuse(system: &System, verdict: &Verdict, flags: &Flags, with: &str) -> Ended {
-    let coloured = output::colour_stdout();
-    if flags.outputs.json {
-        output::print_json(&verdict_json::json(system, verdict))?;
-    } else if flags.outputs.quiet {
-        output::print(verdict_text::headline(system, verdict, coloured))?;
-    } else {
-        output::print(verdict_text::render(system, verdict, coloured))?;
-    }
+    verdict_text::print(system, verdict, flags.outputs.json, flags.outputs.quiet)?;
     if !flags.outputs.quiet {
         output::remark(format!(
             "not run: refused{with}; --force runs it all the same"
