@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use punctual_spec::fuzz;
+#[path = "../tests/mutations/mod.rs"]
+mod fuzz;
 
 /// Rounds between two looks at the clock.
 const BATCH: u64 = 256;

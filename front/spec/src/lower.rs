@@ -164,19 +164,29 @@ fn lower_cpu(section: &Named) -> Cpu {
 
 /// The task that a value names, or its mistake.
 fn find_task(node: &Node, key: &str, names: &Names, report: &mut Report<'_>) -> Option<TaskId> {
+    find(node, key, "task", &names.tasks, report)
+}
+
+/// The part of this kind that a value names, or its mistake.
+fn find<Id: Copy>(
+    node: &Node,
+    key: &str,
+    kind: &str,
+    known: &BTreeMap<String, Id>,
+    report: &mut Report<'_>,
+) -> Option<Id> {
     let Value::Text(name) = &node.value else {
         return None;
     };
-    let found = names.tasks.get(name).copied();
+    let found = known.get(name).copied();
     if found.is_none() {
-        report.add(
-            &node.range,
-            format!("`{key}` names task {}, which is not there", quote(name)),
-            || match nearest(name, names.tasks.keys().map(String::as_str)) {
+        let message = format!("`{key}` names {kind} {}, which is not there", quote(name));
+        report.add(&node.range, message, || {
+            match nearest(name, known.keys().map(String::as_str)) {
                 Some(meant) => format!("did you mean \"{meant}\"?"),
-                None => format!("add a section `[task.{name}]`, or name another task"),
-            },
-        );
+                None => format!("add a section `[{kind}.{name}]`, or name another {kind}"),
+            }
+        });
     }
     found
 }

@@ -45,10 +45,8 @@ pub fn write(system: &System) -> String {
     write_requirements(system, &mut out);
     if system.run.duration.is_some() || system.run.seed.is_some() {
         out.line("\n[run]");
-        let duration = system.run.duration.map(span);
-        duration.into_iter().for_each(|span| out.key("for", span));
-        let seed = system.run.seed;
-        seed.into_iter().for_each(|seed| out.key("seed", seed));
+        out.given("for", system.run.duration.map(span));
+        out.given("seed", system.run.seed);
     }
     out.0
 }
@@ -68,6 +66,13 @@ impl Out {
 
     fn key(&mut self, key: &str, value: impl Display) {
         self.line(format_args!("{key} = {value}"));
+    }
+
+    /// A key that is left out without a value.
+    fn given(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.key(key, value);
+        }
     }
 
     /// A key that is left out at its default.
@@ -190,9 +195,7 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
     }
     let trust = scheduler.trust;
     out.unless(Trust::default(), "trust", trust, quoted(trust.name()));
-    if let Some(quota) = scheduler.quota {
-        out.key("quota", quota);
-    }
+    out.given("quota", scheduler.quota);
 }
 
 fn write_slots(slots: &[Slot<Ns>], out: &mut Out) {

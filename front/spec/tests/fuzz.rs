@@ -1,6 +1,8 @@
 //! A bounded number of mutated files in every run of the tests; `cargo xtask fuzz spec` reads more.
 
-use punctual_spec::fuzz::{Tally, round};
+mod mutations;
+
+use mutations::{Tally, file_of, round};
 
 #[test]
 fn no_mutation_of_a_valid_file_makes_the_reader_panic() {
@@ -24,9 +26,8 @@ fn no_mutation_of_a_valid_file_makes_the_reader_panic() {
 fn a_round_depends_on_its_seed_alone() {
     let corpus = ["[system]\ncpus = [0]\n"];
     assert_eq!(round(7, &corpus), round(7, &corpus));
-    let files: std::collections::BTreeSet<String> = (0..100)
-        .map(|seed| punctual_spec::fuzz::file_of(seed, &corpus))
-        .collect();
+    let files: std::collections::BTreeSet<String> =
+        (0..100).map(|seed| file_of(seed, &corpus)).collect();
     assert!(files.len() > 60, "{} different files", files.len());
 }
 

@@ -2,11 +2,10 @@
 
 use punctual_model::{AtBudgetEnd, Mode, Protocol, Resource, ResourceId, Use, Work};
 
-use super::Names;
+use super::{Names, find};
 use crate::file::Named;
-use crate::nearest::nearest;
-use crate::record::{Node, Record, Value};
-use crate::report::{Report, quote};
+use crate::record::{Record, Value};
+use crate::report::Report;
 
 /// The resources in the order of the file. A broken one has the default protocol; its users are
 /// left out, so that nothing follows from it.
@@ -45,7 +44,7 @@ pub(super) fn lower_uses(
         };
         let mut find = |key| {
             let node = given.get(key)?;
-            find_resource(node, key, names, report)
+            find(node, key, "resource", &names.resources, report)
         };
         let (resource, inside) = (find("resource"), find("inside"));
         let dangling = inside.is_none() && given.get("inside").is_some();
@@ -69,28 +68,4 @@ pub(super) fn lower_uses(
         });
     }
     if all { uses } else { Vec::new() }
-}
-
-/// The resource that a value names, or its mistake.
-fn find_resource(
-    node: &Node,
-    key: &str,
-    names: &Names,
-    report: &mut Report<'_>,
-) -> Option<ResourceId> {
-    let Value::Text(name) = &node.value else {
-        return None;
-    };
-    let found = names.resources.get(name).copied();
-    if found.is_none() {
-        report.add(
-            &node.range,
-            format!("`{key}` names resource {}, which is not there", quote(name)),
-            || match nearest(name, names.resources.keys().map(String::as_str)) {
-                Some(meant) => format!("did you mean \"{meant}\"?"),
-                None => format!("add a section `[resource.{name}]`, or name another resource"),
-            },
-        );
-    }
-    found
 }
