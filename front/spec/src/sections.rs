@@ -52,7 +52,7 @@ impl Section {
 
 /// All sections, in the order in which a file is best written.
 pub(crate) const SECTIONS: &[Section] = &sections! {
-    /// What the system consists of.
+    /// The CPUs of the system.
     "system": SYSTEM, needed;
     /// One CPU and the policy that orders the tasks and the schedulers on it.
     "cpu": CPU, named;
@@ -65,7 +65,7 @@ pub(crate) const SECTIONS: &[Section] = &sections! {
     "machine": MACHINE;
     /// One task. The order of the tasks in the file is the last tie-break between jobs.
     "task": TASK, named;
-    /// What must hold beyond the deadlines.
+    /// Requirements beyond the deadlines.
     "require": REQUIRE;
     /// How to run the system, unless the command line says otherwise.
     "run": RUN;

@@ -4,7 +4,7 @@ use crate::shape::Shape::{Duration, ResourceName};
 use crate::shape::{Keys, keys, words};
 
 pub(super) static RESOURCE: Keys = keys! {
-    /// What keeps the wait for it short; "inheritance" when absent.
+    /// The protocol that keeps the wait for it short; "inheritance" when absent.
     "protocol": words! {
         /// the holder is as urgent as the most urgent job that waits for it
         "inheritance";
@@ -17,7 +17,7 @@ pub(super) static RESOURCE: Keys = keys! {
         /// across CPUs: first come, first served, waiting without preemption
         "spin";
     }, "inheritance";
-    /// What becomes of a holder whose server runs out of budget; "overrun" when absent.
+    /// The rule for a holder whose server runs out of budget; "overrun" when absent.
     "at-budget-end": words! {
         /// it finishes its section; the next budget pays
         "overrun";
@@ -27,7 +27,7 @@ pub(super) static RESOURCE: Keys = keys! {
 };
 
 pub(super) static USE: Keys = keys! {
-    /// What is locked.
+    /// The resource that is locked.
     "resource": ResourceName, "bus", needed;
     /// Longest execution while it is locked, inner sections included.
     "for": Duration, "1ms", needed;

@@ -7,7 +7,7 @@ use crate::shape::{Key, Keys, key, keys, words};
 
 pub(super) static SCHEDULER: Keys = keys! {
     by "policy";
-    /// What grants it supply: "cpu.NAME", or "scheduler.NAME" at most 8 levels deep.
+    /// The parent that grants it supply: "cpu.NAME", or "scheduler.NAME" at most 8 levels deep.
     "on": Text, "cpu.0", needed;
     POLICY;
     TIMESLICE;
@@ -21,7 +21,7 @@ pub(super) static SCHEDULER: Keys = keys! {
     /// whenever it is the most urgent. Needed below edf.
     "server": Table(&SERVER), { kind = "deferrable", budget = "2ms", period = "10ms" };
     SLOTS;
-    /// Who executes its decisions, on whose time; "inline" when absent.
+    /// Whether the core decides for it, or its own code on its own time; "inline" when absent.
     "trust": words! {
         /// it decides inside the core, in nobody's budget
         "inline";
@@ -40,12 +40,11 @@ pub(super) const SLOTS: Key = key! {
 static SERVER: Keys = keys! {
     /// The rule by which budget comes, stays and goes.
     "kind": words! {
-        /// full at each period start if something is pending then; what finds nothing to do is
-        /// lost
+        /// full at each period start if something is pending then; budget without work is lost
         "polling";
         /// full at each period start, and kept to the end of the period
         "deferrable";
-        /// what is used comes back one period after its use began
+        /// used budget comes back one period after its use began
         "sporadic";
         /// a deadline that moves with the use of the budget; throttled until it when exhausted
         "constant-bandwidth";

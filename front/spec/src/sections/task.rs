@@ -32,7 +32,7 @@ pub(super) static TASK: Keys = keys! {
         /// a body without deadline
         "aperiodic";
     }, "periodic", needed;
-    /// What orders it: the CPU "cpu.NAME", or "scheduler.NAME".
+    /// The node that orders it: the CPU "cpu.NAME", or "scheduler.NAME".
     "on": Text, "cpu.0", needed;
     SLOTS;
     /// Distance between releases, or replenishments.
@@ -52,13 +52,13 @@ pub(super) static TASK: Keys = keys! {
     /// A larger number is more urgent. Needed under fixed priority; orders once tasks after
     /// their deadline and aperiodic tasks under every policy.
     "priority": U32, 1, needed_by(ONCE | APERIODIC);
-    /// What to keep in overload: a larger number is kept longer.
+    /// The rank in overload: a larger number is kept longer.
     "importance": U32, 1;
     /// A release follows its arrival by at most this.
     "jitter": Duration, "100us", only(RECURRING);
     /// Where arrivals come from; every min-separation when absent.
     "arrivals": Choice(&ARRIVALS), { every = "10ms" }, only(SPORADIC);
-    /// What becomes of a release that finds the job before unfinished; "queue" when absent.
+    /// The rule for a release that finds the job before unfinished; "queue" when absent.
     "late": words! {
         /// it waits, with at most `backlog` others
         "queue";
@@ -68,7 +68,7 @@ pub(super) static TASK: Keys = keys! {
     /// Most releases that wait when late ones queue, 64 when absent; others are counted as
     /// lost.
     "backlog": COUNT, 64, only(RECURRING);
-    /// What happens to a job that has used its budget and is not done; "throttle" when absent.
+    /// The rule for a job that has used its budget and is not done; "throttle" when absent.
     "on-overrun": words! {
         /// the rest continues at the next replenishment
         "throttle";
@@ -91,7 +91,7 @@ pub(super) static TASK: Keys = keys! {
     "after": List(&TaskName), ["other"], only(JOBS);
     /// A job released at r starts when every job of these released before r completed.
     "follows": List(&TaskName), ["other"], only(JOBS);
-    /// What a job executes; its budget when absent.
+    /// The work of a job; its budget when absent.
     "work": Choice(&WORK), { burn = "1ms" };
 };
 
