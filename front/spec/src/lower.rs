@@ -11,7 +11,7 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_model::{
-    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, Span, System, Task, TaskId,
+    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, System, Task, TaskId,
 };
 
 use crate::file::{File, Named};
@@ -78,7 +78,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let machine = lower_machine(&mut places);
     let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
     let run = RunOptions {
-        duration: places.run.duration("for").map(Span::from_ns),
+        duration: places.run.span("for"),
         seed: places.run.integer("seed"),
     };
     let system = System {

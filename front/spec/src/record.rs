@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use punctual_model::Share;
+use punctual_model::{Ns, Share, Span, Work};
 
 /// A value and its place in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,6 +55,14 @@ impl Record {
             .iter()
             .find(|(name, _)| *name == key)
             .map(|(_, node)| node)
+    }
+
+    pub(crate) fn span(&self, key: &str) -> Option<Span<Ns>> {
+        self.duration(key).map(Span::from_ns)
+    }
+
+    pub(crate) fn work(&self, key: &str) -> Option<Work<Ns>> {
+        self.duration(key).map(Work::from_ns)
     }
 
     /// An integer whose shape keeps it within 32 bits.

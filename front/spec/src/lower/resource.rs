@@ -1,6 +1,6 @@
 //! From the sections of resources, and from `uses`, to the model.
 
-use punctual_model::{AtBudgetEnd, Mode, Protocol, Resource, ResourceId, Use, Work};
+use punctual_model::{AtBudgetEnd, Mode, Protocol, Resource, ResourceId, Use};
 
 use super::{Names, find};
 use crate::file::Named;
@@ -52,14 +52,14 @@ pub(super) fn lower_uses(
             let section = resources.get(id.index());
             section.is_none_or(|section| section.record.broken)
         };
-        let (Some(resource), Some(length)) = (resource, given.duration("for")) else {
+        let (Some(resource), Some(length)) = (resource, given.work("for")) else {
             all = false;
             continue;
         };
         all &= !dangling && !given.broken && !broken(resource) && !inside.is_some_and(broken);
         uses.push(Use {
             resource,
-            length: Work::from_ns(length),
+            length,
             mode: match given.word("mode") {
                 Some("shared") => Mode::Shared,
                 _ => Mode::Exclusive,
