@@ -26,7 +26,6 @@ use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
 use crate::lookup::tasks;
 use crate::precedence::{self, Edge};
-use crate::slack::budget_of;
 use crate::trials::Trials;
 use crate::units::{Span, TICK, Work, border};
 use crate::verdict::{Fix, FixTarget, Refusal, Subject, Verdict};
@@ -68,19 +67,10 @@ fn get(system: &System, target: FixTarget) -> Option<Span> {
 
 fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
     Some(match target {
-        FixTarget::Budget(task) => Field::Work(budget_of(&mut system.tasks[task.index()].class)?),
-        FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
-            Class::Periodic {
-                relative_deadline, ..
-            }
-            | Class::Sporadic {
-                relative_deadline, ..
-            }
-            | Class::Once {
-                relative_deadline, ..
-            } => Field::Span(relative_deadline),
-            Class::Reservation { .. } | Class::Aperiodic => return None,
-        },
+        FixTarget::Budget(task) => Field::Work(system.tasks[task.index()].class.budget_mut()?),
+        FixTarget::Deadline(task) => {
+            Field::Span(system.tasks[task.index()].class.relative_deadline_mut()?)
+        }
         FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
                 period,

@@ -16,10 +16,11 @@ use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
 
 /// Tries what this machine can promise, and prints the command that mends each finding
 ///
-/// Changes nothing. A finding is no failure: read the verdict, `real-time` or `best-effort`.
+/// This command changes nothing. A finding is no failure: the verdict is `real-time` or
+/// `best-effort`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 whatever was found; 2 bad input; 3 the machine could not be \
+    after_help = "Exit codes: 0 with or without findings; 2 bad input; 3 the machine could not be \
     looked at.\n\n\
     Examples:\n  \
     punctual doctor                        # a second of looking\n  \
@@ -28,7 +29,7 @@ use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
     punctual doctor --fix-script | sudo sh # read it first"
 )]
 pub(crate) struct Args {
-    /// Measure as well: what a switch, a timer entry and a preemption cost, and the missing time
+    /// Measure as well: the costs of a switch, a timer entry and a preemption, and the missing time
     #[arg(long)]
     measure: bool,
     /// With --measure: how long to look for missing time

@@ -17,9 +17,9 @@ use punctual_terminal::{machine, output};
 /// Runs a system on this machine, if it is admitted here
 ///
 /// Admission uses the file's terms and this machine's measured overheads and reserves. With the
-/// permission for SCHED_FIFO and locked memory the run is in real time; without, it is labelled
-/// best-effort and says what it lost (`punctual doctor` mends it). Ctrl-C ends it early with its
-/// report.
+/// permission for SCHED_FIFO and locked memory the run is in real time. Without it, the run is
+/// labelled best-effort and lists its losses; `punctual doctor` prints the commands that mend them.
+/// Ctrl-C ends the run early, with its report.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 met or excused; 1 refused or missed; 2 bad input; 3 failure of \
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// Run even what is not admitted
+    /// Run the system even if it is not admitted
     #[arg(long)]
     force: bool,
     /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
-    /// Look for time that the machine takes in the midst of a job this often, e.g. 1ms; without it,
-    /// every 20ms; every 50us at most. Each look costs a timer entry, which admission counts
+    /// Look this often, e.g. every 1ms, for time that the machine takes from a running job. The
+    /// default is 20ms, the shortest 50us. Each look costs a timer entry, which admission counts
     #[arg(long, value_name = "DURATION", value_parser = input::duration)]
     sample: Option<Span<Ns>>,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote

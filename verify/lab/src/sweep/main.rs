@@ -60,7 +60,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// The study; flags override it, and what both leave out has a default
+    /// The study; flags override it, and everything else has a default
     study: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
@@ -98,7 +98,7 @@ struct Shown {
     /// Print the shares as JSON
     #[arg(long)]
     json: bool,
-    /// No progress and no table
+    /// Print no progress and no table
     #[arg(long, short)]
     quiet: bool,
 }
