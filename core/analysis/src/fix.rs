@@ -24,7 +24,7 @@ use punctual_model::{Class, Requirement, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
-use crate::lookup::tasks;
+use crate::lookup::{share_ppm, tasks};
 use crate::precedence::{self, Edge};
 use crate::trials::Trials;
 use crate::units::{Span, TICK, Work, border};
@@ -231,13 +231,7 @@ impl Search<'_> {
         let here = |task: &Task| task.class.is_real_time() && self.component.contains(task.cpu);
         let tasks = tasks(self.system).filter(|(_, task)| here(task));
         let mut tasks: Vec<TaskId> = tasks.map(|(id, _)| id).collect();
-        let share = |task: &TaskId| {
-            let class = &self.system.tasks[task.index()].class;
-            let budget = class.budget().unwrap_or_default();
-            let span = class.min_separation().or(class.relative_deadline());
-            u128::from(budget.as_ns()) * 1_000_000
-                / u128::from(span.unwrap_or_default().max(TICK).as_ns())
-        };
+        let share = |task: &TaskId| share_ppm(&self.system.tasks[task.index()]);
         tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
         tasks.truncate(MAX_CANDIDATES);
         tasks
