@@ -236,15 +236,7 @@ fn requirements(system: &System, verdict: &Verdict) -> String {
         let Some(row) = verdict.task(*task) else {
             continue;
         };
-        let holds = row.response_bound.is_some_and(|bound| bound <= *within);
-        let _ = writeln!(
-            text,
-            "  {} responds within {}: {} ({})",
-            row.name,
-            readable(within.as_ns()),
-            if holds { "holds" } else { "does not hold" },
-            span(row.response_bound)
-        );
+        text += &demanded(&row.name, "responds within", *within, row.response_bound);
     }
     for chain in &verdict.chains {
         text += &demanded(&chain.name, "takes at most", chain.within, chain.bound);
