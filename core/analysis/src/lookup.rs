@@ -104,8 +104,8 @@ pub(crate) fn task_name(system: &System, task: TaskId) -> &str {
     task.map_or("?", |task| task.name.as_str())
 }
 
-/// The part of a CPU that a task uses, in parts per million: its budget over its separation, or over
-/// its deadline if it arrives once.
+/// The part of a CPU that a task uses, in parts per million: its budget over its separation, or
+/// over its deadline if it arrives once.
 pub(crate) fn share_ppm(task: &Task) -> u64 {
     let budget = task.class.budget().unwrap_or_default();
     let span = task

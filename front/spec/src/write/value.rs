@@ -35,7 +35,7 @@ impl<T: Toml> Toml for Vec<T> {
     }
 }
 
-/// How the other types are written: what `$value` becomes.
+/// The other types, each with the text of its `$value`.
 macro_rules! written {
     ($($type:ty: $value:ident => $text:expr;)+) => {$(
         impl Toml for $type {
