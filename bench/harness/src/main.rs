@@ -34,10 +34,11 @@ use punctual_terminal::{machine, output};
 /// threads share. `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
 /// clock, charge and record.
 ///
-/// Each figure is the median, the 99th percentile and the largest of n samples (means of batches,
-/// or single observations). Beside it stand the time that the machine took meanwhile, and how many
-/// times longer each rival takes in the same run. A rival that is not there is skipped, with the reason. The
-/// figures are taken under SCHED_FIFO where that is permitted; a remark names each refusal.
+/// Each figure is the median, the 99th percentile and the largest of n samples (means of
+/// batches, or single observations). Beside it stand the time that the machine took meanwhile,
+/// and how many times longer each rival takes in the same run. A rival that is not there is
+/// skipped, with the reason. The figures are taken under SCHED_FIFO where that is permitted; a
+/// remark names each refusal.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual bench",
