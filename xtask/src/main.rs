@@ -156,18 +156,10 @@ fn main() -> ExitCode {
 fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
     let package = format!("punctual-{}", options.target);
     let mut command = workspace.cargo();
-    command.args([
-        "run",
-        "--quiet",
-        "--profile=dist",
-        "--package",
-        &package,
-        "--example",
-        "fuzz",
-        "--",
-    ]);
-    command.args(["--seconds", &options.seconds.to_string()]);
-    command.args(["--seed", &options.seed.to_string()]);
+    command.args(["test", "--quiet", "--profile=dist", "--package", &package]);
+    command.args(["--test=fuzz", "--", "--nocapture", "as_long_as_asked"]);
+    command.env("FUZZ_SECONDS", options.seconds.to_string());
+    command.env("FUZZ_SEED", options.seed.to_string());
     step::passes_in_the_open(command)
 }
 

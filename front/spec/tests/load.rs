@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use punctual_spec::{LoadError, load};
+use punctual_spec::load;
 
 /// A folder of this test's own, removed at the end.
 struct Folder(PathBuf);
@@ -43,7 +43,6 @@ fn a_missing_file_is_named_with_the_one_that_was_meant() {
     );
     assert!(diagnostic.file.ends_with("plnat.toml"));
     assert_eq!((diagnostic.line, diagnostic.column), (0, 0));
-    assert!(matches!(error, LoadError::Unreadable { .. }));
 }
 
 #[test]
@@ -51,10 +50,6 @@ fn a_file_that_is_not_utf8_is_refused_at_its_byte() {
     let folder = Folder::new("latin");
     let path = folder.file("latin.toml", b"[system]\ncpus = [\"K\xfcche\"]\n");
     let error = load(path).expect_err("not UTF-8");
-    assert!(
-        matches!(error, LoadError::NotUtf8 { offset: 19, .. }),
-        "{error:?}"
-    );
     let [diagnostic] = error.diagnostics() else {
         panic!("{error}")
     };
@@ -98,12 +93,9 @@ fn libraries_are_found_beside_the_file() {
         b"[system]\ncpus = [0]\n[cpu.0]\npolicy = \"edf\"\n",
     );
     let description = load(path).expect("valid");
+    assert_eq!(description.base.join("libx.so"), folder.0.join("libx.so"));
     assert_eq!(
-        description.library_path("libx.so"),
-        folder.0.join("libx.so")
-    );
-    assert_eq!(
-        description.library_path("/lib/x.so"),
+        description.base.join("/lib/x.so"),
         PathBuf::from("/lib/x.so")
     );
 }

@@ -69,7 +69,7 @@ fn the_smallest_file_gives_its_system() {
     assert_eq!(system.run.duration, Some(Span::from_ms(10_000)));
     assert_eq!(system.run.seed, None);
     assert_eq!(
-        description.library_path("libx.so"),
+        description.base.join("libx.so"),
         std::path::Path::new("plants/libx.so")
     );
 }

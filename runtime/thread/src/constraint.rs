@@ -82,17 +82,8 @@ impl Constraint {
     /// From arrival to deadline. Without effect on classes that have none of their own.
     #[must_use]
     pub fn deadline(mut self, deadline: Span<Ns>) -> Constraint {
-        match &mut self.class {
-            Class::Periodic {
-                relative_deadline, ..
-            }
-            | Class::Sporadic {
-                relative_deadline, ..
-            }
-            | Class::Once {
-                relative_deadline, ..
-            } => *relative_deadline = deadline,
-            Class::Reservation { .. } | Class::Aperiodic => {}
+        if let Some(own) = self.class.relative_deadline_mut() {
+            *own = deadline;
         }
         self
     }

@@ -193,7 +193,7 @@ fn who_waits_for_the_end_of_a_thread_learns_that_it_was_abandoned() {
         // More urgent than who abandons: it waits when that one goes on, and takes over when told.
         let waits = thread::spawn("waits", free(60), move || {
             begin();
-            awaited.wait_end(None)
+            awaited.wait_end(punctual_model::Span::MAX)
         });
         until(2);
         let abandoned = spins.abandon();

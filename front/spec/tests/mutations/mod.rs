@@ -3,9 +3,7 @@
 //! A round is a pure function of its seed, so a failure is a seed and a commit. Most rounds start
 //! from a file that is valid, since random bytes seldom get past the notation.
 
-use crate::description::parse;
-use crate::report::MAX_DIAGNOSTICS;
-use crate::write::write;
+use punctual_spec::{MAX_DIAGNOSTICS, parse, write};
 
 /// Most bytes of a mutated file.
 const MAX_BYTES: usize = 16 * 1024;
@@ -88,18 +86,18 @@ const PIECES: &[&str] = &[
 
 /// The findings of a number of rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Files read.
-    pub rounds: u64,
+    pub(crate) rounds: u64,
     /// Files that still meant something.
-    pub valid: u64,
+    pub(crate) valid: u64,
     /// Mistakes reported in the others.
-    pub mistakes: u64,
+    pub(crate) mistakes: u64,
 }
 
 impl Tally {
     /// Adds another tally.
-    pub fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: Tally) {
         self.rounds += other.rounds;
         self.valid += other.valid;
         self.mistakes += other.mistakes;
@@ -113,7 +111,7 @@ impl Tally {
 /// It does when the reader does, when it reports nothing or too much, or when a mistake points
 /// outside of the file. It also does when a system that is written and read again is another one.
 /// That is its purpose.
-pub fn round(seed: u64, corpus: &[&str]) -> Tally {
+pub(crate) fn round(seed: u64, corpus: &[&str]) -> Tally {
     let mut random = Random(seed);
     let text = generate(&mut random, corpus);
     let mut tally = Tally {
@@ -162,7 +160,7 @@ pub fn round(seed: u64, corpus: &[&str]) -> Tally {
 }
 
 /// The file of a seed, as [`round`] reads it, to look at a failure.
-pub fn file_of(seed: u64, corpus: &[&str]) -> String {
+pub(crate) fn file_of(seed: u64, corpus: &[&str]) -> String {
     generate(&mut Random(seed), corpus)
 }
 
