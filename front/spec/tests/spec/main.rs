@@ -1,0 +1,10 @@
+//! System files: read, refused with their place and remedy, written.
+
+mod fuzz;
+mod guide;
+mod load;
+mod mistakes;
+mod schema;
+mod two_tasks;
+mod valid;
+mod write;
