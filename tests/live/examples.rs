@@ -1,4 +1,4 @@
-//! Every example: what `check` promises, virtual time keeps, and a real run obeys the same rules.
+//! Every example: virtual time keeps the bounds of `check`, and a real run obeys the same rules.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Real runs of the shipped examples: what they record replays, obeys the rules, and is correct.
+//! Real runs of the shipped examples: their records replay, obey the rules, and are correct.
 //!
 //! They assert order, counts and results, never times: the machine may be loaded and unprivileged.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

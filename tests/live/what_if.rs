@@ -1,4 +1,4 @@
-//! Recorded runs under another policy: what is kept, what is decided again, what is refused.
+//! Recorded runs under another policy: some of it is kept, some decided again, some refused.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;

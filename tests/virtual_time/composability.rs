@@ -95,7 +95,7 @@ fn application(dice: &mut Dice) -> System {
     system
 }
 
-/// What the neighbour may be up to.
+/// How the neighbour behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Neighbour {
     Absent,

@@ -1,4 +1,4 @@
-//! Whole systems in virtual time: what the analysis promises, the schedules keep.
+//! Whole systems in virtual time: the schedules keep the promises of the analysis.
 
 mod chains;
 mod composability;

@@ -1,8 +1,8 @@
 //! A job that takes longer than it may delays nobody else beyond the bounds, also when it locks.
 //!
-//! The sections of the job are as long as declared: who shares a resource trusts the others in
-//! that, and what a longer section costs is between them. What a demoted job locks counts as held
-//! by the least urgent of all.
+//! The sections of the job are as long as declared: tasks that share a resource trust each other in
+//! that, and they alone pay for a longer section. A lock of a demoted job counts as held by the
+//! least urgent of all.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{

@@ -1,4 +1,4 @@
-//! What admission promises, virtual time keeps: random systems, analysed and then run.
+//! Virtual time keeps the promises of admission: random systems, analysed and then run.
 //!
 //! Independent of the oracles inside `analysis`: there the analysis is compared with another
 //! implementation of the same theory, here with the schedules that `kern` really makes.
@@ -45,7 +45,7 @@ fn task(dice: &mut Dice, index: u64, tasks: u64) -> Task {
     task
 }
 
-/// What makes a system harder than synchronous independent tasks on one CPU.
+/// Makes a system harder than synchronous independent tasks on one CPU.
 fn complicate(dice: &mut Dice, system: &mut System) {
     let cpus = u16::try_from(system.cpus.len()).unwrap();
     for index in 0..system.tasks.len() {

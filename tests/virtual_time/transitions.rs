@@ -1,8 +1,8 @@
-//! Constraints that change while a system runs: what the analysis says is safe, `kern` keeps
+//! Constraints that change while a system runs: `kern` keeps the promises of the analysis.
 //!
-//! The analysis says from when on a change keeps every promise; here a shard is driven through
+//! The analysis says from when on a change keeps every promise. Here a shard is driven through
 //! random histories in which a task joins, leaves or asks for other constraints at a random
-//! instant, and no job may be late, neither before the change nor after it.
+//! instant. No job may be late, neither before the change nor after it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual::{Class, Cpu, CpuId, PolicyKind, Priority, Span, System, Task, TaskId, Work, admit};

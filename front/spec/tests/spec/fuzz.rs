@@ -4,12 +4,10 @@
 //! failure prints its seed and its file.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it reports")]
 
-mod mutations;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mutations::{Tally, file_of, round};
+use crate::mutations::{Tally, file_of, round};
 
 /// Folders of files to mutate. Most mutations break a file, and there are many files that are
 /// broken already: the valid ones count several times, so that what follows reading is reached,

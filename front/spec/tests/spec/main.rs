@@ -4,6 +4,7 @@ mod fuzz;
 mod guide;
 mod load;
 mod mistakes;
+mod mutations;
 mod schema;
 mod two_tasks;
 mod valid;

@@ -1,7 +1,7 @@
 //! Every mistake has a file, and a golden rendering beside it.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p punctual-spec --test spec mistakes` writes the renderings again: read
-//! the difference before you keep it.
+//! `UPDATE_EXPECT=1 cargo test -p punctual-spec --test spec mistakes` writes the renderings again:
+//! read the difference before you keep it.
 
 use std::path::Path;
 
