@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use punctual::{Error, Periodic, PolicyKind, Program, Span, Work};
+use punctual::{Constraint, Error, PolicyKind, Program, Span, Work};
 
 #[test]
 fn a_closure_that_waits_as_it_likes_is_admitted_and_run_as_a_reservation() {
@@ -13,8 +13,8 @@ fn a_closure_that_waits_as_it_likes_is_admitted_and_run_as_a_reservation() {
     let cpu = program.cpu(0, PolicyKind::EarliestDeadlineFirst);
     let (jobs, rounds) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, went_round) = (Arc::clone(&jobs), Arc::clone(&rounds));
-    let timing = Periodic::every(Span::from_ms(10)).wcet_us(500);
-    program.periodic(cpu, "control", timing, move |_| {
+    let every = Constraint::periodic(Span::from_ms(10), Work::from_us(500));
+    program.task(cpu, "control", every, move |_| {
         counted.fetch_add(1, Relaxed);
     });
     let share = (Work::from_ms(3), Span::from_ms(10));
