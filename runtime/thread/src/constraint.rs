@@ -111,8 +111,8 @@ impl Constraint {
         self.class.is_real_time()
     }
 
-    /// As a task of the model.
-    pub(crate) fn task(&self, name: &str) -> Task {
+    /// As a task of the model, on its first CPU.
+    pub fn task(&self, name: &str) -> Task {
         let mut task = Task::new(name, CpuId(0), self.class);
         task.priority = self.priority;
         task.phase = self.phase;

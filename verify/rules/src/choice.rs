@@ -2,7 +2,7 @@
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::node::ROOT;
+use crate::node::{CPU, ROOT};
 use crate::queue::Entity;
 
 impl Judge<'_> {
@@ -38,8 +38,13 @@ impl Judge<'_> {
         if !ready {
             return self.accuse(Rule::OnlyReadyRuns, entity, "runs and is not ready");
         }
-        if let (Entity::Thread(thread), Some(top)) = (entity, self.overdrawn_above(at)) {
-            self.overdraft_is_right(top, thread);
+        if let (Entity::Thread(_), Some((top, may, most))) = (entity, self.overdraft(at)) {
+            // Who may finish a section runs, for as long as it may take.
+            let (may, end) = (Entity::Thread(may), self.after(most));
+            let should = self.name(may);
+            let what = format_args!("runs where {should} alone may finish its section");
+            self.must(may == entity, Rule::SupplyRespected, entity, what);
+            self.ends(end, Rule::SupplyRespected, may, "its overdraft");
             (entity, at) = (Entity::Node(top), self.nodes[top].parent.unwrap_or(ROOT));
         }
         loop {
@@ -51,30 +56,17 @@ impl Judge<'_> {
         }
     }
 
-    /// The highest scheduler above `home` whose budget is used up while somebody may go on.
-    fn overdrawn_above(&self, home: usize) -> Option<usize> {
-        let spent = |at: &usize| !self.nodes[*at].is_funded() && self.overdrawer(*at).is_some();
-        self.lineage(home).filter(spent).last()
-    }
-
-    /// Below a scheduler without budget runs who may finish a section, for as long as it may take.
-    fn overdraft_is_right(&mut self, at: usize, thread: usize) {
-        let Some((may, most)) = self.overdrawer(at) else {
-            return;
-        };
-        let (who, end) = (Entity::Thread(thread), self.after(most));
-        if may == thread {
-            return self.ends(end, Rule::SupplyRespected, who, "its overdraft");
-        }
-        let should = self.name(Entity::Thread(may));
-        let what = format!("runs where {should} alone may finish its section");
-        self.accuse(Rule::SupplyRespected, who, what);
+    /// The highest scheduler above `home` whose budget is used up while somebody may go on: who,
+    /// and for how long.
+    fn overdraft(&self, home: usize) -> Option<(usize, usize, u64)> {
+        let spent = self.lineage(home).filter(|at| !self.nodes[*at].is_funded());
+        let may = |at| self.overdrawer(at).map(|(who, most)| (at, who, most));
+        spent.filter_map(may).last()
     }
 
     fn idle_is_right(&mut self) {
         if let Some(until) = self.first_answer_ends() {
-            let who = Entity::Node(ROOT);
-            self.ends(until, Rule::ChildAnswersChecked, who, "an answer");
+            self.ends(until, Rule::ChildAnswersChecked, CPU, "an answer");
         }
         let root = &self.nodes[ROOT];
         let ready = match root.queue.is_divided() {
@@ -124,7 +116,7 @@ impl Judge<'_> {
             return self.ends(end, Rule::SlotRespected, chosen, "its slot");
         }
         let whose = owner.map_or("nobody".into(), |owner| self.name(owner));
-        let what = format!("runs in the time of {whose}");
+        let what = format_args!("runs in the time of {whose}");
         self.accuse(Rule::SlotRespected, chosen, what);
     }
 

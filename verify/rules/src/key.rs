@@ -138,10 +138,8 @@ impl Judge<'_> {
                 false => later,
             }
         });
-        if !lawful {
-            let what = format!("lives on the release {dates:?}, should {lives_on:?}");
-            self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
-        }
+        let what = format_args!("lives on the release {dates:?}, should {lives_on:?}");
+        self.must(lawful, Rule::PolicyOrder, Entity::Thread(thread), what);
         let t = &mut self.threads[thread];
         if let Some(current) = t.current.as_mut() {
             (current.deferred, current.lives_on) = (Some(dates), None);
@@ -159,10 +157,10 @@ impl Judge<'_> {
             let own = t.own_key();
             let current = t.current.as_mut().filter(|current| current.started);
             let lives_on = current.and_then(|current| current.lives_on.take());
-            if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
-                let what = format!("lives on the release {dates:?}, which nobody was told");
-                self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
-            }
+            let told = lives_on
+                .is_none_or(|(dates, known)| !known || dates == (own.release, own.deadline));
+            let what = "lives on a later release, which nobody was told";
+            self.must(told, Rule::PolicyOrder, Entity::Thread(thread), what);
         }
     }
 
@@ -178,7 +176,7 @@ impl Judge<'_> {
             // A stated key leaves out the last tie-break.
             let stated = |lawful: &&Key| lawful.with_rank(key.rank) == key;
             let Some(found) = lawful.iter().find(stated) else {
-                let what = format!("is queued by {key:?}, should be by one of {lawful:?}");
+                let what = format_args!("is queued by {key:?}, should be by one of {lawful:?}");
                 return self.accuse(Rule::PolicyOrder, entity, what);
             };
             self.nodes[at].queue.set_rank(entity, found.rank);
@@ -231,10 +229,8 @@ impl Judge<'_> {
                 Some(to) => key.priority == to && key.release == Instant::ZERO,
                 None => key.priority == priority,
             };
-            if !right {
-                let what = format!("is queued by {key:?}, should be raised to {raised:?}");
-                self.accuse(Rule::PolicyOrder, Entity::Node(at), what);
-            }
+            let what = format_args!("is queued by {key:?}, should be raised to {raised:?}");
+            self.must(right, Rule::PolicyOrder, Entity::Node(at), what);
         }
     }
 }

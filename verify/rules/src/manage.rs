@@ -5,7 +5,7 @@ use punctual_model::{Instant, MAX_DEPTH, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::node::{Node, ROOT};
+use crate::node::{CPU, Node, ROOT};
 use crate::queue::Entity;
 use crate::thread::Thread;
 
@@ -13,13 +13,9 @@ impl Judge<'_> {
     /// The core says what a child pays for deciding.
     pub(crate) fn child_charged(&mut self, child: usize, work: Work) {
         let owed = self.pays.take();
-        if owed != Some((child, work.ticks())) {
-            let what = format!(
-                "is charged {} ticks for deciding, not {owed:?}",
-                work.ticks()
-            );
-            self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
-        }
+        let right = owed == Some((child, work.ticks()));
+        let what = format_args!("is charged {work:?} for deciding, not {owed:?}");
+        self.must(right, Rule::SupplyRespected, Entity::Node(child), what);
     }
 
     /// Holds what is asked, before anything has come of it, against how it is answered. What a late
@@ -35,10 +31,9 @@ impl Judge<'_> {
             }
             _ => false,
         };
-        if unlawful && refused.is_none() && certain {
-            let what = format!("{event:?} was done, and was not lawful");
-            self.violation(Rule::PowerRespected, what);
-        }
+        let right = !unlawful || refused.is_some() || !certain;
+        let what = format_args!("does {event:?}, which is not lawful");
+        self.must(right, Rule::PowerRespected, CPU, what);
     }
 
     /// Holds what became of the entry against its event.
@@ -47,9 +42,9 @@ impl Judge<'_> {
             let what = format!("decided {owed} ticks for nothing");
             self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
         }
-        if refused.is_some() && self.tree_changed {
-            self.is_broken("a request was refused and done all the same");
-        }
+        let holds = refused.is_none() || !self.tree_changed;
+        let what = "refuses a request and does it all the same";
+        self.must(holds, Rule::EntriesAreWhole, CPU, what);
         // A scheduler has blocked a thread, unless that is over at the same instant.
         if let Event::Manage { by, request } = self.event
             && let (
@@ -70,10 +65,9 @@ impl Judge<'_> {
         let lawful = self.lawful_pick(pick);
         // Who is ready changes before a late entry's event, which no record shows.
         let stale = matches!(refused, Some(Refusal::StalePick(_))) && lawful.is_ok();
-        if refused != lawful.err() && !stale && certain {
-            let what = format!("{pick:?} got {refused:?}, deserves {:?}", lawful.err());
-            self.violation(Rule::ChildAnswersChecked, what);
-        }
+        let right = refused == lawful.err() || stale || !certain;
+        let what = format_args!("answers {pick:?} by {refused:?}, not by {lawful:?}");
+        self.must(right, Rule::ChildAnswersChecked, CPU, what);
         if let (Ok(child), None) = (lawful, refused) {
             let until = pick.until.filter(|until| *until > self.now);
             let node = &mut self.nodes[child];
@@ -200,10 +194,8 @@ impl Judge<'_> {
         if let Event::Manage { request, .. } = self.event {
             asked = matches!(request, Grant { .. } | Revoke { .. } | Demote(_));
         }
-        if !asked {
-            let what = "moves and nobody asked for it";
-            self.accuse(Rule::PowerRespected, Entity::Thread(thread), what);
-        }
+        let (who, what) = (Entity::Thread(thread), "moves and nobody asked for it");
+        self.must(asked, Rule::PowerRespected, who, what);
     }
 
     /// A scheduler begins to exist.
@@ -224,8 +216,8 @@ impl Judge<'_> {
         if let (Some(terms), Some(node)) = (asked, node) {
             node.take_terms((at, parent), terms, above);
         } else {
-            let what = "a scheduler exists that nobody asked for";
-            self.violation(Rule::PowerRespected, what);
+            let what = "has a scheduler that nobody asked for";
+            self.accuse(Rule::PowerRespected, CPU, what);
         }
     }
 

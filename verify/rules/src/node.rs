@@ -15,6 +15,7 @@ use crate::server::Supply;
 
 /// The CPU's own scheduler.
 pub(crate) const ROOT: usize = 0;
+pub(crate) const CPU: Entity = Entity::Node(ROOT);
 
 /// One scheduler, or a place for one.
 #[derive(Debug)]

@@ -68,11 +68,11 @@ pub(crate) struct Thread {
     pub(crate) open: VecDeque<OpenJob>,
     pub(crate) current: Option<CurrentJob>,
 
-    // Releases. The arrival of `first_index` is `first`; unknown after a change.
+    // Releases. The arrival of `first_index` is `first`: the first of all, or the first after a
+    // change; unknown until it comes where the model does not give it.
     pub(crate) first: Option<Instant>,
     pub(crate) first_index: u64,
     pub(crate) next_index: u64,
-    pub(crate) last_arrival: Option<Instant>,
     /// The arrival of the last release, become a job or not.
     pub(crate) seen: Instant,
     /// Arrivals fed by the platform that are not released yet.
@@ -113,7 +113,6 @@ impl Thread {
             first: first.filter(|_| is_clocked(&constraint)),
             first_index: 0,
             next_index: 0,
-            last_arrival: None,
             seen: Instant::ZERO,
             fed: 0,
             budget: 0,
@@ -198,7 +197,7 @@ impl Thread {
 
     /// Its change is in force.
     pub(crate) fn turns_to_its_change(&mut self) {
-        (self.current, self.first, self.last_arrival) = (None, None, None);
+        (self.current, self.first) = (None, None);
         // Allotments of the time before are not counted against the new releases.
         (self.granted, self.taken) = (self.next_index, self.next_index);
         self.constraint = self.change.take().unwrap_or(self.constraint);
