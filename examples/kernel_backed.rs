@@ -7,14 +7,14 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual::{Periodic, PolicyKind, Program, Span, Work};
+use punctual::{Constraint, PolicyKind, Program, Span, Work};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut program = Program::new();
     let cpu = program.cpu(0, PolicyKind::EarliestDeadlineFirst);
 
-    let timing = Periodic::every(Span::from_ms(5)).wcet_us(500);
-    program.periodic(cpu, "control", timing, |_| {});
+    let every = Constraint::periodic(Span::from_ms(5), Work::from_us(500));
+    program.task(cpu, "control", every, |_| {});
 
     // 3 ms in every 10 ms, in which it sleeps, starts a program, and waits for that.
     let share = (Work::from_ms(3), Span::from_ms(10));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual::{Error, Periodic, PolicyKind, Program, Span};
+use punctual::{Constraint, Error, PolicyKind, Program, Span, Work};
 
 fn main() -> Result<(), Error> {
     let samples = Arc::new(AtomicU64::new(0));
@@ -13,16 +13,14 @@ fn main() -> Result<(), Error> {
     let cpu = program.cpu(0, PolicyKind::FixedPriority { preemptive: true });
 
     let sensor = Arc::clone(&samples);
-    let timing = Periodic::every(Span::from_ms(5)).wcet_us(200).priority(2);
-    program.periodic(cpu, "sensor", timing, move |_| {
+    let every = Constraint::periodic(Span::from_ms(5), Work::from_us(200));
+    program.task(cpu, "sensor", every.priority(2), move |_| {
         sensor.fetch_add(1, Ordering::Relaxed);
     });
 
     let logged = Arc::clone(&samples);
-    let timing = Periodic::every(Span::from_ms(100))
-        .wcet_us(1_000)
-        .priority(1);
-    program.periodic(cpu, "logger", timing, move |job| {
+    let every = Constraint::periodic(Span::from_ms(100), Work::from_ms(1));
+    program.task(cpu, "logger", every.priority(1), move |job| {
         println!(
             "job {:2}: {} samples",
             job.job,

@@ -3,7 +3,7 @@
 use crate::Error;
 use punctual_analysis::Verdict;
 use punctual_kern::Grant;
-use punctual_model::{Frequency, Ns, PolicyKind, Span};
+use punctual_model::{Frequency, Ns, PolicyKind, Span, System};
 use punctual_tables::CpuTables;
 use punctual_thread::Workloads;
 use punctual_trace::{Bound, Header, Log, Mode, Oracle, Recorder};
@@ -65,6 +65,17 @@ pub(crate) fn recorder(
 ) -> Result<Recorder, Error> {
     let bytes = recorder_bytes(cpu, frequency, duration).max(other.saturating_mul(2));
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// How long a run lasts and its seed: as the options say, else as the file does.
+pub(crate) fn asked(
+    system: &System,
+    duration: Option<Span<Ns>>,
+    seed: Option<u64>,
+) -> Result<(Span<Ns>, u64), Error> {
+    let duration = duration.or(system.run.duration);
+    let seed = seed.or(system.run.seed).unwrap_or(0);
+    Ok((duration.ok_or(Error::NoDuration)?, seed))
 }
 
 /// The maker that a log names.

@@ -44,7 +44,7 @@ mod what_if;
 pub use children::ChildPolicies;
 pub use error::Error;
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
-pub use program::{Periodic, Program};
+pub use program::Program;
 pub use punctual_analysis::{Exactness, Verdict};
 pub use punctual_linux::{Backed, Joined, Member, NotBacked, job};
 pub use punctual_model::{

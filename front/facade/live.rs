@@ -10,7 +10,6 @@ use punctual_analysis::Verdict;
 use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
-    Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -18,7 +17,7 @@ use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Header, Log, Mode, Recorder};
 
-use crate::assemble::{header, oracle, recorder, set_bounds};
+use crate::assemble::{asked, header, oracle, recorder, set_bounds};
 use crate::bodies::{Programs, body_of};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, admit};
@@ -141,12 +140,8 @@ pub fn run(
     workloads: &mut Workloads,
     progress: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Log, Error> {
-    let duration = options
-        .duration
-        .or(system.run.duration)
-        .ok_or(Error::NoDuration)?;
+    let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
-    let seed = options.seed.or(system.run.seed).unwrap_or(0);
     let given = options.terms.as_ref();
     let admitted = admit_sampled(system, given.map(|given| &given.machine), options.sample)?;
     if !admitted.machine.admitted && !options.force {
@@ -209,7 +204,7 @@ fn hosts(system: &System) -> Result<Vec<u32>, Error> {
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
 fn fund_overheads(plan: &mut Tables, system: &System, terms: &Machine) {
-    let each = episode(terms).ticks_up(plan.frequency);
+    let each = terms.stretch().ticks_up(plan.frequency);
     for declared in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
         // A section is charged what the scheduler costs inside it.
         let length = &mut declared.1.length;
@@ -228,18 +223,6 @@ fn fund_overheads(plan: &mut Tables, system: &System, terms: &Machine) {
             *constraint = constraint.with_budget(budget.saturating_add(costs));
         }
     }
-}
-
-/// The cost of one stretch of execution beyond its work.
-fn episode(terms: &Machine) -> Work<Ns> {
-    let parts = [
-        terms.switch,
-        terms.switch,
-        terms.preemption,
-        terms.cache_delay,
-        terms.timer,
-    ];
-    parts.into_iter().fold(Work::ZERO, Work::saturating_add)
 }
 
 type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;

@@ -5,9 +5,9 @@ use std::io;
 use punctual_kern::Policy;
 use punctual_linux::{Backed, Member};
 use punctual_model::{
-    Class, Cpu, CpuId, Ns, PolicyKind, Priority, RunOptions, Span, System, Task, Work, WorkSource,
+    Cpu, CpuId, Ns, PolicyKind, RunOptions, Span, System, Task, Work, WorkSource,
 };
-use punctual_thread::{JobContext, Workloads};
+use punctual_thread::{Constraint, JobContext, Workloads};
 use punctual_trace::RunReport;
 
 use crate::{ChildPolicies, Error, LiveOptions, run};
@@ -15,11 +15,12 @@ use crate::{ChildPolicies, Error, LiveOptions, run};
 /// A system in the making, with the closures that its tasks execute.
 ///
 /// ```no_run
-/// use punctual::{Periodic, PolicyKind, Program, Span};
+/// use punctual::{Constraint, PolicyKind, Program, Span, Work};
 ///
 /// let mut program = Program::new();
 /// let cpu = program.cpu(0, PolicyKind::EarliestDeadlineFirst);
-/// program.periodic(cpu, "tick", Periodic::every(Span::from_ms(10)).wcet_us(100), |job| {
+/// let every = Constraint::periodic(Span::from_ms(10), Work::from_us(100));
+/// program.task(cpu, "tick", every, |job| {
 ///     println!("job {}", job.job);
 /// });
 /// println!("{}", program.run_for(Span::from_ms(1_000))?);
@@ -30,56 +31,6 @@ pub struct Program {
     system: System,
     workloads: Workloads,
     policies: ChildPolicies,
-}
-
-/// The timing of a periodic thread; see [`punctual_model::Class::Periodic`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Periodic {
-    period: Span<Ns>,
-    wcet: Work<Ns>,
-    relative_deadline: Option<Span<Ns>>,
-    priority: Priority,
-}
-
-impl Periodic {
-    /// One job every `period`; until told otherwise it may execute a tenth of that, and must
-    /// complete within the period.
-    pub fn every(period: Span<Ns>) -> Periodic {
-        let wcet = Work::from_ns(period.as_ns() / 10);
-        Periodic {
-            period,
-            wcet,
-            relative_deadline: None,
-            priority: Priority::LOWEST,
-        }
-    }
-
-    /// The longest that a job executes, in microseconds; also its budget, which is enforced.
-    #[must_use]
-    pub fn wcet_us(self, us: u64) -> Periodic {
-        Periodic {
-            wcet: Work::from_us(us),
-            ..self
-        }
-    }
-
-    /// From arrival to deadline.
-    #[must_use]
-    pub fn deadline(self, deadline: Span<Ns>) -> Periodic {
-        Periodic {
-            relative_deadline: Some(deadline),
-            ..self
-        }
-    }
-
-    /// Urgency under fixed priority; a larger number is more urgent.
-    #[must_use]
-    pub fn priority(self, number: u32) -> Periodic {
-        Periodic {
-            priority: Priority::new(number),
-            ..self
-        }
-    }
 }
 
 impl Program {
@@ -99,24 +50,20 @@ impl Program {
         id
     }
 
-    /// Adds a periodic thread that calls `body` once per job, on its own light thread. Names must
-    /// differ; admission happens in [`Program::run_for`].
-    pub fn periodic(
+    /// Adds a thread with this constraint: it calls `body` once per job, on its own light thread.
+    /// Names must differ; admission happens in [`Program::run_for`].
+    pub fn task(
         &mut self,
         cpu: CpuId,
         name: &str,
-        timing: Periodic,
+        constraint: Constraint,
         body: impl FnMut(JobContext) + Send + 'static,
     ) -> &mut Program {
-        let class = Class::Periodic {
-            period: timing.period,
-            wcet: timing.wcet,
-            relative_deadline: timing.relative_deadline.unwrap_or(timing.period),
-        };
-        let mut task = Task::new(name, cpu, class);
-        task.priority = timing.priority;
-        task.work = Some(WorkSource::Function(name.to_string()));
-        self.system.tasks.push(task);
+        self.system.tasks.push(Task {
+            cpu,
+            work: Some(WorkSource::Function(name.to_string())),
+            ..constraint.task(name)
+        });
         let workloads = std::mem::take(&mut self.workloads);
         self.workloads = workloads.with_function(name, Box::new(body));
         self
@@ -137,19 +84,13 @@ impl Program {
         closure: impl FnOnce(&Member) + Send + 'static,
     ) -> io::Result<&mut Program> {
         let mut backed = Some(Backed::try_new(name, closure)?);
-        let class = Class::Reservation { period, slice };
-        let mut task = Task::new(name, cpu, class);
-        task.work = Some(WorkSource::Function(name.to_string()));
-        self.system.tasks.push(task);
         let stand_in = move |_: JobContext| {
             if let Some(backed) = backed.take() {
                 // It fails outside of a run only, and this is inside.
                 let _ = backed.run_for_good();
             }
         };
-        let workloads = std::mem::take(&mut self.workloads);
-        self.workloads = workloads.with_function(name, Box::new(stand_in));
-        Ok(self)
+        Ok(self.task(cpu, name, Constraint::reservation(period, slice), stand_in))
     }
 
     /// The scheduler `name`, which is to decide on its own supply, orders its threads by this

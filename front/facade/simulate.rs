@@ -9,7 +9,7 @@ use punctual_tables::Tables;
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Header, Log, Mode};
 
-use crate::assemble::{header, oracle, recorder, set_bounds};
+use crate::assemble::{asked, header, oracle, recorder, set_bounds};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, Verdict, admit};
 
@@ -68,12 +68,8 @@ fn run_virtually(
     workloads: &mut Workloads,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Log, Error> {
-    let duration = options
-        .duration
-        .or(system.run.duration)
-        .ok_or(Error::NoDuration)?;
+    let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
-    let seed = options.seed.or(system.run.seed).unwrap_or(0);
     let mut plan = Tables::new(system, Frequency::NANOSECONDS);
     plan.set_duration(system, duration);
     punctual_sim::prepare(system, &mut plan, &options.faults);

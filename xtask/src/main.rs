@@ -12,6 +12,7 @@ mod install;
 mod interleave;
 mod live;
 mod miri;
+mod programs;
 mod replays;
 mod soak;
 mod soundness;
@@ -154,20 +155,12 @@ fn main() -> ExitCode {
 }
 
 fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
-    let package = format!("punctual-{}", options.target);
     let mut command = workspace.cargo();
-    command.args([
-        "run",
-        "--quiet",
-        "--profile=dist",
-        "--package",
-        &package,
-        "--example",
-        "fuzz",
-        "--",
-    ]);
-    command.args(["--seconds", &options.seconds.to_string()]);
-    command.args(["--seed", &options.seed.to_string()]);
+    // Built as all tests are, so that after them there is nothing left to build.
+    command.args(["test", "--quiet", "--workspace", "--test", &options.target]);
+    command.args(["--", "--nocapture", "as_long_as_asked"]);
+    command.env("FUZZ_SECONDS", options.seconds.to_string());
+    command.env("FUZZ_SEED", options.seed.to_string());
     step::passes_in_the_open(command)
 }
 

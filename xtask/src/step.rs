@@ -44,6 +44,13 @@ pub(crate) struct Tests {
 }
 
 impl Tests {
+    /// Adds those of others.
+    pub(crate) fn add(&mut self, others: Tests) {
+        self.passed += others.passed;
+        self.failed += others.failed;
+        self.ignored += others.ignored;
+    }
+
     /// Sums the `test result:` lines of any number of test binaries.
     pub(crate) fn count(output: &str) -> Tests {
         let mut sum = Tests::default();
@@ -140,9 +147,7 @@ pub(crate) fn run_logged(
     let output = fs::read(&log).unwrap_or_default();
     let output = String::from_utf8_lossy(&output);
     let counted = Tests::count(&output);
-    tests.passed += counted.passed;
-    tests.failed += counted.failed;
-    tests.ignored += counted.ignored;
+    tests.add(counted);
     if status.success() {
         return Outcome::Passed(remark(counted));
     }

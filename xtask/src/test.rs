@@ -7,6 +7,7 @@ use crate::api;
 use crate::examples;
 use crate::flights;
 use crate::install;
+use crate::programs;
 use crate::soundness;
 use crate::step::{Outcome, Tally, run_logged};
 use crate::tidy;
@@ -50,13 +51,9 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         cargo(&mut tally, workspace, "test", &tests, &[]);
         return tally.finish(start);
     }
-    cargo(
-        &mut tally,
-        workspace,
-        "test",
-        &["test", "--workspace", "--no-fail-fast"],
-        &[],
-    );
+    programs::run(&mut tally, workspace);
+    let examples = ["test", "--workspace", "--doc", "--no-fail-fast"];
+    cargo(&mut tally, workspace, "test-doc", &examples, &[]);
     // Libraries only: the facade and the command share the name `punctual`.
     let doc = ["doc", "--workspace", "--no-deps", "--lib"];
     cargo(

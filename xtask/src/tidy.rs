@@ -94,7 +94,7 @@ pub(crate) fn step(workspace: &Workspace) -> Outcome {
         Ok(tree) => tree,
         Err(error) => return Outcome::Failed(error),
     };
-    let mut findings = edges::check(&workspace.metadata);
+    let mut findings = edges::check(&workspace.metadata, &tree);
     findings.extend(RULES.iter().flat_map(|rule| rule(&tree)));
     if findings.is_empty() {
         return Outcome::Passed(format!("{} files", tree.file_count()));

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use punctual_terminal::machine::Fact;
 use punctual_terminal::output::JSON_FORMAT;
-use punctual_terminal::table::{Align, Table};
+use punctual_terminal::table::Table;
 
 /// Something to measure; measuring gives nanoseconds per unit of work, one sample per batch.
 pub(crate) struct Bench {
@@ -295,14 +295,14 @@ pub(crate) fn render(facts: &[Fact], figures: &[Figure]) -> String {
     }
     let number = |value: f64| format!("{value:.1}");
     let mut table = Table::new(&[
-        ("figure", Align::Left),
-        ("unit", Align::Left),
-        ("p50", Align::Right),
-        ("p99", Align::Right),
-        ("max", Align::Right),
-        ("n", Align::Right),
-        ("missing", Align::Right),
-        ("rivals, p50 (times ours)", Align::Left),
+        "figure",
+        "unit",
+        ">p50",
+        ">p99",
+        ">max",
+        ">n",
+        ">missing",
+        "rivals, p50 (times ours)",
     ]);
     for figure in figures {
         let rival = |r: &Rival| format!("{} {} ({}x)", r.name, number(r.p50), r.ratio);

@@ -34,10 +34,11 @@ use punctual_terminal::{machine, output};
 /// threads share. `switch.direct` is the dispatch by itself, `switch.direct_full` the same with
 /// clock, charge and record.
 ///
-/// Of each: the median, the 99th percentile and the largest of n samples (means of batches, or
-/// single observations), the time that the machine took meanwhile, and how many times longer each
-/// rival takes in the same run. A rival that is not there is skipped, with the reason. Under
-/// SCHED_FIFO where that is permitted; what is refused is said.
+/// Each figure is the median, the 99th percentile and the largest of n samples (means of
+/// batches, or single observations). Beside it stand the time that the machine took meanwhile,
+/// and how many times longer each rival takes in the same run. A rival that is not there is
+/// skipped, with the reason. The figures are taken under SCHED_FIFO where that is permitted; a
+/// remark names each refusal.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual bench",
@@ -48,12 +49,12 @@ use punctual_terminal::{machine, output};
     punctual bench --json > here.json"
 )]
 struct Args {
-    /// Only the figures whose name contains this
+    /// Take only the figures whose name contains this
     filter: Option<String>,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    /// No progress and no remarks
+    /// Print no progress and no remarks
     #[arg(long, short)]
     quiet: bool,
 }

@@ -120,6 +120,17 @@ pub(crate) struct Worst {
     pub(crate) phase: usize,
 }
 
+impl Blocker {
+    /// A section that began one tick before, of a task or of background work.
+    pub(crate) fn of(who: Who, section: Work, until: i128) -> Blocker {
+        Blocker {
+            who: Some(who),
+            length: section.saturating_sub(UNIT),
+            until,
+        }
+    }
+}
+
 impl Interfering<'_> {
     /// Work that goes before a job released at `offset`, among what is released in `window`.
     pub(crate) fn work(&self, window: Span, offset: Span) -> Checked<Work> {
@@ -324,16 +335,12 @@ impl Query<'_> {
             WHAT,
         )?;
         let step = self.cost_of_step();
-        let mut longest = Span::ZERO;
-        for phase in 0..self.supply.phases() {
-            let done = least_fixed_point(self.time(phase, fixed)?, own.deadline, |t| {
+        self.supply.longest(|phase| {
+            least_fixed_point(self.time(phase, fixed)?, own.deadline, |t| {
                 search_steps.spend(step, WHAT)?;
                 query.time(phase, query.delayed(fixed, t, Span::ZERO)?)
-            })?;
-            let Some(done) = done else { return Ok(None) };
-            longest = longest.max(done);
-        }
-        Ok(Some(longest))
+            })
+        })
     }
 
     fn worst_in(&self, phase: usize, search_steps: &mut SearchSteps<'_>) -> Checked<Option<Worst>> {
@@ -506,9 +513,8 @@ pub(crate) fn longest(
     let blocking = background.unwrap_or_default().saturating_sub(UNIT);
     let blocking = in_range(blocking.checked_add(node.held_above), WHAT)?;
     let step = 1 + node.entities.len() + node.unserved.len() + node.reserved.len();
-    let mut longest = Some(Span::ZERO);
-    for phase in 0..node.supply.phases() {
-        let found = least_fixed_point(TICK, limit, |t| {
+    node.supply.longest(|phase| {
+        least_fixed_point(TICK, limit, |t| {
             search_steps.spend(step, WHAT)?;
             let mut sum = blocking;
             for entity in node.all_entities() {
@@ -516,11 +522,6 @@ pub(crate) fn longest(
             }
             let work = add_reserved(&node.reserved, sum, t)?;
             Ok(node.supply.time_in(phase, work)?.unwrap_or(Span::MAX))
-        })?;
-        longest = match (longest, found) {
-            (Some(longest), Some(found)) => Some(found.max(longest)),
-            _ => None,
-        };
-    }
-    Ok(longest)
+        })
+    })
 }

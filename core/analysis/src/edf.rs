@@ -95,19 +95,13 @@ fn done_by(
         search_steps.spend(1, WHAT)?;
         return Ok(Some(work.as_span()).filter(|&done| done <= limit));
     }
-    let mut latest = Some(Span::ZERO);
-    for phase in 0..node.supply.phases() {
+    node.supply.longest(|phase| {
         let time = |work| Ok(node.supply.time_in(phase, work)?.unwrap_or(Span::MAX));
-        let done = least_fixed_point(time(work)?, limit, |t| {
+        least_fixed_point(time(work)?, limit, |t| {
             search_steps.spend(node.reserved.len() + 1, WHAT)?;
             time(busy_window::add_reserved(&node.reserved, work, t)?)
-        })?;
-        latest = match (latest, done) {
-            (Some(latest), Some(done)) => Some(done.max(latest)),
-            _ => return Ok(None),
-        };
-    }
-    Ok(latest)
+        })
+    })
 }
 
 /// The excess at `at`, if there is one.

@@ -106,6 +106,17 @@ pub(crate) struct Reserved {
     pub(crate) source: Source,
 }
 
+impl Reserved {
+    /// A demand of the machine.
+    pub(crate) fn of_machine(name: String, requests: RequestBound) -> Reserved {
+        Reserved {
+            name,
+            requests,
+            source: Source::Machine,
+        }
+    }
+}
+
 /// The origin of reserved demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {

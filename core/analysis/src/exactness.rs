@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use punctual_model::{Class, Late, PolicyKind, Scheduler, SchedulerId, System, Task};
+use punctual_model::{Class, PolicyKind, Scheduler, SchedulerId, System, Task};
 
 use crate::bounds::{self, Basis, Bound};
 use crate::entity::{Arrival, Entity, Reserved, Source, Unserved};
@@ -358,11 +358,7 @@ impl<'a> Doubts<'a> {
                 (None, Some(t)) => entity.deadline.saturating_sub(TICK) / t,
                 _ => 0,
             };
-            let lost = match late {
-                Late::Skip => overtaken > 0,
-                Late::Queue { backlog } => overtaken > u64::from(backlog),
-            };
-            if lost {
+            if overtaken >= late.places() {
                 doubts.push(format!(
                     "late releases of {} are dropped",
                     self.name(entity)

@@ -24,9 +24,8 @@ use punctual_model::{Class, Requirement, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::{AnalysisError, Checked};
-use crate::lookup::tasks;
+use crate::lookup::{share_ppm, tasks};
 use crate::precedence::{self, Edge};
-use crate::slack::budget_of;
 use crate::trials::Trials;
 use crate::units::{Span, TICK, Work, border};
 use crate::verdict::{Fix, FixTarget, Refusal, Subject, Verdict};
@@ -68,19 +67,10 @@ fn get(system: &System, target: FixTarget) -> Option<Span> {
 
 fn field(system: &mut System, target: FixTarget) -> Option<Field<'_>> {
     Some(match target {
-        FixTarget::Budget(task) => Field::Work(budget_of(&mut system.tasks[task.index()].class)?),
-        FixTarget::Deadline(task) => match &mut system.tasks[task.index()].class {
-            Class::Periodic {
-                relative_deadline, ..
-            }
-            | Class::Sporadic {
-                relative_deadline, ..
-            }
-            | Class::Once {
-                relative_deadline, ..
-            } => Field::Span(relative_deadline),
-            Class::Reservation { .. } | Class::Aperiodic => return None,
-        },
+        FixTarget::Budget(task) => Field::Work(system.tasks[task.index()].class.budget_mut()?),
+        FixTarget::Deadline(task) => {
+            Field::Span(system.tasks[task.index()].class.relative_deadline_mut()?)
+        }
         FixTarget::Period(task) => match &mut system.tasks[task.index()].class {
             Class::Periodic {
                 period,
@@ -241,13 +231,7 @@ impl Search<'_> {
         let here = |task: &Task| task.class.is_real_time() && self.component.contains(task.cpu);
         let tasks = tasks(self.system).filter(|(_, task)| here(task));
         let mut tasks: Vec<TaskId> = tasks.map(|(id, _)| id).collect();
-        let share = |task: &TaskId| {
-            let class = &self.system.tasks[task.index()].class;
-            let budget = class.budget().unwrap_or_default();
-            let span = class.min_separation().or(class.relative_deadline());
-            u128::from(budget.as_ns()) * 1_000_000
-                / u128::from(span.unwrap_or_default().max(TICK).as_ns())
-        };
+        let share = |task: &TaskId| share_ppm(&self.system.tasks[task.index()]);
         tasks.sort_by_key(|task| (Some(*task) != own, core::cmp::Reverse(share(task))));
         tasks.truncate(MAX_CANDIDATES);
         tasks

@@ -67,11 +67,9 @@ pub(crate) fn query(node: &Node, place: usize, enough: Option<Span>) -> Query<'_
                 entity: other,
                 urgent,
             }),
-            None if other.section > UNIT => blockers.push(Blocker {
-                who: Some(other.who),
-                length: other.section.saturating_sub(UNIT),
-                until: i128::MAX,
-            }),
+            None if other.section > UNIT => {
+                blockers.push(Blocker::of(other.who, other.section, i128::MAX));
+            }
             None => {}
         }
     }
@@ -84,11 +82,7 @@ pub(crate) fn query(node: &Node, place: usize, enough: Option<Span>) -> Query<'_
         urgent: Urgent::Always,
     }));
     if let Some((task, section)) = node.background {
-        blockers.push(Blocker {
-            who: Some(Who::Task(task)),
-            length: section.saturating_sub(UNIT),
-            until: i128::MAX,
-        });
+        blockers.push(Blocker::of(Who::Task(task), section, i128::MAX));
     }
     let separations = interfering.iter().map(|r| r.entity.requests.separation);
     let separations = separations.chain([own.requests.separation]).flatten();

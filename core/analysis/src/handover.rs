@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use punctual_model::{Late, PolicyKind, System, Task, TaskId};
+use punctual_model::{PolicyKind, System, Task, TaskId};
 
 use crate::error::{Checked, in_range};
 use crate::lookup::{node_of, policy_of};
@@ -139,11 +139,11 @@ fn clock(task: &Task) -> Option<(Span, Span)> {
 /// `response` after its own arrival. How many periods later the next one is surely taken.
 fn droppings(task: &Task, response: Span, period: Span) -> u64 {
     let overtaken = response.saturating_sub(TICK) / period;
-    let dropped = match task.late {
-        Late::Skip => overtaken > 0,
-        Late::Queue { backlog } => overtaken > u64::from(backlog),
-    };
-    if dropped { overtaken + 1 } else { 1 }
+    if overtaken >= task.late.places() {
+        overtaken + 1
+    } else {
+        1
+    }
 }
 
 /// Follows every arrival of the first task until the arrivals of all repeat; `None` where a task

@@ -9,7 +9,7 @@ use punctual_model::{
 };
 
 use crate::error::{Checked, invalid};
-use crate::units::Span;
+use crate::units::{Span, TICK};
 
 /// The CPU of a node and its scheduler; `None`: the CPU's own.
 pub(crate) type NodeId = (CpuId, Option<SchedulerId>);
@@ -102,4 +102,16 @@ pub(crate) fn slot_room(system: &System, node: NodeId, slot: Slot<Ns>) -> Option
 pub(crate) fn task_name(system: &System, task: TaskId) -> &str {
     let task = system.tasks.get(task.index());
     task.map_or("?", |task| task.name.as_str())
+}
+
+/// The part of a CPU that a task uses, in parts per million: its budget over its separation, or
+/// over its deadline if it arrives once.
+pub(crate) fn share_ppm(task: &Task) -> u64 {
+    let budget = task.class.budget().unwrap_or_default();
+    let span = task
+        .class
+        .min_separation()
+        .or(task.class.relative_deadline());
+    let span = u128::from(span.unwrap_or_default().max(TICK).as_ns());
+    u64::try_from(u128::from(budget.as_ns()) * 1_000_000 / span).unwrap_or(u64::MAX)
 }

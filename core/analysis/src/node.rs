@@ -35,6 +35,18 @@ pub(crate) struct FromParent {
     pub(crate) held_above: Work,
 }
 
+impl FromParent {
+    /// A supply of its own, and nothing else from above.
+    pub(crate) fn of(supply: Supply) -> FromParent {
+        FromParent {
+            supply,
+            reserved: Vec::new(),
+            background: None,
+            held_above: Work::ZERO,
+        }
+    }
+}
+
 /// One node with everything that its tests need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Node {

@@ -153,11 +153,9 @@ pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Reserved>>
     if machine.timer.is_zero() || !task.class.is_real_time() {
         return Ok(None);
     }
-    Ok(Some(Reserved {
-        name: format!("timer entry of {}", task.name),
-        requests: RequestBound::of_jobs(task.class.min_separation(), machine.timer, task.jitter),
-        source: Source::Machine,
-    }))
+    let name = format!("timer entry of {}", task.name);
+    let requests = RequestBound::of_jobs(task.class.min_separation(), machine.timer, task.jitter);
+    Ok(Some(Reserved::of_machine(name, requests)))
 }
 
 /// Reserves and missing time as reserved demand above all tasks. O(reserves).
@@ -172,11 +170,7 @@ pub(crate) fn reserves(machine: &Machine) -> Checked<Vec<Reserved>> {
             continue;
         }
         let requests = RequestBound::of_jobs(Some(reserve.period), reserve.budget, Span::ZERO);
-        reserved.push(Reserved {
-            name: reserve.name.clone(),
-            requests,
-            source: Source::Machine,
-        });
+        reserved.push(Reserved::of_machine(reserve.name.clone(), requests));
     }
     Ok(reserved)
 }

@@ -6,24 +6,14 @@
 //!
 //! Source: sensitivity analysis as in Punnekkat, Davis and Burns 1997.
 
-use punctual_model::{Class, Ns, System, TaskId};
+use punctual_model::{System, TaskId};
 
 use crate::component::Component;
 use crate::error::Checked;
 use crate::precedence::Edge;
 use crate::trials::Trials;
-use crate::units::{Work, border};
+use crate::units::border;
 use crate::verdict::Slack;
-
-/// The work that one job may take; `None` for aperiodic work.
-pub(crate) fn budget_of(class: &mut Class<Ns>) -> Option<&mut Work> {
-    match class {
-        Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => Some(wcet),
-        Class::Reservation { slice, .. } => Some(slice),
-        Class::Once { size, .. } => Some(size),
-        Class::Aperiodic => None,
-    }
-}
 
 /// The slack of one task of an admitted system; `None` for aperiodic work.
 /// O(log(deadline / wcet · 1000)) decisions.
@@ -52,7 +42,7 @@ pub(crate) fn of(
         let Some(grown) = Slack(tenths).grown(wcet) else {
             return Ok(false);
         };
-        if let Some(budget) = budget_of(&mut changed.tasks[task.index()].class) {
+        if let Some(budget) = changed.tasks[task.index()].class.budget_mut() {
             *budget = grown;
         }
         trials.admit(&changed, edges, component)

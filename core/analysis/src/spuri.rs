@@ -33,20 +33,11 @@ fn blockers(node: &Node, own: &Entity) -> Vec<Blocker> {
         .entities
         .iter()
         .filter(|c| c.who != own.who && c.section > UNIT);
-    let mut blockers: Vec<Blocker> = tasks
-        .map(|c| Blocker {
-            who: Some(c.who),
-            length: c.section.saturating_sub(UNIT),
-            // From there on a job of that task counts as a interfering task.
-            until: -shift(own, c),
-        })
-        .collect();
+    // From `until` on a job of that task counts as an interfering task.
+    let blocker = |c: &Entity| Blocker::of(c.who, c.section, -shift(own, c));
+    let mut blockers: Vec<Blocker> = tasks.map(blocker).collect();
     if let Some((task, section)) = node.background {
-        blockers.push(Blocker {
-            who: Some(Who::Task(task)),
-            length: section.saturating_sub(UNIT),
-            until: i128::MAX,
-        });
+        blockers.push(Blocker::of(Who::Task(task), section, i128::MAX));
     }
     blockers
 }

@@ -61,14 +61,22 @@ impl Supply {
 
     /// How long `work` takes at worst; `None`: for ever. O(phases · log).
     pub(crate) fn time_for(&self, work: Work) -> Checked<Option<Span>> {
-        let mut longest = Some(Span::ZERO);
+        self.longest(|phase| self.time_in(phase, work))
+    }
+
+    /// The longest span of all phases; `None` where one has none.
+    pub(crate) fn longest(
+        &self,
+        mut span_in: impl FnMut(usize) -> Checked<Option<Span>>,
+    ) -> Checked<Option<Span>> {
+        let mut longest = Span::ZERO;
         for phase in 0..self.phases() {
-            longest = match (longest, self.time_in(phase, work)?) {
-                (Some(longest), Some(time)) => Some(time.max(longest)),
-                _ => None,
+            let Some(span) = span_in(phase)? else {
+                return Ok(None);
             };
+            longest = longest.max(span);
         }
-        Ok(longest)
+        Ok(Some(longest))
     }
 
     /// The most work that is surely done within `window` in this phase. O(log · log window).

@@ -19,6 +19,7 @@ use core::fmt;
 
 use punctual_model::System;
 
+use crate::admit::is_admitted;
 use crate::error::AnalysisError;
 pub(crate) use judge::only;
 
@@ -109,6 +110,23 @@ pub fn suggest(system: &System, aim: Aim) -> Result<Suggestion, NoSuggestion> {
         Aim::Priorities => priorities::assign(system),
         Aim::Partition => partition::place(system),
     }
+}
+
+/// The suggestion of a system that a search has built; if that is refused, `but` says what for.
+fn suggested(
+    changed: System,
+    changes: Vec<Setting>,
+    ground: &str,
+    but: &str,
+) -> Search<Suggestion> {
+    if !is_admitted(&changed)? {
+        return Err(judge::still_refused(&changed, but));
+    }
+    Ok(Suggestion {
+        system: changed,
+        changes,
+        ground: ground.to_string(),
+    })
 }
 
 /// A suggestion to change nothing.

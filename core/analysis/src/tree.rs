@@ -171,12 +171,7 @@ impl Walk<'_> {
         let work = if let PolicyKind::Tdm { frame, .. } = policy {
             self.slot_requests(Some(id), id, frame)?
         } else {
-            let from_parent = FromParent {
-                supply: node.supply.clone(),
-                reserved: Vec::new(),
-                background: None,
-                held_above: Work::ZERO,
-            };
+            let from_parent = FromParent::of(node.supply.clone());
             let below = self.node(Some(id), from_parent)?;
             // Begun in the background, it is finished for whoever is ready beside it.
             if let Some((task, section)) = below.background {
@@ -207,13 +202,8 @@ impl Walk<'_> {
             };
             let response = bounds.get(place).copied().flatten().map(|b| b.response);
             let supply = self.supply_of(node, place, response)?;
-            let from_parent = FromParent {
-                supply: supply.map_or(Supply::Nothing, Supply::Budget),
-                reserved: Vec::new(),
-                background: None,
-                held_above: Work::ZERO,
-            };
-            open.push((Some(id), from_parent));
+            let supply = supply.map_or(Supply::Nothing, Supply::Budget);
+            open.push((Some(id), FromParent::of(supply)));
         }
         for (id, child) in children(self.system, (self.cpu, node.scheduler)) {
             if child.supply == punctual_model::Supply::Shared {

@@ -261,6 +261,11 @@ pub enum Witness {
 }
 
 impl Verdict {
+    /// The answer as tools print it.
+    pub fn word(&self) -> &'static str {
+        if self.admitted { "admitted" } else { "refused" }
+    }
+
     /// The row of a task.
     pub fn task(&self, task: TaskId) -> Option<&TaskVerdict> {
         self.tasks.get(task.index())

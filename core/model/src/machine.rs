@@ -69,6 +69,13 @@ impl Machine {
             .extend(capped.filter(|reserve| !reserve.budget.is_zero()));
         sum
     }
+
+    /// The cost of one stretch of execution beyond its work: a switch in and one out, a preemption,
+    /// the caches to fill again, a timer entry.
+    pub fn stretch(&self) -> Work<Ns> {
+        let parts = [self.switch, self.preemption, self.cache_delay, self.timer];
+        parts.into_iter().fold(self.switch, Work::saturating_add)
+    }
 }
 
 /// At most `budget` of supply taken in any window of `period`, at any time, above all tasks.

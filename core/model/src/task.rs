@@ -111,6 +111,16 @@ impl Default for Late {
     }
 }
 
+impl Late {
+    /// Jobs that are unfinished at once, at most: further releases are dropped.
+    pub fn places(self) -> u64 {
+        match self {
+            Late::Skip => 1,
+            Late::Queue { backlog } => u64::from(backlog) + 1,
+        }
+    }
+}
+
 /// The overrun rule for a job that has used its budget and is not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnOverrun {
@@ -159,7 +169,16 @@ impl<U: Unit> Class<U> {
 
     /// Work that one job is guaranteed (its budget); `None` without a budget.
     pub const fn budget(&self) -> Option<Work<U>> {
-        match *self {
+        let mut class = *self;
+        match class.budget_mut() {
+            Some(budget) => Some(*budget),
+            None => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn budget_mut(&mut self) -> Option<&mut Work<U>> {
+        match self {
             Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => Some(wcet),
             Class::Reservation { slice, .. } => Some(slice),
             Class::Once { size, .. } => Some(size),
@@ -169,18 +188,30 @@ impl<U: Unit> Class<U> {
 
     /// From arrival to absolute deadline; `None` without a deadline. A reservation's is its period.
     pub const fn relative_deadline(&self) -> Option<Span<U>> {
-        match *self {
+        let mut class = *self;
+        match (class.relative_deadline_mut(), self) {
+            (Some(deadline), _) => Some(*deadline),
+            (None, Class::Reservation { period, .. }) => Some(*period),
+            (None, _) => None,
+        }
+    }
+
+    /// The same, to be changed; `None` where it follows from the period.
+    pub const fn relative_deadline_mut(&mut self) -> Option<&mut Span<U>> {
+        match self {
             Class::Periodic {
-                relative_deadline, ..
+                relative_deadline: at,
+                ..
             }
             | Class::Sporadic {
-                relative_deadline, ..
+                relative_deadline: at,
+                ..
             }
             | Class::Once {
-                relative_deadline, ..
-            } => Some(relative_deadline),
-            Class::Reservation { period, .. } => Some(period),
-            Class::Aperiodic => None,
+                relative_deadline: at,
+                ..
+            } => Some(at),
+            Class::Reservation { .. } | Class::Aperiodic => None,
         }
     }
 

@@ -72,7 +72,7 @@ fn every_piece_of_code_on_the_page_stands_in_the_program() {
 }
 
 /// What the kit says of a policy.
-fn said<P: Policy>(make: impl Fn(usize) -> P) -> String {
+fn said<P: Policy + 'static>(make: impl Fn(usize) -> P) -> String {
     let claims = Claims {
         order: Order::FixedPriority,
         ties: Ties::Turns,

@@ -4,8 +4,8 @@ use punctual_analysis::{Verdict, Witness};
 use punctual_certificate::{Certificate, Claims, system as plain};
 use punctual_certificate::{certify_admitted, certify_late, certify_overdue};
 use punctual_model::{
-    Class, Late, Ns, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId,
-    Use, Work, WorkSource,
+    Class, Ns, PolicyKind, Requirement, Scheduler, Slot, Span, Supply, System, Task, TaskId, Use,
+    Work, WorkSource,
 };
 
 use punctual_terminal::output;
@@ -168,10 +168,7 @@ fn task(task: &Task) -> plain::Task {
         priority: task.priority.number(),
         phase: task.phase.as_ns(),
         jitter: task.jitter.as_ns(),
-        places: match task.late {
-            Late::Skip => 1,
-            Late::Queue { backlog } => u64::from(backlog) + 1,
-        },
+        places: task.late.places(),
         suspension: task.max_suspension.as_ns(),
         suspensions: task.suspensions,
         section: task.non_preemptive.as_ns(),

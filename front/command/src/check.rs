@@ -14,8 +14,8 @@ use punctual_terminal::output::PromisedFile;
 
 /// Says whether a system will be on time, and why
 ///
-/// Uses only what the file states: overheads, reserves and missing time that are absent are 0.
-/// `run` adds this machine's measured terms; --platform adds those of a file.
+/// The verdict rests on the file alone: overheads, reserves and missing time that it does not state
+/// are 0. `run` adds this machine's measured terms; --platform adds those of a file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 admitted; 1 refused; 2 the file has mistakes; 3 no certificate could be written.\n\n\
@@ -41,10 +41,10 @@ pub(crate) struct Args {
     /// Add the terms of a machine, as `punctual doctor --measure --platform` writes them
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
-    /// Look for parameters with which it is admitted, and print what has to change
+    /// Look for parameters with which the system is admitted, and print the changes
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["simulate", "certificate"])]
     suggest: Option<suggest::Wanted>,
-    /// Simulate every job until all repeats, where arrivals are known, beside the bounds
+    /// Also simulate every job until the schedule repeats, where the arrivals are known
     #[arg(long)]
     simulate: bool,
     /// Write a certificate of the verdict, for `punctual verify`
@@ -74,17 +74,14 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if let Some(path) = &args.certificate {
         write_certificate(&system, &verdict, path, &args.file)?;
     }
-    let coloured = output::colour_stdout();
     if args.simulate {
-        hyperperiod_text::print(&system, &verdict, args.json, coloured)?;
+        hyperperiod_text::print(&system, &verdict, args.json)?;
     } else if args.json {
         let origin = given.map(|given| given.origin);
         let origin = origin.map(|origin| origin.json());
         output::print_json(&verdict_json::json(&system, &verdict).with("platform", origin))?;
-    } else if args.quiet {
-        output::print(verdict_text::headline(&system, &verdict, coloured))?;
     } else {
-        output::print(verdict_text::render(&system, &verdict, coloured))?;
+        verdict_text::print(&system, &verdict, false, args.quiet)?;
     }
     Ok(Ending::of(verdict.admitted))
 }

@@ -11,11 +11,11 @@ use crate::{logfile, task_table};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::output;
 
-/// Compares two recorded runs: the first other choice, and what became of responses
+/// Compares two recorded runs: the first different choice, and the change of the responses
 ///
-/// Choices are compared in their order, without their instants: which job was let run after which.
-/// Responses are compared job by job. Logs of the same system on other machines, with other
-/// policies or other work can be compared; what only one of them has is said.
+/// Choices are compared in their order, not by their instants, and responses job by job. The logs
+/// may be of other machines, other policies or other work; the output names the parts that only one
+/// of them has.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 identical, to the tick; 1 different; 2 bad input.\n\n\

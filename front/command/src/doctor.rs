@@ -6,19 +6,21 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 use punctual_linux::{Gaps, Probe, RunOptions, Status, Term, Terms};
 use punctual_model::{Ns, Span, readable};
-use serde::Serialize;
 
 use crate::{input, platform_file, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::json::{Json, list};
 use punctual_terminal::machine::{self, Fact};
+use punctual_terminal::object;
 use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
 
 /// Tries what this machine can promise, and prints the command that mends each finding
 ///
-/// Changes nothing. A finding is no failure: read the verdict, `real-time` or `best-effort`.
+/// This command changes nothing. A finding is no failure: the verdict is `real-time` or
+/// `best-effort`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 whatever was found; 2 bad input; 3 the machine could not be \
+    after_help = "Exit codes: 0 with or without findings; 2 bad input; 3 the machine could not be \
     looked at.\n\n\
     Examples:\n  \
     punctual doctor                        # a second of looking\n  \
@@ -27,7 +29,7 @@ use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
     punctual doctor --fix-script | sudo sh # read it first"
 )]
 pub(crate) struct Args {
-    /// Measure as well: what a switch, a timer entry and a preemption cost, and the missing time
+    /// Measure as well: the costs of a switch, a timer entry and a preemption, and the missing time
     #[arg(long)]
     measure: bool,
     /// With --measure: how long to look for missing time
@@ -48,60 +50,13 @@ pub(crate) struct Args {
 }
 
 /// Findings, measurements, and the machine that they are about.
-#[derive(Clone, PartialEq, Debug, Serialize)]
 struct Findings {
-    format: u32,
     verdict: &'static str,
     machine: Vec<Fact>,
     cpu: u32,
-    probes: Vec<ProbeJson>,
-    measured: Option<Measured>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct ProbeJson {
-    name: &'static str,
-    status: &'static str,
-    value: String,
-    why: &'static str,
-    fix: Option<String>,
-}
-
-/// What `--measure` adds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct Measured {
-    switch_ns: u64,
-    timer_ns: u64,
-    preemption_ns: u64,
-    wake_late_ns: u64,
-    mode: &'static str,
-    terms: Vec<TermJson>,
-    not_measured: Vec<NotMeasured>,
-    gaps: u64,
-    gaps_total_ns: u64,
-    gaps_longest_ns: u64,
-    gaps_densest_10ms_ns: u64,
-    observed_ns: u64,
-    #[serde(skip)]
-    table: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct TermJson {
-    name: &'static str,
-    meaning: &'static str,
-    proposed_ns: u64,
-    p50_ns: u64,
-    p99_ns: u64,
-    max_ns: u64,
-    samples: usize,
-    missing_time_ns: u64,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct NotMeasured {
-    name: &'static str,
-    why: String,
+    probes: Vec<Probe>,
+    /// What `--measure` adds.
+    measured: Option<(Terms, Gaps)>,
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
@@ -120,13 +75,13 @@ pub(crate) fn execute(args: &Args) -> Ended {
             let text = platform_file::propose(cpu, &terms, &gaps);
             file.fill(|out| out.write_all(text.as_bytes()))?;
         }
-        Some(Measured::new(&terms, &gaps))
+        Some((terms, gaps))
     } else {
         None
     };
-    let findings = Findings::new(cpu, &probes, measured);
+    let findings = Findings::new(cpu, probes, measured);
     if args.json {
-        output::print_json(&findings)?;
+        output::print_json(&findings.json())?;
     } else if args.fix_script {
         output::print(findings.script())?;
     } else {
@@ -142,26 +97,31 @@ fn measure(cpu: u32, other: Option<u32>, duration: Span<Ns>) -> Result<(Terms, G
 }
 
 impl Findings {
-    fn new(cpu: u32, probes: &[Probe], measured: Option<Measured>) -> Findings {
+    fn new(cpu: u32, probes: Vec<Probe>, measured: Option<(Terms, Gaps)>) -> Findings {
         let fails = probes.iter().any(|probe| probe.status == Status::Fail);
-        let probe = |probe: &Probe| ProbeJson {
-            name: probe.name,
-            status: match probe.status {
-                Status::Ok => "ok",
-                Status::Warn => "warn",
-                Status::Fail => "fail",
-            },
-            value: probe.value.clone(),
-            why: probe.why,
-            fix: probe.fix.clone(),
-        };
         Findings {
-            format: JSON_FORMAT,
             verdict: if fails { "best-effort" } else { "real-time" },
             machine: machine::facts(),
             cpu,
-            probes: probes.iter().map(probe).collect(),
+            probes,
             measured,
+        }
+    }
+
+    fn json(&self) -> Json {
+        object! {
+            format: JSON_FORMAT,
+            verdict: self.verdict,
+            machine: list(&self.machine, |fact| object! { name: fact.name, value: &fact.value }),
+            cpu: self.cpu,
+            probes: list(&self.probes, |probe| object! {
+                name: probe.name,
+                status: word(probe.status),
+                value: &probe.value,
+                why: probe.why,
+                fix: probe.fix.clone(),
+            }),
+            measured: self.measured.as_ref().map(|(terms, gaps)| measured_json(terms, gaps)),
         }
     }
 
@@ -169,7 +129,7 @@ impl Findings {
         let bad = self
             .probes
             .iter()
-            .filter(|probe| probe.status != "ok")
+            .filter(|probe| probe.status != Status::Ok)
             .count();
         let mut text = format!(
             "{}: CPU {} of this machine, {bad} of {} to look at\n\n",
@@ -189,17 +149,17 @@ impl Findings {
             .unwrap_or(0);
         for probe in &self.probes {
             let colour = match probe.status {
-                "ok" => AnsiColor::Green,
-                "warn" => AnsiColor::Yellow,
-                _ => AnsiColor::Red,
+                Status::Ok => AnsiColor::Green,
+                Status::Warn => AnsiColor::Yellow,
+                Status::Fail => AnsiColor::Red,
             };
             let status = styled(
-                &format!("{:4}", probe.status),
+                &format!("{:4}", word(probe.status)),
                 colour.on_default(),
                 coloured,
             );
             let _ = writeln!(text, "  {status}  {:width$}  {}", probe.name, probe.value);
-            if probe.status != "ok" {
+            if probe.status != Status::Ok {
                 let _ = writeln!(text, "        {:width$}  {}", "", probe.why);
             }
             if let Some(fix) = &probe.fix {
@@ -207,8 +167,8 @@ impl Findings {
                 let _ = writeln!(text, "        {:width$}  mend: {fix}", "");
             }
         }
-        if let Some(measured) = &self.measured {
-            let _ = write!(text, "\n{}", measured.render());
+        if let Some((terms, gaps)) = &self.measured {
+            let _ = write!(text, "\n{}", measured_text(terms, gaps));
         }
         text.truncate(text.trim_end().len());
         text
@@ -231,64 +191,62 @@ impl Findings {
     }
 }
 
-impl Measured {
-    fn new(terms: &Terms, gaps: &Gaps) -> Measured {
-        let overheads = &terms.overheads;
-        let not_measured = terms.missing.iter().cloned();
-        Measured {
-            switch_ns: overheads.switch_ns,
-            timer_ns: overheads.timer_ns,
-            preemption_ns: overheads.preemption_ns,
-            wake_late_ns: overheads.wake_late_ns,
-            mode: platform_file::mode(overheads.mode),
-            terms: terms.terms.iter().map(TermJson::new).collect(),
-            not_measured: not_measured
-                .map(|(name, why)| NotMeasured { name, why })
-                .collect(),
-            gaps: gaps.count,
-            gaps_total_ns: gaps.total_ns,
-            gaps_longest_ns: gaps.longest_ns,
-            gaps_densest_10ms_ns: gaps.densest_ns,
-            observed_ns: gaps.observed_ns,
-            table: platform_file::table(terms),
-        }
-    }
-
-    fn render(&self) -> String {
-        let missing_ppm =
-            u128::from(self.gaps_total_ns) * 1_000_000 / u128::from(self.observed_ns.max(1));
-        let mut text = String::new();
-        for line in self.table.lines() {
-            let _ = writeln!(text, "  {line}");
-        }
-        let _ = writeln!(
-            text,
-            "  proposed: the 90th percentile of the quietest quarter, {}\n\n  \
-             missing time: {} in {} gaps, {} ppm of {}; the longest {}, at most {} in any 10 ms",
-            self.mode,
-            readable(self.gaps_total_ns),
-            self.gaps,
-            missing_ppm,
-            readable(self.observed_ns),
-            readable(self.gaps_longest_ns),
-            readable(self.gaps_densest_10ms_ns),
-        );
-        text
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Warn => "warn",
+        Status::Fail => "fail",
     }
 }
 
-impl TermJson {
-    fn new(term: &Term) -> TermJson {
+fn measured_json(terms: &Terms, gaps: &Gaps) -> Json {
+    let of_term = |term: &Term| {
         let [p50_ns, p99_ns, max_ns] = term.quantiles_ns;
-        TermJson {
+        object! {
             name: term.name,
             meaning: term.meaning,
             proposed_ns: term.proposed_ns,
-            p50_ns,
-            p99_ns,
-            max_ns,
+            p50_ns: p50_ns,
+            p99_ns: p99_ns,
+            max_ns: max_ns,
             samples: term.samples,
             missing_time_ns: term.missing_ns,
         }
+    };
+    let overheads = &terms.overheads;
+    object! {
+        switch_ns: overheads.switch_ns,
+        timer_ns: overheads.timer_ns,
+        preemption_ns: overheads.preemption_ns,
+        wake_late_ns: overheads.wake_late_ns,
+        mode: platform_file::mode(overheads.mode),
+        terms: list(&terms.terms, of_term),
+        not_measured: list(&terms.missing, |(name, why)| object! { name: *name, why: why }),
+        gaps: gaps.count,
+        gaps_total_ns: gaps.total_ns,
+        gaps_longest_ns: gaps.longest_ns,
+        gaps_densest_10ms_ns: gaps.densest_ns,
+        observed_ns: gaps.observed_ns,
     }
+}
+
+fn measured_text(terms: &Terms, gaps: &Gaps) -> String {
+    let missing_ppm = u128::from(gaps.total_ns) * 1_000_000 / u128::from(gaps.observed_ns.max(1));
+    let mut text = String::new();
+    for line in platform_file::table(terms).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+    let _ = writeln!(
+        text,
+        "  proposed: the 90th percentile of the quietest quarter, {}\n\n  \
+         missing time: {} in {} gaps, {} ppm of {}; the longest {}, at most {} in any 10 ms",
+        platform_file::mode(terms.overheads.mode),
+        readable(gaps.total_ns),
+        gaps.count,
+        missing_ppm,
+        readable(gaps.observed_ns),
+        readable(gaps.longest_ns),
+        readable(gaps.densest_ns),
+    );
+    text
 }

@@ -155,36 +155,33 @@ pub(crate) fn resolve(faults: &[Fault], system: &System) -> Result<Faults, Failu
 }
 
 fn find_task(system: &System, name: &str) -> Result<TaskId, Failure> {
-    let found = (0_u32..)
-        .zip(&system.tasks)
-        .find(|(_, task)| task.name == name);
-    let names = system.tasks.iter().map(|task| task.name.as_str());
-    found
-        .map(|(id, _)| TaskId(id))
-        .ok_or_else(|| unknown("task", name, names))
+    let tasks = system.tasks.iter().map(|task| task.name.as_str());
+    find("task", name, (0..).map(TaskId).zip(tasks))
 }
 
 /// Only a scheduler that decides on its own supply has code that can misbehave.
 fn find_child(system: &System, name: &str) -> Result<SchedulerId, Failure> {
-    let own_time = || {
-        let all = (0_u16..).zip(&system.schedulers);
-        all.filter(|(_, scheduler)| scheduler.trust == Trust::OwnTime)
-    };
-    let found = own_time().find(|(_, scheduler)| scheduler.name == name);
-    let names = own_time().map(|(_, scheduler)| scheduler.name.as_str());
-    found
-        .map(|(id, _)| SchedulerId(id))
-        .ok_or_else(|| unknown("own-time scheduler", name, names))
+    let all = (0..).map(SchedulerId).zip(&system.schedulers);
+    let own_time = all.filter(|(_, scheduler)| scheduler.trust == Trust::OwnTime);
+    let own_time = own_time.map(|(id, scheduler)| (id, scheduler.name.as_str()));
+    find("own-time scheduler", name, own_time)
 }
 
 fn find_cpu(system: &System, name: &str) -> Result<CpuId, Failure> {
-    let found = (0_u16..)
-        .zip(&system.cpus)
-        .find(|(_, cpu)| cpu.name == name);
-    let names = system.cpus.iter().map(|cpu| cpu.name.as_str());
+    let cpus = system.cpus.iter().map(|cpu| cpu.name.as_str());
+    find("CPU", name, (0..).map(CpuId).zip(cpus))
+}
+
+/// The one of this name, or the mistake with the names that there are.
+fn find<'a, Id>(
+    what: &str,
+    name: &str,
+    all: impl Iterator<Item = (Id, &'a str)> + Clone,
+) -> Result<Id, Failure> {
+    let found = all.clone().find(|(_, other)| *other == name);
     found
-        .map(|(id, _)| CpuId(id))
-        .ok_or_else(|| unknown("CPU", name, names))
+        .map(|(id, _)| id)
+        .ok_or_else(|| unknown(what, name, all.map(|(_, name)| name)))
 }
 
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {

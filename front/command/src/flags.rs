@@ -13,7 +13,7 @@ use punctual_terminal::output::PromisedFile;
 /// What `sim` and `run` cover, and where they write it down.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
-    /// Cover the releases of this long, e.g. 10s; overrides the file
+    /// Cover the releases of a time this long, e.g. 10s; overrides the file
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration)]
     pub(crate) duration: Option<Span<Ns>>,
     /// Seed of everything drawn at random; overrides the file
@@ -38,7 +38,7 @@ pub(crate) struct Outputs {
     /// Write the report as one HTML page
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// No progress and no remarks, and the verdict alone
+    /// Print the verdict alone, without progress and remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

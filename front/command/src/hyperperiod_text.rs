@@ -3,23 +3,18 @@
 use std::collections::HashSet;
 
 use punctual_analysis::{Simulation, Verdict, simulate_hyperperiod};
-use punctual_model::{Ns, Span, System, readable};
+use punctual_model::{Span, System};
 
 use crate::verdict_json;
-use crate::verdict_text::{self, count};
+use crate::verdict_text::{self, count, span};
 use punctual_terminal::ending::Failure;
 use punctual_terminal::json::{Json, list};
 use punctual_terminal::object;
 use punctual_terminal::output;
-use punctual_terminal::table::{Align, Table};
+use punctual_terminal::table::Table;
 
 /// Prints the verdict and the simulation.
-pub(crate) fn print(
-    system: &System,
-    verdict: &Verdict,
-    json: bool,
-    coloured: bool,
-) -> Result<(), Failure> {
+pub(crate) fn print(system: &System, verdict: &Verdict, json: bool) -> Result<(), Failure> {
     let simulation = simulate_hyperperiod(system)
         .map_err(|error| Failure::input(format!("no simulation: {error}")))?;
     if json {
@@ -27,7 +22,7 @@ pub(crate) fn print(
         let verdict = verdict_json::json(system, verdict);
         return output::print_json(&verdict.with("simulation", simulated));
     }
-    output::print(verdict_text::render(system, verdict, coloured))?;
+    verdict_text::print(system, verdict, false, false)?;
     output::print(as_text(system, verdict, &simulation))
 }
 
@@ -47,14 +42,7 @@ fn as_json(system: &System, simulation: &Simulation) -> Json {
 }
 
 fn as_text(system: &System, verdict: &Verdict, simulation: &Simulation) -> String {
-    let span =
-        |span: Option<Span<Ns>>| span.map_or("-".into(), |s| readable(s.as_ns()).to_string());
-    let mut table = Table::new(&[
-        ("task", Align::Left),
-        ("bound", Align::Right),
-        ("simulated", Align::Right),
-        ("", Align::Left),
-    ]);
+    let mut table = Table::new(&["task", ">bound", ">simulated", ""]);
     for ((task, row), (response, reason)) in system
         .tasks
         .iter()

@@ -60,6 +60,9 @@ pub(crate) fn print(report: &RunReport, json: bool, quiet: bool) -> Result<(), F
 
 /// A run that did not come about, as bad input or as a failure.
 pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
+    let about = |place: Fault, message, help| {
+        Failure::diagnostics(vec![description.diagnostic(&place, message, help)])
+    };
     match error {
         Error::UnknownFunction(unknown) => {
             let named = |work: &Option<WorkSource>| matches!(work, Some(WorkSource::Function(name)) if *name == unknown.name);
@@ -74,19 +77,15 @@ pub(crate) fn failure(error: &Error, description: &Description) -> Failure {
                 known => format!("registered: {}", known.join(", ")),
             };
             let place = task.map_or(Fault::System, |task| Fault::Task(task, "work"));
-            Failure::diagnostics(vec![description.diagnostic(&place, message, help)])
+            about(place, message, help)
         }
         Error::Foreign { task, error } => {
             let help = "build it, or name it relative to the file (doc/guide/05-c-functions.md)";
-            let place = Fault::Task(*task, "work");
-            let diagnostic = description.diagnostic(&place, error.to_string(), help.into());
-            Failure::diagnostics(vec![diagnostic])
+            about(Fault::Task(*task, "work"), error.to_string(), help.into())
         }
         Error::Program { task, error } => {
             let help = "install it, or name it with a path relative to the file";
-            let place = Fault::Task(*task, "work");
-            let diagnostic = description.diagnostic(&place, error.to_string(), help.into());
-            Failure::diagnostics(vec![diagnostic])
+            about(Fault::Task(*task, "work"), error.to_string(), help.into())
         }
         Error::NoDuration => Failure::input("neither the file nor the command says how long")
             .with_help("add `--for 10s`, or `for = \"10s\"` in [run] of the file"),

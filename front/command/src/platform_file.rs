@@ -14,6 +14,7 @@ use punctual_terminal::ending::Failure;
 use punctual_terminal::json::Json;
 use punctual_terminal::machine::{self, Fact};
 use punctual_terminal::object;
+use punctual_terminal::table::Table;
 
 /// Facts that a figure does not depend on.
 const IRRELEVANT: [&str; 1] = ["tool"];
@@ -133,32 +134,17 @@ pub(crate) fn propose(cpu: u32, terms: &Terms, gaps: &Gaps) -> String {
 
 /// The terms, a line each.
 pub(crate) fn table(terms: &Terms) -> String {
-    let heads = ["term", "proposed", "p50", "p99", "max", "samples"].map(str::to_owned);
-    let mut rows = vec![heads];
-    rows.extend(terms.terms.iter().map(|term| {
+    let mut table = Table::new(&["term", ">proposed", ">p50", ">p99", ">max", ">samples", ""]);
+    for term in &terms.terms {
         let [p50, p99, max] = term.quantiles_ns.map(|ns| readable(ns).to_string());
-        let proposed = readable(term.proposed_ns).to_string();
-        let samples = term.samples.to_string();
-        [term.name.to_owned(), proposed, p50, p99, max, samples]
-    }));
-    let mut widths = [0; 6];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
+        let (name, meaning) = (term.name.to_owned(), term.meaning.to_owned());
+        let (proposed, samples) = (readable(term.proposed_ns), term.samples);
+        let (proposed, samples) = (proposed.to_string(), samples.to_string());
+        table.row(vec![name, proposed, p50, p99, max, samples, meaning]);
     }
-    let meanings = terms.terms.iter().map(|term| term.meaning);
-    let meanings = std::iter::once("").chain(meanings);
     let mut text = String::new();
-    for (row, meaning) in rows.iter().zip(meanings) {
-        let [name, numbers @ ..] = row;
-        let mut line = format!("{name:width$}", width = widths[0]);
-        for (cell, width) in numbers.iter().zip(widths.iter().skip(1)) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        let _ = write!(line, "  {meaning}");
-        text += line.trim_end();
-        text.push('\n');
+    for line in table.to_string().lines() {
+        let _ = writeln!(text, "{}", line.trim_start());
     }
     for (name, why) in &terms.missing {
         let _ = writeln!(text, "{name}: not measured: {why}");

@@ -17,12 +17,12 @@ const CONTEXT: usize = 8;
 /// Replays a recorded run: identically, or under another policy
 ///
 /// The scheduler is deterministic, so the events of a log must give its decisions again, on any
-/// machine. The first difference is shown with what came before it; then the log, or the program,
+/// machine. A first difference is shown with the records before it: then the log, or the program,
 /// is not the one of the run. The report is that of the recorded run, each miss with its cause.
 ///
-/// With --policy it asks what would have been: the same arrivals, the work that each job received,
-/// its waits and the missing time, decided by another policy in virtual time. Report, trace and
-/// page are those of the answer.
+/// With --policy another policy decides, in virtual time, about the same arrivals, the work that
+/// each job received, its waits and the missing time. Report, trace and page are then those of the
+/// answer.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 identical (also when the run missed: its verdict is in the \
@@ -38,7 +38,7 @@ const CONTEXT: usize = 8;
 pub(crate) struct Args {
     /// A log (of `run --record` or `sim --record`)
     log: PathBuf,
-    /// What if this policy had decided: fifo, round-robin, round-robin:1ms, fixed-priority,
+    /// Let this policy decide instead: fifo, round-robin, round-robin:1ms, fixed-priority,
     /// non-preemptive, edf; on every CPU, or NAME=POLICY for one CPU or scheduler; may be given
     /// several times
     #[arg(long = "policy", value_name = "POLICY")]

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use punctual_trace::{Log, RunReport};
 
 use crate::export::{self, Format};
-use crate::verdict_json;
 use crate::{input, logfile, outcome, verdict_page, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
@@ -86,20 +85,9 @@ fn report_verdict(args: &Args) -> Ended {
     if let Some(path) = &args.out {
         PromisedFile::open(path)?.fill(|out| out.write_all(page().as_bytes()))?;
     }
-    if args.json {
-        output::print_json(&verdict_json::json(system, &verdict))?;
-    } else if args.quiet && args.out.is_some() {
-        output::print(verdict_text::headline(
-            system,
-            &verdict,
-            output::colour_stdout(),
-        ))?;
-    } else if args.out.is_some() || is_terminal() {
-        output::print(verdict_text::render(
-            system,
-            &verdict,
-            output::colour_stdout(),
-        ))?;
+    if args.json || args.out.is_some() || is_terminal() {
+        let quiet = args.quiet && args.out.is_some();
+        verdict_text::print(system, &verdict, args.json, quiet)?;
     } else {
         output::print(page())?;
     }

@@ -9,7 +9,6 @@ use punctual_trace::RunReport;
 use crate::flags::Flags;
 use crate::platform_file::Given;
 use crate::progress::Bar;
-use crate::verdict_json;
 use crate::{input, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
@@ -18,9 +17,9 @@ use punctual_terminal::{machine, output};
 /// Runs a system on this machine, if it is admitted here
 ///
 /// Admission uses the file's terms and this machine's measured overheads and reserves. With the
-/// permission for SCHED_FIFO and locked memory the run is in real time; without, it is labelled
-/// best-effort and says what it lost (`punctual doctor` mends it). Ctrl-C ends it early with its
-/// report.
+/// permission for SCHED_FIFO and locked memory the run is in real time. Without it, the run is
+/// labelled best-effort and lists its losses; `punctual doctor` prints the commands that mend them.
+/// Ctrl-C ends the run early, with its report.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 met or excused; 1 refused or missed; 2 bad input; 3 failure of \
@@ -38,14 +37,14 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// Run even what is not admitted
+    /// Run the system even if it is not admitted
     #[arg(long)]
     force: bool,
     /// Declare missing time: at most so much in any window of that length, e.g. 500us/10ms
     #[arg(long, value_name = "BUDGET/PERIOD", value_parser = input::missing_time)]
     missing_time: Option<Reserve>,
-    /// Look for time that the machine takes in the midst of a job this often, e.g. 1ms; without it,
-    /// every 20ms; every 50us at most. Each look costs a timer entry, which admission counts
+    /// Look this often, e.g. every 1ms, for time that the machine takes from a running job. The
+    /// default is 20ms, the shortest 50us. Each look costs a timer entry, which admission counts
     #[arg(long, value_name = "DURATION", value_parser = input::duration)]
     sample: Option<Span<Ns>>,
     /// Take this machine's terms from a file that `punctual doctor --measure --platform` wrote
@@ -139,14 +138,7 @@ fn remark_sample(asked: Span<Ns>) {
 
 /// The same explanation as of `check`, and nothing runs.
 fn refuse(system: &System, verdict: &Verdict, flags: &Flags, with: &str) -> Ended {
-    let coloured = output::colour_stdout();
-    if flags.outputs.json {
-        output::print_json(&verdict_json::json(system, verdict))?;
-    } else if flags.outputs.quiet {
-        output::print(verdict_text::headline(system, verdict, coloured))?;
-    } else {
-        output::print(verdict_text::render(system, verdict, coloured))?;
-    }
+    verdict_text::print(system, verdict, flags.outputs.json, flags.outputs.quiet)?;
     if !flags.outputs.quiet {
         output::remark(format!(
             "not run: refused{with}; --force runs it all the same"

@@ -18,7 +18,7 @@ use punctual_terminal::output;
     punctual schema check                    # what `punctual check --json` prints"
 )]
 pub(crate) struct Args {
-    /// Whose output; without it, the system file
+    /// The command whose output the schema describes; by default the system file
     command: Option<Subject>,
 }
 
@@ -29,19 +29,19 @@ enum Subject {
     File,
     /// The verdict of `check`, also of a `run` that is refused
     Check,
-    /// What `verify` prints
+    /// The output of `verify`
     Verify,
-    /// What `check --suggest` prints
+    /// The output of `check --suggest`
     Suggest,
     /// The report of a simulation; the same as of `run`
     Sim,
     /// The report of `run`
     Run,
-    /// What `report` prints of a log; the same as of `run`
+    /// The output of `report` for a log; the same as of `run`
     Report,
-    /// What `replay` prints: the same, and what the replay found
+    /// The output of `replay`: the same, and the finding of the replay
     Replay,
-    /// What `diff` prints of two logs
+    /// The output of `diff` for two logs
     Diff,
     /// The findings of `doctor`
     Doctor,
@@ -51,7 +51,7 @@ enum Subject {
     Conform,
     /// The shares that `sweep` prints
     Sweep,
-    /// What any command prints when it fails (exit codes 2 and 3)
+    /// The output of any command that fails (exit codes 2 and 3)
     Error,
 }
 

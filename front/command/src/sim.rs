@@ -15,8 +15,8 @@ use punctual_terminal::output;
 
 /// Runs a system in virtual time, with faults if you like
 ///
-/// Needs no hardware. One seed gives one trace, byte for byte. A system that is not admitted runs
-/// too: to see what would happen is what virtual time is for.
+/// A simulation needs no hardware, and one seed gives one trace, byte for byte. A system that is
+/// not admitted runs too, so that its misses can be seen.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 met or excused; 1 missed; 2 bad input; 3 failure.\n\n\

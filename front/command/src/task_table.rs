@@ -3,20 +3,20 @@
 use punctual_model::readable;
 use punctual_trace::{TaskDiff, TaskRun};
 
-use punctual_terminal::table::{Align, Table};
+use punctual_terminal::table::Table;
 
 /// One row per task; cells that did not change are said once.
 pub(crate) fn render(tasks: &[TaskDiff]) -> String {
     let mut table = Table::new(&[
-        ("task", Align::Left),
-        ("N", Align::Right),
-        ("misses", Align::Right),
-        ("p50", Align::Right),
-        ("p99", Align::Right),
-        ("max", Align::Right),
-        ("longer", Align::Right),
-        ("shorter", Align::Right),
-        ("largest growth", Align::Left),
+        "task",
+        ">N",
+        ">misses",
+        ">p50",
+        ">p99",
+        ">max",
+        ">longer",
+        ">shorter",
+        "largest growth",
     ]);
     for task in tasks {
         let both = |cell: fn(&TaskRun) -> String| {

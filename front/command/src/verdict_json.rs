@@ -11,14 +11,9 @@ use punctual_terminal::output::JSON_FORMAT;
 
 /// `verdict` on `system`, with names in the place of numbers.
 pub(crate) fn json(system: &System, verdict: &Verdict) -> Json {
-    let word = if verdict.admitted {
-        "admitted"
-    } else {
-        "refused"
-    };
     object! {
         format: JSON_FORMAT,
-        verdict: word,
+        verdict: verdict.word(),
         tasks: list(&verdict.tasks, |task| of_task(system, task)),
         refusals: list(&verdict.refusals, |refusal| of_refusal(system, refusal)),
         cpus: list(&verdict.cpus, |cpu| of_cpu(system, cpu)),
@@ -135,17 +130,15 @@ fn of_chain(system: &System, chain: &ChainVerdict) -> Json {
     }
 }
 
-fn task_name(system: &System, task: TaskId) -> String {
+pub(crate) fn task_name(system: &System, task: TaskId) -> String {
     let task = system.tasks.get(task.index());
     task.map_or(String::new(), |task| task.name.clone())
 }
 
 /// The name of a CPU in the file.
 pub(crate) fn cpu_name(system: &System, cpu: CpuId) -> String {
-    system
-        .cpus
-        .get(cpu.index())
-        .map_or(String::new(), |cpu| cpu.name.clone())
+    let cpu = system.cpus.get(cpu.index());
+    cpu.map_or(String::new(), |cpu| cpu.name.clone())
 }
 
 /// Where a task stands, as the file writes it.

@@ -28,11 +28,7 @@ const LENGTH: u128 = 600;
 
 /// The page of `verdict` on the system of `origin`.
 pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
-    let word = if verdict.admitted {
-        "admitted"
-    } else {
-        "refused"
-    };
+    let word = verdict.word();
     let origin = escape(origin);
     let text = escape(&verdict_text::render(system, verdict, false));
     let (headline, details) = text.split_once('\n').unwrap_or((&text, ""));

@@ -8,13 +8,29 @@ use punctual_analysis::{
 };
 use punctual_model::{Ns, Requirement, Share, Span, System, readable};
 
-use crate::verdict_json::{cpu_name, home};
-use punctual_terminal::output::styled;
-use punctual_terminal::table::{Align, Table};
+use crate::verdict_json::{self, cpu_name, home, task_name};
+use punctual_terminal::ending::Failure;
+use punctual_terminal::output::{self, styled};
+use punctual_terminal::table::Table;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const HEADING: Style = Style::new().bold();
+
+/// Prints a verdict: as JSON, the answer alone, or all of it.
+pub(crate) fn print(
+    system: &System,
+    verdict: &Verdict,
+    json: bool,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let coloured = output::colour_stdout();
+    match (json, quiet) {
+        (true, _) => output::print_json(&verdict_json::json(system, verdict)),
+        (false, true) => output::print(headline(system, verdict, coloured)),
+        (false, false) => output::print(render(system, verdict, coloured)),
+    }
+}
 
 /// The answer in one line.
 pub(crate) fn headline(system: &System, verdict: &Verdict, coloured: bool) -> String {
@@ -114,10 +130,7 @@ fn witness_text(system: &System, witness: Witness) -> String {
             response,
             deadline,
         } => {
-            let name = system
-                .tasks
-                .get(task.index())
-                .map_or("?", |task| task.name.as_str());
+            let name = task_name(system, task);
             let released = match offset {
                 Span::ZERO => String::new(),
                 offset => format!(
@@ -132,13 +145,7 @@ fn witness_text(system: &System, witness: Witness) -> String {
 }
 
 fn cpu_table(system: &System, cpus: &[CpuVerdict]) -> Table {
-    let mut table = Table::new(&[
-        ("cpu", Align::Left),
-        ("policy", Align::Left),
-        ("utilization", Align::Right),
-        ("limit", Align::Right),
-        ("quick answers", Align::Left),
-    ]);
+    let mut table = Table::new(&["cpu", "policy", ">utilization", ">limit", "quick answers"]);
     let limit = system.machine.limits.utilization;
     for cpu in cpus {
         let policy = system
@@ -162,12 +169,12 @@ fn cpu_table(system: &System, cpus: &[CpuVerdict]) -> Table {
 
 fn scheduler_table(system: &System, schedulers: &[SchedulerVerdict]) -> Table {
     let mut table = Table::new(&[
-        ("scheduler", Align::Left),
-        ("policy", Align::Left),
-        ("below", Align::Left),
-        ("utilization", Align::Right),
-        ("budget by", Align::Right),
-        ("supply", Align::Left),
+        "scheduler",
+        "policy",
+        "below",
+        ">utilization",
+        ">budget by",
+        "supply",
     ]);
     for row in schedulers {
         let Some(scheduler) = system.schedulers.get(row.scheduler.index()) else {
@@ -201,14 +208,7 @@ fn quick_answers(cpu: &CpuVerdict) -> String {
 }
 
 fn task_table(system: &System, tasks: &[TaskVerdict]) -> Table {
-    let mut table = Table::new(&[
-        ("task", Align::Left),
-        ("on", Align::Left),
-        ("bound", Align::Right),
-        ("deadline", Align::Right),
-        ("slack", Align::Right),
-        ("exactness", Align::Left),
-    ]);
+    let mut table = Table::new(&["task", "on", ">bound", ">deadline", ">slack", "exactness"]);
     for task in tasks {
         table.row(vec![
             task.name.clone(),
@@ -236,15 +236,7 @@ fn requirements(system: &System, verdict: &Verdict) -> String {
         let Some(row) = verdict.task(*task) else {
             continue;
         };
-        let holds = row.response_bound.is_some_and(|bound| bound <= *within);
-        let _ = writeln!(
-            text,
-            "  {} responds within {}: {} ({})",
-            row.name,
-            readable(within.as_ns()),
-            if holds { "holds" } else { "does not hold" },
-            span(row.response_bound)
-        );
+        text += &demanded(&row.name, "responds within", *within, row.response_bound);
     }
     for chain in &verdict.chains {
         text += &demanded(&chain.name, "takes at most", chain.within, chain.bound);
@@ -307,7 +299,7 @@ fn grounds(tasks: &[TaskVerdict]) -> String {
     text
 }
 
-fn span(span: Option<Span<Ns>>) -> String {
+pub(crate) fn span(span: Option<Span<Ns>>) -> String {
     span.map_or("-".into(), |span| readable(span.as_ns()).to_string())
 }
 

@@ -13,7 +13,8 @@ use punctual_terminal::output::{self, JSON_FORMAT};
 
 /// Derives every number of a certificate again, and compares it with a system file
 ///
-/// Shares no code with `check`. Exit code 1 names the first number that does not follow.
+/// This command shares no code with `check`. With exit code 1 it names the first number that does
+/// not follow.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 valid; 1 something in it is wrong; 2 it cannot be read.\n\n\
@@ -25,7 +26,7 @@ use punctual_terminal::output::{self, JSON_FORMAT};
 pub(crate) struct Args {
     /// The certificate
     certificate: PathBuf,
-    /// The system file that it should be about
+    /// The system file that the certificate should describe
     file: Option<PathBuf>,
     /// Print the finding as JSON
     #[arg(long)]

@@ -34,11 +34,6 @@ impl Description {
         &self.source.text
     }
 
-    /// The path of a library that the file names. O(length).
-    pub fn library_path(&self, library: &str) -> PathBuf {
-        self.base.join(library)
-    }
-
     /// A remark about a part of the system, at its place in the file: for verdicts that point at
     /// the line of what they refuse. O(log n) in the lines.
     pub fn diagnostic(&self, fault: &Fault, message: String, help: String) -> Diagnostic {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A mistake of a file. Printed, it looks like a compiler's error; serialised, it is the element of
 /// `errors` in the JSON of the tools.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Diagnostic {
     /// The file as it was named.
     pub file: String,
@@ -35,13 +35,9 @@ impl Diagnostic {
     pub(crate) fn of_file(file: &str, message: String, help: String) -> Diagnostic {
         Diagnostic {
             file: file.into(),
-            line: 0,
-            column: 0,
-            text: String::new(),
             message,
             help,
-            shown: String::new(),
-            marked: 0..0,
+            ..Diagnostic::default()
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct File {
 impl File {
     /// Takes a section; an empty one when the file has none.
     pub(crate) fn take(&mut self, name: &str) -> Record {
-        self.single.remove(name).unwrap_or(Record::empty(0..0))
+        self.single.remove(name).unwrap_or_default()
     }
 
     /// Takes all sections of a kind, in the order of the file.

@@ -32,7 +32,6 @@
 mod description;
 mod diagnostic;
 mod file;
-pub mod fuzz;
 mod load;
 mod lower;
 mod nearest;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::description::{Description, parse};
 use crate::diagnostic::Diagnostic;
@@ -13,40 +13,14 @@ use crate::source::Source;
 /// Largest file that is read, in bytes: enough for the most tasks of a system, at 600 bytes each.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Why there is no description.
+/// Why there is no description: the file cannot be read, is not UTF-8, or has mistakes.
 #[derive(Debug)]
-pub enum LoadError {
-    /// The file cannot be read.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The answer of the operating system.
-        error: io::Error,
-        /// The same as a diagnostic without a line.
-        diagnostic: Box<Diagnostic>,
-    },
-    /// The file is not UTF-8.
-    NotUtf8 {
-        /// The file.
-        path: PathBuf,
-        /// The first byte that is none, from 0.
-        offset: usize,
-        /// The same as a diagnostic.
-        diagnostic: Box<Diagnostic>,
-    },
-    /// The file has mistakes: at least one.
-    Invalid(Vec<Diagnostic>),
-}
+pub struct LoadError(pub(crate) Vec<Diagnostic>);
 
 impl LoadError {
-    /// The mistakes, whatever their kind: for one way of printing them, as text or as JSON.
+    /// The mistakes, whatever their kind, at least one; a file that cannot be read has no line.
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        match self {
-            LoadError::Unreadable { diagnostic, .. } | LoadError::NotUtf8 { diagnostic, .. } => {
-                std::slice::from_ref(&**diagnostic)
-            }
-            LoadError::Invalid(diagnostics) => diagnostics,
-        }
+        &self.0
     }
 }
 
@@ -72,16 +46,16 @@ impl std::error::Error for LoadError {}
 pub fn load(path: impl AsRef<Path>) -> Result<Description, LoadError> {
     let path = path.as_ref();
     let text = text_of(path)?;
-    parse(&text, &path.display().to_string()).map_err(LoadError::Invalid)
+    parse(&text, &path.display().to_string()).map_err(LoadError)
 }
 
 /// The text of a file.
 pub(crate) fn text_of(path: &Path) -> Result<String, LoadError> {
     let origin = path.display().to_string();
-    let bytes = read(path).map_err(|error| unreadable(path, &origin, error))?;
+    let bytes = read(path).map_err(|error| LoadError(vec![unreadable(path, &origin, &error)]))?;
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        not_utf8(path, &origin, offset, error.as_bytes())
+        LoadError(vec![not_utf8(&origin, offset, error.as_bytes())])
     })
 }
 
@@ -100,7 +74,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &Path, origin: &str, error: io::Error) -> LoadError {
+fn unreadable(path: &Path, origin: &str, error: &io::Error) -> Diagnostic {
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => {
             let help = match similar_file(path) {
@@ -118,12 +92,7 @@ fn unreadable(path: &Path, origin: &str, error: io::Error) -> LoadError {
             "name a system file (TOML)".into(),
         ),
     };
-    let diagnostic = Box::new(Diagnostic::of_file(origin, message, help));
-    LoadError::Unreadable {
-        path: path.into(),
-        error,
-        diagnostic,
-    }
+    Diagnostic::of_file(origin, message, help)
 }
 
 /// A file beside the missing one whose name is nearly the same.
@@ -148,7 +117,7 @@ fn similar_file(path: &Path) -> Option<String> {
     )
 }
 
-fn not_utf8(path: &Path, origin: &str, offset: usize, bytes: &[u8]) -> LoadError {
+fn not_utf8(origin: &str, offset: usize, bytes: &[u8]) -> Diagnostic {
     let text = String::from_utf8_lossy(bytes);
     let source = Source::new(&text, origin);
     // The valid bytes before the offset are the same in the lossy text.
@@ -161,9 +130,5 @@ fn not_utf8(path: &Path, origin: &str, offset: usize, bytes: &[u8]) -> LoadError
         "save the file as UTF-8".into(),
     );
     diagnostic.text = wrong;
-    LoadError::NotUtf8 {
-        path: path.into(),
-        offset,
-        diagnostic: Box::new(diagnostic),
-    }
+    diagnostic
 }

@@ -11,7 +11,7 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_model::{
-    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, Span, System, Task, TaskId,
+    Cpu, CpuId, ResourceId, RunOptions, Scheduler, SchedulerId, System, Task, TaskId,
 };
 
 use crate::file::{File, Named};
@@ -78,7 +78,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
     let machine = lower_machine(&mut places);
     let requirements = lower_requirements(&file.take("require"), &names, &mut places, report);
     let run = RunOptions {
-        duration: places.run.duration("for").map(Span::from_ns),
+        duration: places.run.span("for"),
         seed: places.run.integer("seed"),
     };
     let system = System {
@@ -164,19 +164,29 @@ fn lower_cpu(section: &Named) -> Cpu {
 
 /// The task that a value names, or its mistake.
 fn find_task(node: &Node, key: &str, names: &Names, report: &mut Report<'_>) -> Option<TaskId> {
+    find(node, key, "task", &names.tasks, report)
+}
+
+/// The part of this kind that a value names, or its mistake.
+fn find<Id: Copy>(
+    node: &Node,
+    key: &str,
+    kind: &str,
+    known: &BTreeMap<String, Id>,
+    report: &mut Report<'_>,
+) -> Option<Id> {
     let Value::Text(name) = &node.value else {
         return None;
     };
-    let found = names.tasks.get(name).copied();
+    let found = known.get(name).copied();
     if found.is_none() {
-        report.add(
-            &node.range,
-            format!("`{key}` names task {}, which is not there", quote(name)),
-            || match nearest(name, names.tasks.keys().map(String::as_str)) {
+        let message = format!("`{key}` names {kind} {}, which is not there", quote(name));
+        report.add(&node.range, message, || {
+            match nearest(name, known.keys().map(String::as_str)) {
                 Some(meant) => format!("did you mean \"{meant}\"?"),
-                None => format!("add a section `[task.{name}]`, or name another task"),
-            },
-        );
+                None => format!("add a section `[{kind}.{name}]`, or name another {kind}"),
+            }
+        });
     }
     found
 }

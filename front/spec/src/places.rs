@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use punctual_model::{Fault, TaskId};
+use punctual_model::{Fault, SchedulerId, TaskId};
 
 use crate::file::Named;
 use crate::record::Record;
 
 /// The places of all parts, by the numbers that the model gives them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Places {
     pub(crate) system: Record,
     pub(crate) cpus: Vec<Named>,
@@ -44,59 +44,31 @@ pub(crate) struct TaskPlaces {
     pub(crate) follows: Vec<Range<usize>>,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places {
-            system: Record::empty(0..0),
-            cpus: Vec::new(),
-            schedulers: Vec::new(),
-            resources: Vec::new(),
-            tasks: Vec::new(),
-            machine: Record::empty(0..0),
-            reserves: Vec::new(),
-            requirements: Vec::new(),
-            run: Record::empty(0..0),
-        }
-    }
-}
-
 impl Places {
     /// The bytes that a fault is about.
     pub(crate) fn of(&self, fault: &Fault) -> Range<usize> {
+        let scheduler = |id: &SchedulerId| Some(&self.schedulers.get(id.index())?.section);
+        let task = |id: &TaskId| Some(&self.tasks.get(id.index())?.section);
         match fault {
             Fault::System => value(&self.system, "cpus"),
-            Fault::Scheduler(id, key) => self
-                .schedulers
-                .get(id.index())
-                .map_or(0..0, |places| named(&places.section, key)),
-            Fault::SchedulerSlot(id, index) => self
-                .schedulers
-                .get(id.index())
-                .map_or(0..0, |places| element(&places.section, "slots", *index)),
-            Fault::Resource(id, key) => self
-                .resources
-                .get(id.index())
-                .map_or(0..0, |section| named(section, key)),
-            Fault::TaskSlot(id, index) => self
-                .task(*id)
-                .map_or(0..0, |places| element(&places.section, "slots", *index)),
-            Fault::Use(id, index) => self
-                .task(*id)
-                .map_or(0..0, |places| element(&places.section, "uses", *index)),
-            Fault::Cpu(id, key) => self
-                .cpus
-                .get(id.index())
-                .map_or(0..0, |section| named(section, key)),
-            Fault::Task(id, key) => self
-                .task(*id)
-                .map_or(0..0, |places| named(&places.section, key)),
-            Fault::Precedence { task, key, index } => {
-                let edges = self.task(*task).map(|places| match *key {
+            Fault::Scheduler(id, key) => named(scheduler(id), key),
+            Fault::SchedulerSlot(id, index) => element(scheduler(id), "slots", *index),
+            Fault::Resource(id, key) => named(self.resources.get(id.index()), key),
+            Fault::TaskSlot(id, index) => element(task(id), "slots", *index),
+            Fault::Use(id, index) => element(task(id), "uses", *index),
+            Fault::Cpu(id, key) => named(self.cpus.get(id.index()), key),
+            Fault::Task(id, key) => named(task(id), key),
+            Fault::Precedence {
+                task: id,
+                key,
+                index,
+            } => {
+                let edges = self.tasks.get(id.index()).map(|places| match *key {
                     "after" => &places.after,
                     _ => &places.follows,
                 });
                 let edge = edges.and_then(|edges| edges.get(*index)).cloned();
-                edge.unwrap_or_else(|| self.of(&Fault::Task(*task, key)))
+                edge.unwrap_or_else(|| named(task(id), key))
             }
             Fault::Machine(key) => value(&self.machine, key),
             Fault::Reserve(index) => self.reserves.get(*index).cloned().unwrap_or(0..0),
@@ -107,22 +79,20 @@ impl Places {
 
     /// Whether a fault is about a part whose mistake has been reported.
     pub(crate) fn is_broken(&self, fault: &Fault) -> bool {
+        let scheduler = |id: &SchedulerId| self.schedulers.get(id.index());
+        let task = |id: &TaskId| self.tasks.get(id.index());
         match fault {
             Fault::Task(_, "name") | Fault::Scheduler(_, "name") => false,
-            Fault::Task(id, "slots") | Fault::TaskSlot(id, _) => self
-                .task(*id)
-                .is_some_and(|places| places.broken || places.unplaced),
-            Fault::Task(id, _) | Fault::Use(id, _) | Fault::Precedence { task: id, .. } => {
-                self.task(*id).is_some_and(|places| places.broken)
+            Fault::Task(id, "slots") | Fault::TaskSlot(id, _) => {
+                task(id).is_some_and(|places| places.broken || places.unplaced)
             }
-            Fault::Scheduler(id, "slots" | "server" | "on") | Fault::SchedulerSlot(id, _) => self
-                .schedulers
-                .get(id.index())
-                .is_some_and(|places| places.broken || places.unplaced),
-            Fault::Scheduler(id, _) => self
-                .schedulers
-                .get(id.index())
-                .is_some_and(|places| places.broken),
+            Fault::Task(id, _) | Fault::Use(id, _) | Fault::Precedence { task: id, .. } => {
+                task(id).is_some_and(|places| places.broken)
+            }
+            Fault::Scheduler(id, "slots" | "server" | "on") | Fault::SchedulerSlot(id, _) => {
+                scheduler(id).is_some_and(|places| places.broken || places.unplaced)
+            }
+            Fault::Scheduler(id, _) => scheduler(id).is_some_and(|places| places.broken),
             Fault::System => self.system.broken,
             // Of these, broken values are left out of the system.
             Fault::Cpu(..)
@@ -133,10 +103,6 @@ impl Places {
             | Fault::Run(_) => false,
         }
     }
-
-    fn task(&self, id: TaskId) -> Option<&TaskPlaces> {
-        self.tasks.get(id.index())
-    }
 }
 
 /// The value of a key, or the section's header when the key is absent.
@@ -146,7 +112,9 @@ fn value(record: &Record, key: &str) -> Range<usize> {
         .map_or_else(|| record.range.clone(), |node| node.range.clone())
 }
 
-fn named(section: &Named, key: &str) -> Range<usize> {
+/// The value of a key of a section, or what it follows from; nothing without the section.
+fn named(section: Option<&Named>, key: &str) -> Range<usize> {
+    let Some(section) = section else { return 0..0 };
     // Where a default came from, when the key itself is absent.
     let key = match key {
         "name" => return section.name_range.clone(),
@@ -158,7 +126,7 @@ fn named(section: &Named, key: &str) -> Range<usize> {
 }
 
 /// An element of a list, or the list.
-fn element(section: &Named, key: &str, index: usize) -> Range<usize> {
-    let node = section.record.list(key).get(index);
+fn element(section: Option<&Named>, key: &str, index: usize) -> Range<usize> {
+    let node = section.and_then(|section| section.record.list(key).get(index));
     node.map_or_else(|| named(section, key), |node| node.range.clone())
 }

@@ -123,7 +123,7 @@ pub fn load_platform(path: impl AsRef<Path>) -> Result<Platform, LoadError> {
     let path = path.as_ref();
     let text = text_of(path)?;
     let origin = path.display().to_string();
-    parse_platform(&text, &origin).map_err(LoadError::Invalid)
+    parse_platform(&text, &origin).map_err(LoadError)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use punctual_model::Share;
+use punctual_model::{Ns, Share, Span, Work};
 
 /// A value and its place in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Value {
 }
 
 /// A table whose keys are known.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Record {
     /// Its header or its braces.
     pub(crate) range: Range<usize>,
@@ -57,50 +57,23 @@ impl Record {
             .map(|(_, node)| node)
     }
 
-    pub(crate) fn duration(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.value {
-            Value::Duration(ns) => Some(ns),
-            _ => None,
-        }
+    pub(crate) fn span(&self, key: &str) -> Option<Span<Ns>> {
+        self.duration(key).map(Span::from_ns)
     }
 
-    pub(crate) fn integer(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.value {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        }
+    pub(crate) fn work(&self, key: &str) -> Option<Work<Ns>> {
+        self.duration(key).map(Work::from_ns)
     }
 
     /// An integer whose shape keeps it within 32 bits.
     pub(crate) fn number(&self, key: &str) -> Option<u32> {
-        self.integer(key)
-            .and_then(|number| u32::try_from(number).ok())
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        match self.get(key)?.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
-        match self.get(key)?.value {
-            Value::Word(word) => Some(word),
-            _ => None,
-        }
+        let number = self.integer(key);
+        number.and_then(|number| u32::try_from(number).ok())
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.value {
             Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn percentage(&self, key: &str) -> Option<Share> {
-        match self.get(key)?.value {
-            Value::Percentage(share) => Some(share),
             _ => None,
         }
     }
@@ -118,6 +91,28 @@ impl Record {
             _ => &[],
         }
     }
+}
+
+/// Reads values without parts: the value of a key, if it has that form.
+macro_rules! values {
+    ($($name:ident: $form:ident($type:ty);)+) => {
+        impl Record {
+            $(pub(crate) fn $name(&self, key: &str) -> Option<$type> {
+                match self.get(key)?.value {
+                    Value::$form(value) => Some(value),
+                    _ => None,
+                }
+            })+
+        }
+    };
+}
+
+values! {
+    duration: Duration(u64);
+    integer: Integer(u64);
+    flag: Flag(bool);
+    word: Word(&'static str);
+    percentage: Percentage(Share);
 }
 
 impl Node {

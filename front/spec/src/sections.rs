@@ -7,7 +7,8 @@ mod resource;
 mod scheduler;
 mod task;
 
-use crate::shape::{Key, Keys, Shape};
+use crate::shape::Shape::{CpuName, Duration, Integer, List};
+use crate::shape::{Keys, Shape, keys, text};
 use machine::MACHINE;
 use policy::CPU;
 use require::REQUIRE;
@@ -27,104 +28,72 @@ pub(crate) struct Section {
     pub(crate) doc: &'static str,
 }
 
+/// A table of sections: the name of each, its keys, and whether it is named or needed.
+macro_rules! sections {
+    ($($(#[doc = $doc:literal])+ $name:literal: $keys:ident $(, $rule:ident)?;)+) => {
+        [$(Section {
+            $($rule: true,)?
+            ..Section::new($name, &$keys, text!($($doc)+))
+        }),+]
+    };
+}
+
+impl Section {
+    const fn new(name: &'static str, keys: &'static Keys, doc: &'static str) -> Section {
+        Section {
+            name,
+            named: false,
+            needed: false,
+            keys,
+            doc,
+        }
+    }
+}
+
 /// All sections, in the order in which a file is best written.
-pub(crate) const SECTIONS: &[Section] = &[
-    Section {
-        name: "system",
-        named: false,
-        needed: true,
-        keys: &SYSTEM,
-        doc: "What the system consists of.",
-    },
-    Section {
-        name: "cpu",
-        named: true,
-        needed: false,
-        keys: &CPU,
-        doc: "One CPU and the policy that orders the tasks and the schedulers on it.",
-    },
-    Section {
-        name: "scheduler",
-        named: true,
-        needed: false,
-        keys: &SCHEDULER,
-        doc: "A scheduler below a CPU or another scheduler: it orders its own tasks on what its \
-              parent grants it.",
-    },
-    Section {
-        name: "resource",
-        named: true,
-        needed: false,
-        keys: &RESOURCE,
-        doc: "Something that jobs lock: see `uses` of a task.",
-    },
-    Section {
-        name: "machine",
-        named: false,
-        needed: false,
-        keys: &MACHINE,
-        doc: "Overheads, limits and reserves that admission counts; absent ones are 0, or 100 %.",
-    },
-    Section {
-        name: "task",
-        named: true,
-        needed: false,
-        keys: &TASK,
-        doc: "One task. The order of the tasks in the file is the last tie-break between jobs.",
-    },
-    Section {
-        name: "require",
-        named: false,
-        needed: false,
-        keys: &REQUIRE,
-        doc: "What must hold beyond the deadlines.",
-    },
-    Section {
-        name: "run",
-        named: false,
-        needed: false,
-        keys: &RUN,
-        doc: "How to run the system, unless the command line says otherwise.",
-    },
-];
+pub(crate) const SECTIONS: &[Section] = &sections! {
+    /// The CPUs of the system.
+    "system": SYSTEM, needed;
+    /// One CPU and the policy that orders the tasks and the schedulers on it.
+    "cpu": CPU, named;
+    /// A scheduler below a CPU or another scheduler: it orders its own tasks on what its parent
+    /// grants it.
+    "scheduler": SCHEDULER, named;
+    /// Something that jobs lock: see `uses` of a task.
+    "resource": RESOURCE, named;
+    /// Overheads, limits and reserves that admission counts; absent ones are 0, or 100 %.
+    "machine": MACHINE;
+    /// One task. The order of the tasks in the file is the last tie-break between jobs.
+    "task": TASK, named;
+    /// Requirements beyond the deadlines.
+    "require": REQUIRE;
+    /// How to run the system, unless the command line says otherwise.
+    "run": RUN;
+};
 
 /// The section with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|section| section.name == name)
 }
 
-const U32: Shape = Shape::Integer {
+const MOST: u64 = u32::MAX as u64;
+const U32: Shape = Integer {
     least: 0,
-    most: u32::MAX as u64,
+    most: MOST,
 };
-const COUNT: Shape = Shape::Integer {
+const COUNT: Shape = Integer {
     least: 1,
-    most: u32::MAX as u64,
+    most: MOST,
 };
 
-static SYSTEM: Keys = Keys {
-    selector: None,
-    list: &[Key::new(
-        "cpus",
-        Shape::List(&Shape::CpuName),
-        "Its CPUs: numbers of host CPUs, or names given in `[cpu.NAME]`. At most 256.",
-    )
-    .example("[0]")
-    .needed()],
+static SYSTEM: Keys = keys! {
+    /// Its CPUs: numbers of host CPUs, or names given in `[cpu.NAME]`. At most 256.
+    "cpus": List(&CpuName), [0], needed;
 };
 
-static RUN: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new("for", Shape::Duration, "Releases in [0, this) are covered.").example("\"10s\""),
-        Key::new(
-            "seed",
-            Shape::Integer {
-                least: 0,
-                most: u64::MAX,
-            },
-            "Seed of everything drawn at random.",
-        )
-        .example("1"),
-    ],
+static RUN: Keys = keys! {
+    /// Releases in [0, this) are covered.
+    "for": Duration, "10s";
+    /// Seed of everything drawn at random.
+    "seed": Integer { least: 0, most: u64::MAX }, 1;
 };

@@ -87,23 +87,6 @@ impl Keys {
 }
 
 impl Key {
-    /// A key that always may stand and never must.
-    pub(crate) const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Key {
-        Key {
-            name,
-            shape,
-            doc,
-            example: "",
-            allowed: ALL,
-            needed: NONE,
-        }
-    }
-
-    /// A value as one would write it.
-    pub(crate) const fn example(self, example: &'static str) -> Key {
-        Key { example, ..self }
-    }
-
     /// Only some words of the selector take this key.
     pub(crate) const fn only(self, allowed: Words) -> Key {
         Key { allowed, ..self }
@@ -124,6 +107,58 @@ impl Key {
         self.only(words).needed_by(words)
     }
 }
+
+/// The comment above an entry of a table, as text.
+macro_rules! text {
+    ($($line:literal)+) => { concat!($($line),+).trim_ascii_start() };
+}
+
+/// A key: its name, its shape, an example as one would write it, and what limits its use. Its
+/// comment is its documentation, also in the schema.
+macro_rules! key {
+    ($(#[doc = $doc:literal])+
+     $name:literal: $shape:expr, $example:tt $(, $rule:ident $(($words:expr))?)*;) => {
+        $crate::shape::Key {
+            name: $name,
+            shape: $shape,
+            doc: $crate::shape::text!($($doc)+),
+            example: stringify!($example),
+            allowed: $crate::shape::ALL,
+            needed: $crate::shape::NONE,
+        }
+        $(.$rule($($words)?))*
+    };
+}
+
+/// A group of keys: each written as in [`key`], or the name of one that other groups have too.
+macro_rules! keys {
+    (by $selector:literal; $($rest:tt)+) => { $crate::shape::keys!(@ Some($selector); []; $($rest)+) };
+    (@ $selector:expr; [$($done:expr,)*];) => {
+        $crate::shape::Keys { selector: $selector, list: &[$($done,)*] }
+    };
+    (@ $selector:expr; [$($done:expr,)*]; $shared:ident; $($rest:tt)*) => {
+        $crate::shape::keys!(@ $selector; [$($done,)* $shared,]; $($rest)*)
+    };
+    (@ $selector:expr; [$($done:expr,)*];
+     $(#[doc = $doc:literal])+ $name:literal: $shape:expr $(, $more:tt $(($words:expr))?)+;
+     $($rest:tt)*) => {
+        $crate::shape::keys!(@ $selector; [$($done,)* $crate::shape::key! {
+            $(#[doc = $doc])+ $name: $shape $(, $more $(($words))?)+;
+        },]; $($rest)*)
+    };
+    ($($keys:tt)+) => { $crate::shape::keys!(@ None; []; $($keys)+) };
+}
+
+/// The words that a value can be; the comment of each says what it means.
+macro_rules! words {
+    ($($(#[doc = $doc:literal])+ $text:literal;)+) => {
+        $crate::shape::Shape::Word(&[
+            $($crate::shape::Word { text: $text, doc: $crate::shape::text!($($doc)+) }),+
+        ])
+    };
+}
+
+pub(crate) use {key, keys, text, words};
 
 impl Shape {
     /// The form that the value should have, for messages.

@@ -5,16 +5,16 @@
 //! list of tables headers of its own, away from the key that a reader of the file looks for.
 
 mod task;
-
-use std::fmt::{Display, Write};
+mod value;
 
 use punctual_model::{
-    AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Reserve, Resource, Scheduler,
-    SchedulerId, Server, Share, Slot, Span, Supply, System, TaskId, Trust, Work, readable,
+    AtBudgetEnd, Cpu, CpuId, Machine, Ns, PolicyKind, Requirement, Resource, Scheduler,
+    SchedulerId, Share, Span, Supply, System, TaskId, Trust, Work,
 };
 
 use crate::platform::Platform;
 use task::write_task;
+use value::{Out, Table, Toml};
 
 /// The text of a system file for `system`, which must be valid. O(size of the system).
 ///
@@ -25,10 +25,10 @@ pub fn write(system: &System) -> String {
     let mut out = Out(String::new());
     out.line("[system]");
     let names = system.cpus.iter().map(|cpu| match number_of(&cpu.name) {
-        Some(number) => number.to_string(),
-        None => quoted(&cpu.name),
+        Some(number) => number.toml(),
+        None => cpu.name.toml(),
     });
-    out.key("cpus", list(names));
+    out.key("cpus", value::List(names.collect()));
     for cpu in &system.cpus {
         write_cpu(cpu, &mut out);
     }
@@ -38,79 +38,20 @@ pub fn write(system: &System) -> String {
     for resource in &system.resources {
         write_resource(resource, &mut out);
     }
-    write_machine(&system.machine, &mut out);
+    if system.machine != Machine::default() {
+        out.line("\n[machine]");
+        write_terms(&system.machine, &mut out);
+    }
     for task in &system.tasks {
         write_task(system, task, &mut out);
     }
     write_requirements(system, &mut out);
     if system.run.duration.is_some() || system.run.seed.is_some() {
         out.line("\n[run]");
-        let duration = system.run.duration.map(span);
-        duration.into_iter().for_each(|span| out.key("for", span));
-        let seed = system.run.seed;
-        seed.into_iter().for_each(|seed| out.key("seed", seed));
+        out.given("for", system.run.duration);
+        out.given("seed", system.run.seed);
     }
     out.0
-}
-
-/// The file so far.
-struct Out(String);
-
-impl Out {
-    fn line(&mut self, line: impl Display) {
-        // Writing into a text cannot fail.
-        let _ = writeln!(self.0, "{line}");
-    }
-
-    fn header(&mut self, kind: &str, name: &str) {
-        self.line(format_args!("\n[{kind}.{}]", key_of(name)));
-    }
-
-    fn key(&mut self, key: &str, value: impl Display) {
-        self.line(format_args!("{key} = {value}"));
-    }
-
-    /// A key that is left out at its default.
-    fn unless<T: PartialEq>(&mut self, default: T, key: &str, value: T, text: impl Display) {
-        if value != default {
-            self.key(key, text);
-        }
-    }
-}
-
-/// A name as a part of a header: bare where TOML allows it.
-fn key_of(name: &str) -> String {
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !name.is_empty() && name.bytes().all(bare) {
-        name.into()
-    } else {
-        quoted(name)
-    }
-}
-
-/// A text as TOML quotes it.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted += &format!("\\U{:08X}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
-}
-
-fn span(span: Span<Ns>) -> String {
-    format!("\"{}\"", readable(span.as_ns()))
-}
-
-fn work(work: Work<Ns>) -> String {
-    span(work.as_span())
-}
-
-fn list(values: impl Iterator<Item = String>) -> String {
-    format!("[{}]", values.collect::<Vec<_>>().join(", "))
 }
 
 /// The number of a name that is one, as the reader sees it.
@@ -122,26 +63,20 @@ fn number_of(name: &str) -> Option<u32> {
 fn write_cpu(cpu: &Cpu, out: &mut Out) {
     out.header("cpu", &cpu.name);
     write_policy(&cpu.policy, out);
-    if let Some(host) = cpu.host {
-        out.unless(number_of(&cpu.name), "host", Some(host), host);
-    }
+    out.given(
+        "host",
+        cpu.host.filter(|_| cpu.host != number_of(&cpu.name)),
+    );
 }
 
 fn write_policy(policy: &PolicyKind<Ns>, out: &mut Out) {
-    out.key("policy", quoted(policy.name()));
-    match policy {
-        PolicyKind::RoundRobin { timeslice } => out.key("timeslice", span(*timeslice)),
-        PolicyKind::FixedPriority { preemptive } => {
-            out.unless(true, "preemptive", *preemptive, preemptive);
-        }
+    out.key("policy", policy.name());
+    match *policy {
+        PolicyKind::RoundRobin { timeslice } => out.key("timeslice", timeslice),
+        PolicyKind::FixedPriority { preemptive } => out.unless(true, "preemptive", preemptive),
         PolicyKind::Tdm { frame, scheduling } => {
-            out.key("frame", span(*frame));
-            out.unless(
-                Span::ZERO,
-                "scheduling-time",
-                *scheduling,
-                span(*scheduling),
-            );
+            out.key("frame", frame);
+            out.unless(Span::ZERO, "scheduling-time", scheduling);
         }
         PolicyKind::Fifo | PolicyKind::EarliestDeadlineFirst => {}
     }
@@ -166,7 +101,7 @@ fn parent_of(
 fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
     let (on, above) = parent_of(system, scheduler.cpu, scheduler.parent);
     out.header("scheduler", &scheduler.name);
-    out.key("on", quoted(&on));
+    out.key("on", on);
     write_policy(&scheduler.policy, out);
     let priority = scheduler.priority.number();
     if priority != 0 || matches!(above, Some(PolicyKind::FixedPriority { .. })) {
@@ -174,44 +109,28 @@ fn write_scheduler(system: &System, scheduler: &Scheduler, out: &mut Out) {
     }
     match &scheduler.supply {
         Supply::Shared => {}
-        Supply::Server(Server {
-            kind,
-            budget,
-            period,
-        }) => {
-            let (budget, period) = (work(*budget), span(*period));
-            let kind = quoted(kind.name());
+        Supply::Server(server) => {
+            let table = Table::new("kind", server.kind.name());
             out.key(
                 "server",
-                format_args!("{{ kind = {kind}, budget = {budget}, period = {period} }}"),
+                table
+                    .and("budget", server.budget)
+                    .and("period", server.period),
             );
         }
-        Supply::Slots(slots) => write_slots(slots, out),
+        Supply::Slots(slots) => out.key("slots", slots),
     }
-    let trust = scheduler.trust;
-    out.unless(Trust::default(), "trust", trust, quoted(trust.name()));
-    if let Some(quota) = scheduler.quota {
-        out.key("quota", quota);
-    }
-}
-
-fn write_slots(slots: &[Slot<Ns>], out: &mut Out) {
-    let slots = slots.iter().map(|slot| {
-        let (at, length) = (span(slot.at), span(slot.length));
-        format!("{{ at = {at}, length = {length} }}")
-    });
-    out.key("slots", list(slots));
+    out.unless(Trust::default(), "trust", scheduler.trust);
+    out.given("quota", scheduler.quota);
 }
 
 fn write_resource(resource: &Resource, out: &mut Out) {
     out.header("resource", &resource.name);
-    out.key("protocol", quoted(resource.protocol.name()));
-    let end = resource.at_budget_end;
+    out.key("protocol", resource.protocol.name());
     out.unless(
         AtBudgetEnd::default(),
         "at-budget-end",
-        end,
-        quoted(end.name()),
+        resource.at_budget_end,
     );
 }
 
@@ -221,7 +140,7 @@ pub fn write_platform(platform: &Platform) -> String {
     if !platform.measured.is_empty() {
         out.line("[measured]");
         for (name, value) in &platform.measured {
-            out.key(key_of(name).as_ref(), quoted(value));
+            out.key(value::key_of(name).as_ref(), value);
         }
         out.line("");
     }
@@ -230,65 +149,44 @@ pub fn write_platform(platform: &Platform) -> String {
     out.0
 }
 
-fn write_machine(machine: &Machine, out: &mut Out) {
-    if *machine != Machine::default() {
-        out.line("\n[machine]");
-        write_terms(machine, out);
+fn write_terms(machine: &Machine, out: &mut Out) {
+    out.unless(Work::ZERO, "switch", machine.switch);
+    out.unless(Work::ZERO, "timer", machine.timer);
+    out.unless(Work::ZERO, "preemption", machine.preemption);
+    out.unless(Work::ZERO, "cache-delay", machine.cache_delay);
+    let missing = machine.missing_time.as_ref();
+    out.given(
+        "missing-time",
+        missing.map(|all| Table::new("budget", all.budget).and("period", all.period)),
+    );
+    let limit = machine.limits.utilization;
+    if limit != Share::WHOLE {
+        out.key("limits", Table::new("utilization", limit));
+    }
+    if !machine.reserves.is_empty() {
+        out.key("reserve", &machine.reserves);
     }
 }
 
-fn write_terms(machine: &Machine, out: &mut Out) {
-    for (key, term) in [
-        ("switch", machine.switch),
-        ("timer", machine.timer),
-        ("preemption", machine.preemption),
-        ("cache-delay", machine.cache_delay),
-    ] {
-        out.unless(Work::ZERO, key, term, work(term));
-    }
-    let amounts = |reserve: &Reserve| {
-        let (budget, period) = (work(reserve.budget), span(reserve.period));
-        format!("budget = {budget}, period = {period}")
-    };
-    if let Some(missing) = &machine.missing_time {
-        out.key("missing-time", format_args!("{{ {} }}", amounts(missing)));
-    }
-    let limit = machine.limits.utilization;
-    let (whole, parts) = (limit.ppm() / 10_000, limit.ppm() % 10_000);
-    out.unless(
-        Share::WHOLE,
-        "limits",
-        limit,
-        format_args!("{{ utilization = \"{whole}.{parts:04}%\" }}"),
-    );
-    if !machine.reserves.is_empty() {
-        let reserves = machine.reserves.iter().map(|reserve| {
-            let name = quoted(&reserve.name);
-            format!("{{ name = {name}, {} }}", amounts(reserve))
-        });
-        out.key("reserve", list(reserves));
-    }
+/// The names of tasks.
+fn names<'a>(system: &'a System, tasks: &[TaskId]) -> Vec<&'a str> {
+    let name = |id: &TaskId| system.tasks.get(id.index()).map_or("", |task| &task.name);
+    tasks.iter().map(name).collect()
 }
 
 fn write_requirements(system: &System, out: &mut Out) {
-    let name = |id: &TaskId| {
-        let task = system.tasks.get(id.index());
-        quoted(task.map_or("", |task| task.name.as_str()))
-    };
+    let of_task = |task: &TaskId| Table::new("task", names(system, &[*task]).concat());
     let (mut responses, mut chains, mut jitters) = (Vec::new(), Vec::new(), Vec::new());
     for requirement in &system.requirements {
         match requirement {
             Requirement::Response { task, within } => {
-                let (task, within) = (name(task), span(*within));
-                responses.push(format!("{{ task = {task}, within = {within} }}"));
+                responses.push(of_task(task).and("within", *within));
             }
             Requirement::Chain { tasks, within } => {
-                let (tasks, within) = (list(tasks.iter().map(name)), span(*within));
-                chains.push(format!("{{ tasks = {tasks}, within = {within} }}"));
+                chains.push(Table::new("tasks", names(system, tasks)).and("within", *within));
             }
             Requirement::Jitter { task, within } => {
-                let (task, within) = (name(task), span(*within));
-                jitters.push(format!("{{ task = {task}, within = {within} }}"));
+                jitters.push(of_task(task).and("within", *within));
             }
         }
     }
@@ -300,8 +198,6 @@ fn write_requirements(system: &System, out: &mut Out) {
         ("chain", chains),
         ("jitter", jitters),
     ] {
-        if !all.is_empty() {
-            out.key(key, list(all.into_iter()));
-        }
+        out.given(key, Some(all).filter(|all| !all.is_empty()));
     }
 }

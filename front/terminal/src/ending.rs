@@ -64,14 +64,18 @@ pub struct Failure {
 pub type Ended = Result<Ending, Failure>;
 
 impl Failure {
-    /// Bad input that has no place in a file.
-    pub fn input(message: impl Into<String>) -> Failure {
+    fn of(blame: Blame, message: impl Into<String>) -> Failure {
         Failure {
-            blame: Blame::Input,
+            blame,
             message: message.into(),
             help: None,
             diagnostics: vec![],
         }
+    }
+
+    /// Bad input that has no place in a file.
+    pub fn input(message: impl Into<String>) -> Failure {
+        Failure::of(Blame::Input, message)
     }
 
     /// Mistakes of a system file.
@@ -81,31 +85,19 @@ impl Failure {
             several => format!("{} mistakes in the system file", several.len()),
         };
         Failure {
-            blame: Blame::Input,
-            message,
-            help: None,
             diagnostics,
+            ..Failure::of(Blame::Input, message)
         }
     }
 
     /// A failure of the run itself.
     pub fn run(message: impl Into<String>) -> Failure {
-        Failure {
-            blame: Blame::Run,
-            message: message.into(),
-            help: None,
-            diagnostics: vec![],
-        }
+        Failure::of(Blame::Run, message)
     }
 
     /// The user ended it.
     pub fn stopped(message: impl Into<String>) -> Failure {
-        Failure {
-            blame: Blame::Nobody,
-            message: message.into(),
-            help: None,
-            diagnostics: vec![],
-        }
+        Failure::of(Blame::Nobody, message)
     }
 
     /// The same with a remedy.

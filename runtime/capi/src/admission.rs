@@ -135,12 +135,8 @@ fn json_of(why: &Why) -> Value {
 }
 
 fn lines(verdict: &Verdict) -> String {
-    let mut text = String::new();
+    let mut text = verdict.word().to_owned();
     // Writing to a string does not fail.
-    let _ = match verdict.admitted {
-        true => write!(text, "admitted"),
-        false => write!(text, "refused"),
-    };
     for refusal in &verdict.refusals {
         let _ = write!(text, "\n{}: {}", refusal.name, refusal.reason);
         for more in [&refusal.situation, &refusal.advice] {
@@ -183,11 +179,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
         .iter()
         .map(|r| refusal_json(verdict, r))
         .collect();
-    let word = match verdict.admitted {
-        true => "admitted",
-        false => "refused",
-    };
-    json!({ "format": 1, "verdict": word, "tasks": tasks, "refusals": refusals })
+    json!({ "format": 1, "verdict": verdict.word(), "tasks": tasks, "refusals": refusals })
 }
 
 fn refusal_json(verdict: &Verdict, refusal: &Refusal) -> Value {

@@ -3,8 +3,9 @@
 use core::ffi::c_int;
 
 use ::punctual_thread::sync::Barrier;
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
+use crate::edge::{answer, is_place_or_null, offer};
 use crate::status::{Answer, punctual_status};
 use crate::table::Table;
 
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn punctual_barrier_create(
     threads: u32,
 ) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { create(barrier, threads, Barrier::new) })
+    answer(|| unsafe { create(barrier, Barrier::new, threads) })
 }
 
 /// `punctual_barrier_create` for threads of every CPU of a run. Legal everywhere.
@@ -42,21 +43,19 @@ pub unsafe extern "C" fn punctual_barrier_create_cross_cpu(
     threads: u32,
 ) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { create(barrier, threads, Barrier::cross_cpu) })
+    answer(|| unsafe { create(barrier, Barrier::cross_cpu, threads) })
 }
 
 /// # Safety
 /// `barrier` is null, or to a place for one.
 unsafe fn create(
     barrier: *mut punctual_barrier,
+    new: fn(usize) -> Barrier,
     threads: u32,
-    make: fn(usize) -> Barrier,
 ) -> Answer {
-    is_place(barrier)?;
     let threads = usize::try_from(threads).unwrap_or(usize::MAX);
-    let id = BARRIERS.insert(make(threads))?;
     // SAFETY: as the caller vouches.
-    unsafe { give(barrier, punctual_barrier { id }) }
+    unsafe { BARRIERS.create(barrier, |id| punctual_barrier { id }, || Ok(new(threads))) }
 }
 
 /// Ends a barrier; `PUNCTUAL_BUSY` while somebody waits at it. Legal everywhere.
@@ -80,10 +79,7 @@ pub unsafe extern "C" fn punctual_barrier_wait(
     answer(|| {
         is_place_or_null(last)?;
         let barrier = BARRIERS.get(barrier.id)?;
-        let was_last = match within(within_ns) {
-            Some(span) => barrier.wait_within(span)?,
-            None => barrier.wait()?,
-        };
+        let was_last = barrier.wait_within(Span::from_ns(within_ns))?;
         // SAFETY: as the caller vouches.
         unsafe { offer(last, c_int::from(was_last)) }
     })

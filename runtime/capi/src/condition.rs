@@ -1,8 +1,9 @@
 //! Waiting for something to become true under a mutex.
 
 use ::punctual_thread::sync::Condvar;
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, within};
+use crate::edge::answer;
 use crate::mutex::{MUTEXES, punctual_mutex};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
@@ -25,11 +26,13 @@ pub struct punctual_condition {
 pub unsafe extern "C" fn punctual_condition_create(
     condition: *mut punctual_condition,
 ) -> punctual_status {
-    answer(|| {
-        is_place(condition)?;
-        let id = CONDITIONS.insert(Condvar::new())?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(condition, punctual_condition { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        CONDITIONS.create(
+            condition,
+            |id| punctual_condition { id },
+            || Ok(Condvar::new()),
+        )
     })
 }
 
@@ -57,10 +60,7 @@ pub extern "C" fn punctual_condition_wait(
         let guard = mutex.take()?;
         // The caller does not hold it, but uses it: nobody destroys it meanwhile.
         mutex.put_back();
-        let (guard, told) = match within(within_ns) {
-            Some(span) => condition.wait_within(guard, span)?,
-            None => (condition.wait(guard)?, true),
-        };
+        let (guard, told) = condition.wait_within(guard, Span::from_ns(within_ns))?;
         mutex.hold(guard);
         mutex.keep();
         match told {

@@ -5,7 +5,6 @@ use core::fmt;
 use std::borrow::Cow;
 
 use punctual_linux::{Left, contained};
-use punctual_model::{Ns, Span};
 
 use crate::status::{Answer, punctual_status as Status};
 
@@ -118,11 +117,6 @@ pub(crate) unsafe fn write_text(
         true => Ok(()),
         false => Err(Status::PUNCTUAL_TRUNCATED),
     }
-}
-
-/// How long a call may wait: 0 not at all; `None`, the largest number, as long as it takes.
-pub(crate) fn within(within_ns: u64) -> Option<Span<Ns>> {
-    (within_ns != u64::MAX).then_some(Span::from_ns(within_ns))
 }
 
 #[cfg(test)]

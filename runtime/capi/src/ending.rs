@@ -1,12 +1,12 @@
 //! How threads end, and who learns of it.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering;
 
 use ::punctual_thread::Thread;
 use ::punctual_thread::thread::JoinError;
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
+use crate::edge::{answer, give, is_place, is_place_or_null};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::Used;
 use crate::thread::{Entry, find, if_alive, keep_fault, punctual_thread, with};
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn punctual_thread_join(
     answer(|| {
         is_place_or_null(result)?;
         let entry = find(thread)?;
-        entry.created()?.wait_end(within(within_ns))?;
+        entry.created()?.wait_end(Span::from_ns(within_ns))?;
         // SAFETY: as the caller vouches.
         unsafe { take_result(&entry, result) }
     })
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn punctual_thread_kill(
             return Err(Status::PUNCTUAL_OTHER_CPU);
         }
         let _ = made.cancel();
-        match made.wait_end(within(within_ns)) {
+        match made.wait_end(Span::from_ns(within_ns)) {
             // SAFETY: as the caller vouches.
             Ok(()) => unsafe { take_result(&entry, result) },
             Err(JoinError::TimedOut) if made.abandon() => {
@@ -86,11 +86,8 @@ unsafe fn take_result(entry: &Used<'_, Entry>, result: *mut *mut c_void) -> Answ
     if let Some(said) = entry.said.get() {
         return Err(keep_fault(said));
     }
-    if !entry.has_returned.load(Ordering::Acquire) {
-        return Err(Status::PUNCTUAL_NOTHING);
-    }
     // SAFETY: as the caller vouches.
-    unsafe { offer(result, entry.result.load(Ordering::Relaxed)) }
+    unsafe { entry.returned.offer(result) }
 }
 
 /// Ends the handle and lets the thread go on alone. On threads of a run.

@@ -1,8 +1,9 @@
 //! Events as bits: threads wait for any or for all of several.
 
 use ::punctual_thread::sync::{Flags, Want};
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
 use crate::time::on_a_thread;
@@ -35,12 +36,8 @@ pub enum punctual_want {
 /// `flags` is null, or to a place for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> punctual_status {
-    answer(|| {
-        is_place(flags)?;
-        let id = FLAGS.insert(Flags::new())?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(flags, punctual_flags { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { FLAGS.create(flags, |id| punctual_flags { id }, || Ok(Flags::new())) })
 }
 
 /// `punctual_flags_create` for threads of every CPU of a run; waiting threads are served in
@@ -52,12 +49,8 @@ pub unsafe extern "C" fn punctual_flags_create(flags: *mut punctual_flags) -> pu
 pub unsafe extern "C" fn punctual_flags_create_cross_cpu(
     flags: *mut punctual_flags,
 ) -> punctual_status {
-    answer(|| {
-        is_place(flags)?;
-        let id = FLAGS.insert(Flags::cross_cpu())?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(flags, punctual_flags { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { FLAGS.create(flags, |id| punctual_flags { id }, || Ok(Flags::cross_cpu())) })
 }
 
 /// Ends them; `PUNCTUAL_BUSY` while somebody waits for them. Legal everywhere.
@@ -109,10 +102,7 @@ pub unsafe extern "C" fn punctual_flags_wait(
             3 => Want::all(mask).take(),
             _ => return Err(Status::PUNCTUAL_INVALID),
         };
-        let raised = match within(within_ns) {
-            Some(span) => flags.wait_within(want, span)?,
-            None => flags.wait(want)?,
-        };
+        let raised = flags.wait_within(want, Span::from_ns(within_ns))?;
         // SAFETY: as the caller vouches.
         unsafe { offer(found, raised) }
     })

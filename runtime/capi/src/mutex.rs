@@ -5,7 +5,7 @@
 use ::punctual_thread::sync::{Ceiling, Guard, Mutex};
 use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, within};
+use crate::edge::answer;
 use crate::held::Slot;
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
@@ -92,11 +92,13 @@ pub(crate) unsafe fn forget_holders() {
 /// `mutex` is null, or to a place for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_mutex_create(mutex: *mut punctual_mutex) -> punctual_status {
-    answer(|| {
-        is_place(mutex)?;
-        let id = MUTEXES.insert(Entry::new(Mutex::new(())))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(mutex, punctual_mutex { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        MUTEXES.create(
+            mutex,
+            |id| punctual_mutex { id },
+            || Ok(Entry::new(Mutex::new(()))),
+        )
     })
 }
 
@@ -112,8 +114,7 @@ pub unsafe extern "C" fn punctual_mutex_create_ceiling(
     kind: u32,
     value: u64,
 ) -> punctual_status {
-    answer(|| {
-        is_place(mutex)?;
+    let make = || {
         let priority = || u32::try_from(value).map_err(|_| Status::PUNCTUAL_INVALID);
         let ceiling = match kind {
             0 => Ceiling::Priority(priority()?),
@@ -121,10 +122,10 @@ pub unsafe extern "C" fn punctual_mutex_create_ceiling(
             2 => Ceiling::Deadline(Span::from_ns(value)),
             _ => return Err(Status::PUNCTUAL_INVALID),
         };
-        let id = MUTEXES.insert(Entry::new(Mutex::with_ceiling((), ceiling)))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(mutex, punctual_mutex { id }) }
-    })
+        Ok(Entry::new(Mutex::with_ceiling((), ceiling)))
+    };
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { MUTEXES.create(mutex, |id| punctual_mutex { id }, make) })
 }
 
 /// Ends a mutex; `PUNCTUAL_BUSY` while somebody holds it or waits for it. Legal everywhere.
@@ -139,10 +140,7 @@ pub extern "C" fn punctual_mutex_destroy(mutex: punctual_mutex) -> punctual_stat
 pub extern "C" fn punctual_mutex_lock(mutex: punctual_mutex, within_ns: u64) -> punctual_status {
     answer(|| {
         let entry = MUTEXES.get(mutex.id)?;
-        let guard = match within(within_ns) {
-            Some(span) => entry.mutex.lock_within(span)?,
-            None => entry.mutex.lock()?,
-        };
+        let guard = entry.mutex.lock_within(Span::from_ns(within_ns))?;
         entry.hold(guard);
         entry.keep();
         Ok(())

@@ -1,8 +1,9 @@
 //! From CPU to CPU: something has happened.
 
 use ::punctual_thread::sync::Notify;
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, is_place_or_null, offer, within};
+use crate::edge::{answer, is_place_or_null, offer};
 use crate::status::punctual_status;
 use crate::table::Table;
 
@@ -22,11 +23,9 @@ pub struct punctual_notify {
 /// `notify` is null, or to a place for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_notify_create(notify: *mut punctual_notify) -> punctual_status {
-    answer(|| {
-        is_place(notify)?;
-        let id = NOTIFIES.insert(Notify::new()?)?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(notify, punctual_notify { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        NOTIFIES.create(notify, |id| punctual_notify { id }, || Ok(Notify::new()?))
     })
 }
 
@@ -57,10 +56,7 @@ pub unsafe extern "C" fn punctual_notify_wait(
     answer(|| {
         is_place_or_null(count)?;
         let notify = NOTIFIES.get(notify.id)?;
-        let taken = match within(within_ns) {
-            Some(span) => notify.wait_within(span)?,
-            None => notify.wait()?,
-        };
+        let taken = notify.wait_within(Span::from_ns(within_ns))?;
         // SAFETY: as the caller vouches.
         unsafe { offer(count, taken) }
     })

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use ::punctual_thread::sync::{Queue, SendError};
 use punctual_model::{Ns, Span};
 
-use crate::edge::{answer, give, is_place, within};
+use crate::edge::{answer, give, is_place};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::Table;
 use crate::time::on_a_thread;
@@ -127,16 +127,16 @@ unsafe fn create(
     messages: usize,
     reach: Reach,
 ) -> Answer {
-    is_place(queue)?;
-    if message_bytes > PUNCTUAL_MESSAGE_BYTES || messages > PUNCTUAL_QUEUE_MESSAGES {
-        return Err(Status::PUNCTUAL_INVALID);
-    }
-    let id = QUEUES.insert(Entry {
-        bytes: message_bytes,
-        line: Line::new(message_bytes, messages, reach),
-    })?;
+    let make = || match message_bytes > PUNCTUAL_MESSAGE_BYTES || messages > PUNCTUAL_QUEUE_MESSAGES
+    {
+        true => Err(Status::PUNCTUAL_INVALID),
+        false => Ok(Entry {
+            bytes: message_bytes,
+            line: Line::new(message_bytes, messages, reach),
+        }),
+    };
     // SAFETY: as the caller vouches.
-    unsafe { give(queue, punctual_queue { id }) }
+    unsafe { QUEUES.create(queue, |id| punctual_queue { id }, make) }
 }
 
 /// Ends a queue and drops what is in it; `PUNCTUAL_BUSY` while somebody waits at it. Legal
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn punctual_queue_send(
     answer(|| {
         let queue = QUEUES.get(queue.id)?;
         queue.is_message(message)?;
-        let (from, most) = (message.cast::<u8>(), within(within_ns));
+        let (from, most) = (message.cast::<u8>(), Span::from_ns(within_ns));
         // SAFETY: the message has as many bytes (the caller).
         unsafe { of_any_size!(&queue.line, line => send(line, from, queue.bytes, most)) }
     })
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn punctual_queue_receive(
     answer(|| {
         let queue = QUEUES.get(queue.id)?;
         queue.is_message(message)?;
-        let (to, most) = (message.cast::<u8>(), within(within_ns));
+        let (to, most) = (message.cast::<u8>(), Span::from_ns(within_ns));
         // SAFETY: the place has as many bytes (the caller).
         unsafe { of_any_size!(&queue.line, line => receive(line, to, queue.bytes, most)) }
     })
@@ -212,17 +212,14 @@ unsafe fn send<const N: usize>(
     line: &Queue<[u8; N]>,
     from: *const u8,
     bytes: usize,
-    most: Option<Span<Ns>>,
+    most: Span<Ns>,
 ) -> Answer {
     let mut message = [0; N];
     if bytes > 0 {
         // SAFETY: as the caller vouches; the array is our own.
         unsafe { core::ptr::copy_nonoverlapping(from, message.as_mut_ptr(), bytes) };
     }
-    let sent = match most {
-        Some(span) => line.send_within(message, span),
-        None => line.send(message),
-    };
+    let sent = line.send_within(message, most);
     sent.map_err(|SendError { why, .. }| why.into())
 }
 
@@ -232,12 +229,9 @@ unsafe fn receive<const N: usize>(
     line: &Queue<[u8; N]>,
     to: *mut u8,
     bytes: usize,
-    most: Option<Span<Ns>>,
+    most: Span<Ns>,
 ) -> Answer {
-    let message = match most {
-        Some(span) => line.receive_within(span)?,
-        None => line.receive()?,
-    };
+    let message = line.receive_within(most)?;
     if bytes > 0 {
         // SAFETY: as the caller vouches; the array is our own.
         unsafe { core::ptr::copy_nonoverlapping(message.as_ptr(), to, bytes) };

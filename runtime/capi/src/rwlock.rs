@@ -1,8 +1,9 @@
 //! One writer or several readers at a time; who waits lends its urgency to whoever is in the way.
 
 use ::punctual_thread::sync::{MOST_READERS, ReadGuard, RwLock, WriteGuard};
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, within};
+use crate::edge::answer;
 use crate::held::Slot;
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::Table;
@@ -59,10 +60,7 @@ impl Entry {
     }
 
     fn read(&self, within_ns: u64) -> Result<Held, Status> {
-        let guard = match within(within_ns) {
-            Some(span) => self.lock.read_within(span)?,
-            None => self.lock.read()?,
-        };
+        let guard = self.lock.read_within(Span::from_ns(within_ns))?;
         // SAFETY: the entry does not move and stays in use for as long as a slot has the guard.
         Ok(Held::Read(unsafe {
             core::mem::transmute::<ReadGuard<'_, ()>, ReadGuard<'static, ()>>(guard)
@@ -70,10 +68,7 @@ impl Entry {
     }
 
     fn write(&self, within_ns: u64) -> Result<Held, Status> {
-        let guard = match within(within_ns) {
-            Some(span) => self.lock.write_within(span)?,
-            None => self.lock.write()?,
-        };
+        let guard = self.lock.write_within(Span::from_ns(within_ns))?;
         // SAFETY: as in `read`.
         Ok(Held::Write(unsafe {
             core::mem::transmute::<WriteGuard<'_, ()>, WriteGuard<'static, ()>>(guard)
@@ -115,14 +110,18 @@ pub(crate) unsafe fn forget_users() {
 /// `rwlock` is null, or to a place for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_rwlock_create(rwlock: *mut punctual_rwlock) -> punctual_status {
-    answer(|| {
-        is_place(rwlock)?;
-        let id = RWLOCKS.insert(Entry {
-            lock: RwLock::new(()),
-            slots: [const { Slot::new() }; PUNCTUAL_READERS],
-        })?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(rwlock, punctual_rwlock { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        RWLOCKS.create(
+            rwlock,
+            |id| punctual_rwlock { id },
+            || {
+                Ok(Entry {
+                    lock: RwLock::new(()),
+                    slots: [const { Slot::new() }; PUNCTUAL_READERS],
+                })
+            },
+        )
     })
 }
 

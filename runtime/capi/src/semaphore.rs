@@ -1,8 +1,9 @@
 //! Permits that threads of a CPU take and give.
 
 use ::punctual_thread::sync::Semaphore;
+use punctual_model::Span;
 
-use crate::edge::{answer, give, is_place, within};
+use crate::edge::{answer, give, is_place};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
 use crate::time::on_a_thread;
@@ -26,11 +27,13 @@ pub unsafe extern "C" fn punctual_semaphore_create(
     semaphore: *mut punctual_semaphore,
     permits: u64,
 ) -> punctual_status {
-    answer(|| {
-        is_place(semaphore)?;
-        let id = SEMAPHORES.insert(Semaphore::new(permits))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(semaphore, punctual_semaphore { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        SEMAPHORES.create(
+            semaphore,
+            |id| punctual_semaphore { id },
+            || Ok(Semaphore::new(permits)),
+        )
     })
 }
 
@@ -44,11 +47,13 @@ pub unsafe extern "C" fn punctual_semaphore_create_cross_cpu(
     semaphore: *mut punctual_semaphore,
     permits: u64,
 ) -> punctual_status {
-    answer(|| {
-        is_place(semaphore)?;
-        let id = SEMAPHORES.insert(Semaphore::cross_cpu(permits))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(semaphore, punctual_semaphore { id }) }
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe {
+        SEMAPHORES.create(
+            semaphore,
+            |id| punctual_semaphore { id },
+            || Ok(Semaphore::cross_cpu(permits)),
+        )
     })
 }
 
@@ -67,10 +72,7 @@ pub extern "C" fn punctual_semaphore_take(
 ) -> punctual_status {
     answer(|| {
         let semaphore = SEMAPHORES.get(semaphore.id)?;
-        match within(within_ns) {
-            Some(span) => Ok(semaphore.acquire_within(span)?),
-            None => Ok(semaphore.acquire()?),
-        }
+        Ok(semaphore.acquire_within(Span::from_ns(within_ns))?)
     })
 }
 

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use ::punctual_thread::sync::SpinMutex;
 
-use crate::edge::{answer, give, is_place};
+use crate::edge::answer;
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::Table;
 
@@ -31,12 +31,8 @@ pub type punctual_use = Option<unsafe extern "C" fn(argument: *mut c_void)>;
 /// `spin` is null, or to a place for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_spin_create(spin: *mut punctual_spin) -> punctual_status {
-    answer(|| {
-        is_place(spin)?;
-        let id = SPINS.insert(SpinMutex::new(()))?;
-        // SAFETY: as the caller vouches.
-        unsafe { give(spin, punctual_spin { id }) }
-    })
+    // SAFETY: as the caller vouches.
+    answer(|| unsafe { SPINS.create(spin, |id| punctual_spin { id }, || Ok(SpinMutex::new(()))) })
 }
 
 /// Ends a spin mutex; `PUNCTUAL_BUSY` while somebody uses it or spins for it. Legal everywhere.

@@ -1,18 +1,18 @@
 //! Work that any CPU of a run may begin.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
 use ::punctual_thread::spread::{Choice, OfferError, Offered, Spread, offer as offer_work};
 use ::punctual_thread::thread::JoinError;
+use punctual_model::Span;
 
 use crate::admission::{Why, keep_why};
-use crate::edge::{answer, is_place_or_null, offer, sized, within};
+use crate::edge::{answer, is_place_or_null, offer, sized};
 use crate::fault::{execute, fail};
 use crate::status::{punctual_status, punctual_status as Status};
 use crate::table::{Reserved, Table};
-use crate::thread::{Carried, keep_fault, punctual_body};
+use crate::thread::{Carried, Returned, keep_fault, punctual_body};
 use crate::time::on_a_thread;
 
 static OFFERED: Table<Entry> = Table::new();
@@ -56,8 +56,7 @@ pub struct punctual_offered {
 struct Entry {
     /// Empty until the call that offers it comes back.
     offered: OnceLock<Offered<()>>,
-    result: AtomicPtr<c_void>,
-    has_returned: AtomicBool,
+    returned: Returned,
 }
 
 /// # Safety
@@ -109,8 +108,7 @@ pub unsafe extern "C" fn punctual_offer(
         on_a_thread()?;
         let id = OFFERED.insert(Entry {
             offered: OnceLock::new(),
-            result: AtomicPtr::new(core::ptr::null_mut()),
-            has_returned: AtomicBool::new(false),
+            returned: Returned::default(),
         })?;
         let mut reserved = Reserved::of(OFFERED.get(id)?);
         let argument = Carried(argument);
@@ -141,8 +139,7 @@ unsafe fn do_work(
     let result = unsafe { execute(body, argument.pointer()) };
     let result = result.unwrap_or_else(|said| fail(said));
     if let Ok(entry) = OFFERED.get(handle) {
-        entry.result.store(result, Ordering::Relaxed);
-        entry.has_returned.store(true, Ordering::Release);
+        entry.returned.keep(result);
     }
 }
 
@@ -174,7 +171,7 @@ pub unsafe extern "C" fn punctual_offered_join(
         on_a_thread()?;
         let entry = OFFERED.get(offered.id)?;
         let made = entry.offered.get().ok_or(Status::PUNCTUAL_STALE)?;
-        let ended = made.wait_end(within(within_ns));
+        let ended = made.wait_end(Span::from_ns(within_ns));
         let failed = match ended {
             Ok(()) => None,
             Err(JoinError::Panicked(said)) => Some(said),
@@ -186,11 +183,8 @@ pub unsafe extern "C" fn punctual_offered_join(
         if let Some(said) = failed {
             return Err(keep_fault(&said));
         }
-        if !entry.has_returned.load(Ordering::Acquire) {
-            return Err(Status::PUNCTUAL_NOTHING);
-        }
         // SAFETY: as the caller vouches.
-        unsafe { offer(result, entry.result.load(Ordering::Relaxed)) }
+        unsafe { entry.returned.offer(result) }
     })
 }
 

@@ -76,76 +76,49 @@ use punctual_status as Status;
 pub(crate) type Answer = Result<(), Status>;
 
 impl Status {
-    const ALL: [(Status, &'static CStr); 26] = [
-        (Status::PUNCTUAL_OK, c"it has happened"),
-        (
-            Status::PUNCTUAL_REFUSED,
-            c"not admitted: somebody could be late",
-        ),
-        (Status::PUNCTUAL_INVALID, c"an argument means nothing"),
-        (Status::PUNCTUAL_STALE, c"the handle names nothing"),
-        (
-            Status::PUNCTUAL_NO_RUN,
-            c"the caller is on no thread of a run",
-        ),
-        (
-            Status::PUNCTUAL_OTHER_CPU,
-            c"it belongs to another CPU, or to a run that is over",
-        ),
-        (Status::PUNCTUAL_TIMED_OUT, c"it did not happen in time"),
-        (
-            Status::PUNCTUAL_DEADLOCK,
-            c"its holder waits for the caller",
-        ),
-        (
-            Status::PUNCTUAL_ALREADY_HELD,
-            c"the caller holds it already",
-        ),
-        (Status::PUNCTUAL_NOT_HELD, c"the caller does not hold it"),
-        (
-            Status::PUNCTUAL_TAKEN,
-            c"somebody else waits for it already",
-        ),
-        (Status::PUNCTUAL_BUSY, c"it is in use"),
-        (Status::PUNCTUAL_OVER, c"the run is over"),
-        (Status::PUNCTUAL_CANCELLED, c"the calling thread is to end"),
-        (
-            Status::PUNCTUAL_NO_THREAD_LEFT,
-            c"the run has no thread left: start it for more",
-        ),
-        (
-            Status::PUNCTUAL_TRUNCATED,
-            c"the text does not fit into the buffer",
-        ),
-        (
-            Status::PUNCTUAL_NO_NEXT_JOB,
-            c"the calling thread has one job only",
-        ),
-        (
-            Status::PUNCTUAL_CANNOT_RUN,
-            c"the machine refuses what a run needs",
-        ),
-        (
-            Status::PUNCTUAL_UNKNOWN,
-            c"no task of this CPU uses a resource of that name",
-        ),
-        (
-            Status::PUNCTUAL_NOT_ALLOWED,
-            c"the scheduler does not allow it now",
-        ),
-        (Status::PUNCTUAL_NOTHING, c"there is nothing to say"),
-        (
-            Status::PUNCTUAL_NO_MEMORY,
-            c"no memory, or no number, is left",
-        ),
-        (Status::PUNCTUAL_INTERNAL, c"a mistake inside Punctual"),
-        (Status::PUNCTUAL_FAILED, c"the thread could not go on"),
-        (
-            Status::PUNCTUAL_ABANDONED,
-            c"the processor was taken from the thread",
-        ),
-        (Status::PUNCTUAL_FULL, c"the queue of work is full"),
-    ];
+    const ALL: [(Status, &'static CStr); 26] = {
+        use punctual_status::*;
+        [
+            (PUNCTUAL_OK, c"it has happened"),
+            (PUNCTUAL_REFUSED, c"not admitted: somebody could be late"),
+            (PUNCTUAL_INVALID, c"an argument means nothing"),
+            (PUNCTUAL_STALE, c"the handle names nothing"),
+            (PUNCTUAL_NO_RUN, c"the caller is on no thread of a run"),
+            (
+                PUNCTUAL_OTHER_CPU,
+                c"it belongs to another CPU, or to a run that is over",
+            ),
+            (PUNCTUAL_TIMED_OUT, c"it did not happen in time"),
+            (PUNCTUAL_DEADLOCK, c"its holder waits for the caller"),
+            (PUNCTUAL_ALREADY_HELD, c"the caller holds it already"),
+            (PUNCTUAL_NOT_HELD, c"the caller does not hold it"),
+            (PUNCTUAL_TAKEN, c"somebody else waits for it already"),
+            (PUNCTUAL_BUSY, c"it is in use"),
+            (PUNCTUAL_OVER, c"the run is over"),
+            (PUNCTUAL_CANCELLED, c"the calling thread is to end"),
+            (
+                PUNCTUAL_NO_THREAD_LEFT,
+                c"the run has no thread left: start it for more",
+            ),
+            (PUNCTUAL_TRUNCATED, c"the text does not fit into the buffer"),
+            (PUNCTUAL_NO_NEXT_JOB, c"the calling thread has one job only"),
+            (PUNCTUAL_CANNOT_RUN, c"the machine refuses what a run needs"),
+            (
+                PUNCTUAL_UNKNOWN,
+                c"no task of this CPU uses a resource of that name",
+            ),
+            (PUNCTUAL_NOT_ALLOWED, c"the scheduler does not allow it now"),
+            (PUNCTUAL_NOTHING, c"there is nothing to say"),
+            (PUNCTUAL_NO_MEMORY, c"no memory, or no number, is left"),
+            (PUNCTUAL_INTERNAL, c"a mistake inside Punctual"),
+            (PUNCTUAL_FAILED, c"the thread could not go on"),
+            (
+                PUNCTUAL_ABANDONED,
+                c"the processor was taken from the thread",
+            ),
+            (PUNCTUAL_FULL, c"the queue of work is full"),
+        ]
+    };
 }
 
 impl From<WaitError> for Status {

@@ -23,7 +23,8 @@ use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-use crate::status::punctual_status as Status;
+use crate::edge::{give, is_place};
+use crate::status::{Answer, punctual_status as Status};
 
 const PHASE: u64 = 0b11 << 30;
 const MAKING: u64 = 0b01 << 30;
@@ -125,6 +126,23 @@ impl<T> Table<T> {
             return Ok(mine & !(GENERATION - 1) | number);
         }
         Err(Status::PUNCTUAL_NO_MEMORY)
+    }
+
+    /// Makes a thing for C: `place` gets what `handle` makes of its number, unless the place is
+    /// no place; then nothing is made.
+    ///
+    /// # Safety
+    /// As for [`give`].
+    pub(crate) unsafe fn create<H>(
+        &self,
+        place: *mut H,
+        handle: fn(u64) -> H,
+        make: impl FnOnce() -> Result<T, Status>,
+    ) -> Answer {
+        is_place(place)?;
+        let id = self.insert(make()?)?;
+        // SAFETY: as the caller vouches.
+        unsafe { give(place, handle(id)) }
     }
 
     /// A thing, in use until the result is dropped. Two atomic additions.

@@ -4,9 +4,9 @@ use core::ffi::c_char;
 
 use punctual_kern::Refusal;
 use punctual_linux::job::{LockError, lock, lock_shared, lock_within, unlock_named};
-use punctual_model::{Mode, Ns, Span};
+use punctual_model::Mode;
 
-use crate::edge::{answer, text, within};
+use crate::edge::{answer, text};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::time::not_in_a_use;
 
@@ -20,7 +20,7 @@ use crate::time::not_in_a_use;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_lock(resource: *const c_char) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Exclusive, None) })
+    answer(|| unsafe { take(resource, Mode::Exclusive, u64::MAX) })
 }
 
 /// `punctual_lock` together with others that only read. On jobs of a file's tasks.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn punctual_lock(resource: *const c_char) -> punctual_stat
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn punctual_lock_shared(resource: *const c_char) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Shared, None) })
+    answer(|| unsafe { take(resource, Mode::Shared, u64::MAX) })
 }
 
 /// `punctual_lock` that waits for `within_ns` at most. On jobs of a file's tasks.
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn punctual_lock_within(
     within_ns: u64,
 ) -> punctual_status {
     // SAFETY: as the caller vouches.
-    answer(|| unsafe { take(resource, Mode::Exclusive, within(within_ns)) })
+    answer(|| unsafe { take(resource, Mode::Exclusive, within_ns) })
 }
 
 /// Gives back what a `punctual_lock` of any kind locked; what is not held stays as it is. A
@@ -63,14 +63,14 @@ pub unsafe extern "C" fn punctual_unlock(resource: *const c_char) -> punctual_st
 
 /// # Safety
 /// `resource` is null or a string.
-unsafe fn take(resource: *const c_char, mode: Mode, most: Option<Span<Ns>>) -> Answer {
+unsafe fn take(resource: *const c_char, mode: Mode, within_ns: u64) -> Answer {
     not_in_a_use()?;
     // SAFETY: as the caller vouches.
     let name = unsafe { text(resource) }?;
-    let held = match most {
-        Some(span) => lock_within(&name, mode, span.as_ns())?,
-        None if mode == Mode::Shared => lock_shared(&name)?,
-        None => lock(&name)?,
+    let held = match (within_ns, mode) {
+        (u64::MAX, Mode::Shared) => lock_shared(&name)?,
+        (u64::MAX, Mode::Exclusive) => lock(&name)?,
+        _ => lock_within(&name, mode, within_ns)?,
     };
     // Unlocked by its name.
     core::mem::forget(held);

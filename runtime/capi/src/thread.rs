@@ -12,9 +12,7 @@ use punctual_model::Span;
 
 use crate::admission::{Why, keep_why, refused};
 use crate::constraint::{constraint, punctual_constraint};
-use crate::edge::{
-    answer, give, is_place, is_place_or_null, offer, sized, text, within, write_text,
-};
+use crate::edge::{answer, give, is_place, is_place_or_null, offer, sized, text, write_text};
 use crate::fault::{execute, fail, on_fault as rule_of, punctual_on_fault};
 use crate::status::{Answer, punctual_status, punctual_status as Status};
 use crate::table::{Reserved, Table, Used};
@@ -53,8 +51,7 @@ pub(crate) struct Entry {
     thread: OnceLock<Thread<()>>,
     /// Of the first thread of a CPU, which nobody created: what wakes it, and which CPU.
     first: Option<(Waker, usize)>,
-    pub(crate) result: AtomicPtr<c_void>,
-    pub(crate) has_returned: AtomicBool,
+    pub(crate) returned: Returned,
     /// What it said when it failed.
     pub(crate) said: OnceLock<String>,
 }
@@ -64,8 +61,7 @@ impl Entry {
         Entry {
             thread: OnceLock::new(),
             first,
-            result: AtomicPtr::new(core::ptr::null_mut()),
-            has_returned: AtomicBool::new(false),
+            returned: Returned::default(),
             said: OnceLock::new(),
         }
     }
@@ -78,6 +74,32 @@ impl Entry {
             return Err(Status::PUNCTUAL_NOT_ALLOWED);
         }
         self.thread.get().ok_or(Status::PUNCTUAL_STALE)
+    }
+}
+
+/// What a body returned, once it has.
+#[derive(Default)]
+pub(crate) struct Returned {
+    result: AtomicPtr<c_void>,
+    has_returned: AtomicBool,
+}
+
+impl Returned {
+    pub(crate) fn keep(&self, result: *mut c_void) {
+        self.result.store(result, Ordering::Relaxed);
+        self.has_returned.store(true, Ordering::Release);
+    }
+
+    /// Offers it to C; `PUNCTUAL_NOTHING` when the body did not return.
+    ///
+    /// # Safety
+    /// As for [`offer`].
+    pub(crate) unsafe fn offer(&self, place: *mut *mut c_void) -> Answer {
+        if !self.has_returned.load(Ordering::Acquire) {
+            return Err(Status::PUNCTUAL_NOTHING);
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { offer(place, self.result.load(Ordering::Relaxed)) }
     }
 }
 
@@ -114,8 +136,7 @@ unsafe fn work(
     let entry = THREADS.get(handle);
     match (result, entry) {
         (Ok(result), Ok(entry)) => {
-            entry.result.store(result, Ordering::Relaxed);
-            entry.has_returned.store(true, Ordering::Release);
+            entry.returned.keep(result);
         }
         (Ok(_), Err(_)) => {}
         (Err(said), entry) => {
@@ -287,13 +308,9 @@ pub unsafe extern "C" fn punctual_thread_stack(
     bytes: *mut usize,
 ) -> punctual_status {
     answer(|| {
-        is_place_or_null(used)?;
-        is_place_or_null(bytes)?;
-        let found = thread::stack_used().ok_or(Status::PUNCTUAL_NO_RUN)?;
+        let found = || thread::stack_used().ok_or(Status::PUNCTUAL_NO_RUN);
         // SAFETY: as the caller vouches.
-        unsafe { offer(used, found.0) }?;
-        // SAFETY: as the caller vouches.
-        unsafe { offer(bytes, found.1) }
+        unsafe { offer_both(used, bytes, found) }
     })
 }
 
@@ -308,15 +325,9 @@ pub unsafe extern "C" fn punctual_thread_stack_of(
     bytes: *mut usize,
 ) -> punctual_status {
     answer(|| {
-        is_place_or_null(used)?;
-        is_place_or_null(bytes)?;
-        let found = with(thread, |thread| {
-            thread.stack_used().ok_or(Status::PUNCTUAL_OTHER_CPU)
-        })?;
+        let of = |thread: &Thread<()>| thread.stack_used().ok_or(Status::PUNCTUAL_OTHER_CPU);
         // SAFETY: as the caller vouches.
-        unsafe { offer(used, found.0) }?;
-        // SAFETY: as the caller vouches.
-        unsafe { offer(bytes, found.1) }
+        unsafe { offer_both(used, bytes, || with(thread, of)) }
     })
 }
 
@@ -391,13 +402,7 @@ pub extern "C" fn punctual_yield() -> punctual_status {
 pub extern "C" fn punctual_block(within_ns: u64) -> punctual_status {
     answer(|| {
         on_a_thread()?;
-        match within(within_ns) {
-            Some(span) => in_time(thread::block_within(span)),
-            None => {
-                thread::block();
-                Ok(())
-            }
-        }
+        in_time(thread::block_within(Span::from_ns(within_ns)))
     })
 }
 
@@ -460,6 +465,24 @@ pub(crate) fn if_alive(alive: bool) -> Answer {
         true => Ok(()),
         false => Err(Status::PUNCTUAL_NOTHING),
     }
+}
+
+/// Offers two values that are found together.
+///
+/// # Safety
+/// As for [`offer`], both.
+unsafe fn offer_both<T>(
+    one: *mut T,
+    other: *mut T,
+    find: impl FnOnce() -> Result<(T, T), Status>,
+) -> Answer {
+    is_place_or_null(one)?;
+    is_place_or_null(other)?;
+    let found = find()?;
+    // SAFETY: as the caller vouches.
+    unsafe { offer(one, found.0) }?;
+    // SAFETY: as the caller vouches.
+    unsafe { offer(other, found.1) }
 }
 
 fn in_time(woken: bool) -> Answer {

@@ -82,17 +82,8 @@ impl Constraint {
     /// From arrival to deadline. Without effect on classes that have none of their own.
     #[must_use]
     pub fn deadline(mut self, deadline: Span<Ns>) -> Constraint {
-        match &mut self.class {
-            Class::Periodic {
-                relative_deadline, ..
-            }
-            | Class::Sporadic {
-                relative_deadline, ..
-            }
-            | Class::Once {
-                relative_deadline, ..
-            } => *relative_deadline = deadline,
-            Class::Reservation { .. } | Class::Aperiodic => {}
+        if let Some(own) = self.class.relative_deadline_mut() {
+            *own = deadline;
         }
         self
     }
@@ -120,8 +111,8 @@ impl Constraint {
         self.class.is_real_time()
     }
 
-    /// As a task of the model.
-    pub(crate) fn task(&self, name: &str) -> Task {
+    /// As a task of the model, on its first CPU.
+    pub fn task(&self, name: &str) -> Task {
         let mut task = Task::new(name, CpuId(0), self.class);
         task.priority = self.priority;
         task.phase = self.phase;

@@ -470,9 +470,7 @@ impl Shared {
 
     /// The cost of the scheduler on behalf of a job, as the analysis counts it.
     fn overhead(&self) -> Work<Ns> {
-        let t = &self.terms;
-        let parts = [t.switch, t.switch, t.preemption, t.cache_delay, t.timer];
-        parts.into_iter().fold(Work::ZERO, Work::saturating_add)
+        self.terms.stretch()
     }
 }
 

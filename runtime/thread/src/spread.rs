@@ -282,40 +282,41 @@ impl<T: Send> Offered<T> {
     ///
     /// # Errors
     /// [`JoinError::Panicked`], [`JoinError::NotHere`], [`JoinError::TimedOut`].
-    pub fn wait_end(&self, span: Option<Span<Ns>>) -> Result<(), JoinError> {
-        let until = span.and_then(after);
-        loop {
-            let visit = self
-                .result
-                .critical_section(until, |result, _| match result {
-                    Some(Ok(_)) => Step::Done(Ok(())),
-                    Some(Err(said)) => Step::Done(Err(said.clone())),
-                    None => Step::wait(0, 0),
-                });
-            match visit.map_err(WaitError::from) {
-                Ok(SectionEnd::Done(ended)) => return ended.map_err(JoinError::Panicked),
-                Ok(SectionEnd::Answered(_)) => {}
-                Err(WaitError::TimedOut) => return Err(JoinError::TimedOut),
-                Err(_) => return Err(JoinError::NotHere),
-            }
-        }
+    pub fn wait_end(&self, span: Span<Ns>) -> Result<(), JoinError> {
+        let ended = |result: &mut Option<Result<T, String>>| {
+            let result = result.as_ref()?;
+            Some(result.as_ref().map(|_| ()).map_err(Clone::clone))
+        };
+        let ended = self.wait_by(after(span), ended)?;
+        ended.map_err(JoinError::Panicked)
     }
 
     fn join_by(self, until: Option<Instant>) -> Result<T, (JoinError, Option<Offered<T>>)> {
+        match self.wait_by(until, Option::take) {
+            Ok(result) => result.map_err(|said| (JoinError::Panicked(said), None)),
+            Err(JoinError::TimedOut) => Err((JoinError::TimedOut, Some(self))),
+            Err(error) => Err((error, None)),
+        }
+    }
+
+    /// Waits until `look` finds a result.
+    fn wait_by<R>(
+        &self,
+        until: Option<Instant>,
+        mut look: impl FnMut(&mut Option<Result<T, String>>) -> Option<R>,
+    ) -> Result<R, JoinError> {
         loop {
             let visit = self
                 .result
-                .critical_section(until, |result, _| match result.take() {
-                    Some(result) => Step::Done(result),
+                .critical_section(until, |result, _| match look(result) {
+                    Some(found) => Step::Done(found),
                     None => Step::wait(0, 0),
                 });
             match visit.map_err(WaitError::from) {
-                Ok(SectionEnd::Done(result)) => {
-                    return result.map_err(|said| (JoinError::Panicked(said), None));
-                }
+                Ok(SectionEnd::Done(found)) => return Ok(found),
                 Ok(SectionEnd::Answered(_)) => {}
-                Err(WaitError::TimedOut) => return Err((JoinError::TimedOut, Some(self))),
-                Err(_) => return Err((JoinError::NotHere, None)),
+                Err(WaitError::TimedOut) => return Err(JoinError::TimedOut),
+                Err(_) => return Err(JoinError::NotHere),
             }
         }
     }

@@ -6,7 +6,7 @@
 //! scheduler or the system: one kernel thread carries the CPU, so a few plain instructions with
 //! preemption put off are enough. Waiters are served by urgency, the first come among equals, and
 //! between CPUs in the order of arrival. Every wait has a form that ends at an instant (`_until`)
-//! or after a while (`_within`), and ends when its thread is cancelled.
+//! or after a while (`_within`; `Span::MAX` sets no limit), and ends when its thread is cancelled.
 
 mod barrier;
 mod condvar;
@@ -94,9 +94,13 @@ pub(crate) fn instant(at: Instant<Ns>) -> Option<Instant> {
     Some(at_ns(at.as_ns()).unwrap_or(Instant::ZERO))
 }
 
-/// The instant `span` from now. None of it is an instant that has passed: a call that only tries
-/// does not wait, not even for the grain of the clock.
+/// The instant `span` from now; `None` for the longest one, which sets no limit. None of it is an
+/// instant that has passed: a call that only tries does not wait, not even for the grain of the
+/// clock.
 pub(crate) fn after(span: Span<Ns>) -> Option<Instant> {
+    if span == Span::MAX {
+        return None;
+    }
     if span.is_zero() {
         return Some(Instant::ZERO);
     }

@@ -208,8 +208,8 @@ impl<T> Thread<T> {
     ///
     /// # Errors
     /// See [`JoinError`].
-    pub fn wait_end(&self, span: Option<Span<Ns>>) -> Result<(), JoinError> {
-        self.child.wait_end(span.and_then(after))
+    pub fn wait_end(&self, span: Span<Ns>) -> Result<(), JoinError> {
+        self.child.wait_end(after(span))
     }
 
     /// Has it end, and takes the processor from it if it has not ended after `span`: a loop without

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_kern::{
-    Capacity, Constraint, Decision, Entry, Event, MissingCause, Policy, Shard, Sink, State,
-    TraceEvent, Tree, Uncharged,
+    Capacity, Constraint, Decision, Entry, Event, MissingCause, Shard, Sink, State, TraceEvent,
+    Tree, Uncharged,
 };
 use punctual_model::{Class, Instant, Late, OnOverrun, Priority, Span, ThreadId, Work};
 
@@ -75,15 +75,14 @@ impl Steps for CoreLevel {
         steps
     }
 
-    fn execute<P: Policy>(
+    fn execute(
         steps: &[Step],
         setup: Setup<'_>,
-        make: &dyn Fn(usize) -> P,
         reference: &Rc<RefCell<Reference>>,
         executed: &mut [bool],
     ) {
         let capacity = Capacity::for_threads(setup.threads);
-        let policy = Watched::new(|| make(setup.threads), setup.ask_again, reference);
+        let policy = Watched::new(|| (setup.make)(setup.threads), setup.ask_again, reference);
         let mut driver = Driver {
             shard: Shard::new(Tree::new(capacity, policy)),
             sink: Ear(Rc::clone(reference)),
@@ -216,8 +215,8 @@ impl Sink for Ear {
 }
 
 /// Plays the platform.
-struct Driver<P> {
-    shard: Shard<Watched<P>>,
+struct Driver {
+    shard: Shard<Watched>,
     sink: Ear,
     reference: Rc<RefCell<Reference>>,
     has_budget: bool,
@@ -226,7 +225,7 @@ struct Driver<P> {
     created: Vec<ThreadId>,
 }
 
-impl<P: Policy> Driver<P> {
+impl Driver {
     /// Takes one step; whether it was more than nothing.
     fn step(&mut self, step: Step) -> bool {
         match step {

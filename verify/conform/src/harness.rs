@@ -73,7 +73,10 @@ fn does_not_return<P: Policy + 'static>(
     limit: Duration,
 ) -> Broken {
     let (sender, lines) = mpsc::channel();
-    thread::spawn(move || retell(&claims, &make, &options, last, &sender));
+    thread::spawn(move || {
+        let make = |entities| Box::new(make(entities)) as Box<dyn Policy>;
+        retell(&claims, &make, &options, last, &sender);
+    });
     let mut history: Vec<String> = Vec::new();
     let ended = loop {
         match lines.recv_timeout(limit) {

@@ -68,10 +68,14 @@ impl Level {
     }
 }
 
+/// Builds the policy for so many entities. Everything behind it is compiled once, for any policy.
+pub(crate) type Make<'a> = &'a dyn Fn(usize) -> Box<dyn Policy>;
+
 /// How a history is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) claims: &'a Claims,
+    pub(crate) make: Make<'a>,
     pub(crate) threads: usize,
     /// Ask every question twice.
     pub(crate) ask_again: bool,
@@ -107,10 +111,9 @@ pub(crate) trait Steps {
     fn draw(dice: &mut Dice, options: &Options) -> Vec<Self::Step>;
 
     /// Executes the steps whose conditions hold. Sets in `executed` which those were.
-    fn execute<P: Policy>(
+    fn execute(
         steps: &[Self::Step],
         setup: Setup<'_>,
-        make: &dyn Fn(usize) -> P,
         reference: &Rc<RefCell<Reference>>,
         executed: &mut [bool],
     );

@@ -3,21 +3,18 @@
 //! The same symptom may have several causes; then the shortest history is run once more with one
 //! thing changed.
 
-use punctual_kern::Policy;
-
 use crate::level::{Level, Setup, Steps};
 use crate::property::Property;
 use crate::run::run;
 use crate::symptom::{Symptom, Violation, Why};
 
 /// Names what `violation` breaks. `steps` is the shortest history that shows it.
-pub(crate) fn name<L: Steps, P: Policy>(
+pub(crate) fn name<L: Steps>(
     steps: &[L::Step],
     setup: Setup<'_>,
-    make: &dyn Fn(usize) -> P,
     violation: &Violation,
 ) -> Property {
-    let by_haste = || is_healed_by_picks::<L, P>(steps, setup, make, violation);
+    let by_haste = || is_healed_by_picks::<L>(steps, setup, violation);
     match violation.symptom {
         Symptom::NotReady(Why::Foreign) => Property::UnknownThread,
         Symptom::NotReady(Why::Exhausted) => Property::BudgetConservation,
@@ -45,16 +42,15 @@ pub(crate) fn name<L: Steps, P: Policy>(
 
 /// Whether the symptom needs two calls between the same picks: with a pick after each call it is
 /// gone. Only calls of the seam can be taken apart so; an event of the core makes several at once.
-fn is_healed_by_picks<L: Steps, P: Policy>(
+fn is_healed_by_picks<L: Steps>(
     steps: &[L::Step],
     setup: Setup<'_>,
-    make: &dyn Fn(usize) -> P,
     violation: &Violation,
 ) -> bool {
     let apart = Setup {
         pick_always: true,
         ..setup
     };
-    let again = run::<L, P>(steps, apart, make).violation;
+    let again = run::<L>(steps, apart).violation;
     L::LEVEL == Level::Seam && again.is_none_or(|again| again.symptom != violation.symptom)
 }

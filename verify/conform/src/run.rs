@@ -3,25 +3,19 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use punctual_kern::Policy;
-
 use crate::level::{Outcome, Setup, Steps};
 use crate::quiet;
 use crate::reference::Reference;
 use crate::symptom::{Symptom, Violation};
 
 /// Runs one history; a panic is one of its outcomes.
-pub(crate) fn run<L: Steps, P: Policy>(
-    steps: &[L::Step],
-    setup: Setup<'_>,
-    make: &dyn Fn(usize) -> P,
-) -> Outcome {
+pub(crate) fn run<L: Steps>(steps: &[L::Step], setup: Setup<'_>) -> Outcome {
     let places = L::places(setup.threads);
     let mut reference = Reference::new(setup.claims, places, setup.record);
     reference.live = setup.live.cloned();
     let reference = Rc::new(RefCell::new(reference));
     let mut executed = vec![false; steps.len()];
-    let work = || L::execute(steps, setup, make, &reference, &mut executed);
+    let work = || L::execute(steps, setup, &reference, &mut executed);
     let caught = quiet::catch(work);
     let mut reference = reference.borrow_mut();
     if let Err(message) = caught {

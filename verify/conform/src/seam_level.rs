@@ -75,15 +75,14 @@ impl Steps for SeamLevel {
         steps
     }
 
-    fn execute<P: Policy>(
+    fn execute(
         steps: &[Step],
         setup: Setup<'_>,
-        make: &dyn Fn(usize) -> P,
         reference: &Rc<RefCell<Reference>>,
         executed: &mut [bool],
     ) {
         let mut driver = Driver {
-            policy: Watched::new(|| make(setup.threads), setup.ask_again, reference),
+            policy: Watched::new(|| (setup.make)(setup.threads), setup.ask_again, reference),
             reference: Rc::clone(reference),
             setup,
             now: Instant::ZERO,
@@ -241,8 +240,8 @@ fn draw_step(dice: &mut Dice, places: u32, unit: u64) -> Step {
 }
 
 /// Plays the core.
-struct Driver<'a, P> {
-    policy: Watched<P>,
+struct Driver<'a> {
+    policy: Watched,
     reference: Rc<RefCell<Reference>>,
     setup: Setup<'a>,
     now: Instant,
@@ -252,7 +251,7 @@ struct Driver<'a, P> {
     generations: Vec<u32>,
 }
 
-impl<P: Policy> Driver<'_, P> {
+impl Driver<'_> {
     /// Takes one step; whether its condition held.
     fn step(&mut self, step: Step) -> bool {
         match step {

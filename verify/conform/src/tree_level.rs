@@ -8,8 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use punctual_kern::{
-    Capacity, ChildPick, Constraint, Event, Grant, Next, NoSink, NodeId, NodeTerms, Policy, Shard,
-    Tree,
+    Capacity, ChildPick, Constraint, Event, Grant, Next, NoSink, NodeId, NodeTerms, Shard, Tree,
 };
 use punctual_model::{
     Class, Instant, Late, OnOverrun, Priority, ServerKind, Span, ThreadId, Trust, Work,
@@ -129,10 +128,9 @@ impl Steps for TreeLevel {
         steps
     }
 
-    fn execute<P: Policy>(
+    fn execute(
         steps: &[Step],
         setup: Setup<'_>,
-        make: &dyn Fn(usize) -> P,
         reference: &Rc<RefCell<Reference>>,
         executed: &mut [bool],
     ) {
@@ -140,7 +138,7 @@ impl Steps for TreeLevel {
         let places = TreeLevel::places(setup.threads);
         let calm_reference = Reference::new(setup.claims, places, setup.record);
         let calm_reference = Rc::new(RefCell::new(calm_reference));
-        let Some(mut calm) = Driver::new(steps, setup, make, &calm_reference) else {
+        let Some(mut calm) = Driver::new(steps, setup, &calm_reference) else {
             return;
         };
         let expected = calm.run(None);
@@ -149,7 +147,7 @@ impl Steps for TreeLevel {
             reference.swap(&calm_reference);
             return;
         }
-        if let Some(mut wild) = Driver::new(steps, setup, make, reference) {
+        if let Some(mut wild) = Driver::new(steps, setup, reference) {
             wild.run(Some(&expected));
         }
     }
@@ -207,8 +205,8 @@ fn difference(expected: &Lane, seen: &Lane) -> Option<String> {
 }
 
 /// Plays the platform, and the child.
-struct Driver<P> {
-    shard: Shard<Watched<P>>,
+struct Driver {
+    shard: Shard<Watched>,
     reference: Rc<RefCell<Reference>>,
     child: NodeId,
     /// The child among the entities of the root.
@@ -221,22 +219,17 @@ struct Driver<P> {
     lane: Lane,
 }
 
-impl<P: Policy> Driver<P> {
+impl Driver {
     /// `None`: the steps have no child, or nobody beside it.
-    fn new(
-        steps: &[Step],
-        setup: Setup<'_>,
-        make: &dyn Fn(usize) -> P,
-        reference: &Rc<RefCell<Reference>>,
-    ) -> Option<Driver<P>> {
+    fn new(steps: &[Step], setup: Setup<'_>, reference: &Rc<RefCell<Reference>>) -> Option<Driver> {
         let mut capacity = Capacity::for_threads(setup.threads + CHILD_THREADS);
         capacity.nodes = 1;
         let entities = capacity.entities();
-        let policy = Watched::new(|| make(entities), setup.ask_again, reference);
+        let policy = Watched::new(|| (setup.make)(entities), setup.ask_again, reference);
         // The child decides by itself: its own policy is never asked.
         let unasked = Reference::new(setup.claims, entities, false);
         let unasked = Rc::new(RefCell::new(unasked));
-        let unused = Watched::new(|| make(entities), false, &unasked);
+        let unused = Watched::new(|| (setup.make)(entities), false, &unasked);
         let mut tree = Tree::new(capacity, policy);
         let terms = steps.iter().find_map(child_terms)?;
         let child = tree.add(NodeId::ROOT, unused, terms).ok()?;

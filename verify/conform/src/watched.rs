@@ -18,17 +18,17 @@ const MOST_ENTRIES: u32 = 8;
 /// Passes every call on to the policy, to a twin of it, and to the reference.
 ///
 /// After the first violation the policy is left alone, and the reference answers in its place.
-pub(crate) struct Watched<P> {
-    policy: P,
-    twin: P,
+pub(crate) struct Watched {
+    policy: Box<dyn Policy>,
+    twin: Box<dyn Policy>,
     /// Ask every question twice.
     ask_again: bool,
     reference: Rc<RefCell<Reference>>,
 }
 
-impl<P: Policy> Watched<P> {
+impl Watched {
     pub(crate) fn new(
-        make: impl Fn() -> P,
+        make: impl Fn() -> Box<dyn Policy>,
         ask_again: bool,
         reference: &Rc<RefCell<Reference>>,
     ) -> Self {
@@ -41,13 +41,13 @@ impl<P: Policy> Watched<P> {
     }
 
     /// Tells both; says so first, so that the words are there when a call panics.
-    fn tell(&mut self, line: impl FnOnce() -> String, call: impl Fn(&mut P)) -> bool {
+    fn tell(&mut self, line: impl FnOnce() -> String, call: impl Fn(&mut dyn Policy)) -> bool {
         if self.reference.borrow().is_over() {
             return false;
         }
         self.reference.borrow_mut().say(line);
-        call(&mut self.policy);
-        call(&mut self.twin);
+        call(&mut *self.policy);
+        call(&mut *self.twin);
         true
     }
 
@@ -173,7 +173,7 @@ fn attributes_in_words(a: &Attributes) -> String {
     )
 }
 
-impl<P: Policy> Policy for Watched<P> {
+impl Policy for Watched {
     fn attach(&mut self, thread: ThreadId) {
         if self.tell(
             || format!("attach `{}`", name(thread)),

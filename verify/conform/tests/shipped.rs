@@ -5,7 +5,7 @@ use punctual_kern::{Policy, SlotTerms};
 use punctual_model::{PolicyKind, Span, Work};
 use punctual_policy::{AnyPolicy, EarliestDeadlineFirst, Fifo, FixedPriority, RoundRobin, Tdm};
 
-fn passes<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> Report {
+fn passes<P: Policy + 'static>(claims: &Claims, make: impl Fn(usize) -> P) -> Report {
     match check(claims, make, &Options::default()) {
         Ok(report) => report,
         Err(broken) => panic!("{broken}"),

@@ -29,10 +29,8 @@ impl Judge<'_> {
         let beyond = executed.saturating_sub(t.budget);
         t.debt = t.debt.saturating_add(beyond);
         t.budget = t.budget.saturating_sub(executed);
-        if beyond > late {
-            let what = format!("executed {beyond} ticks over its budget, {late} of them late");
-            self.accuse(Rule::BudgetRespected, who, what);
-        }
+        let what = format_args!("executed {beyond} ticks over its budget, {late} of them late");
+        self.must(beyond <= late, Rule::BudgetRespected, who, what);
     }
 
     /// A job starts with `budget`.
@@ -41,10 +39,11 @@ impl Judge<'_> {
         let expected = (!t.background).then_some(t.budget);
         let budget = budget.map(Work::ticks);
         t.budget = budget.unwrap_or(t.budget);
-        if budget != expected {
-            let what = format!("starts with {budget:?}, should be {expected:?}");
-            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
-        }
+        let (who, what) = (
+            Entity::Thread(thread),
+            "starts with another budget than it has",
+        );
+        self.must(budget == expected, Rule::BudgetRespected, who, what);
         self.allotments_are_due(thread);
     }
 
@@ -59,10 +58,9 @@ impl Judge<'_> {
         let left = std::mem::replace(&mut t.budget, budget);
         t.defer();
         // What is too little for a section is forgone for it.
-        if budget != expected || (left > 0 && t.request.is_none()) {
-            let what = format!("is replenished to {budget}, should be {expected}");
-            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
-        }
+        let right = budget == expected && (left == 0 || t.request.is_some());
+        let what = format_args!("is replenished to {budget}, should be {expected}");
+        self.must(right, Rule::BudgetRespected, Entity::Thread(thread), what);
         self.allotments_are_due(thread);
     }
 
@@ -71,10 +69,9 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let due = t.opportunities(self.now).unwrap_or(u64::MAX);
         let (due, taken) = (due.saturating_add(t.first_index), t.taken);
-        if taken > due {
-            let what = format!("took {taken} allotments, {due} were due");
-            self.accuse(Rule::BudgetRespected, Entity::Thread(thread), what);
-        }
+        let what = format_args!("took {taken} allotments, {due} were due");
+        let who = Entity::Thread(thread);
+        self.must(taken <= due, Rule::BudgetRespected, who, what);
     }
 
     /// The core wants to be back when the budget of the running thread ends. Without budget a

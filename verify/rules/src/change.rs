@@ -5,6 +5,7 @@ use punctual_model::{Class, Instant, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
+use crate::node::CPU;
 use crate::queue::{Entity, Key};
 use crate::thread::CurrentJob;
 
@@ -18,8 +19,8 @@ impl Judge<'_> {
                 SectionOverran { .. } | Waits { .. } => Rule::LocksExclude,
                 _ => Rule::EntriesAreWhole,
             };
-            let what = format!("{change:?}: of what does not exist or was not declared");
-            self.violation(rule, what);
+            let what = format_args!("tells {change:?} of what does not exist or was not declared");
+            self.accuse(rule, CPU, what);
         }
     }
 
@@ -54,7 +55,7 @@ impl Judge<'_> {
                     priority,
                     deadline,
                     release,
-                    rank: self.nodes[at].rank,
+                    rank: self.nodes[at].terms.order,
                 };
                 self.queued(at, self.nodes[at].parent?, key, budget);
             }
@@ -99,8 +100,7 @@ impl Judge<'_> {
                 self.completed(thread, (job, aborted), dates, received);
             }
             T::Overran { thread, .. } => {
-                let thread = self.find(thread)?;
-                if let Some(current) = &mut self.threads[thread].current {
+                if let Some(current) = &mut self.thread(thread)?.current {
                     current.overran = true;
                 }
             }
@@ -137,9 +137,8 @@ impl Judge<'_> {
         use TraceEvent as T;
         match change {
             T::Throttled { thread, .. } => {
-                let thread = self.find(thread)?;
-                self.leave(thread);
-                self.threads[thread].wants = false;
+                self.leave(self.find(thread)?);
+                self.thread(thread)?.wants = false;
             }
             T::Demoted { thread, .. } => {
                 let thread = self.find(thread)?;
@@ -185,9 +184,8 @@ impl Judge<'_> {
                 (self.threads[thread].dead, self.threads[thread].current) = (true, None);
             }
             T::Changed { thread } => {
-                let thread = self.find(thread)?;
-                self.leave(thread);
-                self.threads[thread].turns_to_its_change();
+                self.leave(self.find(thread)?);
+                self.thread(thread)?.turns_to_its_change();
             }
             _ => return None,
         }
@@ -196,10 +194,9 @@ impl Judge<'_> {
 
     /// Whoever waits, asks or is handed something is at work on a job.
     pub(crate) fn waits(&mut self, thread: usize) {
-        if self.threads[thread].current.is_none() {
-            let what = "waits or holds without a job";
-            self.accuse(Rule::OnlyReadyRuns, Entity::Thread(thread), what);
-        }
+        let has_job = self.threads[thread].current.is_some();
+        let (who, what) = (Entity::Thread(thread), "waits or holds without a job");
+        self.must(has_job, Rule::OnlyReadyRuns, who, what);
         self.leave(thread);
         self.threads[thread].blocked = true;
     }
@@ -308,7 +305,7 @@ impl Judge<'_> {
         let unfinished = t.current.as_ref().is_some_and(|c| !c.settled);
         let next = t.open.pop_front();
         let Some(job) = next.filter(|job| job.index == index && !unfinished) else {
-            let what = format!("starts job {index}, which is not next");
+            let what = format_args!("starts job {index}, which is not next");
             return self.accuse(Rule::JobsEndOnce, Entity::Thread(thread), what);
         };
         t.background = matches!(t.constraint.class, Class::Aperiodic);
@@ -330,12 +327,12 @@ impl Judge<'_> {
         let (who, t) = (Entity::Thread(thread), &mut self.threads[thread]);
         let current = t.current.as_mut();
         let Some(current) = current.filter(|c| c.job.index == job && !c.settled) else {
-            let what = format!("completes job {job}, which it is not working on");
+            let what = format_args!("completes job {job}, which it is not working on");
             return self.accuse(Rule::JobsEndOnce, who, what);
         };
         current.settled = true;
         let is_it = dates == (current.job.arrival, current.job.deadline);
-        let (got, unstarted) = (current.received, !current.started);
+        let (got, started) = (current.received, current.started);
         if let Class::Reservation { .. } | Class::Once { .. } = t.constraint.class {
             // The body goes on, after a `once` without guarantee.
             t.background |= matches!(t.constraint.class, Class::Once { .. });
@@ -347,14 +344,10 @@ impl Judge<'_> {
             self.leave(thread);
         }
         let received = received.ticks();
-        if !is_it || got != received {
-            let what = format!("job {job} received {got}, says {received}, or other dates");
-            self.accuse(Rule::JobArithmetic, who, what);
-        }
-        if unstarted && !aborted {
-            let what = format!("job {job} is over before it started");
-            self.accuse(Rule::JobsEndOnce, who, what);
-        }
+        let what = format_args!("job {job} received {got}, says {received}, or other dates");
+        self.must(is_it && got == received, Rule::JobArithmetic, who, what);
+        let what = format_args!("job {job} is over before it started");
+        self.must(started || aborted, Rule::JobsEndOnce, who, what);
     }
 
     /// A thread is in other care.

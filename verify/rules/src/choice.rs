@@ -2,7 +2,7 @@
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::node::ROOT;
+use crate::node::{CPU, ROOT};
 use crate::queue::Entity;
 
 impl Judge<'_> {
@@ -32,14 +32,19 @@ impl Judge<'_> {
             Entity::Node(node) => {
                 self.answer_is_kept(node, None);
                 let node = &self.nodes[node];
-                (node.queue.len() > 0, node.parent.unwrap_or(ROOT))
+                (node.queue.first().is_some(), node.parent.unwrap_or(ROOT))
             }
         };
         if !ready {
             return self.accuse(Rule::OnlyReadyRuns, entity, "runs and is not ready");
         }
-        if let (Entity::Thread(thread), Some(top)) = (entity, self.overdrawn_above(at)) {
-            self.overdraft_is_right(top, thread);
+        if let (Entity::Thread(_), Some((top, may, most))) = (entity, self.overdraft(at)) {
+            // Who may finish a section runs, for as long as it may take.
+            let (may, end) = (Entity::Thread(may), self.after(most));
+            let should = self.name(may);
+            let what = format_args!("runs where {should} alone may finish its section");
+            self.must(may == entity, Rule::SupplyRespected, entity, what);
+            self.ends(end, Rule::SupplyRespected, may, "its overdraft");
             (entity, at) = (Entity::Node(top), self.nodes[top].parent.unwrap_or(ROOT));
         }
         loop {
@@ -51,35 +56,22 @@ impl Judge<'_> {
         }
     }
 
-    /// The highest scheduler above `home` whose budget is used up while somebody may go on.
-    fn overdrawn_above(&self, home: usize) -> Option<usize> {
-        let spent = |at: &usize| !self.nodes[*at].is_funded() && self.overdrawer(*at).is_some();
-        self.lineage(home).filter(spent).last()
-    }
-
-    /// Below a scheduler without budget runs who may finish a section, for as long as it may take.
-    fn overdraft_is_right(&mut self, at: usize, thread: usize) {
-        let Some((may, most)) = self.overdrawer(at) else {
-            return;
-        };
-        let (who, end) = (Entity::Thread(thread), self.after(most));
-        if may == thread {
-            return self.ends(end, Rule::SupplyRespected, who, "its overdraft");
-        }
-        let should = self.name(Entity::Thread(may));
-        let what = format!("runs where {should} alone may finish its section");
-        self.accuse(Rule::SupplyRespected, who, what);
+    /// The highest scheduler above `home` whose budget is used up while somebody may go on: who,
+    /// and for how long.
+    fn overdraft(&self, home: usize) -> Option<(usize, usize, u64)> {
+        let spent = self.lineage(home).filter(|at| !self.nodes[*at].is_funded());
+        let may = |at| self.overdrawer(at).map(|(who, most)| (at, who, most));
+        spent.filter_map(may).last()
     }
 
     fn idle_is_right(&mut self) {
         if let Some(until) = self.first_answer_ends() {
-            let who = Entity::Node(ROOT);
-            self.ends(until, Rule::ChildAnswersChecked, who, "an answer");
+            self.ends(until, Rule::ChildAnswersChecked, CPU, "an answer");
         }
         let root = &self.nodes[ROOT];
         let ready = match root.queue.is_divided() {
             true => root.ready_owner(self.now),
-            false => root.queue.entities().next(),
+            false => root.queue.first(),
         };
         if let Some(waits) = ready {
             let what = "is ready and has supply while nobody runs";
@@ -99,7 +91,7 @@ impl Judge<'_> {
         if self.nodes[at].queue.is_divided() {
             return self.slot_is_right(at, chosen);
         }
-        if self.nodes[at].own_time {
+        if self.nodes[at].decides() {
             // Its order is its own; it chooses among its ready threads.
             if let Entity::Thread(thread) = chosen {
                 self.answer_is_kept(at, Some(thread));
@@ -124,7 +116,7 @@ impl Judge<'_> {
             return self.ends(end, Rule::SlotRespected, chosen, "its slot");
         }
         let whose = owner.map_or("nobody".into(), |owner| self.name(owner));
-        let what = format!("runs in the time of {whose}");
+        let what = format_args!("runs in the time of {whose}");
         self.accuse(Rule::SlotRespected, chosen, what);
     }
 
@@ -136,8 +128,8 @@ impl Judge<'_> {
             let Some(parent) = node.parent else {
                 continue;
             };
-            let queued = self.nodes[parent].queue.has(Entity::Node(at));
-            let ready = node.queue.len() > 0;
+            let queued = self.nodes[parent].queue.key(Entity::Node(at)).is_some();
+            let ready = node.queue.first().is_some();
             let supplied = node.is_funded() || self.overdrawer(at).is_some();
             let (rule, what) = match queued {
                 true if !ready => (Rule::OnlyReadyRuns, "is queued and has nothing ready"),
@@ -156,7 +148,7 @@ impl Judge<'_> {
     fn rests(&self, at: usize) -> bool {
         let node = &self.nodes[at];
         let divided = node.queue.is_divided() && node.ready_owner(self.now).is_none();
-        let answer = node.standing(self.now).filter(|_| node.own_time);
+        let answer = node.standing(self.now).filter(|_| node.decides());
         divided || answer.is_some_and(|answer| answer.thread.is_none())
     }
 }

@@ -6,7 +6,7 @@ use punctual_kern::{Decision, Event, Next, NodeId, Request, TraceEvent};
 use punctual_model::{Instant, Span, ThreadId};
 use punctual_trace::{Log, Record, RecordedEntry};
 
-use crate::node::{Node, ROOT};
+use crate::node::{CPU, Node, ROOT};
 use crate::queue::Entity;
 use crate::resource::Locks;
 use crate::thread::Thread;
@@ -23,7 +23,7 @@ pub(crate) fn judge(log: &Log, cpu: usize) -> Vec<Violation> {
         match (record, open.take()) {
             (Record::Entry(entry), before) => {
                 if before.is_some() {
-                    judge.is_broken("an entry has no decision");
+                    judge.is_broken("leaves an entry without a decision");
                 }
                 open = Some(entry);
                 changes.clear();
@@ -33,11 +33,11 @@ pub(crate) fn judge(log: &Log, cpu: usize) -> Vec<Violation> {
                 open = Some(entry);
             }
             (Record::Decision(decision), Some(entry)) => judge.entry(&entry, &changes, decision),
-            (other, None) => judge.is_broken(format!("{other:?} outside of an entry")),
+            (other, None) => judge.is_broken(format_args!("has {other:?} outside of an entry")),
         }
     }
     if open.is_some() {
-        judge.is_broken("the last entry has no decision");
+        judge.is_broken("leaves its last entry without a decision");
     }
     judge.violations
 }
@@ -101,22 +101,25 @@ impl<'a> Judge<'a> {
         }
     }
 
-    pub(crate) fn violation(&mut self, rule: Rule, detail: impl Into<String>) {
-        self.violations.push(Violation {
-            rule,
-            cpu: self.log.cpus[self.cpu].name.clone(),
-            now: self.now,
-            detail: detail.into(),
-        });
+    /// What must hold of a thread or a scheduler, or else it breaks a rule: `what` it does.
+    pub(crate) fn must(&mut self, holds: bool, rule: Rule, who: Entity, what: impl fmt::Display) {
+        if !holds {
+            self.accuse(rule, who, what);
+        }
     }
 
     /// A thread or a scheduler broke a rule.
     pub(crate) fn accuse(&mut self, rule: Rule, who: Entity, what: impl fmt::Display) {
-        self.violation(rule, format!("{} {what}", self.name(who)));
+        self.violations.push(Violation {
+            rule,
+            cpu: self.log.cpus[self.cpu].name.clone(),
+            now: self.now,
+            detail: format!("{} {what}", self.name(who)),
+        });
     }
 
-    pub(crate) fn is_broken(&mut self, what: impl Into<String>) {
-        self.violation(Rule::EntriesAreWhole, what);
+    pub(crate) fn is_broken(&mut self, what: impl fmt::Display) {
+        self.accuse(Rule::EntriesAreWhole, CPU, what);
     }
 
     /// A scheduler in messages, or a thread: its task, or its number.
@@ -126,9 +129,9 @@ impl<'a> Judge<'a> {
             Entity::Thread(thread) => thread,
         };
         let id = self.threads.get(thread).map(|thread| thread.id);
-        match id.filter(|id| self.log.task_of(self.cpu, *id).is_some()) {
-            Some(id) => self.log.task_name(self.cpu, id).into(),
-            None => format!("thread {thread}"),
+        match id.map_or("?", |id| self.log.task_name(self.cpu, id)) {
+            "?" => format!("thread {thread}"),
+            name => name.into(),
         }
     }
 
@@ -138,10 +141,15 @@ impl<'a> Judge<'a> {
         (thread.id == id && !thread.dead).then_some(id.index())
     }
 
+    pub(crate) fn thread(&mut self, id: ThreadId) -> Option<&mut Thread> {
+        self.find(id).map(|thread| &mut self.threads[thread])
+    }
+
     /// The place of a node; `None` for one that does not exist.
     pub(crate) fn node(&self, id: NodeId) -> Option<usize> {
         let node = self.nodes.get(id.index())?;
-        (node.alive && node.generation == id.generation()).then_some(id.index())
+        let present = id.index() == ROOT || node.parent.is_some();
+        (present && node.generation == id.generation()).then_some(id.index())
     }
 
     /// The instant when this much has passed.
@@ -156,13 +164,8 @@ impl<'a> Judge<'a> {
 
     /// The core must want to be back at or before `end`, which is the end of `what`.
     pub(crate) fn ends(&mut self, end: Instant, rule: Rule, who: Entity, what: &str) {
-        if !self.is_armed_by(end) {
-            self.accuse(
-                rule,
-                who,
-                format!("has nothing armed for the end of {what}"),
-            );
-        }
+        let what = format_args!("has nothing armed for the end of {what}");
+        self.must(self.is_armed_by(end), rule, who, what);
     }
 
     /// How late this entry is.
@@ -190,19 +193,15 @@ impl<'a> Judge<'a> {
     /// Charges time to the thread that ran.
     fn begin(&mut self, entry: &RecordedEntry) {
         let RecordedEntry { now, event, .. } = *entry;
-        if now < self.now {
-            let (is, was) = (now.ticks(), self.now.ticks());
-            self.violation(Rule::TimeRunsForward, format!("{is} comes after {was}"));
-        }
+        let before = self.now;
+        let what = format_args!("has {now:?} after {before:?}");
+        self.must(now >= before, Rule::TimeRunsForward, CPU, what);
         let thread = self.running.and_then(|id| self.find(id));
         (self.now, self.event, self.before) = (now, event, thread);
         (self.switched, self.tree_changed) = (false, false);
         let (interval, missing) = (now.since(self.last), entry.missing.total());
-        if missing > interval {
-            let (is, most) = (missing.ticks(), interval.ticks());
-            let what = format!("{is} ticks missing in an interval of {most}");
-            self.violation(Rule::MissingWithinInterval, what);
-        }
+        let what = format_args!("misses {missing:?} of an interval of {interval:?}");
+        self.must(missing <= interval, Rule::MissingWithinInterval, CPU, what);
         let executed = interval.saturating_sub(missing).ticks();
         let decided = self.deciding.filter(|_| executed > 0);
         self.pays = decided.map(|child| (child, executed)).or(self.pays);
@@ -221,7 +220,8 @@ impl<'a> Judge<'a> {
 
     /// The effect of an event before any change that is told.
     fn take(&mut self, event: Event) {
-        match (event, self.before) {
+        let running = self.running.and_then(|id| self.find(id));
+        match (event, running) {
             (Event::Protect, Some(thread)) => self.threads[thread].in_section = true,
             (Event::Unprotect, Some(thread)) => {
                 self.threads[thread].in_section = false;
@@ -230,7 +230,7 @@ impl<'a> Judge<'a> {
             (Event::Yield, Some(thread)) if self.threads[thread].current.is_some() => {
                 let at = self.threads[thread].queue;
                 self.forget_answer(at);
-                if !self.nodes[at].own_time {
+                if !self.nodes[at].decides() {
                     self.nodes[at]
                         .queue
                         .yields(Entity::Thread(thread), self.now);
@@ -241,14 +241,14 @@ impl<'a> Judge<'a> {
                 self.threads[thread].request = Some((resource, mode));
             }
             (Event::Arrive { thread, arrival }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    let t = &mut self.threads[thread];
-                    t.fed += u64::from(arrival.min(self.now) < t.constraint.until);
+                let arrival = arrival.min(self.now);
+                if let Some(t) = self.thread(thread) {
+                    t.fed += u64::from(arrival < t.constraint.until);
                 }
             }
             (Event::Change { thread, constraint }, _) => {
-                if let Some(thread) = self.find(thread) {
-                    self.threads[thread].change = Some(constraint);
+                if let Some(t) = self.thread(thread) {
+                    t.change = Some(constraint);
                 }
             }
             _ => {}
@@ -261,11 +261,9 @@ impl<'a> Judge<'a> {
             Next::RunChild(node) => (None, Some(node)),
             _ => (None, None),
         };
-        if next != self.running {
-            let what = "the decision names another thread than the one that runs";
-            self.violation(Rule::OneThreadRuns, what);
-            self.running = next;
-        }
+        let ran = std::mem::replace(&mut self.running, next);
+        let what = "decides for another thread than the one that runs";
+        self.must(next == ran, Rule::OneThreadRuns, CPU, what);
         self.arm = decision.arm;
         self.answered(decision.refused);
         self.deciding = child.and_then(|node| self.node(node));
@@ -280,8 +278,8 @@ impl<'a> Judge<'a> {
             .map(Entity::Thread)
             .or(self.deciding.map(Entity::Node));
         if entity.is_none() && (next.is_some() || child.is_some()) {
-            let what = "a thread or a scheduler runs that does not exist";
-            self.violation(Rule::OnlyReadyRuns, what);
+            let what = "runs a thread or a scheduler that does not exist";
+            self.accuse(Rule::OnlyReadyRuns, CPU, what);
         } else {
             self.choice(entity);
         }
@@ -303,12 +301,9 @@ impl<'a> Judge<'a> {
         let still_ready = left.is_some_and(|t| self.threads[t].ready);
         let again = std::mem::replace(&mut self.switched, true);
         let before = std::mem::replace(&mut self.running, to);
-        if from != before || from == to || again || preempts != still_ready {
-            let what = format!(
-                "switched from {from:?} to {to:?} (preempted: {preempts}) while {before:?} runs"
-            );
-            self.violation(Rule::OneThreadRuns, what);
-        }
+        let right = from == before && from != to && !again && preempts == still_ready;
+        let what = format_args!("goes from {from:?} to {to:?} ({preempts}) while {before:?} runs");
+        self.must(right, Rule::OneThreadRuns, CPU, what);
     }
 
     pub(crate) fn created(&mut self, id: ThreadId) {
@@ -318,7 +313,7 @@ impl<'a> Judge<'a> {
                 request: Request::Create { home, constraint },
                 ..
             } => (home, constraint),
-            _ => return self.is_broken("a thread was created that nobody asked for"),
+            _ => return self.is_broken("creates a thread that nobody asked for"),
         };
         let home = self.node(home).unwrap_or(ROOT);
         let place = id.index()..self.threads.len().min(id.index() + 1);

@@ -15,10 +15,10 @@ impl Judge<'_> {
         let wrong = self.release_mistake(thread, index, arrival);
         let t = &mut self.threads[thread];
         let due = t.deadline_of(arrival);
-        if t.first.is_none() || t.last_arrival.is_none() && !t.is_clocked() {
+        if t.first.is_none() {
             (t.first, t.first_index) = (Some(arrival), index);
         }
-        (t.last_arrival, t.seen) = (Some(arrival), arrival);
+        t.seen = arrival;
         let allotment = t.grant();
         t.open.push_back(OpenJob {
             index,
@@ -29,13 +29,11 @@ impl Judge<'_> {
         self.count_release(thread, index);
         let who = Entity::Thread(thread);
         if let Some(wrong) = wrong {
-            let what = format!("job {index}: released at {}, {wrong}", arrival.ticks());
+            let what = format_args!("releases job {index} at {arrival:?}, {wrong}");
             self.accuse(Rule::ReleasesInTime, who, what);
-        } else if due != deadline {
-            let (is, due) = (deadline.ticks(), due.ticks());
-            let what = format!("job {index}: deadline {is}, should be {due}");
-            self.accuse(Rule::JobArithmetic, who, what);
         }
+        let what = format_args!("releases job {index} with deadline {deadline:?}, not {due:?}");
+        self.must(due == deadline, Rule::JobArithmetic, who, what);
     }
 
     /// The mistake in the instant of a release.
@@ -51,10 +49,7 @@ impl Judge<'_> {
             .class
             .min_separation()
             .filter(|_| !t.constraint.fed);
-        let earliest = t
-            .last_arrival
-            .zip(separation)
-            .map(|(last, s)| last.saturating_add(s));
+        let earliest = t.first.and(separation).map(|s| t.seen.saturating_add(s));
         let off = t.first.is_some() && due != Some(arrival);
         let wrongs = [
             (arrival > now, "before its arrival"),
@@ -77,10 +72,9 @@ impl Judge<'_> {
     pub(crate) fn dropped(&mut self, thread: usize, index: u64) {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
-        if early || (t.current.is_none() && t.open.is_empty() && t.fed == 0) {
-            let what = format!("job {index} was dropped without need");
-            self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
-        }
+        let free = t.current.is_none() && t.open.is_empty() && t.fed == 0;
+        let (who, what) = (Entity::Thread(thread), "drops a job without need");
+        self.must(!early && !free, Rule::ReleasesInTime, who, what);
         let t = &mut self.threads[thread];
         if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
             t.seen = arrival;
@@ -94,10 +88,9 @@ impl Judge<'_> {
         let expected = t.next_index;
         t.next_index = index.saturating_add(1);
         t.fed = t.fed.saturating_sub(1);
-        if index != expected {
-            let what = format!("released job {index} where {expected} was next");
-            self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
-        }
+        let what = format_args!("released job {index} where {expected} was next");
+        let who = Entity::Thread(thread);
+        self.must(index == expected, Rule::ReleasesInTime, who, what);
     }
 
     /// At the end of an entry no release is overdue, unless the core wants to be back at once
@@ -113,10 +106,7 @@ impl Judge<'_> {
                 false => !self.is_armed_by(at.max(self.now)),
             };
             if wrong {
-                let what = format!(
-                    "is not released at {}, and nothing is armed then",
-                    at.ticks()
-                );
+                let what = format_args!("is not released at {at:?}, and nothing is armed then");
                 self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
                 // Said once; the others are held against what was released.
                 self.threads[thread].first = None;

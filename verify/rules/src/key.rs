@@ -11,7 +11,6 @@ use crate::Rule;
 use crate::entry::Judge;
 use crate::node::ROOT;
 use crate::queue::{Entity, Key};
-use crate::resource::State;
 
 type Rank = (bool, u64, Instant, u32);
 
@@ -50,21 +49,19 @@ impl Judge<'_> {
             return all;
         };
         let order = self.threads[thread].constraint.order;
-        for claim in self.locks.sections(thread) {
-            let (plan, State::Holds { mode, since, .. }) = (&claim.plan, claim.state) else {
-                continue;
-            };
+        for (claim, hold) in self.locks.sections(thread) {
+            let plan = &claim.plan;
             if self.reaches_out(thread, plan) {
                 all.push((Key::at_least(false, FIRST, order), WaitOrder::Priority));
                 continue;
             }
-            all.extend(ceiling(plan, since, order).map(|key| (key, plan.wait_order)));
+            all.extend(ceiling(plan, hold.since, order).map(|key| (key, plan.wait_order)));
             if plan.spans_schedulers {
                 continue;
             }
             for other in self.locks.waiting(claim.declared.resource) {
                 for mut key in self.effective(other, most) {
-                    if mode == Mode::Shared {
+                    if hold.mode == Mode::Shared {
                         // Several readers that one writer waits for must not tie.
                         key.release = key.release.saturating_sub(Span::from_ticks(1));
                         key.rank = order;
@@ -141,10 +138,8 @@ impl Judge<'_> {
                 false => later,
             }
         });
-        if !lawful {
-            let what = format!("lives on the release {dates:?}, should {lives_on:?}");
-            self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
-        }
+        let what = format_args!("lives on the release {dates:?}, should {lives_on:?}");
+        self.must(lawful, Rule::PolicyOrder, Entity::Thread(thread), what);
         let t = &mut self.threads[thread];
         if let Some(current) = t.current.as_mut() {
             (current.deferred, current.lives_on) = (Some(dates), None);
@@ -162,10 +157,10 @@ impl Judge<'_> {
             let own = t.own_key();
             let current = t.current.as_mut().filter(|current| current.started);
             let lives_on = current.and_then(|current| current.lives_on.take());
-            if let Some((dates, true)) = lives_on.filter(|l| l.0 != (own.release, own.deadline)) {
-                let what = format!("lives on the release {dates:?}, which nobody was told");
-                self.accuse(Rule::PolicyOrder, Entity::Thread(thread), what);
-            }
+            let told = lives_on
+                .is_none_or(|(dates, known)| !known || dates == (own.release, own.deadline));
+            let what = "lives on a later release, which nobody was told";
+            self.must(told, Rule::PolicyOrder, Entity::Thread(thread), what);
         }
     }
 
@@ -181,7 +176,7 @@ impl Judge<'_> {
             // A stated key leaves out the last tie-break.
             let stated = |lawful: &&Key| lawful.with_rank(key.rank) == key;
             let Some(found) = lawful.iter().find(stated) else {
-                let what = format!("is queued by {key:?}, should be by one of {lawful:?}");
+                let what = format_args!("is queued by {key:?}, should be by one of {lawful:?}");
                 return self.accuse(Rule::PolicyOrder, entity, what);
             };
             self.nodes[at].queue.set_rank(entity, found.rank);
@@ -203,7 +198,7 @@ impl Judge<'_> {
             if !t.ready || !self.is_below(t.home, at) {
                 continue;
             }
-            for plan in self.locks.sections(thread).map(|claim| &claim.plan) {
+            for plan in self.locks.sections(thread).map(|(claim, _)| &claim.plan) {
                 let common = plan.common.index();
                 if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
                     continue;
@@ -228,16 +223,14 @@ impl Judge<'_> {
             let Some(key) = self.nodes[parent].queue.key(Entity::Node(at)) else {
                 continue;
             };
-            let raised = self.raised(at);
-            let raised = raised.filter(|to| !node.priority.is_higher_than(*to));
+            let (raised, priority) = (self.raised(at), node.terms.priority);
+            let raised = raised.filter(|to| !priority.is_higher_than(*to));
             let right = match raised {
                 Some(to) => key.priority == to && key.release == Instant::ZERO,
-                None => key.priority == node.priority,
+                None => key.priority == priority,
             };
-            if !right {
-                let what = format!("is queued by {key:?}, should be raised to {raised:?}");
-                self.accuse(Rule::PolicyOrder, Entity::Node(at), what);
-            }
+            let what = format_args!("is queued by {key:?}, should be raised to {raised:?}");
+            self.must(right, Rule::PolicyOrder, Entity::Node(at), what);
         }
     }
 }

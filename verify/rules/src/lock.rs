@@ -6,7 +6,7 @@ use punctual_model::{AtBudgetEnd, Mode, ThreadId};
 use crate::Rule;
 use crate::entry::Judge;
 use crate::queue::Entity;
-use crate::resource::{Claim, State};
+use crate::resource::{Claim, Hold, State};
 
 impl Judge<'_> {
     /// The declared use of a resource by a thread.
@@ -14,11 +14,11 @@ impl Judge<'_> {
         self.locks.find(self.find(thread)?, resource)
     }
 
-    /// A thread broke a rule with what it declared.
-    fn accuse_claim(&mut self, rule: Rule, claim: &Claim, what: &str) {
+    /// What must hold of a declared use.
+    fn lawful(&mut self, holds: bool, rule: Rule, claim: &Claim, what: &str) {
         let resource = self.log.resource_name(self.cpu, claim.declared.resource);
-        let what = format!("{what} `{resource}` ({:?})", claim.state);
-        self.accuse(rule, Entity::Thread(claim.thread), what);
+        let what = format_args!("{what} `{resource}` ({:?})", claim.state);
+        self.must(holds, rule, Entity::Thread(claim.thread), what);
     }
 
     /// A thread holds a resource.
@@ -29,16 +29,15 @@ impl Judge<'_> {
         let handed = matches!(claim.state, State::Waits(m) | State::Postponed(m) if m == mode);
         let declared = mode == Mode::Shared || claim.declared.mode == Mode::Exclusive;
         let wanted = handed || (asked && claim.state == State::Free);
-        if !wanted || !declared || !self.locks.has_room(resource, mode) {
-            self.accuse_claim(Rule::LocksExclude, &claim, "locks, and may not,");
-        }
+        let right = wanted && declared && self.locks.has_room(resource, mode);
+        self.lawful(right, Rule::LocksExclude, &claim, "locks, and may not,");
         self.section_fits(&claim, handed);
-        self.locks.0[at].state = State::Holds {
+        self.locks.0[at].state = State::Holds(Hold {
             mode,
             since: self.now,
             used: 0,
             lapsed: false,
-        };
+        });
         let t = &mut self.threads[thread];
         t.protected |= t.ready && self.locks.shields(thread);
         self.sections_changed(&claim);
@@ -50,11 +49,12 @@ impl Judge<'_> {
         let length = claim.declared.length.ticks();
         let first = claim.plan.at_budget_end == AtBudgetEnd::CheckFirst;
         let t = &self.threads[claim.thread];
-        if !handed && !t.background && t.budget < length && length <= t.allotment() {
-            self.accuse_claim(Rule::BudgetRespected, claim, "has too little budget for");
-        } else if first && !self.has_supply_for(claim.thread, length) {
-            self.accuse_claim(Rule::SupplyRespected, claim, "has too little supply for");
-        }
+        let fits = handed || t.background || t.budget >= length || length > t.allotment();
+        let what = "has too little budget for";
+        self.lawful(fits, Rule::BudgetRespected, claim, what);
+        let fits = !first || self.has_supply_for(claim.thread, length);
+        let what = "has too little supply for";
+        self.lawful(fits, Rule::SupplyRespected, claim, what);
     }
 
     /// A thread waits for a resource.
@@ -63,9 +63,8 @@ impl Judge<'_> {
         self.waits(claim.thread);
         self.threads[claim.thread].request = None;
         self.locks.0[at].state = State::Free;
-        if self.locks.could_have(claim.declared.resource, mode) {
-            self.accuse_claim(Rule::LocksPassOn, &claim, "waits for what is free:");
-        }
+        let taken = !self.locks.could_have(claim.declared.resource, mode);
+        self.lawful(taken, Rule::LocksPassOn, &claim, "waits for what is free:");
         self.locks.0[at].state = State::Waits(mode);
     }
 
@@ -91,10 +90,11 @@ impl Judge<'_> {
     pub(crate) fn unlocked(&mut self, at: usize) {
         let claim = self.locks.0[at];
         self.locks.0[at].state = State::Free;
-        match claim.state {
-            State::Holds { lapsed: true, .. } => {}
-            State::Holds { .. } => self.sections_changed(&claim),
-            _ => self.accuse_claim(Rule::LocksExclude, &claim, "gives back, and has not,"),
+        let holds = matches!(claim.state, State::Holds(_));
+        let what = "gives back, and has not,";
+        self.lawful(holds, Rule::LocksExclude, &claim, what);
+        if claim.section().is_some() {
+            self.sections_changed(&claim);
         }
         self.unprotect(claim.thread);
     }
@@ -102,13 +102,12 @@ impl Judge<'_> {
     /// A section is longer than declared.
     pub(crate) fn section_overran(&mut self, at: usize) {
         let claim = self.locks.0[at];
-        if let State::Holds { lapsed, .. } = &mut self.locks.0[at].state {
-            *lapsed = true;
+        if let State::Holds(hold) = &mut self.locks.0[at].state {
+            hold.lapsed = true;
         }
-        if claim.left() != Some(0) {
-            let what = "is not beyond the end of its section of";
-            self.accuse_claim(Rule::SectionsBounded, &claim, what);
-        }
+        let over = claim.left() == Some(0);
+        let what = "is not at the end of its section:";
+        self.lawful(over, Rule::SectionsBounded, &claim, what);
         self.sections_changed(&claim);
         self.unprotect(claim.thread);
     }
@@ -140,11 +139,10 @@ impl Judge<'_> {
 
     /// A thread has ended.
     pub(crate) fn forget_locks(&mut self, thread: usize) {
-        let holds = |c: &Claim| matches!(c.state, State::Holds { .. });
-        if self.locks.of(thread).any(holds) {
-            let what = "ends and keeps what it holds";
-            self.accuse(Rule::LocksPassOn, Entity::Thread(thread), what);
-        }
+        let holds = |c: &Claim| matches!(c.state, State::Holds(_));
+        let (who, what) = (Entity::Thread(thread), "ends and keeps what it holds");
+        let freed = !self.locks.of(thread).any(holds);
+        self.must(freed, Rule::LocksPassOn, who, what);
         self.locks.0.retain(|claim| claim.thread != thread);
         for t in &mut self.threads {
             t.waits_on = t.waits_on.filter(|(holder, _)| *holder != thread);
@@ -168,10 +166,11 @@ impl Judge<'_> {
         let could = |claim: &&Claim| match claim.state {
             State::Waits(mode) => self.locks.could_have(claim.declared.resource, mode),
             State::Postponed(_) => self.has_supply_for(claim.thread, claim.declared.length.ticks()),
-            State::Free | State::Holds { .. } => false,
+            State::Free | State::Holds(_) => false,
         };
         if let Some(claim) = self.locks.0.iter().find(could).copied() {
-            self.accuse_claim(Rule::LocksPassOn, &claim, "could have what it waits for:");
+            let what = "could have what it waits for:";
+            self.lawful(false, Rule::LocksPassOn, &claim, what);
         }
     }
 
@@ -199,7 +198,7 @@ impl Judge<'_> {
     /// The thread that ran waits from now on, for a holder if its event says so. Keys of threads of
     /// different schedulers do not compare: in a tree none is inherited by locks of a runtime.
     pub(crate) fn waits_for_holder(&mut self, thread: usize) {
-        let one_level = self.nodes.iter().filter(|node| node.alive).count() == 1;
+        let one_level = self.nodes.iter().all(|node| node.parent.is_none());
         if let (true, Event::BlockOn { holder, key, .. }) = (one_level, self.event) {
             let holder = self.find(holder);
             self.threads[thread].waits_on = holder.map(|holder| (holder, key));

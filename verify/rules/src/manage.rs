@@ -5,7 +5,7 @@ use punctual_model::{Instant, MAX_DEPTH, Work};
 
 use crate::Rule;
 use crate::entry::Judge;
-use crate::node::{Node, ROOT};
+use crate::node::{CPU, Node, ROOT};
 use crate::queue::Entity;
 use crate::thread::Thread;
 
@@ -13,13 +13,9 @@ impl Judge<'_> {
     /// The core says what a child pays for deciding.
     pub(crate) fn child_charged(&mut self, child: usize, work: Work) {
         let owed = self.pays.take();
-        if owed != Some((child, work.ticks())) {
-            let what = format!(
-                "is charged {} ticks for deciding, not {owed:?}",
-                work.ticks()
-            );
-            self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
-        }
+        let right = owed == Some((child, work.ticks()));
+        let what = format_args!("is charged {work:?} for deciding, not {owed:?}");
+        self.must(right, Rule::SupplyRespected, Entity::Node(child), what);
     }
 
     /// Holds what is asked, before anything has come of it, against how it is answered. What a late
@@ -28,17 +24,16 @@ impl Judge<'_> {
         let certain = self.lateness() == 0;
         let unlawful = match event {
             Event::ChildPicked(pick) => return self.ask_pick(&pick, refused, certain),
-            Event::Manage { by, request } => !self.is_lawful(by, &request),
+            Event::Manage { by, request } => self.is_lawful(by, &request) != Some(true),
             Event::Wake(id) => {
                 let may = |thread: usize| self.may_wake(self.threads[thread].home, thread);
                 self.find(id).is_some_and(|thread| !may(thread))
             }
             _ => false,
         };
-        if unlawful && refused.is_none() && certain {
-            let what = format!("{event:?} was done, and was not lawful");
-            self.violation(Rule::PowerRespected, what);
-        }
+        let right = !unlawful || refused.is_some() || !certain;
+        let what = format_args!("does {event:?}, which is not lawful");
+        self.must(right, Rule::PowerRespected, CPU, what);
     }
 
     /// Holds what became of the entry against its event.
@@ -47,9 +42,9 @@ impl Judge<'_> {
             let what = format!("decided {owed} ticks for nothing");
             self.accuse(Rule::SupplyRespected, Entity::Node(child), what);
         }
-        if refused.is_some() && self.tree_changed {
-            self.is_broken("a request was refused and done all the same");
-        }
+        let holds = refused.is_none() || !self.tree_changed;
+        let what = "refuses a request and does it all the same";
+        self.must(holds, Rule::EntriesAreWhole, CPU, what);
         // A scheduler has blocked a thread, unless that is over at the same instant.
         if let Event::Manage { by, request } = self.event
             && let (
@@ -70,10 +65,9 @@ impl Judge<'_> {
         let lawful = self.lawful_pick(pick);
         // Who is ready changes before a late entry's event, which no record shows.
         let stale = matches!(refused, Some(Refusal::StalePick(_))) && lawful.is_ok();
-        if refused != lawful.err() && !stale && certain {
-            let what = format!("{pick:?} got {refused:?}, deserves {:?}", lawful.err());
-            self.violation(Rule::ChildAnswersChecked, what);
-        }
+        let right = refused == lawful.err() || stale || !certain;
+        let what = format_args!("answers {pick:?} by {refused:?}, not by {lawful:?}");
+        self.must(right, Rule::ChildAnswersChecked, CPU, what);
         if let (Ok(child), None) = (lawful, refused) {
             let until = pick.until.filter(|until| *until > self.now);
             let node = &mut self.nodes[child];
@@ -116,7 +110,7 @@ impl Judge<'_> {
         let answer = node.standing(self.now);
         let standing = answer.map(|answer| answer.thread.and_then(|id| self.find(id)));
         let what = match (thread, standing) {
-            _ if !node.own_time => "is asked to decide and is not to",
+            _ if !node.decides() => "is asked to decide and is not to",
             (Some(_), _) if protected == thread => return,
             (Some(_), Some(answered)) if answered == thread => {
                 let until = answer
@@ -145,37 +139,33 @@ impl Judge<'_> {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }
 
-    fn is_lawful(&self, by: NodeId, request: &Request) -> bool {
-        let Some(by) = self.node(by) else {
-            return false;
-        };
+    fn is_lawful(&self, by: NodeId, request: &Request) -> Option<bool> {
+        let by = self.node(by)?;
         let home_of = |id| Some(self.threads[self.find(id)?].home);
-        let is_under = |id| home_of(id).is_some_and(|home| self.is_below(home, by));
-        match *request {
-            Request::Create { home, .. } => {
-                let home = self.node(home);
-                by == ROOT && home.is_some_and(|home| self.has_room(home, None))
-            }
-            Request::Grant { thread, to } => self.node(to).is_some_and(|to| {
-                let its_own = home_of(thread) == Some(by);
+        let is_under = |id| Some(self.is_below(home_of(id)?, by));
+        let node = &self.nodes[by];
+        Some(match *request {
+            Request::Create { home, .. } => by == ROOT && self.has_room(self.node(home)?, None),
+            Request::Grant { thread, to } => {
+                let (to, its_own) = (self.node(to)?, home_of(thread)? == by);
                 its_own && self.nodes[to].parent == Some(by) && self.has_room(to, Some(by))
-            }),
-            Request::Revoke { thread } => is_under(thread) && home_of(thread) != Some(by),
-            Request::Lend { to, .. } => self
-                .node(to)
-                .is_some_and(|to| to != by && self.nodes[to].parent == self.nodes[by].parent),
-            Request::Demote(node) => self
-                .node(node)
-                .is_some_and(|node| node != by && self.is_below(node, by)),
+            }
+            Request::Revoke { thread } => is_under(thread)? && home_of(thread)? != by,
+            Request::Lend { to, .. } => {
+                let to = self.node(to)?;
+                to != by && self.nodes[to].parent == node.parent
+            }
+            Request::Demote(top) => {
+                let top = self.node(top)?;
+                top != by && self.is_below(top, by)
+            }
             Request::Promote(_) => {
                 let deep = self.lineage(by).count() > MAX_DEPTH;
-                !deep && !self.nodes[by].own_time && !self.nodes[by].queue.is_divided()
+                !deep && !node.decides() && !node.queue.is_divided()
             }
-            Request::Block { thread, .. } => is_under(thread),
-            Request::Wake(thread) => {
-                is_under(thread) && self.find(thread).is_some_and(|t| self.may_wake(by, t))
-            }
-        }
+            Request::Block { thread, .. } => is_under(thread)?,
+            Request::Wake(thread) => is_under(thread)? && self.may_wake(by, self.find(thread)?),
+        })
     }
 
     /// Only its blocker and those above it wake a thread that a scheduler blocked for itself.
@@ -191,7 +181,7 @@ impl Judge<'_> {
         above.all(|at| {
             let mine = |t: &&Thread| !t.dead && self.is_below(t.home, at);
             let count = self.threads.iter().filter(mine).count();
-            let quota = self.nodes[at].quota;
+            let quota = self.nodes[at].terms.quota;
             quota.is_none_or(|quota| count < quota as usize)
         })
     }
@@ -200,16 +190,12 @@ impl Judge<'_> {
     pub(crate) fn moved(&mut self, thread: usize) {
         self.tree_changed = true;
         use Request::{Demote, Grant, Revoke};
-        let asked = match self.event {
-            Event::Manage { request, .. } => {
-                matches!(request, Grant { .. } | Revoke { .. } | Demote(_))
-            }
-            _ => false,
-        };
-        if !asked {
-            let what = "moves and nobody asked for it";
-            self.accuse(Rule::PowerRespected, Entity::Thread(thread), what);
+        let mut asked = false;
+        if let Event::Manage { request, .. } = self.event {
+            asked = matches!(request, Grant { .. } | Revoke { .. } | Demote(_));
         }
+        let (who, what) = (Entity::Thread(thread), "moves and nobody asked for it");
+        self.must(asked, Rule::PowerRespected, who, what);
     }
 
     /// A scheduler begins to exist.
@@ -223,13 +209,15 @@ impl Judge<'_> {
             _ => None,
         };
         let above = self.nodes[parent].background_at;
-        let vacant = |node: &&mut Node| !node.alive && node.generation == id.generation();
-        let node = self.nodes.get_mut(id.index()).filter(vacant);
+        let at = id.index();
+        let vacant =
+            |n: &&mut Node| at != ROOT && n.parent.is_none() && n.generation == id.generation();
+        let node = self.nodes.get_mut(at).filter(vacant);
         if let (Some(terms), Some(node)) = (asked, node) {
-            node.take_terms((id.index(), parent), &terms, above);
+            node.take_terms((at, parent), terms, above);
         } else {
-            let what = "a scheduler exists that nobody asked for";
-            self.violation(Rule::PowerRespected, what);
+            let what = "has a scheduler that nobody asked for";
+            self.accuse(Rule::PowerRespected, CPU, what);
         }
     }
 
@@ -253,7 +241,8 @@ impl Judge<'_> {
             if let Some(parent) = self.nodes[at].parent {
                 self.nodes[parent].queue.leave(Entity::Node(at));
             }
-            self.nodes[at].end();
+            let node = &self.nodes[at];
+            self.nodes[at] = Node::vacant(node.generation.wrapping_add(1), node.queue.policy);
         }
     }
 
@@ -263,8 +252,8 @@ impl Judge<'_> {
             let mut above = self.lineage(at);
             above.all(|at| self.nodes[at].is_funded() && !self.nodes[at].queue.is_divided())
         };
-        let idle =
-            (ROOT..self.nodes.len()).filter(|&at| self.nodes[at].queue.len() > 0 && could(at));
+        let idle = (ROOT..self.nodes.len())
+            .filter(|&at| self.nodes[at].queue.first().is_some() && could(at));
         idle.filter_map(|at| self.nodes[at].standing(self.now)?.until)
             .min()
     }

@@ -6,8 +6,8 @@
 //!     `-- node 2 [slots] ------ ...                  while it has something ready and has supply
 //! ```
 
-use punctual_kern::{ChildPick, Grant, NodeTerms};
-use punctual_model::{Instant, PolicyKind, Priority, Slot, Trust};
+use punctual_kern::{ChildPick, Grant, NodeTerms, SlotTerms};
+use punctual_model::{Instant, PolicyKind, Span, Trust};
 use punctual_tables::CpuTables;
 
 use crate::queue::{Entity, Queue};
@@ -15,76 +15,59 @@ use crate::server::Supply;
 
 /// The CPU's own scheduler.
 pub(crate) const ROOT: usize = 0;
+pub(crate) const CPU: Entity = Entity::Node(ROOT);
 
-/// One scheduler.
+/// One scheduler, or a place for one.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) alive: bool,
     pub(crate) generation: u16,
-    /// Most threads in its subtree.
-    pub(crate) quota: Option<u32>,
+    /// A place without a parent is vacant, but for the CPU's own.
     pub(crate) parent: Option<usize>,
-    pub(crate) priority: Priority,
-    /// The last tie-break among its siblings.
-    pub(crate) rank: u32,
+    pub(crate) terms: NodeTerms,
     /// Supply that its parent grants it beyond the processor whenever it is chosen.
     pub(crate) supply: Option<Supply>,
-    /// It decides on its own supply.
-    pub(crate) own_time: bool,
     /// Its last answer, and whether what is ready in it has changed since.
     pub(crate) answer: Option<ChildPick>,
     pub(crate) changed: bool,
     /// The node whose background level takes its work without guarantees.
     pub(crate) background_at: usize,
     /// Whose time is when, when it divides time.
-    pub(crate) slots: Vec<(Slot, Entity)>,
+    pub(crate) slots: Vec<(SlotTerms, Entity)>,
     pub(crate) queue: Queue,
 }
 
 impl Node {
-    /// The schedulers of a CPU: node 0 is the CPU's own.
+    /// The schedulers of a CPU, node 0 being the CPU's own, and places for more.
     pub(crate) fn all(plan: &CpuTables) -> Vec<Node> {
-        let mut nodes = vec![Node::root(plan.policy)];
+        let mut nodes = vec![Node::vacant(0, plan.policy)];
         for planned in &plan.nodes {
             let at = nodes.len();
             let parent = usize::from(planned.parent).min(at - 1);
-            let (mut node, above) = (Node::root(planned.policy), nodes[parent].background_at);
-            node.take_terms((at, parent), &planned.terms, above);
+            let (mut node, above) = (Node::vacant(0, planned.policy), nodes[parent].background_at);
+            node.take_terms((at, parent), planned.terms, above);
             nodes.push(node);
         }
-        // Places for schedulers that are promoted in the run.
-        for _ in nodes.len()..=usize::from(plan.capacity.nodes) {
-            let mut node = Node::root(PolicyKind::FixedPriority { preemptive: true });
-            node.alive = false;
-            nodes.push(node);
-        }
+        let promoted = PolicyKind::FixedPriority { preemptive: true };
+        let places = nodes.len().max(usize::from(plan.capacity.nodes) + 1);
+        nodes.resize_with(places, || Node::vacant(0, promoted));
         for slot in &plan.slots {
-            let slice = Slot {
-                at: slot.at,
-                length: slot.length,
-            };
             let node = slot.entity.checked_sub(plan.capacity.entity_of(0));
-            let owner = match node {
-                Some(node) => Entity::Node(node as usize),
-                None => Entity::Thread(slot.entity as usize),
-            };
+            let owner = node.map(|node| Entity::Node(node as usize));
+            let owner = owner.unwrap_or(Entity::Thread(slot.entity as usize));
             if let Some(node) = nodes.get_mut(usize::from(slot.node)) {
-                node.slots.push((slice, owner));
+                node.slots.push((*slot, owner));
             }
         }
         nodes
     }
 
-    fn root(policy: PolicyKind) -> Node {
+    /// A place with nothing ready.
+    pub(crate) fn vacant(generation: u16, policy: PolicyKind) -> Node {
         Node {
-            alive: true,
-            generation: 0,
-            quota: None,
+            generation,
             parent: None,
-            priority: Priority::LOWEST,
-            rank: 0,
+            terms: NodeTerms::ROOT,
             supply: None,
-            own_time: false,
             answer: None,
             changed: true,
             background_at: ROOT,
@@ -95,30 +78,18 @@ impl Node {
 
     /// Exists on these terms, with nothing ready; `above` takes its work without guarantees unless
     /// its own supply is bounded.
-    pub(crate) fn take_terms(&mut self, at: (usize, usize), terms: &NodeTerms, above: usize) {
-        let (at, parent) = at;
-        self.alive = true;
-        self.parent = Some(parent);
-        self.quota = terms.quota;
-        self.priority = terms.priority;
-        self.rank = terms.order;
-        self.supply = match terms.supply {
-            Grant::Server(server) => Some(Supply::new(server)),
-            Grant::Shared | Grant::Slots => None,
-        };
-        self.own_time = terms.trust == Trust::OwnTime;
+    pub(crate) fn take_terms(&mut self, at: (usize, usize), terms: NodeTerms, above: usize) {
+        (self.parent, self.terms) = (Some(at.1), terms);
+        if let Grant::Server(server) = terms.supply {
+            self.supply = Some(Supply::new(server));
+        }
         let bounded = terms.supply != Grant::Shared || self.queue.is_divided();
-        self.background_at = if bounded { at } else { above };
+        self.background_at = if bounded { at.0 } else { above };
     }
 
-    /// Exists no more: its place waits for the next.
-    pub(crate) fn end(&mut self) {
-        let generation = self.generation.wrapping_add(1);
-        *self = Node {
-            alive: false,
-            generation,
-            ..Node::root(self.queue.policy)
-        };
+    /// Whether it decides on its own supply.
+    pub(crate) fn decides(&self) -> bool {
+        self.terms.trust == Trust::OwnTime
     }
 
     /// The answer that still counts.
@@ -137,22 +108,22 @@ impl Node {
         let PolicyKind::Tdm { frame, .. } = self.queue.policy else {
             return (None, Instant::MAX);
         };
-        let within = now.ticks() % frame.ticks().max(1);
-        let start = now.ticks() - within;
-        let end = |slot: &Slot| slot.at.saturating_add(slot.length).ticks();
-        let mut slots = self.slots.iter();
-        let current = slots.find(|(slot, _)| slot.at.ticks() <= within && within < end(slot));
-        match current {
-            Some((slot, owner)) => {
-                let end = Instant::from_ticks(start.saturating_add(end(slot)));
-                (Some(*owner), end)
-            }
-            None => (None, Instant::MAX),
-        }
+        let within = Span::from_ticks(now.ticks() % frame.ticks().max(1));
+        let start = now.saturating_sub(within);
+        let current = |(slot, _): &&(SlotTerms, Entity)| {
+            slot.at <= within && within < slot.at.saturating_add(slot.length)
+        };
+        let current = self.slots.iter().find(current);
+        current.map_or((None, Instant::MAX), |(slot, owner)| {
+            let end = slot.at.saturating_add(slot.length);
+            (Some(*owner), start.saturating_add(end))
+        })
     }
 
     /// The owner of the slot that `now` lies in, if it is ready.
     pub(crate) fn ready_owner(&self, now: Instant) -> Option<Entity> {
-        self.owner(now).0.filter(|&owner| self.queue.has(owner))
+        self.owner(now)
+            .0
+            .filter(|&owner| self.queue.key(owner).is_some())
     }
 }

@@ -23,15 +23,14 @@ impl Run {
         let behavior = Behavior::new(log, cpu);
         let waits = behavior.waits.iter().rev();
         let of_predecessors = waits.filter(|wait| wait.reason == WaitReason::Predecessors);
-        let ended = log.cpus[cpu]
-            .records
-            .iter()
-            .filter_map(|(now, record)| match record {
-                Record::Trace(TraceEvent::Ended { thread }) => Some((thread, now)),
-                _ => None,
-            });
+        let looked = of_predecessors.map(|wait| (wait.job, wait.start)).collect();
+        let records = log.cpus[cpu].records.iter();
+        let ended = records.filter_map(|(now, record)| match record {
+            Record::Trace(TraceEvent::Ended { thread }) => Some((thread, now)),
+            _ => None,
+        });
         Run {
-            looked: of_predecessors.map(|wait| (wait.job, wait.start)).collect(),
+            looked,
             ended: ended.collect(),
             known_until: log.cpus[cpu].lost_from.unwrap_or(Instant::MAX),
             behavior,
@@ -39,10 +38,8 @@ impl Run {
     }
 
     fn jobs(&self, thread: usize) -> impl Iterator<Item = (usize, &JobRecord)> {
-        let of_it = move |(_, job): &(usize, &JobRecord)| {
-            job.thread.index() == thread && job.thread.generation() == 0
-        };
-        self.behavior.jobs.iter().enumerate().filter(of_it)
+        let jobs = self.behavior.jobs.iter().enumerate();
+        jobs.filter(move |(_, job)| (job.thread.index(), job.thread.generation()) == (thread, 0))
     }
 }
 
@@ -113,15 +110,12 @@ fn edge_holds(
         }
         if last.0 > started {
             let name = |at: Place| log.place_name(at.0, at.1);
-            let (is, before) = (name(to), name(from));
+            let (is, before, index) = (name(to), name(from), job.index);
             violations.push(Violation {
                 rule: Rule::PrecedenceRespected,
                 cpu: log.cpus[to.0].name.clone(),
                 now: started,
-                detail: format!(
-                    "{is} job {} starts before {before} job {}",
-                    job.index, last.1
-                ),
+                detail: format!("{is} job {index} starts before {before} job {}", last.1),
             });
         }
     }

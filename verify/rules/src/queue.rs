@@ -107,26 +107,9 @@ impl Queue {
         matches!(self.policy, PolicyKind::RoundRobin { .. })
     }
 
-    fn by_urgency(&self) -> bool {
-        use PolicyKind::{EarliestDeadlineFirst, FixedPriority};
-        matches!(self.policy, FixedPriority { .. } | EarliestDeadlineFirst)
-    }
-
-    fn is_sticky(&self) -> bool {
-        use PolicyKind::{Fifo, FixedPriority};
-        matches!(self.policy, Fifo | FixedPriority { preemptive: false })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    pub(crate) fn entities(&self) -> impl Iterator<Item = Entity> {
-        self.items.iter().map(|item| item.entity)
-    }
-
-    pub(crate) fn has(&self, entity: Entity) -> bool {
-        self.items.iter().any(|item| item.entity == entity)
+    /// Something that is ready.
+    pub(crate) fn first(&self) -> Option<Entity> {
+        self.items.first().map(|item| item.entity)
     }
 
     pub(crate) fn key(&self, entity: Entity) -> Option<Key> {
@@ -204,7 +187,9 @@ impl Queue {
     }
 
     pub(crate) fn charge(&mut self, entity: Entity, executed: u64) {
-        if executed > 0 && self.is_sticky() {
+        use PolicyKind::{Fifo, FixedPriority};
+        let stays = matches!(self.policy, Fifo | FixedPriority { preemptive: false });
+        if executed > 0 && stays {
             self.holder = Some(entity);
         }
         if self.first_turn() != Some(entity) {
@@ -226,7 +211,8 @@ impl Queue {
         if self.first_turn() == Some(entity) {
             return self.rotate();
         }
-        if !self.by_urgency() {
+        use PolicyKind::{EarliestDeadlineFirst, FixedPriority};
+        if !matches!(self.policy, FixedPriority { .. } | EarliestDeadlineFirst) {
             return;
         }
         self.renew(entity);

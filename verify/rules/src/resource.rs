@@ -11,13 +11,17 @@ pub(crate) enum State {
     Waits(Mode),
     /// It waits for a budget of its schedulers that the section fits into.
     Postponed(Mode),
-    Holds {
-        mode: Mode,
-        since: Instant,
-        used: u64,
-        /// Longer than declared: it is lent nothing any more.
-        lapsed: bool,
-    },
+    Holds(Hold),
+}
+
+/// A section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hold {
+    pub(crate) mode: Mode,
+    pub(crate) since: Instant,
+    pub(crate) used: u64,
+    /// Longer than declared: it is lent nothing any more.
+    pub(crate) lapsed: bool,
 }
 
 /// One declared use.
@@ -30,17 +34,18 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// What is left of a section that is lent something.
-    pub(crate) fn left(&self) -> Option<u64> {
-        let length = self.declared.length.ticks();
+    /// Its section, if that is lent something.
+    pub(crate) fn section(&self) -> Option<Hold> {
         match self.state {
-            State::Holds {
-                used,
-                lapsed: false,
-                ..
-            } => Some(length.saturating_sub(used)),
+            State::Holds(hold) if !hold.lapsed => Some(hold),
             _ => None,
         }
+    }
+
+    /// What is left of its section.
+    pub(crate) fn left(&self) -> Option<u64> {
+        let length = self.declared.length.ticks();
+        Some(length.saturating_sub(self.section()?.used))
     }
 
     /// Whether its section goes on when a budget above its thread is used up.
@@ -110,21 +115,22 @@ impl Locks {
     }
 
     /// The sections of a thread that are lent something.
-    pub(crate) fn sections(&self, thread: usize) -> impl Iterator<Item = &Claim> {
-        self.of(thread).filter(|claim| claim.left().is_some())
+    pub(crate) fn sections(&self, thread: usize) -> impl Iterator<Item = (&Claim, Hold)> {
+        self.of(thread)
+            .filter_map(|claim| Some((claim, claim.section()?)))
     }
 
     /// Whether a thread keeps its siblings away by what it holds.
     pub(crate) fn shields(&self, thread: usize) -> bool {
         use Protocol::{NonPreemptive, Spin};
         self.sections(thread)
-            .any(|c| matches!(c.plan.protocol, NonPreemptive | Spin))
+            .any(|(c, _)| matches!(c.plan.protocol, NonPreemptive | Spin))
     }
 
     /// Room for one more holder.
     pub(crate) fn has_room(&self, resource: u32, mode: Mode) -> bool {
         self.users(resource).all(|claim| match claim.state {
-            State::Holds { mode: held, .. } => (held, mode) == (Mode::Shared, Mode::Shared),
+            State::Holds(held) => (held.mode, mode) == (Mode::Shared, Mode::Shared),
             _ => true,
         })
     }
@@ -133,7 +139,7 @@ impl Locks {
     pub(crate) fn could_have(&self, resource: u32, mode: Mode) -> bool {
         let any = |is: fn(&Claim) -> bool| self.users(resource).any(is);
         let writer_waits = any(|claim| claim.state == State::Waits(Mode::Exclusive));
-        let is_held = any(|claim| matches!(claim.state, State::Holds { .. }));
+        let is_held = any(|claim| matches!(claim.state, State::Holds(_)));
         self.has_room(resource, mode) && !(mode == Mode::Shared && writer_waits && is_held)
     }
 
@@ -146,8 +152,8 @@ impl Locks {
     /// The running thread has executed inside its sections.
     pub(crate) fn charge(&mut self, thread: usize, executed: u64) {
         for claim in self.0.iter_mut().filter(|c| c.thread == thread) {
-            if let State::Holds { used, .. } = &mut claim.state {
-                *used = used.saturating_add(executed);
+            if let State::Holds(hold) = &mut claim.state {
+                hold.used = hold.used.saturating_add(executed);
             }
         }
     }

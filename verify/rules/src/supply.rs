@@ -20,11 +20,10 @@ impl Judge<'_> {
             let supply = self.nodes[at].supply.as_mut();
             let beyond = supply.map_or(0, |supply| supply.charge(began, now, executed));
             most = beyond.max(most);
-            if beyond > allowed {
-                let what = format!(": {beyond} ticks over its budget, {allowed} allowed");
-                self.accuse(Rule::SupplyRespected, Entity::Node(at), what);
-            }
-            self.nodes[parent].queue.charge(Entity::Node(at), executed);
+            let what = format_args!("gives {beyond} ticks over its budget, {allowed} allowed");
+            let who = Entity::Node(at);
+            self.must(beyond <= allowed, Rule::SupplyRespected, who, what);
+            self.nodes[parent].queue.charge(who, executed);
             at = parent;
         }
         if let Some(thread) = thread {
@@ -71,8 +70,8 @@ impl Judge<'_> {
             supply.left = 0;
             std::mem::take(&mut supply.spent) || supply.was_borrowed > 0 || late
         });
-        let what = "is exhausted and has budget".to_string();
-        self.supplies(at, (!right).then_some(what));
+        let what = "is exhausted and has budget";
+        self.must(right, Rule::SupplyRespected, Entity::Node(at), what);
     }
 
     /// The core says what is left of a budget at the end of an entry.
@@ -102,10 +101,8 @@ impl Judge<'_> {
             supply.is_due(now, key.deadline).or(early)
         });
         self.supplies(at, what);
-        if key.release > now {
-            let what = format!("counts from {}", key.release.ticks());
-            self.accuse(Rule::PolicyOrder, entity, what);
-        }
+        let what = "counts from a later instant";
+        self.must(key.release <= now, Rule::PolicyOrder, entity, what);
         self.wakes(parent);
         let queue = &mut self.nodes[parent].queue;
         match before {
@@ -149,7 +146,7 @@ impl Judge<'_> {
     pub(crate) fn supply_is_told(&mut self) {
         self.was_late |= self.lateness() > 0;
         for at in ROOT + 1..self.nodes.len() {
-            let ready = self.nodes[at].queue.len() > 0 || self.is_parked(at);
+            let ready = self.nodes[at].queue.first().is_some() || self.is_parked(at);
             let Some(supply) = self.nodes[at].supply.as_mut() else {
                 continue;
             };
@@ -158,15 +155,10 @@ impl Judge<'_> {
             supply.starves &= ready && supply.left == 0;
             let silent = std::mem::take(&mut supply.spent);
             let due = supply.next(self.now, !self.was_late).filter(|_| ready);
-            if silent {
-                self.supplies(at, Some("is exhausted, and that was not told".into()));
-            } else if let Some(due) = due {
-                self.ends(
-                    due,
-                    Rule::SupplyRespected,
-                    Entity::Node(at),
-                    "its wait for budget",
-                );
+            let (who, what) = (Entity::Node(at), "is exhausted, and that was not told");
+            self.must(!silent, Rule::SupplyRespected, who, what);
+            if let Some(due) = due {
+                self.ends(due, Rule::SupplyRespected, who, "its wait");
             }
         }
     }
@@ -191,9 +183,8 @@ impl Judge<'_> {
             supply.borrowed = supply.borrowed.saturating_add(work);
             supply.was_borrowed = supply.was_borrowed.saturating_add(work);
         });
-        if !given || taken.is_none() {
-            let what = format!("lends {work} ticks that it has not, or to no server");
-            self.supplies(lender, Some(what));
-        }
+        let (lent, who) = (given && taken.is_some(), Entity::Node(lender));
+        let what = "lends what it has not, or to no server";
+        self.must(lent, Rule::SupplyRespected, who, what);
     }
 }

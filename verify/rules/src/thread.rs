@@ -68,11 +68,11 @@ pub(crate) struct Thread {
     pub(crate) open: VecDeque<OpenJob>,
     pub(crate) current: Option<CurrentJob>,
 
-    // Releases. The arrival of `first_index` is `first`; unknown after a change.
+    // Releases. The arrival of `first_index` is `first`: the first of all, or the first after a
+    // change; unknown until it comes where the model does not give it.
     pub(crate) first: Option<Instant>,
     pub(crate) first_index: u64,
     pub(crate) next_index: u64,
-    pub(crate) last_arrival: Option<Instant>,
     /// The arrival of the last release, become a job or not.
     pub(crate) seen: Instant,
     /// Arrivals fed by the platform that are not released yet.
@@ -89,6 +89,7 @@ pub(crate) struct Thread {
 impl Thread {
     /// A thread of scheduler `home` that comes into being at `from`.
     pub(crate) fn new(id: ThreadId, constraint: Constraint, home: usize, from: Instant) -> Thread {
+        let first = Some(from.saturating_add(constraint.phase));
         Thread {
             id,
             constraint,
@@ -109,10 +110,9 @@ impl Thread {
             protected: false,
             open: VecDeque::new(),
             current: None,
-            first: Some(from.saturating_add(constraint.phase)),
+            first: first.filter(|_| is_clocked(&constraint)),
             first_index: 0,
             next_index: 0,
-            last_arrival: None,
             seen: Instant::ZERO,
             fed: 0,
             budget: 0,
@@ -124,7 +124,7 @@ impl Thread {
 
     /// Whether the core releases its jobs by itself.
     pub(crate) fn is_clocked(&self) -> bool {
-        !self.constraint.fed && !matches!(self.constraint.class, Class::Sporadic { .. })
+        is_clocked(&self.constraint)
     }
 
     /// By which key its own parameters and its job queue it.
@@ -197,7 +197,7 @@ impl Thread {
 
     /// Its change is in force.
     pub(crate) fn turns_to_its_change(&mut self) {
-        (self.current, self.first, self.last_arrival) = (None, None, None);
+        (self.current, self.first) = (None, None);
         // Allotments of the time before are not counted against the new releases.
         (self.granted, self.taken) = (self.next_index, self.next_index);
         self.constraint = self.change.take().unwrap_or(self.constraint);
@@ -206,15 +206,12 @@ impl Thread {
 
     /// How many releases could have come up to `now`; `None`: as many as were fed, or unknown.
     pub(crate) fn opportunities(&self, now: Instant) -> Option<u64> {
-        if self.constraint.fed {
-            return None;
-        }
-        let first = match self.constraint.class {
-            Class::Sporadic { .. } => self.last_arrival.and(self.first)?,
-            _ => self.first?,
-        };
-        let since = now.checked_since(first)?;
+        let since = now.checked_since(self.first.filter(|_| !self.constraint.fed)?)?;
         let separation = self.constraint.class.min_separation();
         Some(separation.map_or(0, |s| since.ticks() / s.ticks().max(1)) + 1)
     }
+}
+
+fn is_clocked(constraint: &Constraint) -> bool {
+    !constraint.fed && !matches!(constraint.class, Class::Sporadic { .. })
 }

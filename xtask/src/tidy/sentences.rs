@@ -38,7 +38,6 @@ const ALLOWED: &[(&str, usize)] = &[
     ("runtime/capi", 78),
     ("runtime/capi/library", 2),
     ("runtime/thread", 22),
-    ("tests", 10),
     ("verify/conform", 58),
     ("verify/generate", 15),
     ("verify/interleave", 18),

@@ -38,6 +38,17 @@ pub(crate) struct TextFile {
     pub rust: Option<RustFile>,
 }
 
+/// One row of a table: all its cells, and the one that was asked for.
+pub(crate) struct Row {
+    pub cells: Vec<String>,
+    pub cell: String,
+}
+
+/// The code spans of a cell.
+pub(crate) fn spans(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
 impl Tree {
     /// Reads the tree below `root`. Fails on what cannot be read and on Rust that has no tokens.
     pub(crate) fn read(root: &Path) -> Result<Tree, String> {
@@ -117,6 +128,27 @@ impl Tree {
     /// The file at `path`, if it was read.
     pub(crate) fn file(&self, path: &str) -> Option<&TextFile> {
         self.files.iter().find(|file| file.path == path)
+    }
+
+    /// The rows of the tables of a document that have a column of this name.
+    pub(crate) fn rows(&self, path: &str, name: &str) -> Vec<Row> {
+        let mut column = None;
+        let mut rows = Vec::new();
+        for line in self.file(path).map_or("", |file| &file.text).lines() {
+            let line = line.trim().trim_matches('|');
+            let cells: Vec<String> = line
+                .split('|')
+                .map(|cell| cell.trim().to_string())
+                .collect();
+            if cells.len() < 2 {
+                column = None;
+            } else if let Some(found) = cells.iter().position(|cell| *cell == name) {
+                column = Some(found);
+            } else if let Some(cell) = column.and_then(|column| cells.get(column)).cloned() {
+                rows.push(Row { cells, cell });
+            }
+        }
+        rows
     }
 
     /// Whether there is a file or folder at `path` (without a closing slash).

@@ -5,7 +5,7 @@
 //! "in code only in", names the folders in which an identifier may have the word of its row.
 
 use super::Finding;
-use super::tree::Tree;
+use super::tree::{Row, Tree, spans};
 
 const GLOSSARY: &str = "GLOSSARY.md";
 const COLUMN: &str = "not in code";
@@ -65,7 +65,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 /// Identifiers with a word that belongs to other folders. Names of tests are sentences, and free.
 fn strays(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (cells, cell) in rows_with(tree, FOLDERS_COLUMN) {
+    for Row { cells, cell } in tree.rows(GLOSSARY, FOLDERS_COLUMN) {
         let folders: Vec<&str> = spans(&cell).collect();
         if folders.is_empty() && cell != NOWHERE {
             continue;
@@ -98,40 +98,11 @@ fn strays(tree: &Tree) -> Vec<Finding> {
 /// The rejected words of the glossary, each split into its parts, with the advice to give.
 fn rejected_words(tree: &Tree) -> Vec<(Vec<String>, String)> {
     let mut rejected = Vec::new();
-    for (cells, cell) in rows_with(tree, COLUMN) {
+    for Row { cells, cell } in tree.rows(GLOSSARY, COLUMN) {
         let advice = format!("the glossary has {} for {}", cells[1], cells[0]);
         rejected.extend(spans(&cell).map(|span| (words_of(span), advice.clone())));
     }
     rejected
-}
-
-/// The code spans of a cell.
-fn spans(cell: &str) -> impl Iterator<Item = &str> {
-    cell.split('`').skip(1).step_by(2)
-}
-
-/// The rows of the tables of the glossary that have a column of this name, with its cell.
-fn rows_with(tree: &Tree, name: &str) -> Vec<(Vec<String>, String)> {
-    let mut column = None;
-    let mut rows = Vec::new();
-    let text = tree.file(GLOSSARY).map_or("", |file| &file.text);
-    for line in text.lines() {
-        let cells: Vec<String> = line
-            .trim()
-            .trim_matches('|')
-            .split('|')
-            .map(|cell| cell.trim().to_string())
-            .collect();
-        if cells.len() < 2 {
-            column = None;
-        } else if let Some(found) = cells.iter().position(|cell| *cell == name) {
-            column = Some(found);
-        } else if let Some(cell) = column.and_then(|column| cells.get(column)) {
-            let cell = cell.clone();
-            rows.push((cells, cell));
-        }
-    }
-    rows
 }
 
 /// The words of an identifier, in lower case: `NextTask`, `next_task` and `NEXT_TASK` are equal.

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use punctual_model::{CpuId, Late, Ns, PolicyKind, Slot, Supply, System, Task, TaskId};
+use punctual_model::{CpuId, Ns, PolicyKind, Slot, Supply, System, Task, TaskId};
 
 use crate::component::Component;
 use crate::error::Checked;
@@ -237,10 +237,7 @@ fn contestant(
         deadline,
         priority: task.priority.number(),
         runs_through,
-        places: match task.late {
-            Late::Skip => 1,
-            Late::Queue { backlog } => u64::from(backlog) + 1,
-        },
+        places: task.late.places(),
         waits_for,
     })))
 }

@@ -23,8 +23,7 @@ use super::judge::only;
 use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is};
 use crate::admit::is_admitted;
 use crate::error::Checked;
-use crate::lookup::{ancestors, schedulers, task_name, tasks};
-use crate::units::TICK;
+use crate::lookup::{ancestors, schedulers, share_ppm, task_name, tasks};
 
 /// Which of the CPUs that have room is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,7 +138,7 @@ fn units(system: &System) -> Vec<Unit> {
     let mut units: Vec<Unit> = vec![Unit::default(); system.tasks.len()];
     for ((id, task), &place) in tasks(system).zip(&unit) {
         units[place].tasks.push(id);
-        units[place].share += share(task);
+        units[place].share += share_ppm(task);
         if let Some(top) = root(system, task.scheduler) {
             let below = schedulers(system).map(|(id, _)| id);
             units[place].schedulers = below
@@ -164,17 +163,6 @@ fn belong_together(system: &System, a: &Task, b: &Task) -> bool {
 /// The scheduler right below the CPU's own.
 fn root(system: &System, scheduler: Option<SchedulerId>) -> Option<SchedulerId> {
     ancestors(system, scheduler).last().map(|(id, _)| id)
-}
-
-fn share(task: &Task) -> u64 {
-    let budget = task.class.budget().unwrap_or_default();
-    let span = task
-        .class
-        .min_separation()
-        .or(task.class.relative_deadline());
-    let span = span.unwrap_or_default().max(TICK);
-    u64::try_from(u128::from(budget.as_ns()) * 1_000_000 / u128::from(span.as_ns()))
-        .unwrap_or(u64::MAX)
 }
 
 /// The system with every unit on a CPU, or the first unit without a place.

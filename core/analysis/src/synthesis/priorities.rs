@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use punctual_model::{CpuId, PolicyKind, Priority, Supply, System, TaskId};
 
-use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is, judge};
+use super::{NoSuggestion, Search, Setting, Suggestion, as_it_is, judge, suggested};
 use crate::admit::is_admitted;
 use crate::entity::Who;
 use crate::lookup::{
@@ -47,17 +47,11 @@ pub(crate) fn assign(system: &System) -> Search<Suggestion> {
     for &node in &nodes {
         order(&mut changed, node, nodes.len() == 1)?;
     }
-    if !is_admitted(&changed)? {
-        let what = "with priorities that keep every task of these nodes on time it is refused";
-        return Err(judge::still_refused(&changed, what));
-    }
-    Ok(Suggestion {
-        changes: changes(system, &changed),
-        system: changed,
-        ground: "Audsley's assignment: it finds an order whenever there is one that this analysis \
-                 admits"
-            .to_string(),
-    })
+    let changes = changes(system, &changed);
+    let ground = "Audsley's assignment: it finds an order whenever there is one that this analysis \
+                  admits";
+    let but = "with priorities that keep every task of these nodes on time it is refused";
+    suggested(changed, changes, ground, but)
 }
 
 /// The nodes under fixed priority, parents before children.

@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 
 use punctual_model::{Ns, Slot, Supply, System, Task, TaskId};
 
-use super::judge::{self, only};
-use super::{NoSuggestion, Search, Setting, Suggestion};
+use super::judge::only;
+use super::{NoSuggestion, Search, Setting, Suggestion, suggested};
 use crate::admit::is_admitted;
 use crate::entity::Who;
 use crate::error::Checked;
@@ -37,15 +37,10 @@ pub(crate) fn shorten(system: &System) -> Search<Suggestion> {
     for &owner in &owners {
         shorten_one(system, &mut changed, owner)?;
     }
-    if !is_admitted(&changed)? {
-        let what = "with slots that suffice for each owner by itself it is refused";
-        return Err(judge::still_refused(&changed, what));
-    }
-    Ok(Suggestion {
-        changes: changes(system, &changed),
-        system: changed,
-        ground: "search for the shortest slots: one nanosecond less of any is refused".into(),
-    })
+    let changes = changes(system, &changed);
+    let ground = "search for the shortest slots: one nanosecond less of any is refused";
+    let but = "with slots that suffice for each owner by itself it is refused";
+    suggested(changed, changes, ground, but)
 }
 
 fn slots(system: &System, owner: Who) -> &[Slot<Ns>] {

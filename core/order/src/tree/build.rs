@@ -63,7 +63,7 @@ const NOWHERE: Place = Place {
 
 impl NodeTerms {
     /// The root takes everything.
-    const ROOT: NodeTerms = NodeTerms {
+    pub const ROOT: NodeTerms = NodeTerms {
         supply: Grant::Shared,
         priority: Priority::LOWEST,
         order: 0,

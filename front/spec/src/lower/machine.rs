@@ -18,7 +18,7 @@ const NAUTILUS_PERIOD: Span<Ns> = Span::from_us(100);
 /// The machine, and the places of its reserves. Broken parts are left out.
 pub(crate) fn lower_machine(places: &mut Places) -> Machine {
     let record = &places.machine;
-    let work = |key| Work::from_ns(record.duration(key).unwrap_or(0));
+    let work = |key| record.work(key).unwrap_or_default();
     let mut machine = Machine {
         switch: work("switch"),
         timer: work("timer"),
@@ -85,7 +85,7 @@ fn add_reserves(reserves: &mut Vec<(Reserve, Range<usize>)>, given: &[Node]) {
 fn lower_reserve(record: &Record, name: String) -> Reserve {
     Reserve {
         name,
-        budget: Work::from_ns(record.duration("budget").unwrap_or(0)),
-        period: Span::from_ns(record.duration("period").unwrap_or(0)),
+        budget: record.work("budget").unwrap_or_default(),
+        period: record.span("period").unwrap_or_default(),
     }
 }

@@ -9,18 +9,17 @@ const DEFAULT_TIMESLICE: Span<Ns> = Span::from_ms(10);
 
 /// The policy of a CPU or a scheduler.
 pub(super) fn lower_policy(record: &Record) -> PolicyKind<Ns> {
-    let span = |key| record.duration(key).map(Span::from_ns);
     match record.word("policy") {
         Some("round-robin") => PolicyKind::RoundRobin {
-            timeslice: span("timeslice").unwrap_or(DEFAULT_TIMESLICE),
+            timeslice: record.span("timeslice").unwrap_or(DEFAULT_TIMESLICE),
         },
         Some("fixed-priority") => PolicyKind::FixedPriority {
             preemptive: record.flag("preemptive").unwrap_or(true),
         },
         Some("edf") => PolicyKind::EarliestDeadlineFirst,
         Some("tdm") if has_policy(record) => PolicyKind::Tdm {
-            frame: span("frame").unwrap_or_default(),
-            scheduling: span("scheduling-time").unwrap_or_default(),
+            frame: record.span("frame").unwrap_or_default(),
+            scheduling: record.span("scheduling-time").unwrap_or_default(),
         },
         // Also for a broken section, whose mistake is known: nothing follows from this policy.
         _ => PolicyKind::Fifo,

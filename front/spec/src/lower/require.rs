@@ -1,6 +1,6 @@
 //! From the `[require]` section to the requirements of the model.
 
-use punctual_model::{Requirement, Span};
+use punctual_model::Requirement;
 
 use super::{Names, find_task};
 use crate::places::Places;
@@ -43,7 +43,7 @@ fn lower_requirement(
         let broken = places.tasks.get(id.index()).is_some_and(|task| task.broken);
         (!broken).then_some(id)
     };
-    let within = given.duration("within").map(Span::from_ns);
+    let within = given.span("within");
     if key == "chain" {
         let nodes = given.list("tasks").iter();
         // Every dangling name is reported before the chain is given up.

@@ -1,12 +1,11 @@
 //! From the sections of resources, and from `uses`, to the model.
 
-use punctual_model::{AtBudgetEnd, Mode, Protocol, Resource, ResourceId, Use, Work};
+use punctual_model::{AtBudgetEnd, Mode, Protocol, Resource, ResourceId, Use};
 
-use super::Names;
+use super::{Names, find};
 use crate::file::Named;
-use crate::nearest::nearest;
-use crate::record::{Node, Record, Value};
-use crate::report::{Report, quote};
+use crate::record::{Record, Value};
+use crate::report::Report;
 
 /// The resources in the order of the file. A broken one has the default protocol; its users are
 /// left out, so that nothing follows from it.
@@ -45,7 +44,7 @@ pub(super) fn lower_uses(
         };
         let mut find = |key| {
             let node = given.get(key)?;
-            find_resource(node, key, names, report)
+            find(node, key, "resource", &names.resources, report)
         };
         let (resource, inside) = (find("resource"), find("inside"));
         let dangling = inside.is_none() && given.get("inside").is_some();
@@ -53,14 +52,14 @@ pub(super) fn lower_uses(
             let section = resources.get(id.index());
             section.is_none_or(|section| section.record.broken)
         };
-        let (Some(resource), Some(length)) = (resource, given.duration("for")) else {
+        let (Some(resource), Some(length)) = (resource, given.work("for")) else {
             all = false;
             continue;
         };
         all &= !dangling && !given.broken && !broken(resource) && !inside.is_some_and(broken);
         uses.push(Use {
             resource,
-            length: Work::from_ns(length),
+            length,
             mode: match given.word("mode") {
                 Some("shared") => Mode::Shared,
                 _ => Mode::Exclusive,
@@ -69,28 +68,4 @@ pub(super) fn lower_uses(
         });
     }
     if all { uses } else { Vec::new() }
-}
-
-/// The resource that a value names, or its mistake.
-fn find_resource(
-    node: &Node,
-    key: &str,
-    names: &Names,
-    report: &mut Report<'_>,
-) -> Option<ResourceId> {
-    let Value::Text(name) = &node.value else {
-        return None;
-    };
-    let found = names.resources.get(name).copied();
-    if found.is_none() {
-        report.add(
-            &node.range,
-            format!("`{key}` names resource {}, which is not there", quote(name)),
-            || match nearest(name, names.resources.keys().map(String::as_str)) {
-                Some(meant) => format!("did you mean \"{meant}\"?"),
-                None => format!("add a section `[resource.{name}]`, or name another resource"),
-            },
-        );
-    }
-    found
 }

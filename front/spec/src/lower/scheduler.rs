@@ -1,8 +1,6 @@
 //! From the sections of schedulers to the trees of the model.
 
-use punctual_model::{
-    Ns, Priority, Scheduler, Server, ServerKind, Slot, Span, Supply, Trust, Work,
-};
+use punctual_model::{Ns, Priority, Scheduler, Server, ServerKind, Slot, Supply, Trust};
 
 use super::parent::{Parent, Parents};
 use super::policy::lower_policy;
@@ -79,8 +77,8 @@ fn lower_server(record: &Record) -> Option<Server<Ns>> {
         .find(|kind| kind.name() == word)?;
     Some(Server {
         kind,
-        budget: Work::from_ns(record.duration("budget")?),
-        period: Span::from_ns(record.duration("period")?),
+        budget: record.work("budget")?,
+        period: record.span("period")?,
     })
 }
 
@@ -91,8 +89,8 @@ pub(super) fn lower_slots(record: &Record) -> Vec<Slot<Ns>> {
             return None;
         };
         Some(Slot {
-            at: Span::from_ns(slot.duration("at")?),
-            length: Span::from_ns(slot.duration("length")?),
+            at: slot.span("at")?,
+            length: slot.span("length")?,
         })
     });
     slots.collect()

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use punctual_model::{
-    Arrivals, Class, CpuId, Importance, Instant, Late, Ns, OnOverrun, Priority, Span, Task, TaskId,
-    Work, WorkSource,
+    Arrivals, Class, CpuId, Importance, Instant, Late, Ns, OnOverrun, Priority, Task, TaskId,
+    WorkSource,
 };
 
 use super::parent::{Parent, Parents, find_parent};
@@ -87,7 +87,7 @@ fn lower_task(
     if parents.lacks_priority(parent, section, "task", report) {
         return None;
     }
-    let span = |key| Span::from_ns(record.duration(key).unwrap_or(0));
+    let span = |key| record.span(key).unwrap_or_default();
     let max_suspension = span("max-suspension");
     Some(Task {
         priority: Priority::new(record.number("priority").unwrap_or(0)),
@@ -100,7 +100,7 @@ fn lower_task(
         suspensions: record
             .number("suspensions")
             .unwrap_or(u32::from(!max_suspension.is_zero())),
-        non_preemptive: Work::from_ns(record.duration("non-preemptive").unwrap_or(0)),
+        non_preemptive: record.work("non-preemptive").unwrap_or_default(),
         arrivals: lower_arrivals(record, class),
         work: record.record("work").map(lower_work),
         scheduler: match parent {
@@ -113,8 +113,7 @@ fn lower_task(
 }
 
 fn lower_class(record: &Record) -> Option<Class<Ns>> {
-    let span = |key| record.duration(key).map(Span::from_ns);
-    let work = |key| record.duration(key).map(Work::from_ns);
+    let (span, work) = (|key| record.span(key), |key| record.work(key));
     Some(match record.word("class")? {
         "periodic" => {
             let period = span("period")?;
@@ -169,11 +168,7 @@ fn lower_overrun(record: &Record) -> OnOverrun {
 
 fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
     let given = record.record("arrivals");
-    let span = |key| {
-        given
-            .and_then(|given| given.duration(key))
-            .map(Span::from_ns)
-    };
+    let span = |key| given.and_then(|given| given.span(key));
     if let Some(every) = span("every") {
         return Arrivals::Every(every);
     }
@@ -197,8 +192,8 @@ fn lower_arrivals(record: &Record, class: Class<Ns>) -> Arrivals {
 
 fn lower_work(record: &Record) -> WorkSource {
     let text = |key| record.text(key).unwrap_or("").to_string();
-    if let Some(ns) = record.duration("burn") {
-        WorkSource::Burn(Work::from_ns(ns))
+    if let Some(work) = record.work("burn") {
+        WorkSource::Burn(work)
     } else if record.get("call").is_some() {
         WorkSource::Call {
             symbol: text("call"),

@@ -1,115 +1,48 @@
 //! The keys of the machine.
 
-use crate::shape::{Key, Keys, Shape, Word};
+use crate::shape::Shape::{Duration, List, Percentage, Table, Text};
+use crate::shape::{Keys, keys, words};
 
-pub(super) static MACHINE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "switch",
-            Shape::Duration,
-            "One switch from thread to thread; each job pays two, in and out.",
-        )
-        .example("\"1us\""),
-        Key::new(
-            "timer",
-            Shape::Duration,
-            "One timer entry; each release pays one.",
-        )
-        .example("\"1us\""),
-        Key::new(
-            "preemption",
-            Shape::Duration,
-            "One preemption by signal; each job causes at most one, and pays it.",
-        )
-        .example("\"4us\""),
-        Key::new(
-            "cache-delay",
-            Shape::Duration,
-            "Caches to fill again after a preemption; each job pays one.",
-        )
-        .example("\"10us\""),
-        Key::new(
-            "missing-time",
-            Shape::Table(&MISSING_TIME),
-            "Time that the machine takes from everybody, unasked.",
-        )
-        .example("{ budget = \"50us\", period = \"10ms\" }"),
-        Key::new(
-            "limits",
-            Shape::Table(&LIMITS),
-            "Upper limits on what is admitted on each CPU.",
-        )
-        .example("{ utilization = \"99%\" }"),
-        Key::new(
-            "reserve",
-            Shape::List(&Shape::Table(&RESERVE)),
-            "Supply set aside above all tasks on each CPU.",
-        )
-        .example("[{ name = \"fair-server\", budget = \"600us\", period = \"10ms\" }]"),
-        Key::new(
-            "defaults",
-            Shape::Word(&[Word {
-                text: "nautilus",
-                doc: "a limit of 99 %, and reserves sporadic and aperiodic of 10us in 100us each",
-            }]),
-            "Named values for keys that are absent. A given limit replaces the default one; a \
-             given reserve replaces the default one of its name and joins the others.",
-        )
-        .example("\"nautilus\""),
-    ],
+pub(super) static MACHINE: Keys = keys! {
+    /// One switch from thread to thread; each job pays two, in and out.
+    "switch": Duration, "1us";
+    /// One timer entry; each release pays one.
+    "timer": Duration, "1us";
+    /// One preemption by signal; each job causes at most one, and pays it.
+    "preemption": Duration, "4us";
+    /// Caches to fill again after a preemption; each job pays one.
+    "cache-delay": Duration, "10us";
+    /// Time that the machine takes from everybody, unasked.
+    "missing-time": Table(&MISSING_TIME), { budget = "50us", period = "10ms" };
+    /// Upper limits on what is admitted on each CPU.
+    "limits": Table(&LIMITS), { utilization = "99%" };
+    /// Supply set aside above all tasks on each CPU.
+    "reserve": List(&Table(&RESERVE)), [{ name = "fair-server", budget = "600us", period = "10ms" }];
+    /// Named values for keys that are absent. A given limit replaces the default one; a given
+    /// reserve replaces the default one of its name and joins the others.
+    "defaults": words! {
+        /// a limit of 99 %, and reserves sporadic and aperiodic of 10us in 100us each
+        "nautilus";
+    }, "nautilus";
 };
 
-static MISSING_TIME: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "budget",
-            Shape::Duration,
-            "At most this is taken in any window of `period`.",
-        )
-        .example("\"50us\"")
-        .needed(),
-        Key::new(
-            "period",
-            Shape::Duration,
-            "Smallest distance between the starts of two takings.",
-        )
-        .example("\"10ms\"")
-        .needed(),
-    ],
+static MISSING_TIME: Keys = keys! {
+    /// At most this is taken in any window of `period`.
+    "budget": Duration, "50us", needed;
+    /// Smallest distance between the starts of two takings.
+    "period": Duration, "10ms", needed;
 };
 
-static LIMITS: Keys = Keys {
-    selector: None,
-    list: &[Key::new(
-        "utilization",
-        Shape::Percentage,
-        "Everything with a guarantee together, reserves included.",
-    )
-    .example("\"99%\"")
-    .needed()],
+static LIMITS: Keys = keys! {
+    /// Everything with a guarantee together, reserves included.
+    "utilization": Percentage, "99%", needed;
 };
 
-static RESERVE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "name",
-            Shape::Text,
-            "The name under which explanations show it.",
-        )
-        .example("\"fair-server\"")
-        .needed(),
-        Key::new("budget", Shape::Duration, "Supply taken per period.")
-            .example("\"600us\"")
-            .needed(),
-        Key::new(
-            "period",
-            Shape::Duration,
-            "Smallest distance between the starts of two takings.",
-        )
-        .example("\"10ms\"")
-        .needed(),
-    ],
+static RESERVE: Keys = keys! {
+    /// The name under which explanations show it.
+    "name": Text, "fair-server", needed;
+    /// Supply taken per period.
+    "budget": Duration, "600us", needed;
+    /// Smallest distance between the starts of two takings.
+    "period": Duration, "10ms", needed;
 };

@@ -1,68 +1,38 @@
 //! The keys of what is required beyond the deadlines.
 
-use crate::shape::{Key, Keys, Shape};
+use crate::shape::Shape::{Duration, List, Table, TaskName};
+use crate::shape::{Key, Keys, key, keys};
 
-pub(super) static REQUIRE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "response",
-            Shape::List(&Shape::Table(&RESPONSE)),
-            "Longest responses, from arrival to completion.",
-        )
-        .example("[{ task = \"name\", within = \"8ms\" }]"),
-        Key::new(
-            "chain",
-            Shape::List(&Shape::Table(&CHAIN)),
-            "Longest times from the arrival of a job of the first task to the completion of the \
-             first job of the last one that has seen its effect.",
-        )
-        .example("[{ tasks = [\"first\", \"last\"], within = \"30ms\" }]"),
-        Key::new(
-            "jitter",
-            Shape::List(&Shape::Table(&JITTER)),
-            "Largest differences between the responses of a task.",
-        )
-        .example("[{ task = \"name\", within = \"1ms\" }]"),
-    ],
+pub(super) static REQUIRE: Keys = keys! {
+    /// Longest responses, from arrival to completion.
+    "response": List(&Table(&RESPONSE)), [{ task = "name", within = "8ms" }];
+    /// Longest times from the arrival of a job of the first task to the completion of the first
+    /// job of the last one that has seen its effect.
+    "chain": List(&Table(&CHAIN)), [{ tasks = ["first", "last"], within = "30ms" }];
+    /// Largest differences between the responses of a task.
+    "jitter": List(&Table(&JITTER)), [{ task = "name", within = "1ms" }];
 };
 
-const TASK: Key = Key::new("task", Shape::TaskName, "The task.")
-    .example("\"name\"")
-    .needed();
-
-static RESPONSE: Keys = Keys {
-    selector: None,
-    list: &[
-        TASK,
-        Key::new("within", Shape::Duration, "The longest response allowed.")
-            .example("\"8ms\"")
-            .needed(),
-    ],
+const TASK: Key = key! {
+    /// The task.
+    "task": TaskName, "name", needed;
 };
 
-static CHAIN: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "tasks",
-            Shape::List(&Shape::TaskName),
-            "At least two, each handing on to the next.",
-        )
-        .example("[\"first\", \"last\"]")
-        .needed(),
-        Key::new("within", Shape::Duration, "The longest time allowed.")
-            .example("\"30ms\"")
-            .needed(),
-    ],
+static RESPONSE: Keys = keys! {
+    TASK;
+    /// The longest response allowed.
+    "within": Duration, "8ms", needed;
 };
 
-static JITTER: Keys = Keys {
-    selector: None,
-    list: &[
-        TASK,
-        Key::new("within", Shape::Duration, "The largest difference allowed.")
-            .example("\"1ms\"")
-            .needed(),
-    ],
+static CHAIN: Keys = keys! {
+    /// At least two, each handing on to the next.
+    "tasks": List(&TaskName), ["first", "last"], needed;
+    /// The longest time allowed.
+    "within": Duration, "30ms", needed;
+};
+
+static JITTER: Keys = keys! {
+    TASK;
+    /// The largest difference allowed.
+    "within": Duration, "1ms", needed;
 };

@@ -1,88 +1,43 @@
 //! The keys of a resource, and of the sections in which jobs hold one.
 
-use crate::shape::{Key, Keys, Shape, Word};
+use crate::shape::Shape::{Duration, ResourceName};
+use crate::shape::{Keys, keys, words};
 
-pub(super) static RESOURCE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new(
-            "protocol",
-            Shape::Word(&[
-                Word {
-                    text: "inheritance",
-                    doc: "the holder is as urgent as the most urgent job that waits for it",
-                },
-                Word {
-                    text: "immediate-ceiling",
-                    doc: "the holder is as urgent as the most urgent task that uses it",
-                },
-                Word {
-                    text: "srp",
-                    doc: "no job starts unless it could lock everything it may need",
-                },
-                Word {
-                    text: "non-preemptive",
-                    doc: "the holder is not preempted by its siblings",
-                },
-                Word {
-                    text: "spin",
-                    doc: "across CPUs: first come, first served, waiting without preemption",
-                },
-            ]),
-            "What keeps the wait for it short; \"inheritance\" when absent.",
-        )
-        .example("\"inheritance\""),
-        Key::new(
-            "at-budget-end",
-            Shape::Word(&[
-                Word {
-                    text: "overrun",
-                    doc: "it finishes its section; the next budget pays",
-                },
-                Word {
-                    text: "check-first",
-                    doc: "a section that does not fit into what is left is not begun",
-                },
-            ]),
-            "What becomes of a holder whose server runs out of budget; \"overrun\" when absent.",
-        )
-        .example("\"overrun\""),
-    ],
+pub(super) static RESOURCE: Keys = keys! {
+    /// The protocol that keeps the wait for it short; "inheritance" when absent.
+    "protocol": words! {
+        /// the holder is as urgent as the most urgent job that waits for it
+        "inheritance";
+        /// the holder is as urgent as the most urgent task that uses it
+        "immediate-ceiling";
+        /// no job starts unless it could lock everything it may need
+        "srp";
+        /// the holder is not preempted by its siblings
+        "non-preemptive";
+        /// across CPUs: first come, first served, waiting without preemption
+        "spin";
+    }, "inheritance";
+    /// The rule for a holder whose server runs out of budget; "overrun" when absent.
+    "at-budget-end": words! {
+        /// it finishes its section; the next budget pays
+        "overrun";
+        /// a section that does not fit into what is left is not begun
+        "check-first";
+    }, "overrun";
 };
 
-pub(super) static USE: Keys = Keys {
-    selector: None,
-    list: &[
-        Key::new("resource", Shape::ResourceName, "What is locked.")
-            .example("\"bus\"")
-            .needed(),
-        Key::new(
-            "for",
-            Shape::Duration,
-            "Longest execution while it is locked, inner sections included.",
-        )
-        .example("\"1ms\"")
-        .needed(),
-        Key::new(
-            "mode",
-            Shape::Word(&[
-                Word {
-                    text: "exclusive",
-                    doc: "alone",
-                },
-                Word {
-                    text: "shared",
-                    doc: "together with others that lock it so",
-                },
-            ]),
-            "Alone or with other readers; \"exclusive\" when absent.",
-        )
-        .example("\"exclusive\""),
-        Key::new(
-            "inside",
-            Shape::ResourceName,
-            "The resource in whose section, written before, this one is nested.",
-        )
-        .example("\"other\""),
-    ],
+pub(super) static USE: Keys = keys! {
+    /// The resource that is locked.
+    "resource": ResourceName, "bus", needed;
+    /// Longest execution while it is locked, inner sections included.
+    "for": Duration, "1ms", needed;
+    /// Alone or with other readers; "exclusive" when absent.
+    "mode": words! {
+        /// alone
+        "exclusive";
+        /// together with others that lock it so
+        "shared";
+    }, "exclusive";
+    /// The resource in whose section, written before, this one is nested.
+    "inside": ResourceName, "other";
 };

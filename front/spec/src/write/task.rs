@@ -1,19 +1,20 @@
 //! From a task to its section.
 
 use punctual_model::{
-    Arrivals, Class, Late, Mode, Ns, OnOverrun, PolicyKind, ResourceId, Span, System, Task, TaskId,
-    Work, WorkSource,
+    Arrivals, Class, Late, Mode, Ns, OnOverrun, PolicyKind, ResourceId, Span, System, Task, Work,
+    WorkSource,
 };
 
-use super::{Out, list, parent_of, quoted, span, work, write_slots};
+use super::value::{Out, Table};
+use super::{names, parent_of};
 
 pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
     let (on, policy) = parent_of(system, task.cpu, task.scheduler);
     out.header("task", &task.name);
-    out.key("class", quoted(task.class.name()));
-    out.key("on", quoted(&on));
+    out.key("class", task.class.name());
+    out.key("on", on);
     if !task.slots.is_empty() {
-        write_slots(&task.slots, out);
+        out.key("slots", &task.slots);
     }
     write_class(task, out);
     let is_once = matches!(task.class, Class::Once { .. });
@@ -23,9 +24,9 @@ pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
     if needs_priority || task.priority.number() != 0 {
         out.key("priority", task.priority.number());
     }
-    out.unless(0, "importance", task.importance.0, task.importance.0);
+    out.unless(0, "importance", task.importance.0);
     if is_once || !task.phase.is_zero() {
-        out.key("phase", span(task.phase));
+        out.key("phase", task.phase);
     }
     if task.class.runs_per_job() {
         write_recurring(system, task, out);
@@ -33,11 +34,8 @@ pub(super) fn write_task(system: &System, task: &Task, out: &mut Out) {
     if task.class.runs_per_job() || is_once {
         write_job(system, task, out);
     }
-    let section = task.non_preemptive;
-    out.unless(Work::ZERO, "non-preemptive", section, work(section));
-    if let Some(source) = &task.work {
-        write_work(source, out);
-    }
+    out.unless(Work::ZERO, "non-preemptive", task.non_preemptive);
+    out.given("work", task.work.as_ref().map(work));
 }
 
 fn write_class(task: &Task, out: &mut Out) {
@@ -47,120 +45,102 @@ fn write_class(task: &Task, out: &mut Out) {
             wcet,
             relative_deadline,
         } => {
-            out.key("period", span(period));
-            out.key("wcet", work(wcet));
-            let deadline = relative_deadline;
-            out.unless(period, "deadline", deadline, span(deadline));
+            out.key("period", period);
+            out.key("wcet", wcet);
+            out.unless(period, "deadline", relative_deadline);
         }
         Class::Sporadic {
             min_separation,
             wcet,
             relative_deadline,
         } => {
-            out.key("min-separation", span(min_separation));
-            out.key("wcet", work(wcet));
-            out.key("deadline", span(relative_deadline));
-            write_arrivals(&task.arrivals, min_separation, out);
+            out.key("min-separation", min_separation);
+            out.key("wcet", wcet);
+            out.key("deadline", relative_deadline);
+            out.given("arrivals", arrivals(&task.arrivals, min_separation));
         }
         Class::Reservation { period, slice } => {
-            out.key("period", span(period));
-            out.key("slice", work(slice));
+            out.key("period", period);
+            out.key("slice", slice);
         }
         Class::Once {
             size,
             relative_deadline,
         } => {
-            out.key("size", work(size));
-            out.key("deadline", span(relative_deadline));
+            out.key("size", size);
+            out.key("deadline", relative_deadline);
         }
         Class::Aperiodic => {}
     }
 }
 
-fn write_arrivals(arrivals: &Arrivals, min_separation: Span<Ns>, out: &mut Out) {
-    let form = match arrivals {
-        Arrivals::Every(every) if *every == min_separation => return,
-        Arrivals::Every(every) => format!("every = {}", span(*every)),
-        Arrivals::Random { mean } => format!("random = {}", span(*mean)),
+fn arrivals(arrivals: &Arrivals, min_separation: Span<Ns>) -> Option<Table> {
+    Some(match arrivals {
+        Arrivals::Every(every) if *every == min_separation => return None,
+        Arrivals::Every(every) => Table::new("every", every),
+        Arrivals::Random { mean } => Table::new("random", mean),
         Arrivals::At(instants) => {
-            let spans = instants.iter().map(|at| span(Span::from_ns(at.as_ns())));
-            format!("at = {}", list(spans))
+            let spans = instants.iter().map(|at| Span::from_ns(at.as_ns()));
+            Table::new("at", spans.collect::<Vec<_>>())
         }
-        Arrivals::External => "external = true".into(),
-    };
-    out.key("arrivals", format_args!("{{ {form} }}"));
+        Arrivals::External => Table::new("external", true),
+    })
 }
 
 /// The keys of jobs that come again.
 fn write_recurring(system: &System, task: &Task, out: &mut Out) {
-    out.unless(Span::ZERO, "jitter", task.jitter, span(task.jitter));
+    out.unless(Span::ZERO, "jitter", task.jitter);
     match task.late {
-        Late::Skip => out.key("late", quoted("skip")),
-        late @ Late::Queue { backlog } => out.unless(Late::default(), "backlog", late, backlog),
+        Late::Skip => out.key("late", "skip"),
+        late @ Late::Queue { backlog } => {
+            out.given("backlog", Some(backlog).filter(|_| late != Late::default()));
+        }
     }
-    let rule = match task.on_overrun {
+    let rule = |rule| match rule {
         OnOverrun::Throttle => "throttle",
         OnOverrun::Demote => "demote",
         OnOverrun::Stop => "stop",
         OnOverrun::Signal => "signal",
     };
     out.unless(
-        OnOverrun::default(),
+        rule(OnOverrun::default()),
         "on-overrun",
-        task.on_overrun,
-        quoted(rule),
+        rule(task.on_overrun),
     );
-    if task.uses.is_empty() {
-        return;
-    }
-    let name = |id: ResourceId| {
-        let resource = system.resources.get(id.index());
-        quoted(resource.map_or("", |resource| resource.name.as_str()))
-    };
+    let name = |id: ResourceId| system.resources.get(id.index()).map_or("", |r| &r.name);
     let uses = task.uses.iter().map(|section| {
-        let (resource, length) = (name(section.resource), work(section.length));
-        let mode = match section.mode {
-            Mode::Exclusive => String::new(),
-            mode => format!(", mode = {}", quoted(mode.name())),
+        let table = Table::new("resource", name(section.resource)).and("for", section.length);
+        let table = match section.mode {
+            Mode::Exclusive => table,
+            mode => table.and("mode", mode),
         };
-        let inside = section
-            .inside
-            .map(|outer| format!(", inside = {}", name(outer)));
-        let inside = inside.unwrap_or_default();
-        format!("{{ resource = {resource}, for = {length}{mode}{inside} }}")
+        match section.inside {
+            Some(outer) => table.and("inside", name(outer)),
+            None => table,
+        }
     });
-    out.key("uses", list(uses));
+    let uses: Vec<Table> = uses.collect();
+    out.given("uses", Some(uses).filter(|uses| !uses.is_empty()));
 }
 
 /// The keys of jobs that complete.
 fn write_job(system: &System, task: &Task, out: &mut Out) {
-    let most = task.max_suspension;
-    out.unless(Span::ZERO, "max-suspension", most, span(most));
+    out.unless(Span::ZERO, "max-suspension", task.max_suspension);
     // Once is what the reader assumes of a suspension that has a length.
-    if !most.is_zero() {
-        out.unless(1, "suspensions", task.suspensions, task.suspensions);
+    if !task.max_suspension.is_zero() {
+        out.unless(1, "suspensions", task.suspensions);
     }
-    let name = |id: &TaskId| {
-        let task = system.tasks.get(id.index());
-        quoted(task.map_or("", |task| task.name.as_str()))
-    };
     for (key, edges) in [("after", &task.after), ("follows", &task.follows)] {
-        if !edges.is_empty() {
-            out.key(key, list(edges.iter().map(name)));
-        }
+        let names = Some(names(system, edges));
+        out.given(key, names.filter(|names| !names.is_empty()));
     }
 }
 
-fn write_work(source: &WorkSource, out: &mut Out) {
-    let form = match source {
-        WorkSource::Burn(amount) => format!("burn = {}", work(*amount)),
-        WorkSource::Call { symbol, library } => {
-            format!("call = {}, library = {}", quoted(symbol), quoted(library))
-        }
-        WorkSource::Function(name) => format!("function = {}", quoted(name)),
-        WorkSource::Command(words) => {
-            format!("command = {}", list(words.iter().map(|word| quoted(word))))
-        }
-    };
-    out.key("work", format_args!("{{ {form} }}"));
+fn work(source: &WorkSource) -> Table {
+    match source {
+        WorkSource::Burn(amount) => Table::new("burn", amount),
+        WorkSource::Call { symbol, library } => Table::new("call", symbol).and("library", library),
+        WorkSource::Function(name) => Table::new("function", name),
+        WorkSource::Command(words) => Table::new("command", words),
+    }
 }

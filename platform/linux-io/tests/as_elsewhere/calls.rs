@@ -130,14 +130,19 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 
 /// One number for all bytes and their order.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(bytes.len() as u64, |digest, &byte| {
-        digest.rotate_left(5) ^ u64::from(byte).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    bytes.chunks(8).fold(bytes.len() as u64, |digest, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        digest.rotate_left(5) ^ u64::from_le_bytes(word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     })
 }
 
 /// Bytes of which no two neighbouring places look alike.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
-    (b' '..=b'~').cycle().take(bytes).collect()
+    let line: Vec<u8> = (b' '..=b'~').collect();
+    let mut text = line.repeat(bytes / line.len() + 1);
+    text.truncate(bytes);
+    text
 }
 
 /// Sets an option of a socket.

@@ -27,7 +27,7 @@ use punctual_conform::{Broken, Claims, Level, Options, Property, check};
 use punctual_kern::Policy;
 
 /// Checks a policy that must break, and gives what was found.
-fn find<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> Broken {
+fn find<P: Policy + 'static>(claims: &Claims, make: impl Fn(usize) -> P) -> Broken {
     match check(claims, make, &Options::default()) {
         Ok(report) => panic!("not caught: {report}"),
         Err(broken) => broken,
@@ -36,7 +36,7 @@ fn find<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P) -> Broken {
 
 /// Asserts under which name a policy is caught, by at most so many steps. Several seeds: the name
 /// must not depend on which history finds it.
-fn assert_caught<P: Policy>(
+fn assert_caught<P: Policy + 'static>(
     claims: &Claims,
     make: impl Fn(usize) -> P,
     property: Property,

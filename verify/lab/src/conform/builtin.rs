@@ -81,7 +81,11 @@ fn slots(capacity: usize) -> Tdm {
     Tdm::new(capacity, frame, &slots)
 }
 
-fn answer<P: Policy>(claims: &Claims, make: impl Fn(usize) -> P, options: &Options) -> Answer {
+fn answer<P: Policy + 'static>(
+    claims: &Claims,
+    make: impl Fn(usize) -> P,
+    options: &Options,
+) -> Answer {
     match check(claims, make, options) {
         Ok(report) => Answer::Conforms(report),
         Err(broken) => Answer::Broken(broken),

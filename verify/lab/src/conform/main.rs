@@ -29,8 +29,8 @@ use punctual_terminal::{input, output};
 ///
 /// Histories come from a seed: first calls of the policy's methods, in any order that its contract
 /// allows, then events of the scheduler core, then a tree with a child scheduler that answers
-/// nonsense. What every policy promises is always checked; what only some promise is checked when
-/// it is claimed.
+/// nonsense. The promises of every policy are always checked, the others when the policy claims
+/// them.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual conform",
@@ -58,7 +58,7 @@ struct Args {
     /// Check a shipped policy
     #[arg(long, value_name = "NAME", conflicts_with = "krate")]
     builtin: Option<Builtin>,
-    /// What the policy claims; a shipped one claims what its documentation says
+    /// A promise that the policy claims; a shipped one claims those of its documentation
     #[arg(long, value_name = "WORDS|PATH")]
     claims: Option<String>,
     /// Histories of calls, as many of events, and a tenth of that of a tree
@@ -93,7 +93,7 @@ struct Args {
     /// Print the finding as JSON
     #[arg(long)]
     json: bool,
-    /// No remarks, and the first line alone
+    /// Print the first line alone, without remarks
     #[arg(long, short)]
     quiet: bool,
 }

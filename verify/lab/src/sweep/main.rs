@@ -23,7 +23,7 @@ use std::io::IsTerminal;
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
-use punctual_terminal::table::{Align, Table};
+use punctual_terminal::table::Table;
 use results::{Log, Results};
 use study::{Flags, Study};
 use units::Shard;
@@ -60,7 +60,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// The study; flags override it, and what both leave out has a default
+    /// The study; flags override it, and everything else has a default
     study: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
@@ -98,7 +98,7 @@ struct Shown {
     /// Print the shares as JSON
     #[arg(long)]
     json: bool,
-    /// No progress and no table
+    /// Print no progress and no table
     #[arg(long, short)]
     quiet: bool,
 }
@@ -211,14 +211,11 @@ struct Summary<'a> {
 }
 
 fn table(results: &Results) -> Table {
-    let mut columns = vec![
-        ("generator", Align::Left),
-        ("tasks", Align::Right),
-        ("utilization", Align::Right),
-        ("sets", Align::Right),
-    ];
+    let mut columns = ["generator", ">tasks", ">utilization", ">sets"]
+        .map(String::from)
+        .to_vec();
     let policies = results.study().policies();
-    columns.extend(policies.iter().map(|policy| (policy.name(), Align::Right)));
+    columns.extend(policies.iter().map(|policy| format!(">{}", policy.name())));
     let mut table = Table::new(&columns);
     for point in results.points() {
         let percent = |part: u64, whole: u64| {

@@ -1,0 +1,19 @@
+//! The analysis against literature, brute force and other implementations.
+
+mod common;
+
+mod bounds;
+mod chains;
+mod fast_answer;
+mod forest;
+mod golden;
+mod hyperperiod;
+mod locks;
+mod oracle;
+mod oracle_supply;
+mod precedence;
+mod promises;
+mod supplies;
+mod synthesis;
+mod trees;
+mod witnesses;

@@ -1,0 +1,162 @@
+//! The cost of waiting for predecessors: nothing where it is consistent, else a term of the bound
+
+use crate::common::{EDF, FP, bounds, empty, periodic, span, work};
+use punctual_analysis::{AnalysisError, Change, Exactness, Verdict, admit, admit_change};
+use punctual_model::{Class, CpuId, PolicyKind, Priority, System, Task, TaskId};
+
+fn verdict(system: &System) -> Verdict {
+    admit(system).expect("analysis ends")
+}
+
+fn all_exact(verdict: &Verdict) -> bool {
+    verdict
+        .tasks
+        .iter()
+        .all(|t| t.exactness == Exactness::Exact)
+}
+
+#[test]
+fn a_less_urgent_successor_waits_for_nothing_it_would_not_wait_for_anyway() {
+    for policy in [FP, EDF, PolicyKind::Fifo] {
+        let mut system = periodic(policy, &[(2, 10, 10), (5, 20, 20)]);
+        let before = bounds(&system);
+        system.tasks[1].after.push(TaskId(0));
+        assert_eq!(bounds(&system), before, "{policy:?}");
+        assert!(
+            all_exact(&verdict(&system)) || policy == PolicyKind::Fifo,
+            "{policy:?}"
+        );
+    }
+}
+
+#[test]
+fn a_fast_task_that_follows_a_slow_one_does_not_wait_when_it_is_done_by_then() {
+    // A controller every 20 that is done after 5, and an actuator every 5 that uses its last
+    // output.
+    let mut system = periodic(FP, &[(1, 5, 5), (4, 20, 20)]);
+    system.tasks[0].follows.push(TaskId(1));
+    assert_eq!(bounds(&system), [Some(1), Some(5)]);
+    assert!(all_exact(&verdict(&system)));
+    // One tick longer and the actuator waits for the rest.
+    system.tasks[1].class = Class::Periodic {
+        period: span(20),
+        wcet: work(5),
+        relative_deadline: span(20),
+    };
+    let v = verdict(&system);
+    // 5 + 2·1 = 7, hence a wait of 2 and one actuator more: 5 + ⌈(8 + 2)/5⌉ = 7 still.
+    assert_eq!(bounds(&system), [Some(3), Some(7)]);
+    assert_eq!(
+        v.tasks[0].explanation,
+        "3ns = 1ns (own t0) + 2ns (waiting for predecessors)"
+    );
+    assert_eq!(v.tasks[0].exactness, Exactness::Sufficient);
+}
+
+#[test]
+fn a_chain_over_cpus_adds_the_responses() {
+    let mut system = empty(FP, 3);
+    for (cpu, wcet) in [3, 2, 4].into_iter().enumerate() {
+        let class = Class::Periodic {
+            period: span(20),
+            wcet: work(wcet),
+            relative_deadline: span(9),
+        };
+        let cpu = CpuId(u16::try_from(cpu).expect("small"));
+        let mut task = Task::new(format!("step{}", cpu.0), cpu, class);
+        if cpu.0 > 0 {
+            task.after.push(TaskId(u32::from(cpu.0) - 1));
+        }
+        system.tasks.push(task);
+    }
+    assert_eq!(bounds(&system), [Some(3), Some(5), Some(9)]);
+    assert!(verdict(&system).admitted);
+    // Three later it finds its predecessor done, and its successor waits for the job before.
+    system.tasks[1].phase = span(3);
+    assert_eq!(bounds(&system), [Some(3), Some(2), Some(4)]);
+}
+
+#[test]
+fn an_urgent_successor_waits_for_its_predecessor_but_no_longer_than_the_busy_window() {
+    for policy in [FP, EDF] {
+        let mut system = periodic(policy, &[(4, 10, 10), (5, 10, 12)]);
+        system.tasks[0].after.push(TaskId(1));
+        // Everything is done 9 after it was released together.
+        assert_eq!(bounds(&system), [Some(9), Some(9)], "{policy:?}");
+    }
+}
+
+#[test]
+fn tasks_that_follow_each_other_across_cpus_need_no_order() {
+    let mut system = periodic(FP, &[(3, 10, 10), (4, 10, 10)]);
+    system.cpus.push(system.cpus[0].clone());
+    system.tasks[1].cpu = CpuId(1);
+    system.tasks[0].follows.push(TaskId(1));
+    system.tasks[1].follows.push(TaskId(0));
+    assert_eq!(bounds(&system), [Some(3), Some(4)]);
+    assert!(all_exact(&verdict(&system)));
+}
+
+#[test]
+fn nothing_bounds_who_waits_for_background_work() {
+    let mut system = periodic(FP, &[(2, 10, 10)]);
+    system
+        .tasks
+        .push(Task::new("logger", CpuId(0), Class::Aperiodic));
+    system.tasks[0].after.push(TaskId(1));
+    let v = verdict(&system);
+    assert!(!v.admitted);
+    assert_eq!(v.tasks[0].response_bound, None);
+    assert!(
+        v.tasks[0].explanation.contains("waits for logger"),
+        "{}",
+        v.tasks[0].explanation
+    );
+}
+
+#[test]
+fn a_change_of_a_running_system_is_judged_like_a_file() {
+    let system = periodic(FP, &[(2, 10, 10), (5, 20, 20)]);
+    let class = Class::Periodic {
+        period: span(40),
+        wcet: work(20),
+        relative_deadline: span(40),
+    };
+    let mut task = Task::new("new", CpuId(0), class);
+    task.priority = Priority::new(0);
+    let change = Change::Add(task.clone());
+    let (changed, v) = admit_change(&system, &change).expect("analysis ends");
+    assert_eq!(v, verdict(&changed));
+    assert_eq!(v.tasks[2].response_bound, Some(span(38)));
+    let (rest, v) = admit_change(&changed, &Change::Remove(TaskId(0))).expect("analysis ends");
+    assert_eq!(rest.tasks.len(), 2);
+    assert_eq!(v.tasks[1].response_bound, Some(span(30)));
+    let mut waits = task;
+    waits.after.push(TaskId(0));
+    let (changed, _) = admit_change(&changed, &Change::Replace(TaskId(2), waits)).expect("valid");
+    let refused = admit_change(&changed, &Change::Remove(TaskId(0)));
+    assert!(
+        matches!(refused, Err(AnalysisError::Invalid { .. })),
+        "{refused:?}"
+    );
+    assert!(admit_change(&changed, &Change::Remove(TaskId(9))).is_err());
+}
+
+#[test]
+fn numbers_at_the_end_of_the_range_are_errors_and_not_panics() {
+    let most = u64::MAX;
+    for rows in [
+        [(most, most, most), (most, most, most)],
+        [(1, 1, most), (1, most, most)],
+        [(most / 2, most - 1, most), (most / 2, most, most)],
+        [(1, 2, 1), (1, 2, 2)],
+    ] {
+        for policy in [FP, crate::common::NP_FP, EDF, PolicyKind::Fifo] {
+            let mut system = periodic(policy, &rows);
+            system.tasks[0].jitter = span(most / 3);
+            let answer = admit(&system);
+            let admitted = answer.as_ref().is_ok_and(|v| v.admitted);
+            assert!(!admitted, "{policy:?} {rows:?}: {answer:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! System files: read, refused with their place and remedy, written.
+
+mod fuzz;
+mod guide;
+mod load;
+mod mistakes;
+mod mutations;
+mod schema;
+mod two_tasks;
+mod valid;
+mod write;

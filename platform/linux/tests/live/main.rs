@@ -1,0 +1,14 @@
+//! Runs on this machine, for real.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod backed;
+mod flight;
+mod locks;
+mod own_time;
+mod programs;
+mod robust;
+mod storm;
+mod threads;
+mod two_cpus;

@@ -1,0 +1,11 @@
+//! The record of runs: read, written, summarised, replayed, shown.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod behavior;
+mod export;
+mod page;
+mod replay;
+mod summary;
+mod text;

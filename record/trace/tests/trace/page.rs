@@ -1,0 +1,135 @@
+//! The page: self-contained, safe, small, and about this run.
+#![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
+
+use crate::common::{FIXED, composed, missing, periodic, rich, simulate, two_tasks};
+use punctual_model::System;
+use punctual_trace::{Log, Mode, html};
+
+/// Every element that is opened is closed, in order.
+fn assert_well_formed(page: &str) {
+    let mut open = vec!["html"];
+    let body = page.split_once("</head>").unwrap().1;
+    for rest in body.split('<').skip(1) {
+        let tag = rest.split_once('>').unwrap().0;
+        let name = tag.trim_start_matches('/').split([' ', '/']).next();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), name, "{tag}");
+        } else if !tag.ends_with('/') {
+            open.extend(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn the_page_loads_and_executes_nothing() {
+    let page = html::page(&simulate(&rich(FIXED), 400, 1, missing(2_000, 23)));
+    for foreign in [
+        "http://", "https://", "<script", "url(", "@import", "onload", "src=",
+    ] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn names_cannot_break_out_of_their_places() {
+    let mut log = simulate(&two_tasks(), 100, 1, missing(9_000, 30));
+    let evil = "</td><script>alert(1)</script><b a=\"'&";
+    log.tasks[0].name = evil.into();
+    log.cpus[0].name = evil.into();
+    log.cpus[0].counters.missing_method = evil.into();
+    log.cpus[0].counters.others = vec![(evil.into(), 1)];
+    log.header.source = evil.into();
+    log.header.platform = evil.into();
+    log.header.tool = evil.into();
+    log.header.mode = Mode::BestEffort;
+    log.header.stopped = Some(evil.into());
+    log.header.lost = vec![evil.into()];
+    log.header.faults = vec![evil.into()];
+    log.header.machine = vec![(evil.into(), evil.into())];
+    let page = html::page(&log);
+    assert!(!page.contains("<script") && !page.contains("</td><b"));
+    assert_well_formed(&page);
+}
+
+#[test]
+fn figures_of_the_run_are_on_the_page() {
+    let log = simulate(&two_tasks(), 10_000, 1, missing(9_000, 300));
+    let page = html::page(&log);
+    for part in [
+        "1,500",
+        "N 1,000 in 10s",
+        "excused",
+        "bound 7ms",
+        "missing time",
+        "worst",
+    ] {
+        let expected = part != "worst";
+        assert_eq!(page.contains(part), expected, "{part}");
+    }
+    assert_well_formed(&page);
+}
+
+fn many_tasks(count: u32) -> System {
+    let mut system = two_tasks();
+    system.tasks = (0..count)
+        .map(|n| {
+            periodic(
+                &format!("{}-{n}", "long-name".repeat(12)),
+                0,
+                50,
+                90,
+                count - n,
+            )
+        })
+        .collect();
+    system
+}
+
+#[test]
+fn the_page_stays_below_a_megabyte() {
+    let mut log: Log = simulate(&many_tasks(600), 2_000, 1, missing(900, 5));
+    log.header.machine = (0..2_000)
+        .map(|n| (n.to_string(), "x".repeat(2_000)))
+        .collect();
+    log.header.lost = vec!["y".repeat(10_000); 1_000];
+    let page = html::page(&log);
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    assert!(page.contains("more tasks") && page.contains("more misses"));
+}
+
+#[test]
+fn a_log_without_jobs_has_a_page_too() {
+    let mut log = simulate(&two_tasks(), 10, 1, missing(1, 5));
+    log.cpus[0].records = Default::default();
+    assert_well_formed(&html::page(&log));
+    log.cpus.clear();
+    assert_well_formed(&html::page(&log));
+}
+
+#[test]
+fn slots_budgets_and_locks_are_drawn_and_counted() {
+    let mut log = simulate(&composed(), 400, 1, missing(100, 37));
+    let page = html::page(&log);
+    assert_well_formed(&page);
+    for what in [
+        "class=\"slot\"",
+        "class=\"starved\"",
+        "class=\"hold\"",
+        "class=\"waits\"",
+        "holds bus",
+        "rationed has no budget",
+        "hungry on rationed",
+        "deferrable 1.5ms in 10ms",
+        "<h2>Schedulers</h2>",
+        "<h2>Resources</h2>",
+    ] {
+        assert!(page.contains(what), "{what}");
+    }
+    log.schedulers[2] = "</title><script>".into();
+    log.resources[0] = "</title><script>".into();
+    let page = html::page(&log);
+    assert!(!page.contains("<script"));
+    assert_well_formed(&page);
+}

@@ -1,0 +1,339 @@
+//! The summary of a run: counts, verdict, and a cause for every miss that is the true one.
+#![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
+
+use crate::common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
+use punctual_model::{Class, CpuId, OnOverrun, PolicyKind, Span, System, TaskId, Work};
+use punctual_sim::Faults;
+use punctual_trace::{Cause, RunReport, RunVerdict};
+
+fn report(system: &System, ms: u64, faults: Faults) -> RunReport {
+    RunReport::new(&simulate(system, ms, 1, faults))
+}
+
+/// The causes of the misses of `task`, without repetitions.
+fn causes(report: &RunReport, task: &str) -> Vec<Cause> {
+    let of_task = report.misses.iter().filter(|m| m.task == task);
+    let mut causes: Vec<Cause> = of_task.map(|m| m.cause).collect();
+    causes.dedup();
+    causes
+}
+
+fn misses(report: &RunReport) -> Vec<u64> {
+    report.tasks.iter().map(|t| t.misses).collect()
+}
+
+#[test]
+fn ten_seconds_of_10_ms_and_20_ms_are_1000_and_500_jobs() {
+    let report = report(&two_tasks(), 10_000, Faults::default());
+    let jobs: Vec<u64> = report.tasks.iter().map(|t| t.jobs).collect();
+    assert_eq!((jobs, report.verdict), (vec![1_000, 500], RunVerdict::Met));
+    let slow = report.tasks[1].response_ns;
+    assert_eq!(
+        (slow.p50, slow.max, slow.n),
+        (Some(7_000_000), Some(7_000_000), 500)
+    );
+    let cpu = &report.cpus[0];
+    assert_eq!((cpu.executed_ns, cpu.preemptions), (4_500_000_000, 0));
+    assert_eq!(report.exit_code(), 0);
+}
+
+#[test]
+fn the_json_has_the_keys_of_the_contract() {
+    let mut faults = missing(9_000, 30);
+    faults.late_timer = Span::from_us(10);
+    let value = serde_json::to_value(report(&two_tasks(), 100, faults)).unwrap();
+    assert_eq!(value["format"], 1);
+    assert_eq!(value["verdict"], "excused");
+    assert_eq!(value["mode"], "virtual");
+    let contract: [(&serde_json::Value, &[&str]); 5] = [
+        (&value, &["duration_ns", "tasks", "cpus", "misses"]),
+        (
+            &value["tasks"][0],
+            &[
+                "name",
+                "cpu",
+                "jobs",
+                "misses",
+                "overruns",
+                "skipped",
+                "response_ns",
+                "bound_ns",
+                "machine_bound_ns",
+            ],
+        ),
+        (&value["tasks"][0]["response_ns"], &["p50", "p99", "max"]),
+        (
+            &value["cpus"][0],
+            &[
+                "id",
+                "decisions",
+                "switches",
+                "preemptions",
+                "deferred_max_ns",
+                "missing_time_ns",
+                "missing_time_max_ns",
+            ],
+        ),
+        (
+            &value["misses"][0],
+            &[
+                "task",
+                "job",
+                "release_ns",
+                "lateness_ns",
+                "cause",
+                "detail",
+            ],
+        ),
+    ];
+    for (object, keys) in contract {
+        for key in keys {
+            assert!(object.get(key).is_some(), "{key} in {object}");
+        }
+    }
+    assert!(value.get("oracle").is_none());
+}
+
+#[test]
+fn a_miss_that_missing_time_explains_is_excused_with_its_arithmetic() {
+    let report = report(&two_tasks(), 2_000, missing(9_000, 30));
+    assert_eq!(report.verdict, RunVerdict::Excused);
+    assert_eq!(report.exit_code(), 0);
+    for miss in &report.misses {
+        assert_eq!((miss.cause, miss.excused), (Cause::MissingTime, true));
+        assert!(miss.detail.ends_with("<= 0: excused"), "{}", miss.detail);
+    }
+    assert!(!report.misses.is_empty());
+}
+
+#[test]
+fn a_gap_that_lets_a_job_meet_the_next_release_excuses_more_than_its_length() {
+    // Alone, `slow` is done at 4 + 5.5 = 9.5 ms; a gap of 1 ms makes it meet `fast` again at 10 ms.
+    let mut system = two_tasks();
+    system.tasks[0] = periodic("fast", 0, 10, 4_000, 2);
+    system.tasks[1].class = Class::Periodic {
+        period: Span::from_ms(20),
+        wcet: Work::from_us(5_500),
+        relative_deadline: Span::from_ms(12),
+    };
+    let run = report(&system, 2_000, missing(1_000, 50));
+    assert_eq!(run.verdict, RunVerdict::Excused, "{run}");
+    let late: Vec<_> = run
+        .misses
+        .iter()
+        .map(|m| (m.lateness_ns, &m.detail))
+        .collect();
+    assert!(late.iter().all(|(ns, _)| *ns == 2_500_000), "{late:?}");
+    assert!(
+        late[0]
+            .1
+            .ends_with("done 2.5ms before the deadline: excused"),
+        "{late:?}"
+    );
+    // A deadline that the work does not meet by itself is not excused by the same gap.
+    system.tasks[0] = periodic("fast", 0, 10, 5_000, 2);
+    let run = report(&system, 2_000, missing(1_000, 50));
+    assert_eq!(run.verdict, RunVerdict::Missed);
+}
+
+#[test]
+fn a_gap_while_nobody_urgent_wants_to_run_excuses_nothing() {
+    // `slow` overruns and is late by itself; the gaps hit the idle processor before and after.
+    let mut system = two_tasks();
+    system.tasks[0].class = Class::Aperiodic;
+    system.tasks[1].phase = Span::from_ms(3);
+    let (system, mut faults) = overrunning(&system, "slow", OnOverrun::Demote);
+    faults.missing = missing(2_000, 500).missing;
+    let run = report(&system, 400, faults);
+    let excused: u64 = run.tasks.iter().map(|t| t.excused).sum();
+    assert_eq!(
+        (run.verdict == RunVerdict::Met, excused),
+        (false, 0),
+        "{run}"
+    );
+}
+
+#[test]
+fn missing_time_excuses_nothing_that_would_be_late_anyway() {
+    let mut system = two_tasks();
+    system.tasks[1] = periodic("slow", 0, 20, 19_000, 1);
+    let report = report(&system, 2_000, missing(100, 15));
+    assert_eq!(report.verdict, RunVerdict::Missed);
+    assert_eq!(report.exit_code(), 1);
+    assert_eq!(causes(&report, "fast"), []);
+    assert_eq!(causes(&report, "slow"), [Cause::HigherPriority]);
+}
+
+#[test]
+fn missing_time_before_the_busy_window_excuses_nothing() {
+    // The gap ends long before the overrunning job is released; the job is late by its own doing.
+    let mut system = two_tasks();
+    system.tasks[1].phase = Span::from_ms(100);
+    let (system, mut faults) = overrunning(&system, "slow", OnOverrun::Throttle);
+    let length = Span::from_ms(5);
+    faults.missing = missing(5_000, 1_000).missing;
+    faults.missing[0].length = length;
+    let report = report(&system, 300, faults);
+    assert_eq!(report.verdict, RunVerdict::Missed);
+    assert_eq!(causes(&report, "slow"), [Cause::Overrun]);
+}
+
+#[test]
+fn an_overrun_is_the_fault_of_its_own_task_alone() {
+    for rule in [OnOverrun::Throttle, OnOverrun::Signal] {
+        let (system, faults) = overrunning(&two_tasks(), "fast", rule);
+        let report = report(&system, 200, faults);
+        assert_eq!(causes(&report, "fast"), [Cause::Overrun]);
+        assert_eq!(misses(&report)[1], 0);
+        assert!(report.tasks[0].overruns > 0);
+    }
+}
+
+#[test]
+fn overload_under_fixed_priority_is_blamed_on_more_urgent_work() {
+    let mut system = two_tasks();
+    system.tasks[0] = periodic("fast", 0, 10, 6_000, 2);
+    system.tasks[1] = periodic("slow", 0, 20, 9_000, 1);
+    let report = report(&system, 1_000, Faults::default());
+    assert_eq!(misses(&report)[0], 0);
+    let first = &report.misses[0];
+    assert_eq!((first.task.as_str(), first.job), ("slow", 0));
+    assert_eq!(
+        (first.lateness_ns, first.cause),
+        (7_000_000, Cause::HigherPriority)
+    );
+    assert!(
+        first.detail.contains("more urgent work 18ms (`fast` 18ms)"),
+        "{}",
+        first.detail
+    );
+    assert!(report.tasks[1].jobs == 50 && report.tasks[1].misses == 50);
+}
+
+#[test]
+fn waiting_for_less_urgent_work_is_blocking() {
+    let mut system = two_tasks();
+    system.cpus[0].policy = PolicyKind::Fifo;
+    system.tasks[0].phase = Span::from_ms(1);
+    system.tasks[1] = periodic("slow", 0, 40, 15_000, 1);
+    let report = report(&system, 400, Faults::default());
+    // Under FIFO the earlier job is the more urgent one.
+    assert_eq!(causes(&report, "fast"), [Cause::HigherPriority]);
+    system.cpus[0].policy = PolicyKind::FixedPriority { preemptive: false };
+    let report = RunReport::new(&simulate(&system, 400, 1, Faults::default()));
+    assert_eq!(causes(&report, "fast"), [Cause::Blocked]);
+}
+
+#[test]
+fn waiting_for_a_predecessor_is_blocking_and_a_late_entry_is_a_late_timer() {
+    let mut system = two_tasks();
+    system.tasks[1].after = vec![TaskId(0)];
+    system.tasks[1].class = Class::Periodic {
+        period: Span::from_ms(20),
+        wcet: Work::from_us(100),
+        relative_deadline: Span::from_us(150),
+    };
+    system.tasks[1].cpu = CpuId(0);
+    let report1 = report(&system, 200, Faults::default());
+    assert_eq!(causes(&report1, "slow"), [Cause::Blocked]);
+    let faults = Faults {
+        late_timer: Span::from_ms(9),
+        ..Faults::default()
+    };
+    let mut system = two_tasks();
+    let _ = system.tasks.pop();
+    let report2 = report(&system, 2_000, faults);
+    assert_eq!(causes(&report2, "fast"), [Cause::LateTimer]);
+}
+
+#[test]
+fn a_reservation_gets_its_slice_in_every_period_and_the_table_names_all() {
+    let report = report(&rich(FIXED), 1_000, Faults::default());
+    assert_eq!(report.verdict, RunVerdict::Met, "{report}");
+    let jobs: Vec<u64> = report.tasks.iter().map(|t| t.jobs).collect();
+    assert_eq!(
+        (jobs[0], jobs[1], jobs[3], jobs[4], jobs[6], jobs[7]),
+        (100, 50, 50, 1, 50, 100)
+    );
+    let text = report.to_string();
+    for task in &report.tasks {
+        assert!(text.contains(&task.name), "{text}");
+    }
+}
+
+#[test]
+fn a_crash_is_a_miss_of_its_own_task_alone() {
+    let crash = punctual_sim::Crash {
+        task: TaskId(0),
+        job: 3,
+    };
+    let faults = Faults {
+        crashes: vec![crash],
+        ..Faults::default()
+    };
+    let report = report(&two_tasks(), 100, faults);
+    assert_eq!(misses(&report), [1, 0]);
+    assert!(report.misses[0].detail.starts_with("its thread ended"));
+    assert_eq!(report.tasks[0].jobs, 4);
+}
+
+#[test]
+fn a_schedulable_system_is_late_by_missing_time_only() {
+    // Harmonic periods, rate-monotonic priorities, U <= 1: schedulable (Liu and Layland 1973), by
+    // EDF too. So every miss is due to the gaps, and the summary must find that out.
+    let mut late = 0;
+    for seed in 0..60_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % n
+        };
+        let mut system = two_tasks();
+        if seed % 2 == 1 {
+            system.cpus[0].policy = PolicyKind::EarliestDeadlineFirst;
+        }
+        system.tasks.clear();
+        let mut left = 1_000;
+        for (index, period_ms) in [5, 10, 20, 40, 80].into_iter().enumerate() {
+            // The last one takes nearly all that is left.
+            let rest = if index == 4 {
+                left * 19 / 20
+            } else {
+                below(left / 2)
+            };
+            let share = rest.max(20);
+            left = left.saturating_sub(share);
+            let priority = 9 - u32::try_from(index).unwrap();
+            let name = format!("t{index}");
+            system
+                .tasks
+                .push(periodic(&name, 0, period_ms, period_ms * share, priority));
+        }
+        let faults = missing(300 + below(1_000), 12 + below(20));
+        let run = report(&system, 1_000, faults);
+        late += run.misses.len();
+        let unexcused = run.misses.iter().find(|m| !m.excused);
+        assert_eq!(unexcused, None, "seed {seed}");
+    }
+    assert!(late > 300, "only {late} misses to explain");
+}
+
+#[test]
+fn an_overloaded_system_is_not_excused_by_a_little_missing_time() {
+    // U = 1.1: `slow` falls behind by itself. Gaps of 10 us do not change whose fault that is.
+    for policy in [FIXED, PolicyKind::EarliestDeadlineFirst] {
+        let mut system = two_tasks();
+        system.cpus[0].policy = policy;
+        system.tasks[0] = periodic("fast", 0, 10, 6_000, 2);
+        system.tasks[1] = periodic("slow", 0, 20, 10_000, 1);
+        let run = report(&system, 2_000, missing(10, 7));
+        let late = run.misses.len();
+        let excused = run.misses.iter().filter(|m| m.excused).count();
+        assert!(
+            late > 90 && excused * 20 <= late,
+            "{excused} of {late} are excused"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Threads that use one place of the pool one after the other share no thread-locals.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::common::{FIXED, fly, free, ms, runtime};
+use punctual_thread::thread;
+
+/// Counts its drops.
+struct Counted(Arc<AtomicU32>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static PLAIN: Cell<u32> = const { Cell::new(7) };
+    static LAZY: RefCell<Vec<u32>> = RefCell::new(vec![1, 2]);
+    static DROPPED: RefCell<Option<Counted>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn every_thread_finds_its_thread_locals_new_and_drops_them_once() {
+    let drops = Arc::new(AtomicU32::new(0));
+    let counts = Arc::clone(&drops);
+    let one = runtime(FIXED).threads(1);
+    let finished = fly(one, move || {
+        (0..50_u32)
+            .map(|n| {
+                let counts = Arc::clone(&counts);
+                let before = counts.load(Ordering::SeqCst);
+                let spawned = thread::spawn("one", free(60), move || {
+                    let found = (PLAIN.get(), LAZY.with_borrow(Clone::clone));
+                    let nothing = DROPPED.with_borrow(Option::is_none);
+                    PLAIN.set(n);
+                    LAZY.with_borrow_mut(|list| list.push(n));
+                    DROPPED.set(Some(Counted(counts)));
+                    if n % 3 == 0 {
+                        thread::sleep(ms(1));
+                    }
+                    (found, nothing, before)
+                });
+                spawned.expect("its place is free").join()
+            })
+            .collect::<Vec<_>>()
+    });
+    let new = (7, vec![1, 2]);
+    for (n, thread) in (0..).zip(finished.result) {
+        assert_eq!(thread, Ok((new.clone(), true, n)), "thread {n}");
+    }
+    assert_eq!(drops.load(Ordering::SeqCst), 50);
+}
+
+#[test]
+fn ids_of_the_standard_library_are_not_used_twice() {
+    let one = runtime(FIXED).threads(1);
+    let finished = fly(one, || {
+        let id = |_| {
+            let spawned = thread::spawn("one", free(60), || std::thread::current().id());
+            spawned.ok()?.join().ok()
+        };
+        (0..20).map(id).collect::<Vec<_>>()
+    });
+    let ids: std::collections::HashSet<_> = finished.result.iter().flatten().collect();
+    assert_eq!(ids.len(), 20);
+}
+
+#[test]
+fn destructors_of_a_cancelled_thread_may_wait() {
+    struct Waits(Arc<AtomicU32>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            thread::sleep(ms(1));
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    thread_local! {
+        static WAITS: RefCell<Option<Waits>> = const { RefCell::new(None) };
+    }
+    let ends = Arc::new(AtomicU32::new(0));
+    let counts = Arc::clone(&ends);
+    let finished = fly(runtime(FIXED), move || {
+        let spawned = thread::spawn("waits", free(60), move || {
+            WAITS.set(Some(Waits(counts)));
+            thread::block();
+        });
+        let spawned = spawned.expect("there is room");
+        (spawned.cancel(), spawned.join())
+    });
+    let (cancelled, ended) = finished.result;
+    assert!(cancelled);
+    assert_eq!(ended, Err(thread::JoinError::Cancelled));
+    assert_eq!(ends.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,15 @@
+//! Threads of a runtime, for real.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cross_cpu;
+mod kill;
+mod locals;
+mod mutex;
+mod rwlock;
+mod spread;
+mod storm;
+mod sync;
+mod threads;
+mod two_cpus;

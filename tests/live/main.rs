@@ -1,0 +1,16 @@
+//! Whole systems for real.
+
+mod backed;
+mod examples;
+mod files;
+mod own_time;
+mod threads_log;
+mod what_if;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A process has one run at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

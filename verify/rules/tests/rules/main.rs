@@ -1,0 +1,13 @@
+//! Predicates over logs: true logs pass, changed ones are rejected.
+
+#[path = "../../../../record/trace/tests/common/mod.rs"]
+mod common;
+mod random;
+
+mod check;
+mod histories;
+mod late;
+mod locks;
+mod tampering;
+mod trees;
+mod yields;

@@ -1,0 +1,241 @@
+//! The test programs of the workspace: built at once, and run as each may use the machine.
+//!
+//! Programs in virtual time fill all CPUs together. Those that step through their own instructions
+//! keep one CPU in the kernel, so one of them at a time runs beside the others. Those in real time
+//! are alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::step::{Outcome, Tally, Tests, run_logged};
+use crate::workspace::Workspace;
+
+/// Folders of the packages with tests that schedule for real; the empty one is the facade's.
+const LIVE_FOLDERS: [&str; 7] = [
+    "platform/linux-io",
+    "platform/linux",
+    "platform/direct",
+    "runtime/thread",
+    "runtime/capi/library",
+    "front/command",
+    "",
+];
+
+/// Measures what it runs, so it is alone, though it is no test of what other users may do.
+const MEASURING: &str = "bench/harness";
+
+/// Programs that go from instruction to instruction, wherever they are.
+const STEPPING: [&str; 3] = ["every_instruction", "punctual_switch", "counts"];
+
+/// A program of a live package that is in virtual time as a whole.
+const VIRTUAL: &str = "virtual_time";
+
+/// How a program uses the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// It computes.
+    Computing,
+    /// It steps through its instructions.
+    Stepping,
+    /// It runs in real time and asks for the privileges that this takes.
+    Live,
+    /// It measures.
+    Measuring,
+}
+
+/// A test program, the name of its source, and the folder that cargo would run it in.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub path: PathBuf,
+    pub name: String,
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// The program, to be started as cargo would.
+    pub(crate) fn command(&self) -> Command {
+        self.started_by(Command::new(&self.path))
+    }
+
+    /// As [`Program::command`], with a command that leads to it.
+    pub(crate) fn started_by(&self, mut command: Command) -> Command {
+        command.current_dir(&self.folder);
+        command.env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+
+    /// Its package's folder and its name, for people and for file names.
+    pub(crate) fn title(&self) -> String {
+        let folder = self.folder.file_name().unwrap_or_default();
+        format!("{}-{}", folder.to_string_lossy(), self.name)
+    }
+
+    /// How it uses the machine.
+    pub(crate) fn uses(&self, workspace: &Workspace) -> Use {
+        let is_in = |folder: &&str| same_path(&self.folder, &workspace.root.join(folder));
+        if STEPPING.contains(&self.name.as_str()) {
+            Use::Stepping
+        } else if is_in(&MEASURING) {
+            Use::Measuring
+        } else if LIVE_FOLDERS.iter().any(|folder| is_in(&folder)) && self.name != VIRTUAL {
+            Use::Live
+        } else {
+            Use::Computing
+        }
+    }
+}
+
+/// Asks cargo to build all test programs, and where it put them.
+pub(crate) fn build(workspace: &Workspace) -> Result<Vec<Program>, String> {
+    let mut command = workspace.cargo();
+    // The whole workspace: with fewer packages cargo would choose other features and build anew.
+    command.args(["test", "--workspace", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
+    let output = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let programs = text
+        .lines()
+        .filter_map(|line| program(&serde_json::from_str(line).ok()?));
+    Ok(programs.collect())
+}
+
+/// The test program that a message of cargo announces, if it announces one.
+fn program(message: &Value) -> Option<Program> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let path = PathBuf::from(message["executable"].as_str()?);
+    let folder = Path::new(message["manifest_path"].as_str()?)
+        .parent()?
+        .to_path_buf();
+    let name = message["target"]["name"].as_str()?.to_owned();
+    Some(Program { path, name, folder })
+}
+
+/// Whether two paths have the same parts (`a/b` and `a/b/` do).
+fn same_path(a: &Path, b: &Path) -> bool {
+    a.components().eq(b.components())
+}
+
+/// Builds and runs all test programs, and the examples in the documents.
+pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
+    let mut programs = Vec::new();
+    tally.run("tests: built", |_| match build(workspace) {
+        Ok(found) => {
+            programs = found;
+            Outcome::Passed(format!("{} programs", programs.len()))
+        }
+        Err(output) => Outcome::Failed(output),
+    });
+    let (mut lanes, mut alone) = ([Vec::new(), Vec::new()], Vec::new());
+    for program in &programs {
+        match program.uses(workspace) {
+            Use::Computing => lanes[0].push(program),
+            Use::Stepping => lanes[1].push(program),
+            Use::Live | Use::Measuring => alone.push(program),
+        }
+    }
+    tally.run("tests: in virtual time, and step by step", |tests| {
+        together(workspace, lanes, tests)
+    });
+    tally.run("tests: in real time, one program at a time", |tests| {
+        together(workspace, [Vec::new(), alone], tests)
+    });
+}
+
+/// Runs the programs of the first list beside each other, and those of the second one after the
+/// other beside them.
+fn together(workspace: &Workspace, lanes: [Vec<&Program>; 2], tests: &mut Tests) -> Outcome {
+    let count = lanes.iter().map(Vec::len).sum::<usize>();
+    // Taken from the end: as cargo has named them.
+    let [beside, single] = lanes.map(|lane| Mutex::new(lane.into_iter().rev().collect::<Vec<_>>()));
+    let results = Mutex::new((Tests::default(), Vec::new()));
+    let work = |lane: &Mutex<Vec<&Program>>| {
+        while let Some(program) = locked(lane).pop() {
+            let mut counted = Tests::default();
+            let name = format!("test-{}", program.title());
+            let outcome = run_logged(
+                workspace.log_folder(),
+                &name,
+                program.command(),
+                &mut counted,
+            );
+            let mut results = locked(&results);
+            results.0.add(counted);
+            if let Outcome::Failed(output) = outcome {
+                results.1.push(format!("{}:\n{output}", program.title()));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            work(&single);
+            work(&beside);
+        });
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        for _ in 1..cpus {
+            scope.spawn(|| work(&beside));
+        }
+    });
+    let (counted, failed) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tests.add(counted);
+    if failed.is_empty() {
+        return Outcome::Passed(format!("{count} programs, {} tests", counted.passed));
+    }
+    Outcome::Failed(failed.join("\n"))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn test_programs_are_told_from_other_artefacts() {
+        let artefact = |test: bool| {
+            json!({
+                "reason": "compiler-artifact",
+                "profile": { "test": test },
+                "target": { "name": "live" },
+                "executable": "/t/debug/deps/live-1",
+                "manifest_path": "/p/platform/linux/Cargo.toml",
+            })
+        };
+        let found = program(&artefact(true)).expect("a test program");
+        assert_eq!(found.folder, Path::new("/p/platform/linux"));
+        assert_eq!(found.title(), "linux-live");
+        assert!(program(&artefact(false)).is_none());
+        assert!(program(&json!({ "reason": "build-finished" })).is_none());
+    }
+
+    #[test]
+    fn programs_in_real_time_are_alone_and_those_that_step_are_not() {
+        let workspace = Workspace {
+            root: "/p".into(),
+            target: "/t".into(),
+            metadata: Value::Null,
+        };
+        let uses = |folder: &str, name: &str| {
+            let (path, name, folder) = ("/t".into(), name.to_owned(), Path::new("/p").join(folder));
+            Program { path, name, folder }.uses(&workspace)
+        };
+        assert_eq!(uses("", "live"), Use::Live);
+        assert_eq!(uses("", "virtual_time"), Use::Computing);
+        assert_eq!(uses("runtime/thread", "every_instruction"), Use::Stepping);
+        assert_eq!(uses("core/kern", "kern"), Use::Computing);
+        assert_eq!(uses("bench/harness", "bench"), Use::Measuring);
+    }
+}
