@@ -92,9 +92,12 @@ pub struct Shard<P> {
 
 impl<P: Policy> Shard<P> {
     /// Handles an entry with nothing but an event ([`Shard::handle_entry`]).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn handle<S: Sink>(&mut self, now: Instant, event: Event, sink: &mut S) -> Decision {
-        self.handle_entry(&Entry::at(now, &event), sink)
+        match self.handle_fast(now, &event, sink) {
+            Some(outcome) => outcome.decision(),
+            None => self.handle_slowly(Entry::at(now, &event), sink),
+        }
     }
 
     /// Handles one entry. Its instant is clamped so that time never runs backwards, its missing
@@ -105,23 +108,19 @@ impl<P: Policy> Shard<P> {
         if entry.is_plain()
             && let Some(outcome) = self.handle_fast(entry.now, entry.event, sink)
         {
-            let FastOutcome { next, arm, .. } = outcome;
-            let refused = None;
-            return Decision { next, arm, refused };
+            return outcome.decision();
         }
-        self.handle_slowly(entry, sink)
+        self.handle_slowly(*entry, sink)
     }
 
     /// Handles an entry on the slow path, whether or not the fast one is open.
     #[inline]
-    pub fn handle_slowly<S: Sink>(&mut self, entry: &Entry<'_>, sink: &mut S) -> Decision {
-        let now = entry.now.max(self.now);
-        let missing = entry.missing.within(now.since(self.now));
-        let entry = Entry {
-            now,
-            missing,
-            ..*entry
-        };
+    pub fn handle_slowly<S: Sink>(&mut self, mut entry: Entry<'_>, sink: &mut S) -> Decision {
+        entry.now = entry.now.max(self.now);
+        let now = entry.now;
+        if !entry.missing.is_zero() {
+            entry.missing = entry.missing.within(now.since(self.now));
+        }
         sink.begin(&entry);
         self.yields = matches!(entry.event, Event::Yield);
         let (arm, refused) = self.enter(&entry, sink);

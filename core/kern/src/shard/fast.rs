@@ -27,6 +27,18 @@ pub struct FastOutcome {
     pub stamp: JobStamp,
 }
 
+impl FastOutcome {
+    /// The decision.
+    #[inline]
+    pub fn decision(self) -> Decision {
+        Decision {
+            next: self.next,
+            arm: self.arm,
+            refused: None,
+        }
+    }
+}
+
 impl<P: Policy> Shard<P> {
     /// Handles an event as [`Shard::handle`] does, if the fast path is open; `None`: it is closed,
     /// and nothing has happened. A platform calls this where most of its entries pass: the code is

@@ -99,7 +99,7 @@ impl Both {
                 let refused = None;
                 Decision { next, arm, refused }
             }
-            None => self.fast.handle_slowly(entry, &mut from_fast),
+            None => self.fast.handle_slowly(*entry, &mut from_fast),
         };
         let b = self.slow.handle_entry(entry, &mut from_slow);
         assert_eq!(a, b, "seed {seed} at {now}: {event:?}");

@@ -95,10 +95,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     pub(crate) fn handle(&mut self, host: &PerCpu, now: Instant, event: Event) -> Decision {
-        self.handle_entry(host, &Entry::at(now, &event))
+        self.handle_entry(host, Entry::at(now, &event))
     }
 
-    fn handle_entry(&mut self, host: &PerCpu, entry: &Entry<'_>) -> Decision {
+    fn handle_entry(&mut self, host: &PerCpu, entry: Entry<'_>) -> Decision {
         let decision = self.shard.handle_slowly(entry, &mut self.sink);
         self.send_messages(host);
         decision
@@ -135,7 +135,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             ceiling: new_ceiling(host),
             ..Entry::at(now, &event)
         };
-        let mut decision = self.handle_entry(host, &entry);
+        let mut decision = self.handle_entry(host, entry);
         decision = self.attend(host, now, event, decision);
         // A signal's entry may come before the thread has read what was refused.
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
@@ -162,7 +162,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
                 missing: self.charge(host, now, false),
                 ..Entry::at(now, &Event::Tick)
             };
-            decision = self.handle_entry(host, &entry);
+            decision = self.handle_entry(host, entry);
             more = self.feed(host, now, &mut decision);
             rounds += 1;
         }
