@@ -15,7 +15,10 @@ impl Judge<'_> {
     pub(crate) fn charge(&mut self, thread: usize, executed: u64) {
         let (who, late) = (Entity::Thread(thread), self.lateness());
         let t = &mut self.threads[thread];
-        t.protected |= executed > 0 && (t.in_section || self.locks.shields(thread));
+        if executed > 0 && (t.in_section || self.locks.shields(thread)) {
+            self.protect(thread);
+        }
+        let t = &mut self.threads[thread];
         if let Some(current) = &mut t.current {
             current.received = current.received.saturating_add(executed);
         }

@@ -22,6 +22,14 @@ impl Judge<'_> {
         all.position(|t| t.protected && t.ready && t.queue == at)
     }
 
+    /// A thread executes in a non-preemptive section, and no other in its node any more.
+    pub(crate) fn protect(&mut self, thread: usize) {
+        let at = self.threads[thread].queue;
+        for (other, t) in self.threads.iter_mut().enumerate() {
+            t.protected = other == thread || (t.protected && t.queue != at);
+        }
+    }
+
     /// Holds the choice of an entry against the ready sets; `None` is idle.
     pub(crate) fn choice(&mut self, chosen: Option<Entity>) {
         let Some(mut entity) = chosen else {

@@ -38,8 +38,9 @@ impl Judge<'_> {
             used: 0,
             lapsed: false,
         });
-        let t = &mut self.threads[thread];
-        t.protected |= t.ready && self.locks.shields(thread);
+        if self.threads[thread].ready && self.locks.shields(thread) {
+            self.protect(thread);
+        }
         self.sections_changed(&claim);
     }
 

@@ -1,6 +1,6 @@
 //! What the platform does with an entry beside deciding: threads are born, and woken in company.
 
-use punctual_kern::{Ceiling, Decision, Event, Policy, Sink};
+use punctual_kern::{Decision, Event, Policy, Sink};
 use punctual_model::Instant;
 
 use crate::entry::cpu::Core;
@@ -36,15 +36,4 @@ impl<P: Policy, S: Sink> Core<P, S> {
         decision.refused = refused;
         decision
     }
-}
-
-/// The ceiling of the running thread, if it has changed since the core was told.
-pub(crate) fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
-    // SAFETY: records outlive the run (INV-L1 of `light`).
-    let light = unsafe { host.current.get().as_ref() }?;
-    light.wait_node.has_news().then(|| {
-        let ceiling = light.wait_node.ceiling.get();
-        light.wait_node.told.set(ceiling);
-        ceiling
-    })
 }

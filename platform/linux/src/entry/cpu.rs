@@ -10,12 +10,11 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use punctual_kern::{
-    ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard, Sink,
-    Uncharged,
+    Ceiling, ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard,
+    Sink, Uncharged,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
-use crate::entry::attend::new_ceiling;
 use crate::entry::child::Child;
 use crate::entry::end::End;
 use crate::entry::give_back::GiveBack;
@@ -547,4 +546,15 @@ fn note_overdue_timer(host: &PerCpu, now: Instant, given_back: bool) {
     if executing && !given_back && late > host.limits.late {
         host.note_missing(late);
     }
+}
+
+/// The ceiling of the running thread, if it has changed since the core was told.
+fn new_ceiling(host: &PerCpu) -> Option<Option<Ceiling>> {
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    let light = unsafe { host.current.get().as_ref() }?;
+    light.wait_node.has_news().then(|| {
+        let ceiling = light.wait_node.ceiling.get();
+        light.wait_node.told.set(ceiling);
+        ceiling
+    })
 }

@@ -46,7 +46,7 @@ pub(crate) fn in_order_of_urgency(mut tasks: Vec<Task>) -> Vec<Task> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tape {
     pub(crate) events: Vec<(Instant, Event)>,
-    /// What was missing at each entry.
+    /// The missing time of each entry.
     pub(crate) missing: Vec<Uncharged>,
     pub(crate) trace: Vec<(Instant, TraceEvent)>,
     pub(crate) decisions: Vec<(Instant, Decision)>,
