@@ -81,7 +81,7 @@ impl Program {
             Use::Stepping
         } else if is_in(&MEASURING) {
             Use::Measuring
-        } else if LIVE_FOLDERS.iter().any(|folder| is_in(folder)) && self.name != VIRTUAL {
+        } else if LIVE_FOLDERS.iter().any(&is_in) && self.name != VIRTUAL {
             Use::Live
         } else {
             Use::Computing
