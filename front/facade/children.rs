@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use punctual_kern::{ChildScheduler, NodeId, Policy};
+use punctual_child::ChildScheduler;
+use punctual_kern::{NodeId, Policy};
 use punctual_model::{System, Trust};
 use punctual_policy::AnyPolicy;
 use punctual_tables::{CpuTables, NodeRow};

@@ -28,7 +28,6 @@
 
 extern crate alloc;
 
-mod child;
 mod effective;
 mod event;
 mod lock;
@@ -40,7 +39,6 @@ mod thread;
 mod timeline;
 mod trace;
 
-pub use child::ChildScheduler;
 pub use effective::WaitOrder;
 pub use event::{Decision, Entry, Event, Message, MissingCause, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};

@@ -3,7 +3,8 @@
 //! Its code looks, takes its time, and answers. One that misbehaves does what such code may do: it
 //! never answers, says that nobody shall run, or lies.
 
-use punctual_kern::{ChildPick, ChildScheduler, NodeId, Policy, Shard};
+use punctual_child::ChildScheduler;
+use punctual_kern::{ChildPick, NodeId, Policy, Shard};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_tables::CpuTables;
 

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use punctual_child::ChildScheduler;
 use punctual_kern::{
-    ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy, Shard,
-    Sink, Uncharged,
+    Decision, Entry, Event, Message, MissingCause, Next, NodeId, Policy, Shard, Sink, Uncharged,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Span, System, TaskId, ThreadId, Work};
 use punctual_tables::CpuTables;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use punctual_kern::{ChildScheduler, Policy, Shard, Sink};
+use punctual_child::ChildScheduler;
+use punctual_kern::{Policy, Shard, Sink};
 use punctual_model::{Class, CpuId, Instant, Ns, Span, System, TaskId};
 use punctual_tables::{CpuTables, Tables};
 

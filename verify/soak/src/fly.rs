@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_child::ChildScheduler;
 use punctual_generate::Random;
-use punctual_kern::{ChildScheduler, NodeId};
+use punctual_kern::NodeId;
 use punctual_linux::{
     Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
 };

@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Folders of crates whose every root forbids unsafe code.
-const SAFE_CRATES: [&str; 11] = [
+const SAFE_CRATES: [&str; 12] = [
     "core/model",
     "core/analysis",
     "core/kern",
@@ -12,6 +12,7 @@ const SAFE_CRATES: [&str; 11] = [
     "core/policy",
     "core/tables",
     "core/capability",
+    "core/child",
     "platform/sim",
     "front/spec",
     "record/trace",

@@ -183,7 +183,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Whether a thread stands above the background level of its scheduler now.
-    pub(crate) fn is_above_background(&self, thread: ThreadId) -> bool {
+    pub fn is_above_background(&self, thread: ThreadId) -> bool {
         let place = self.threads.get(thread.index());
         place.is_some_and(|t| t.effective().band == Band::RealTime)
     }

@@ -1,6 +1,7 @@
 //! The code of a child scheduler: what it sees, and what it answers.
 
-use punctual_kern::{ChildScheduler, Event, Grant, Next, NodeTerms, Refusal};
+use punctual_child::ChildScheduler;
+use punctual_kern::{Event, Grant, Next, NodeTerms, Refusal};
 use punctual_model::{PolicyKind, Span, Trust};
 use punctual_policy::AnyPolicy;
 

@@ -9,7 +9,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_kern::{ChildPick, ChildScheduler, Event, NodeId, Policy, Sink};
+use punctual_child::ChildScheduler;
+use punctual_kern::{ChildPick, Event, NodeId, Policy, Sink};
 use punctual_model::{Span, ThreadId};
 
 use crate::entry::cpu::look;

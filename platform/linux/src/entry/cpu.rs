@@ -9,9 +9,9 @@ mod fast;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
+use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Ceiling, ChildScheduler, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard,
-    Sink, Uncharged,
+    Ceiling, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard, Sink, Uncharged,
 };
 use punctual_model::{Instant, Span, ThreadId};
 

@@ -5,7 +5,8 @@ use core::sync::atomic::AtomicBool;
 use std::io;
 use std::sync::Arc;
 
-use punctual_kern::{ChildScheduler, Shard};
+use punctual_child::ChildScheduler;
+use punctual_kern::Shard;
 use punctual_model::{Instant, ThreadId};
 
 use super::body::Body;

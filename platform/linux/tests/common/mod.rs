@@ -4,9 +4,9 @@
 
 use std::sync::Mutex;
 
+use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Capacity, ChildScheduler, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink,
-    TraceEvent, Tree,
+    Capacity, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink, TraceEvent, Tree,
 };
 use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
 use punctual_model::{

@@ -1,6 +1,7 @@
 //! Schedulers that decide on their own supply, honest ones and others.
 
-use punctual_kern::{ChildScheduler, Event, NodeId, TraceEvent};
+use punctual_child::ChildScheduler;
+use punctual_kern::{Event, NodeId, TraceEvent};
 use punctual_model::{
     Frequency, Instant, Ns, PolicyKind, Priority, Scheduler, SchedulerId, Server, ServerKind, Span,
     Supply, System, Task, Trust, Work,

@@ -1,23 +1,26 @@
 //! The code of a scheduler that decides on its own supply: a policy, and what it knows.
 //!
-//! A platform lets a child run ([`crate::Next::RunChild`]) by executing its code: the child
+//! A platform lets a child run ([`punctual_kern::Next::RunChild`]) by executing its code: the child
 //! *looks* at its ready threads, *decides* with its policy, and answers
-//! ([`crate::Event::ChildPicked`]). The look is the core's (short, the platform lets nothing come
-//! between); the decision is the child's own and may take any time, or never end: that is charged
-//! to the child. What became ready after the look makes the answer stale, and the child decides
-//! again.
+//! ([`punctual_kern::Event::ChildPicked`]). The look is short, and the platform lets nothing come
+//! between. The decision is the child's own and may take any time, or never end: that is charged to
+//! the child. A thread that becomes ready after the look makes the answer stale, and the child
+//! decides again.
 //!
 //! Source: CompOSe §4.2 (application-time scheduling); Slite §III.B (schedulers learn by events).
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use punctual_kern::{Attributes, ChildPick, NodeId, Policy, Shard};
 use punctual_model::{Instant, ThreadId, Work};
-use punctual_order::{Attributes, ChildPick, NodeId, Policy};
-
-use crate::shard::Shard;
 
 /// A ready thread as the child saw it.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +118,7 @@ impl ChildScheduler {
         known.is_some_and(|known| known.thread == thread)
     }
 
-    /// What its threads have executed since it decided last.
+    /// The work of its threads since it decided last.
     fn take_charges(&mut self) {
         for seen in &self.seen {
             let Some(Some(known)) = self.known.get_mut(seen.thread.index()) else {
