@@ -302,18 +302,28 @@ impl Thread {
         self.band == Band::RealTime
     }
 
-    /// What it may execute before its overrun rule is asked: what is left of its budget. A job
-    /// below all real-time work that is to be stopped may receive its wcet until it has been told.
+    /// What it may execute before its overrun rule is asked: what is left of its budget, or of
+    /// what a job may receive that has none and is to be stopped all the same.
     #[inline]
     pub(crate) fn allowance(&self) -> Option<Work> {
         if self.is_budgeted() {
             return Some(self.budget);
         }
-        if self.constraint.on_overrun != OnOverrun::Stop || !self.constraint.class.runs_per_job() {
+        self.until_stop()
+    }
+
+    /// What a job below all real-time work may still receive before it is told to stop; `None`: its
+    /// rule is another, or it has been told.
+    #[inline]
+    fn until_stop(&self) -> Option<Work> {
+        if self.constraint.on_overrun != OnOverrun::Stop {
             return None;
         }
+        let wcet = match self.constraint.class {
+            Class::Periodic { wcet, .. } | Class::Sporadic { wcet, .. } => wcet,
+            _ => return None,
+        };
         let job = self.job.as_ref().filter(|job| !job.stop)?;
-        let wcet = self.constraint.class.budget()?;
         Some(wcet.saturating_sub(job.received))
     }
 

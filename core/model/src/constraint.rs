@@ -103,6 +103,7 @@ impl<U> Constraint<U> {
 impl Constraint {
     /// When the job with this index arrives by the clock; saturates. For work that arrives once,
     /// the instant just after its arrival for every index but 0.
+    #[inline]
     pub fn nominal_arrival(&self, index: u64) -> Instant {
         let first = Instant::ZERO.saturating_add(self.phase);
         let after_first = match self.class.min_separation() {
