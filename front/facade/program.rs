@@ -5,7 +5,7 @@ use std::io;
 use punctual_kern::Policy;
 use punctual_linux::{Backed, Member};
 use punctual_model::{
-    Cpu, CpuId, Ns, PolicyKind, RunOptions, Span, System, Task, Work, WorkSource,
+    Arrivals, Class, Cpu, CpuId, Ns, PolicyKind, RunOptions, Span, System, Task, Work, WorkSource,
 };
 use punctual_thread::{Constraint, JobContext, Workloads};
 use punctual_trace::RunReport;
@@ -51,6 +51,7 @@ impl Program {
     }
 
     /// Adds a thread with this constraint: it calls `body` once per job, on its own light thread.
+    /// The jobs of a sporadic one arrive as often as its constraint allows.
     /// Names must differ; admission happens in [`Program::run_for`].
     pub fn task(
         &mut self,
@@ -59,11 +60,15 @@ impl Program {
         constraint: Constraint,
         body: impl FnMut(JobContext) + Send + 'static,
     ) -> &mut Program {
-        self.system.tasks.push(Task {
+        let mut task = Task {
             cpu,
             work: Some(WorkSource::Function(name.to_string())),
             ..constraint.task(name)
-        });
+        };
+        if let Class::Sporadic { min_separation, .. } = task.class {
+            task.arrivals = Arrivals::Every(min_separation);
+        }
+        self.system.tasks.push(task);
         let workloads = std::mem::take(&mut self.workloads);
         self.workloads = workloads.with_function(name, Box::new(body));
         self

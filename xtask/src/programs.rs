@@ -26,7 +26,7 @@ const LIVE_FOLDERS: [&str; 7] = [
 ];
 
 /// Measures what it runs, so it is alone, though it is no test of what other users may do.
-const MEASURING: &str = "bench/harness";
+const MEASURING: [&str; 2] = ["bench/harness", "bench/rivals"];
 
 /// Programs that go from instruction to instruction, wherever they are.
 const STEPPING: [&str; 3] = ["every_instruction", "punctual_switch", "counts"];
@@ -79,7 +79,7 @@ impl Program {
         let is_in = |folder: &&str| same_path(&self.folder, &workspace.root.join(folder));
         if STEPPING.contains(&self.name.as_str()) {
             Use::Stepping
-        } else if is_in(&MEASURING) {
+        } else if MEASURING.iter().any(&is_in) {
             Use::Measuring
         } else if LIVE_FOLDERS.iter().any(&is_in) && self.name != VIRTUAL {
             Use::Live
@@ -105,7 +105,11 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Vec<Program>, String> {
     let programs = text
         .lines()
         .filter_map(|line| program(&serde_json::from_str(line).ok()?));
-    Ok(programs.collect())
+    let programs: Vec<Program> = programs.collect();
+    match programs.is_empty() {
+        true => Err("cargo announced no test program".into()),
+        false => Ok(programs),
+    }
 }
 
 /// The test program that a message of cargo announces, if it announces one.
@@ -136,6 +140,9 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
         }
         Err(output) => Outcome::Failed(output),
     });
+    if programs.is_empty() {
+        return;
+    }
     let (mut lanes, mut alone) = ([Vec::new(), Vec::new()], Vec::new());
     for program in &programs {
         match program.uses(workspace) {

@@ -42,6 +42,11 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// How many jobs it has room for.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity as u64
+    }
+
     pub(crate) fn new(capacity: usize) -> Self {
         Pool {
             nodes: Vec::with_capacity(capacity),

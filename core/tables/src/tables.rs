@@ -193,7 +193,7 @@ impl CpuTables {
     /// node, for entities with an index below that number, and with these slots.
     ///
     /// # Errors
-    /// When the tables was changed by hand into something meaningless.
+    /// When the tables were changed by hand into something meaningless.
     pub fn build<P: Policy>(
         &self,
         policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,

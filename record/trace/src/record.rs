@@ -8,7 +8,7 @@
 //!    63    16 15    8 7    0
 //! ```
 //!
-//! A record has two to fifteen words, mostly two to five: recording is a bounds check and a few
+//! A line has two to fifteen words, mostly two to five: recording is a bounds check and a few
 //! stores. The instant stands once per entry, with its event: what follows happens at that instant.
 
 use punctual_kern::{Ceiling, Decision, Entry, Event, TraceEvent, Uncharged};
@@ -48,6 +48,16 @@ impl RecordedEntry {
             missing: Uncharged::NONE,
             ceiling: None,
             event,
+        }
+    }
+
+    /// The record of an entry.
+    pub const fn of(entry: &Entry<'_>) -> RecordedEntry {
+        RecordedEntry {
+            now: entry.now,
+            missing: entry.missing,
+            ceiling: entry.ceiling,
+            event: *entry.event,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use punctual_kern::{ConfigError, Decision, Policy, Sink, SlotTerms, TraceEvent};
+use punctual_kern::{ConfigError, Decision, Entry, Policy, Sink, SlotTerms, TraceEvent};
 use punctual_model::{Instant, PolicyKind};
 
 use crate::log::Log;
@@ -145,6 +145,7 @@ pub fn replay<P: Policy>(
             at: 0,
             stats: &mut stats,
             difference: None,
+            entry: None,
         };
         while let Some(entry) = comparison.next_entry() {
             let _ = shard.handle_entry(&entry.as_entry(), &mut comparison);
@@ -186,6 +187,8 @@ struct Comparison<'a> {
     at: u64,
     stats: &'a mut ReplayStats,
     difference: Option<(u64, Instant, Difference)>,
+    /// The entry that is replayed.
+    entry: Option<RecordedEntry>,
 }
 
 impl Comparison<'_> {
@@ -195,7 +198,8 @@ impl Comparison<'_> {
             (_, Record::Entry(entry)) => {
                 self.at += 1;
                 self.stats.events += 1;
-                Some(entry)
+                self.entry = Some(entry);
+                self.entry
             }
             (now, recorded) => {
                 let difference = Difference::Missing { recorded };
@@ -222,6 +226,18 @@ impl Comparison<'_> {
 }
 
 impl Sink for Comparison<'_> {
+    /// The core takes no more time as missing than has passed, and no instant before the last.
+    fn begin(&mut self, entry: &Entry<'_>) {
+        let replayed = Some(Record::Entry(RecordedEntry::of(entry)));
+        let recorded = self.entry.take().map(Record::Entry);
+        if let Some(replayed) =
+            replayed.filter(|_| replayed != recorded && self.difference.is_none())
+        {
+            let difference = Difference::Record { replayed, recorded };
+            self.difference = Some((self.at, entry.now, difference));
+        }
+    }
+
     fn trace(&mut self, now: Instant, event: TraceEvent) {
         let equal = self.expect(now, Record::Trace(event));
         self.stats.changes += u64::from(equal);

@@ -251,7 +251,7 @@ impl<P: Policy> Shard<P> {
             Late::Queue { backlog } => backlog,
             Late::Skip => 0,
         };
-        if t.early >= backlog.max(1) {
+        if t.early >= backlog.max(1) || u64::from(t.early) >= self.pool.capacity() {
             self.lose(thread, sink);
             return Ok(());
         }

@@ -3,11 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use punctual_kern::{Attributes, Capacity, Event, Next, NoSink, Pick, Policy, Shard, State, Tree};
+use punctual_kern::{
+    Attributes, Capacity, Event, Grant, Next, NoSink, NodeId, Pick, Policy, Shard, State, Tree,
+};
 use punctual_model::{Instant, ThreadId};
 use punctual_policy::FixedPriority;
 
 use crate::driver::{id, periodic};
+use crate::trees::terms;
 
 /// Orders by priority, but names `named` where there is one.
 struct Names {
@@ -74,5 +77,34 @@ fn nobody_runs_where_a_policy_names_a_thread_that_is_not_ready() {
         for event in [Event::Tick, Event::Yield] {
             assert_eq!(decides(wrong, event), Next::Idle, "{wrong:?} at {event:?}");
         }
+    }
+}
+
+/// In a tree, too, where the policy of the root names a scheduler that is none, that is the root
+/// itself, or that has nothing ready.
+#[test]
+fn nobody_runs_where_a_policy_names_a_scheduler_that_is_not_ready_below_it() {
+    let threads = 4;
+    let policy = |named: &Rc<Cell<Option<ThreadId>>>| Names {
+        inner: FixedPriority::new(8),
+        named: Rc::clone(named),
+    };
+    for entity in [threads, threads + 1, threads + 2, 1_000, 100_000] {
+        let (named, nobody) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(None)));
+        let mut capacity = Capacity::for_threads(threads as usize);
+        capacity.nodes = 2;
+        let mut tree = Tree::new(capacity, policy(&named));
+        let _ = tree.add(NodeId::ROOT, policy(&nobody), terms(Grant::Shared, 1));
+        let mut shard = Shard::new(tree);
+        let _ = shard.attach(periodic(20, 1_000, 1)).unwrap();
+        let mut next = |now| {
+            let now = Instant::from_ticks(now);
+            shard.handle(now, Event::Tick, &mut NoSink).next
+        };
+        assert_eq!(next(0), Next::Thread(id(0)));
+        named.set(Some(ThreadId::new(entity, 0)));
+        assert_eq!(next(1), Next::Idle, "{entity}");
+        named.set(None);
+        assert_eq!(next(2), Next::Thread(id(0)));
     }
 }

@@ -65,13 +65,24 @@ impl<P: Policy> Tree<P> {
             };
             until = Choice::earlier(until, pick.until);
             match self.child(entity) {
-                Some(child) => at = child,
+                Some(child) if self.is_candidate(child, at) => at = child,
+                // A policy that names a scheduler which is not ready below it has nobody run.
+                Some(_) => {
+                    let next = Next::Idle;
+                    return Ok(Choice { next, until });
+                }
                 None => {
                     let next = Next::Thread(entity);
                     return Ok(Choice { next, until });
                 }
             }
         }
+    }
+
+    /// Whether the policy of `parent` may choose `child`.
+    fn is_candidate(&self, child: u16, parent: u16) -> bool {
+        let node = self.nodes.get(usize::from(child));
+        node.is_some_and(|node| node.alive && node.queued && node.parent == parent)
     }
 
     fn child(&self, entity: ThreadId) -> Option<u16> {

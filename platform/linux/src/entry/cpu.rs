@@ -29,7 +29,7 @@ use crate::record::plan::RunOptions;
 const FOLLOW_UPS: u32 = 4;
 /// Arrivals and messages fed in one entry; more wait for the next, which is armed at once.
 const FED_PER_ENTRY: usize = 64;
-/// Messages that did not fit into a ring is sent again after this.
+/// Messages that did not fit into a ring are sent again after this.
 const RESEND_NS: u64 = 50_000;
 
 /// One CPU with its policy and its recorder. The host comes first: an address of one is an address

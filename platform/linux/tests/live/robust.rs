@@ -307,6 +307,7 @@ fn in_a_child(test: &str) -> std::process::Output {
 
 #[test]
 fn a_full_stack_names_its_thread_before_the_process_dies() {
+    let _alone = alone();
     let output = in_a_child("robust::overflow_a_stack");
     assert_eq!(output.status.signal(), Some(11), "SIGSEGV");
     let said = String::from_utf8_lossy(&output.stderr);
