@@ -180,9 +180,9 @@ fn burning_executes_the_time_that_was_asked_for() {
         assert!(received.len() >= least, "{received:?}");
         received.sort_unstable();
         assert!(received[0] >= asked, "{received:?}");
-        // The entry after the burn belongs to the job, and a hole that falls together with it.
-        let middle = received[received.len() / 2];
-        assert!(middle < asked + 200_000, "{received:?}");
+        // The entry after the burn belongs to the job, and a hole that falls together with it. An
+        // ordinary user's thread is taken away so often that only the shortest tells.
+        assert!(received[0] < asked + 200_000, "{received:?}");
     }
 }
 
