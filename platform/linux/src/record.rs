@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod coherence;
 pub(crate) mod direct;
 pub(crate) mod forgo;
+pub(crate) mod library_wait;
 pub(crate) mod light;
 pub(crate) mod limits;
 pub(crate) mod local;

@@ -49,12 +49,15 @@ fn wanted() -> u64 {
 
 /// Counts a thread that is done, also when it ends by a panic; the last one ends the run.
 struct Done {
+    /// Left before that: the end of the run may find a thread before its last instruction.
+    shared: Option<Arc<Shared>>,
     progress: Arc<Progress>,
     stop: Arc<AtomicBool>,
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
+        self.shared = None;
         if self.progress.done.fetch_add(1, Ordering::Relaxed) + 1 == THREADS as u64 {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -69,17 +72,19 @@ fn stormer(
     shared: &Arc<Shared>,
     progress: &Arc<Progress>,
 ) -> Spec {
-    let (shared, progress) = (Arc::clone(shared), Arc::clone(progress));
+    let (mut shared, progress) = (Some(Arc::clone(shared)), Arc::clone(progress));
     let stop = Arc::clone(&options.stop);
     let wanted = wanted();
     // The first two are equals and take turns.
     let priority = u32::try_from(thread.saturating_sub(1)).expect("small");
     background(&format!("storm-{thread}"), priority, move |_: &JobInfo| {
-        let _done = Done {
+        let done = Done {
+            shared: shared.take(),
             progress: Arc::clone(&progress),
             stop: Arc::clone(&stop),
         };
-        let mut caller = Caller::new(&shared, thread);
+        let shared = done.shared.as_ref().expect("the only job");
+        let mut caller = Caller::new(shared, thread);
         let lines = &progress.lines[usize::try_from(thread).expect("small")];
         while progress.calls.load(Ordering::Relaxed) < wanted {
             let calls = caller.round();

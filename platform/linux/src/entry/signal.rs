@@ -15,27 +15,21 @@
 
 use punctual_kern::Event;
 use punctual_linux_io::{is_inside, set_wanted};
-use punctual_model::Instant;
+use punctual_model::{Instant, Span};
 use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
 use crate::entry::interrupted::Interrupted;
 use crate::entry::request::open_gate;
+use crate::record::library_wait::{LONGEST_STEP_NS, SPIN_LIMIT_NS};
 use crate::record::light::Light;
 use crate::record::limits::{DEFERRAL_LIMIT_NS, EARLY_SPIN_NS};
 use crate::record::local::{current_light, local};
 use crate::record::per_cpu::PerCpu;
 use crate::sys;
 
-/// A light thread that waits for a lock inside the C library tries again after this, then after
-/// twice the time, and so on.
-const FIRST_LOOK_NS: u64 = 100_000;
-const LOOK_DOUBLINGS: u32 = 4;
-/// How long it has the processor for each try. Many times what it takes to leave the handler: with
+/// How long a thread that waits for a lock inside the C library has the processor for each try. Many times what it takes to leave the handler: with
 /// less, the next signal would find it at the same instruction, for good.
 const TRY_NS: u64 = 30_000;
-/// Who was found in a function that spins for so long is taken to be waiting for a lock there,
-/// maybe one of a less urgent thread, that will not run before this one makes room.
-const SPIN_LIMIT_NS: u64 = 20_000;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
 pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut u8) -> *const Gate {
@@ -50,6 +44,11 @@ pub(crate) unsafe extern "C" fn body(number: i32, _info: *mut u8, context: *mut 
         // The tail found a pending signal and has closed the gate again.
         // SAFETY: the gate is closed and this is the host's kernel thread.
         unsafe { take(host, Event::Tick) };
+        if current_light().is_some_and(|light| light.library_wait.may_spin()) {
+            // This signal was to look at it again.
+            // SAFETY: the host is alive; the gate is closed.
+            unsafe { (*host).retry_in(TRY_NS) };
+        }
     } else {
         // SAFETY: the host is alive; the reference ends here.
         let entered = unsafe { arrive(&*host, context) };
@@ -116,27 +115,25 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     let library = host.defers && !found.in_call && host.text.contains(found.instruction);
+    let light = current_light();
     let spins = library && host.text.spins(found.instruction);
-    let spun = host.clock().ns(host.deferral.spins(now, spins).ticks());
-    let spins = spins && spun >= SPIN_LIMIT_NS;
+    let spins = light.is_some_and(|light| {
+        let step = Span::from_ticks(host.clock().ticks(LONGEST_STEP_NS));
+        let spun = light.library_wait.spins(now, spins, step);
+        host.clock().ns(spun.ticks()) >= SPIN_LIMIT_NS
+    });
     if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
         host.retry();
         return Arrival::Later;
     }
-    if let Some(light) = current_light() {
+    if let Some(light) = light {
         if let Some(call) = found.waits_in
             && light.group.get().is_none()
         {
             light.note_wait(call);
         }
-        let looks = if (found.awaits_futex && host.defers) || spins {
-            light.lock_looks.get() + 1
-        } else {
-            0
-        };
-        light.lock_looks.set(looks);
-        if looks > 0 {
-            let ns = FIRST_LOOK_NS << (looks - 1).min(LOOK_DOUBLINGS);
+        let waits = (found.awaits_futex && host.defers) || spins;
+        if let Some(ns) = light.library_wait.next_try(waits) {
             let until = now.ticks().saturating_add(host.clock().ticks(ns));
             return Arrival::Waits(Instant::from_ticks(until));
         }

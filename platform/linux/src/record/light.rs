@@ -14,6 +14,7 @@ use punctual_switch::{Control, DispatchRecord, RecordCell};
 
 use crate::record::body::{Body, JobInfo};
 use crate::record::direct::DirectScheduler;
+use crate::record::library_wait::LibraryWait;
 use crate::record::name::Name;
 use crate::record::per_cpu::PerCpu;
 use crate::record::pool::{Pooled, Stage};
@@ -96,8 +97,8 @@ pub(crate) struct Light {
     pub(crate) held_alive: Cell<u32>,
     /// The run is over when the body has returned from the present job ([`crate::end_run`]).
     pub(crate) ends_run: Cell<bool>,
-    /// How often in a row it was found waiting for a lock inside the C library.
-    pub(crate) lock_looks: Cell<u32>,
+    /// Its wait for a lock inside the C library, if it is in one.
+    pub(crate) library_wait: LibraryWait,
     /// How often it was found waiting inside the kernel, and in which call, if that was known.
     waits: Cell<(u64, Option<i64>)>,
     /// How often its calls are tried before they wait, by [`punctual_linux_io::Direction`].
@@ -158,7 +159,7 @@ impl Light {
             awaits: Cell::new(false),
             held_alive: Cell::new(0),
             ends_run: Cell::new(false),
-            lock_looks: Cell::new(0),
+            library_wait: LibraryWait::default(),
             waits: Cell::new((0, None)),
             backoff: [Backoff::new(), Backoff::new()],
             group: Cell::new(None),
@@ -216,7 +217,7 @@ impl Light {
 
     /// Whether it waits in a call that cannot be unwound, a lock of the C library included.
     pub(crate) fn waits_inside(&self) -> bool {
-        self.awaits.get() || self.lock_looks.get() > 0
+        self.awaits.get() || self.library_wait.is_open()
     }
 
     /// Whether its CPU's gate is closed: it is inside the scheduler, or its run is over.

@@ -17,8 +17,6 @@ const PLACES: usize = ((u64::BITS - PARTS_SHIFT + 1) << PARTS_SHIFT) as usize;
 #[derive(Debug)]
 pub(crate) struct Deferral {
     since: Cell<Option<Instant>>,
-    /// Since when each signal has found the thread in a function that spins.
-    spins_since: Cell<Option<Instant>>,
     waits: Box<[Cell<u32>]>,
     longest: Cell<Span>,
 }
@@ -28,7 +26,6 @@ impl Deferral {
     pub(crate) fn new() -> Deferral {
         Deferral {
             since: Cell::new(None),
-            spins_since: Cell::new(None),
             waits: vec![Cell::new(0); PLACES].into_boxed_slice(),
             longest: Cell::new(Span::ZERO),
         }
@@ -47,18 +44,10 @@ impl Deferral {
         (now.since(since), is_new)
     }
 
-    /// Whether the thread was found in a function that spins now: for how long, without a break.
-    pub(crate) fn spins(&self, now: Instant, spins: bool) -> Span {
-        let since = self.spins_since.get().unwrap_or(now);
-        self.spins_since.set(spins.then_some(since));
-        now.since(since)
-    }
-
     /// The wait, if there is one, is over. O(1).
     #[inline]
     pub(crate) fn end(&self, now: Instant) {
         if let Some(since) = self.since.take() {
-            self.spins_since.set(None);
             self.keep(now.since(since));
         }
     }
@@ -131,21 +120,6 @@ mod tests {
                 "{value}: {last}"
             );
         }
-    }
-
-    #[test]
-    fn spinning_counts_from_its_own_beginning() {
-        let (at, span) = (Instant::from_ticks, Span::from_ticks);
-        let deferral = Deferral::new();
-        let _ = deferral.go_on(at(0));
-        assert_eq!(deferral.spins(at(900), true), span(0));
-        assert_eq!(deferral.spins(at(940), true), span(40));
-        // Out of the function, and into it again; then the wait is over, and another begins.
-        let _ = deferral.spins(at(950), false);
-        assert_eq!(deferral.spins(at(960), true), span(0));
-        deferral.end(at(970));
-        let _ = deferral.go_on(at(980));
-        assert_eq!(deferral.spins(at(990), true), span(0));
     }
 
     #[test]
