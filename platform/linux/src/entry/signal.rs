@@ -27,9 +27,9 @@ use crate::record::local::{current_light, local};
 use crate::record::per_cpu::PerCpu;
 use crate::sys;
 
-/// How long a thread that waits for a lock inside the C library has the processor for each try. Many
-/// times what it takes to leave the handler: with less, the next signal would find it at the same
-/// instruction, for good.
+/// How long a thread that waits for a lock inside the C library has the processor for each try.
+/// Many times what it takes to leave the handler: with less, the next signal would find it at the
+/// same instruction, for good.
 const TRY_NS: u64 = 30_000;
 
 /// Called by the assembly around it; see `punctual_switch::SignalBody` for the contract.
