@@ -18,6 +18,7 @@
  *  - All calls may be made from several threads at once, on the same things too.
  *  - Every call that has to wait answers PUNCTUAL_CANCELLED once its thread is to end. One that
  *    has what it asks for at once may succeed: a loop that never waits asks punctual_checkpoint.
+ *  - A call in which the end of the run finds a thread does not come back: the thread ends there.
  */
 
 #ifndef PUNCTUAL_H
@@ -100,7 +101,8 @@ typedef enum punctual_status {
      */
     PUNCTUAL_BUSY = 11,
     /**
-     * The run is over.
+     * The run ended before its first thread did, or that thread failed. Only `punctual_run` says
+     * it: a call in which the end of the run finds a thread does not come back.
      */
     PUNCTUAL_OVER = 12,
     /**

@@ -36,7 +36,8 @@ pub enum punctual_status {
     PUNCTUAL_TAKEN = 10,
     /// It is in use: held, waited for, or in the middle of another call; or a run is on already.
     PUNCTUAL_BUSY = 11,
-    /// The run is over.
+    /// The run ended before its first thread did, or that thread failed. Only `punctual_run` says
+    /// it: a call in which the end of the run finds a thread does not come back.
     PUNCTUAL_OVER = 12,
     /// The calling thread or its job is to end: clean up and return from the body. Every call that
     /// waits answers so from then on.

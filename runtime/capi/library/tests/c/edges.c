@@ -76,12 +76,63 @@ static void *holds(void *argument)
     return argument;
 }
 
-static void *left_over(void *argument)
+/* Threads that the end of the run finds in a call: it does not come back. */
+static int left;
+static punctual_thread blocked;
+
+static void came_back(punctual_status from)
+{
+    fprintf(stderr, "a call came back after the end of the run: %s\n", punctual_strerror(from));
+    exit(1);
+}
+
+static void *left_in_a_semaphore(void *argument)
 {
     IS(punctual_mutex_lock(lock, PUNCTUAL_FOREVER), PUNCTUAL_OK);
-    punctual_semaphore_take(permits, PUNCTUAL_FOREVER);
-    fprintf(stderr, "a call came back after the end of the run\n");
-    exit(1);
+    left++;
+    came_back(punctual_semaphore_take(permits, PUNCTUAL_FOREVER));
+    return argument;
+}
+
+static void *left_in_a_mutex(void *argument)
+{
+    left++;
+    came_back(punctual_mutex_lock(lock, PUNCTUAL_FOREVER));
+    return argument;
+}
+
+static void *left_blocked(void *argument)
+{
+    left++;
+    came_back(punctual_block(PUNCTUAL_FOREVER));
+    return argument;
+}
+
+static void *left_in_a_short_block(void *argument)
+{
+    left++;
+    came_back(punctual_block(1000 * MS));
+    return argument;
+}
+
+static void *left_yielding(void *argument)
+{
+    left++;
+    came_back(punctual_yield_to(blocked, PUNCTUAL_FOREVER));
+    return argument;
+}
+
+static void *left_joining(void *argument)
+{
+    left++;
+    came_back(punctual_thread_join(blocked, PUNCTUAL_FOREVER, NULL));
+    return argument;
+}
+
+static void *left_asleep(void *argument)
+{
+    left++;
+    came_back(punctual_sleep(PUNCTUAL_FOREVER));
     return argument;
 }
 
@@ -203,6 +254,21 @@ static void messages(void)
     IS(punctual_unlock("none"), PUNCTUAL_UNKNOWN);
 }
 
+static void leave_some(void)
+{
+    left = 0;
+    begin("in a semaphore", left_in_a_semaphore, NULL);
+    begin("in a mutex", left_in_a_mutex, NULL);
+    blocked = begin("blocked", left_blocked, NULL);
+    begin("in a short block", left_in_a_short_block, NULL);
+    begin("yielding", left_yielding, NULL);
+    begin("joining", left_joining, NULL);
+    begin("asleep", left_asleep, NULL);
+    IS(punctual_sleep(5 * MS), PUNCTUAL_OK);
+    if (left != 7)
+        exit(9);
+}
+
 static void *first(void *argument)
 {
     punctual_cpu cpu = punctual_cpu_with(0, PUNCTUAL_FIXED_PRIORITY, returns, NULL);
@@ -221,7 +287,7 @@ static void *first(void *argument)
     IS(punctual_queue_destroy(line), PUNCTUAL_OK);
     IS(punctual_barrier_destroy(meeting), PUNCTUAL_OK);
     IS(punctual_flags_destroy(flags), PUNCTUAL_OK);
-    begin("left over", left_over, NULL);
+    leave_some();
     return argument;
 }
 
