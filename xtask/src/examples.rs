@@ -1,10 +1,10 @@
 //! The examples as steps: each gets the verdict that the guide promises.
 //!
-//! They use what the tests before them have built.
+//! They use what the tests before them have built: the command, and programs beside it.
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::step::{Outcome, Tally, Tests, run_logged};
@@ -18,7 +18,7 @@ const REFUSED: [&str; 2] = ["avionics-one-cpu.toml", "waters2019.toml"];
 const MEASURING: [&str; 1] = ["composability"];
 
 /// Checks every description in `examples/`, simulates the admitted ones, and runs the programs.
-pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
+pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     let folder = workspace.root.join("examples");
     let found =
         files(&folder, ".toml").and_then(|descriptions| Ok((descriptions, files(&folder, ".rs")?)));
@@ -30,39 +30,46 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
         }
     };
     for name in names {
-        check_description(tally, workspace, &folder, &name);
+        check_description(tally, workspace, commands, &folder.join(&name));
     }
     for program in programs {
-        run_program(tally, workspace, program.trim_end_matches(".rs"), &[]);
+        let program = commands
+            .join("examples")
+            .join(program.trim_end_matches(".rs"));
+        run_program(tally, workspace, &program, &[]);
     }
     for name in MEASURING {
         let plot = workspace.log_folder().join(format!("{name}.svg"));
         let arguments = [plot.into_os_string(), "1".into(), "1".into()];
-        run_program(tally, workspace, name, &arguments);
+        let program = commands.join("examples").join(name);
+        run_program(tally, workspace, &program, &arguments);
     }
 }
 
 /// One description: its verdict, and if it is admitted its run in virtual time.
-fn check_description(tally: &mut Tally, workspace: &Workspace, folder: &Path, name: &str) {
-    let path = folder.join(name);
-    if REFUSED.contains(&name) {
+fn check_description(tally: &mut Tally, workspace: &Workspace, commands: &Path, path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let answers =
+        |verb, code, tests: &mut Tests| punctual(workspace, (commands, verb, path), code, tests);
+    if REFUSED.contains(&&*name) {
         return tally.run(&format!("examples/{name}: refused"), |tests| {
-            punctual(workspace, "check", &path, 1, tests)
+            answers("check", 1, tests)
         });
     }
     tally.run(
         &format!("examples/{name}: admitted, met in sim"),
-        |tests| match punctual(workspace, "check", &path, 0, tests) {
-            Outcome::Passed(_) => punctual(workspace, "sim", &path, 0, tests),
+        |tests| match answers("check", 0, tests) {
+            Outcome::Passed(_) => answers("sim", 0, tests),
             other => other,
         },
     );
 }
 
 /// One program that uses the library, for real.
-fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str, arguments: &[OsString]) {
+fn run_program(tally: &mut Tally, workspace: &Workspace, program: &Path, arguments: &[OsString]) {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
     tally.run(&format!("examples/{name}: runs here"), |tests| {
-        let mut command = Command::new(built(workspace).join("examples").join(name));
+        let mut command = Command::new(program);
         command.args(arguments);
         run_logged(
             workspace.log_folder(),
@@ -71,11 +78,6 @@ fn run_program(tally: &mut Tally, workspace: &Workspace, name: &str, arguments: 
             tests,
         )
     });
-}
-
-/// Where `cargo test` has left the command and the example programs: built once is enough.
-fn built(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("debug")
 }
 
 /// The names of the files in `folder` with this ending, in order.
@@ -91,15 +93,14 @@ pub(crate) fn files(folder: &Path, ending: &str) -> std::io::Result<Vec<String>>
     Ok(names)
 }
 
-/// Runs `punctual VERB FILE`; passes when it exits with `expected`.
+/// Runs `punctual VERB FILE` from a folder; passes when it exits with `expected`.
 fn punctual(
     workspace: &Workspace,
-    verb: &str,
-    file: &Path,
+    (commands, verb, file): (&Path, &str, &Path),
     expected: i32,
     tests: &mut Tests,
 ) -> Outcome {
-    let binary = built(workspace).join("punctual");
+    let binary = commands.join("punctual");
     let mut command = Command::new("sh");
     // The shell turns the expected exit code into success and names any other.
     command.arg("-c").arg(format!(

@@ -17,10 +17,11 @@ use crate::workspace::Workspace;
 /// How long each of them flies.
 const FOR: &str = "2s";
 
-/// Flies every description in `examples/`. Uses the command that the tests before have built.
-pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
+/// Flies every description in `examples/`, with the command that the tests have built in
+/// `commands`.
+pub(crate) fn run(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     let folder = workspace.log_folder().join("flights");
-    let punctual = workspace.target.join("debug/punctual");
+    let punctual = commands.join("punctual");
     match prepare(workspace, &folder) {
         Ok(names) => {
             for name in names {

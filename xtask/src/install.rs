@@ -159,7 +159,7 @@ fn trial(
 
 /// As a step of the tests: what they have built is installed, found by pkg-config, linked and run,
 /// and taken away. (An optimised build takes too long for it: `cargo xtask install --try`.)
-pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
+pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     tally.run(
         "install: the commands, and a program in C by pkg-config",
         |tests| {
@@ -174,8 +174,8 @@ pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
                 remove: false,
             };
             let built = Built {
-                programs: workspace.target.join("debug"),
-                libraries: workspace.target.join("debug/deps"),
+                programs: commands.to_path_buf(),
+                libraries: commands.join("deps"),
             };
             if let Err(message) = install(workspace, &built, &options) {
                 return Outcome::Failed(message);

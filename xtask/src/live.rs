@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::programs::{Program, Use, build};
-use crate::step::{Outcome, Tally, run_logged};
+use crate::step::{Outcome, Tally};
 use crate::workspace::Workspace;
 
 /// User and group of `nobody` on Linux (the kernel's overflow ids).
@@ -23,24 +23,22 @@ pub(crate) fn run_as_nobody(workspace: &Workspace) -> bool {
     let mut tally = Tally::default();
     let mut programs = Vec::new();
     tally.run("build the live tests", |_| match build(workspace) {
-        Ok(mut found) => {
-            found.retain(|program| program.uses(workspace) == Use::Live);
-            programs = found;
+        Ok(built) => {
+            programs = built.programs;
+            programs.retain(|program| program.uses(workspace) == Use::Live);
             Outcome::Passed(format!("{} programs", programs.len()))
         }
         Err(output) => Outcome::Failed(output),
     });
     let home = std::env::temp_dir().join(format!("punctual-nobody-{}", std::process::id()));
     for program in &programs {
-        let title = program.title();
+        let title = program.title(workspace);
         tally.run(&format!("as nobody: {title}"), |tests| {
             match prepare(workspace, &home) {
-                Ok(switch) => run_logged(
-                    workspace.log_folder(),
-                    &format!("nobody-{title}"),
-                    as_nobody(switch, program, &home),
-                    tests,
-                ),
+                Ok(switch) => {
+                    let command = as_nobody(switch, program, &home);
+                    program.run(workspace, "nobody", command, tests)
+                }
                 Err(reason) => Outcome::Skipped(reason),
             }
         });

@@ -22,11 +22,14 @@ mod test;
 mod tidy;
 mod workspace;
 
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::workspace::Workspace;
+
+/// The test of a parser that `cargo xtask fuzz` runs.
+const FUZZ_TEST: &str = "fuzz::no_mutation_of_any_file_makes_the_reader_panic_for_as_long_as_asked";
 
 /// Chores of the Punctual workspace.
 #[derive(Parser)]
@@ -155,14 +158,23 @@ fn main() -> ExitCode {
 }
 
 fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> bool {
-    let mut command = workspace.cargo();
-    // Built as all tests are, so that after them there is nothing left to build.
-    command.args(["test", "--quiet", "--workspace", "--test", &options.target]);
-    command.args(["--", "--nocapture", "--exact"]);
-    command.arg("fuzz::no_mutation_of_any_file_makes_the_reader_panic_for_as_long_as_asked");
-    command.env("FUZZ_SECONDS", options.seconds.to_string());
-    command.env("FUZZ_SEED", options.seed.to_string());
-    step::passes_in_the_open(command)
+    let command = |mode: &str| {
+        let mut command = workspace.cargo();
+        // Built as all tests are, so that after them there is nothing left to build.
+        command.args(["test", "--quiet", "--workspace", "--test", &options.target]);
+        command.args(["--", mode, "--exact", FUZZ_TEST]);
+        command.env("FUZZ_SECONDS", options.seconds.to_string());
+        command.env("FUZZ_SEED", options.seed.to_string());
+        command
+    };
+    // Where there is no such test, the program passes without having run any.
+    let listed = command("--list").stderr(Stdio::inherit()).output();
+    let listed = listed.map_or_else(|error| error.to_string().into(), |output| output.stdout);
+    if !String::from_utf8_lossy(&listed).contains(&format!("{FUZZ_TEST}: test")) {
+        eprintln!("xtask: `{}` has no test `{FUZZ_TEST}`", options.target);
+        return false;
+    }
+    step::passes_in_the_open(command("--nocapture"))
 }
 
 fn bench(workspace: &Workspace, options: &BenchOptions) -> bool {

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::step::{Outcome, Tally, Tests, run_logged};
+use crate::step::{Outcome, Tally, Tests, run_within};
 use crate::workspace::Workspace;
 
 /// Folders of the packages with tests that schedule for real; the empty one is the facade's.
@@ -34,6 +35,9 @@ const STEPPING: [&str; 3] = ["every_instruction", "punctual_switch", "counts"];
 /// A program of a live package that is in virtual time as a whole.
 const VIRTUAL: &str = "virtual_time";
 
+/// No test program takes that long, on a slow machine either: one that does hangs.
+const BOUND: Duration = Duration::from_secs(600);
+
 /// How a program uses the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
@@ -52,7 +56,17 @@ pub(crate) enum Use {
 pub(crate) struct Program {
     pub path: PathBuf,
     pub name: String,
+    /// The word of cargo for its source: `lib`, `bin`, `test`.
+    pub kind: String,
     pub folder: PathBuf,
+}
+
+/// All that cargo has built for the tests.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub programs: Vec<Program>,
+    /// Where the commands are.
+    pub commands: PathBuf,
 }
 
 impl Program {
@@ -68,10 +82,29 @@ impl Program {
         command
     }
 
-    /// Its package's folder and its name, for people and for file names.
-    pub(crate) fn title(&self) -> String {
-        let folder = self.folder.file_name().unwrap_or_default();
-        format!("{}-{}", folder.to_string_lossy(), self.name)
+    /// Its package's folder, its kind and its name, for people and for file names: cargo allows no
+    /// two programs that have all three in common.
+    pub(crate) fn title(&self, workspace: &Workspace) -> String {
+        let folder = self.folder.strip_prefix(&workspace.root);
+        let folder = folder.unwrap_or(&self.folder).display().to_string();
+        let parts = [&folder.replace('/', "."), &self.kind, &self.name];
+        parts
+            .map(String::as_str)
+            .join(".")
+            .trim_start_matches('.')
+            .to_owned()
+    }
+
+    /// Runs `command`, which leads to it, until its end or the bound of all test programs.
+    pub(crate) fn run(
+        &self,
+        workspace: &Workspace,
+        user: &str,
+        command: Command,
+        tests: &mut Tests,
+    ) -> Outcome {
+        let log = format!("{user}-{}", self.title(workspace));
+        run_within(BOUND, workspace.log_folder(), &log, command, tests)
     }
 
     /// How it uses the machine.
@@ -90,7 +123,7 @@ impl Program {
 }
 
 /// Asks cargo to build all test programs, and where it put them.
-pub(crate) fn build(workspace: &Workspace) -> Result<Vec<Program>, String> {
+pub(crate) fn build(workspace: &Workspace) -> Result<Built, String> {
     let mut command = workspace.cargo();
     // The whole workspace: with fewer packages cargo would choose other features and build anew.
     command.args(["test", "--workspace", "--no-run"]);
@@ -102,14 +135,21 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Vec<Program>, String> {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let programs = text
-        .lines()
-        .filter_map(|line| program(&serde_json::from_str(line).ok()?));
-    let programs: Vec<Program> = programs.collect();
-    match programs.is_empty() {
-        true => Err("cargo announced no test program".into()),
-        false => Ok(programs),
+    let messages = text.lines().flat_map(serde_json::from_str::<Value>);
+    let messages: Vec<Value> = messages.collect();
+    let programs: Vec<Program> = messages.iter().filter_map(program).collect();
+    let commands = messages.iter().find_map(folder_of_command);
+    match commands {
+        Some(commands) if !programs.is_empty() => Ok(Built { programs, commands }),
+        _ => Err("cargo announced no test program, or no command".into()),
     }
+}
+
+/// The folder of the command that a message of cargo announces, if it announces one.
+fn folder_of_command(message: &Value) -> Option<PathBuf> {
+    let is_command = message["target"]["kind"][0] == "bin" && message["profile"]["test"] == false;
+    let path = Path::new(message["executable"].as_str()?);
+    Some(path.parent().filter(|_| is_command)?.to_path_buf())
 }
 
 /// The test program that a message of cargo announces, if it announces one.
@@ -121,8 +161,15 @@ fn program(message: &Value) -> Option<Program> {
     let folder = Path::new(message["manifest_path"].as_str()?)
         .parent()?
         .to_path_buf();
-    let name = message["target"]["name"].as_str()?.to_owned();
-    Some(Program { path, name, folder })
+    let target = &message["target"];
+    let name = target["name"].as_str()?.to_owned();
+    let kind = target["kind"][0].as_str()?.to_owned();
+    Some(Program {
+        path,
+        name,
+        kind,
+        folder,
+    })
 }
 
 /// Whether two paths have the same parts (`a/b` and `a/b/` do).
@@ -130,19 +177,18 @@ fn same_path(a: &Path, b: &Path) -> bool {
     a.components().eq(b.components())
 }
 
-/// Builds and runs all test programs, and the examples in the documents.
-pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
-    let mut programs = Vec::new();
+/// Builds and runs all test programs. The folder of the commands that were built with them.
+pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) -> Option<PathBuf> {
+    let mut built = None;
     tally.run("tests: built", |_| match build(workspace) {
         Ok(found) => {
-            programs = found;
-            Outcome::Passed(format!("{} programs", programs.len()))
+            let count = found.programs.len();
+            built = Some(found);
+            Outcome::Passed(format!("{count} programs"))
         }
         Err(output) => Outcome::Failed(output),
     });
-    if programs.is_empty() {
-        return;
-    }
+    let Built { programs, commands } = built?;
     let (mut lanes, mut alone) = ([Vec::new(), Vec::new()], Vec::new());
     for program in &programs {
         match program.uses(workspace) {
@@ -157,6 +203,7 @@ pub(crate) fn run(tally: &mut Tally, workspace: &Workspace) {
     tally.run("tests: in real time, one program at a time", |tests| {
         together(workspace, [Vec::new(), alone], tests)
     });
+    Some(commands)
 }
 
 /// Runs the programs of the first list beside each other, and those of the second one after the
@@ -169,17 +216,13 @@ fn together(workspace: &Workspace, lanes: [Vec<&Program>; 2], tests: &mut Tests)
     let work = |lane: &Mutex<Vec<&Program>>| {
         while let Some(program) = locked(lane).pop() {
             let mut counted = Tests::default();
-            let name = format!("test-{}", program.title());
-            let outcome = run_logged(
-                workspace.log_folder(),
-                &name,
-                program.command(),
-                &mut counted,
-            );
+            let outcome = program.run(workspace, "test", program.command(), &mut counted);
             let mut results = locked(&results);
             results.0.add(counted);
             if let Outcome::Failed(output) = outcome {
-                results.1.push(format!("{}:\n{output}", program.title()));
+                results
+                    .1
+                    .push(format!("{}:\n{output}", program.title(workspace)));
             }
         }
     };
@@ -210,34 +253,49 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn workspace() -> Workspace {
+        Workspace {
+            root: "/p".into(),
+            target: "/t".into(),
+            metadata: Value::Null,
+        }
+    }
+
     #[test]
     fn test_programs_are_told_from_other_artefacts() {
-        let artefact = |test: bool| {
+        let workspace = workspace();
+        let artefact = |kind: &str, test: bool| {
             json!({
                 "reason": "compiler-artifact",
                 "profile": { "test": test },
-                "target": { "name": "live" },
+                "target": { "name": "live", "kind": [kind] },
                 "executable": "/t/debug/deps/live-1",
                 "manifest_path": "/p/platform/linux/Cargo.toml",
             })
         };
-        let found = program(&artefact(true)).expect("a test program");
+        let found = program(&artefact("test", true)).expect("a test program");
         assert_eq!(found.folder, Path::new("/p/platform/linux"));
-        assert_eq!(found.title(), "linux-live");
-        assert!(program(&artefact(false)).is_none());
+        assert_eq!(found.title(&workspace), "platform.linux.test.live");
+        let same_name = program(&artefact("bin", true)).expect("a test program");
+        assert_ne!(same_name.title(&workspace), found.title(&workspace));
+        assert!(program(&artefact("bin", false)).is_none());
+        assert!(folder_of_command(&artefact("bin", true)).is_none());
+        let commands = folder_of_command(&artefact("bin", false));
+        assert_eq!(commands.as_deref(), Some(Path::new("/t/debug/deps")));
         assert!(program(&json!({ "reason": "build-finished" })).is_none());
     }
 
     #[test]
     fn programs_in_real_time_are_alone_and_those_that_step_are_not() {
-        let workspace = Workspace {
-            root: "/p".into(),
-            target: "/t".into(),
-            metadata: Value::Null,
-        };
+        let workspace = workspace();
         let uses = |folder: &str, name: &str| {
-            let (path, name, folder) = ("/t".into(), name.to_owned(), Path::new("/p").join(folder));
-            Program { path, name, folder }.uses(&workspace)
+            let program = Program {
+                path: "/t".into(),
+                name: name.to_owned(),
+                kind: "test".to_owned(),
+                folder: Path::new("/p").join(folder),
+            };
+            program.uses(&workspace)
         };
         assert_eq!(uses("", "live"), Use::Live);
         assert_eq!(uses("", "virtual_time"), Use::Computing);

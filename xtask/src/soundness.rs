@@ -3,6 +3,7 @@
 //! The work is done by the crate `soundness`; this starts it, built with optimisation.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
@@ -48,11 +49,12 @@ pub(crate) fn run(workspace: &Workspace, options: &SoundnessOptions) -> bool {
 }
 
 /// The same as one step of all tests, with its last line as the remark. It is the program that the
-/// tests have built: to optimise it further takes three times as long as it then runs.
-pub(crate) fn step(tally: &mut Tally, workspace: &Workspace) {
+/// tests have built, in `commands`: to optimise it further takes three times as long as it then
+/// runs.
+pub(crate) fn step(tally: &mut Tally, workspace: &Workspace, commands: &Path) {
     let title = format!("soundness: {SYSTEMS_OF_A_PUSH} random systems, wrong analyses");
     tally.run(&title, |tests| {
-        let mut command = Command::new(workspace.target.join("debug/soundness"));
+        let mut command = Command::new(commands.join("soundness"));
         command.args(["--systems", &SYSTEMS_OF_A_PUSH.to_string(), "--mutants"]);
         let folder = workspace.log_folder();
         let log = folder.join("soundness.log");

@@ -3,11 +3,15 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Lines shown of a failing step; the whole output stays in its log.
 const SHOWN_LINES: usize = 200;
+
+/// How often a command is asked whether it has ended.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How a step ended.
 pub(crate) enum Outcome {
@@ -126,6 +130,17 @@ impl Tally {
 pub(crate) fn run_logged(
     folder: PathBuf,
     name: &str,
+    command: Command,
+    tests: &mut Tests,
+) -> Outcome {
+    run_within(Duration::MAX, folder, name, command, tests)
+}
+
+/// As [`run_logged`], but a command that runs for longer than `bound` is killed, and has failed.
+pub(crate) fn run_within(
+    bound: Duration,
+    folder: PathBuf,
+    name: &str,
     mut command: Command,
     tests: &mut Tests,
 ) -> Outcome {
@@ -134,11 +149,8 @@ pub(crate) fn run_logged(
         .and_then(|()| File::create(&log))
         .and_then(|file| {
             let both = file.try_clone()?;
-            command
-                .stdin(Stdio::null())
-                .stdout(file)
-                .stderr(both)
-                .status()
+            command.stdin(Stdio::null()).stdout(file).stderr(both);
+            wait(&mut command.spawn()?, bound)
         });
     let status = match status {
         Ok(status) => status,
@@ -148,14 +160,30 @@ pub(crate) fn run_logged(
     let output = String::from_utf8_lossy(&output);
     let counted = Tests::count(&output);
     tests.add(counted);
-    if status.success() {
-        return Outcome::Passed(remark(counted));
-    }
+    let ended = match status {
+        Some(status) if status.success() => return Outcome::Passed(remark(counted)),
+        Some(status) => status.to_string(),
+        None => format!("killed, it ran for longer than its bound of {bound:?}"),
+    };
     Outcome::Failed(format!(
-        "{}({command:?}: {status}; log: {})",
+        "{}({name}: {command:?}: {ended}; log: {})",
         excerpt(&output),
         log.display()
     ))
+}
+
+/// How a command ended; `None`: it was killed, because it had not ended within `bound`.
+fn wait(child: &mut Child, bound: Duration) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    while start.elapsed() < bound {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(PAUSE);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
 }
 
 /// What helps most to find out why: what failing tests said, wherever in the output it stands; else
@@ -251,6 +279,29 @@ mod tests {
         match outcome {
             Outcome::Failed(output) => assert!(output.contains("the reason"), "{output}"),
             _ => panic!("exit status 3 is a failure"),
+        }
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_and_its_name_bound_log_and_last_words_are_told() {
+        let folder = std::env::temp_dir().join(format!("xtask-hang-{}", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo the last words; exec sleep 60"]);
+        let bound = Duration::from_millis(500);
+        let outcome = run_within(
+            bound,
+            folder.clone(),
+            "sample",
+            command,
+            &mut Tests::default(),
+        );
+        let log = folder.join("sample.log").display().to_string();
+        let _ = fs::remove_dir_all(folder);
+        let Outcome::Failed(output) = outcome else {
+            panic!("a command that hangs is a failure")
+        };
+        for told in ["the last words", "sample:", "bound of 500ms", &log] {
+            assert!(output.contains(told), "{told}: {output}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         cargo(&mut tally, workspace, "test", &tests, &[]);
         return tally.finish(start);
     }
-    programs::run(&mut tally, workspace);
+    let commands = programs::run(&mut tally, workspace);
     let examples = ["test", "--workspace", "--doc", "--no-fail-fast"];
     cargo(&mut tally, workspace, "test-doc", &examples, &[]);
     // Libraries only: the facade and the command share the name `punctual`.
@@ -74,10 +74,12 @@ pub(crate) fn run(workspace: &Workspace, quick: bool) -> bool {
         command.args(EMBEDDED_PACKAGES.map(|package| format!("--package={package}")));
         run_logged(workspace.log_folder(), "embedded", command, tests)
     });
-    examples::run(&mut tally, workspace);
-    flights::run(&mut tally, workspace);
-    install::step(&mut tally, workspace);
-    soundness::step(&mut tally, workspace);
+    if let Some(commands) = commands {
+        examples::run(&mut tally, workspace, &commands);
+        flights::run(&mut tally, workspace, &commands);
+        install::step(&mut tally, workspace, &commands);
+        soundness::step(&mut tally, workspace, &commands);
+    }
     tally.finish(start)
 }
 
