@@ -7,7 +7,7 @@
 use punctual_model::{OnOverrun, Work};
 
 use crate::Rule;
-use crate::entry::Judge;
+use crate::entry::{InTicks, Judge};
 use crate::queue::Entity;
 
 impl Judge<'_> {
@@ -42,10 +42,9 @@ impl Judge<'_> {
         let expected = (!t.background).then_some(t.budget);
         let budget = budget.map(Work::ticks);
         t.budget = budget.unwrap_or(t.budget);
-        let (who, what) = (
-            Entity::Thread(thread),
-            "starts with another budget than it has",
-        );
+        let (found, right) = (InTicks(budget), InTicks(expected));
+        let who = Entity::Thread(thread);
+        let what = format_args!("starts with a budget of {found}, should be {right}");
         self.must(budget == expected, Rule::BudgetRespected, who, what);
         self.allotments_are_due(thread);
     }
@@ -62,7 +61,7 @@ impl Judge<'_> {
         t.defer();
         // What is too little for a section is forgone for it.
         let right = budget == expected && (left == 0 || t.request.is_some());
-        let what = format_args!("is replenished to {budget}, should be {expected}");
+        let what = format_args!("is replenished to {budget} ticks, should be {expected}");
         self.must(right, Rule::BudgetRespected, Entity::Thread(thread), what);
         self.allotments_are_due(thread);
     }

@@ -332,3 +332,15 @@ fn is_charge(change: &TraceEvent) -> bool {
         ChildCharged { .. } | SectionOverran { .. } | ServerExhausted { .. }
     )
 }
+
+/// An amount or an instant in messages.
+pub(crate) struct InTicks(pub Option<u64>);
+
+impl fmt::Display for InTicks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ticks) => write!(f, "{ticks} ticks"),
+            None => f.write_str("none"),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use punctual_kern::Event;
 use punctual_model::Instant;
 
 use crate::Rule;
-use crate::entry::Judge;
+use crate::entry::{InTicks, Judge};
 use crate::queue::Entity;
 use crate::thread::OpenJob;
 
@@ -28,18 +28,24 @@ impl Judge<'_> {
         });
         self.count_release(thread, index);
         let who = Entity::Thread(thread);
-        if let Some(wrong) = wrong {
-            let what = format_args!("releases job {index} at {arrival:?}, {wrong}");
+        if let Some((wrong, right)) = wrong {
+            let (at, right) = (arrival.ticks(), InTicks(right.map(Instant::ticks)));
+            let what = format_args!("releases job {index} at {at} ticks, {wrong} {right}");
             self.accuse(Rule::ReleasesInTime, who, what);
         }
         let what = format_args!("releases job {index} with deadline {deadline:?}, not {due:?}");
         self.must(due == deadline, Rule::JobArithmetic, who, what);
     }
 
-    /// The mistake in the instant of a release.
-    fn release_mistake(&self, thread: usize, index: u64, arrival: Instant) -> Option<&'static str> {
+    /// The mistake in the instant of a release, and the instant that it is held against.
+    fn release_mistake(
+        &self,
+        thread: usize,
+        index: u64,
+        arrival: Instant,
+    ) -> Option<(&'static str, Option<Instant>)> {
         let (t, now) = (&self.threads[thread], self.now);
-        let due = t.arrival_of(index);
+        let (due, until) = (t.arrival_of(index), t.constraint.until);
         let fed = match self.event {
             Event::Arrive { thread, arrival } if thread == t.id => Some(arrival.min(now)),
             _ => None,
@@ -52,20 +58,27 @@ impl Judge<'_> {
         let earliest = t.first.and(separation).map(|s| t.seen.saturating_add(s));
         let off = t.first.is_some() && due != Some(arrival);
         let wrongs = [
-            (arrival > now, "before its arrival"),
-            (arrival >= t.constraint.until, "after the last release"),
-            (t.is_clocked() && off, "which is not when it is due"),
-            (!t.is_clocked() && t.fed == 0, "but nothing arrived"),
+            (arrival > now, "before it arrives, now is", Some(now)),
+            (arrival >= until, "but must release before", Some(until)),
+            (t.is_clocked() && off, "but is due at", due),
+            (
+                !t.is_clocked() && t.fed == 0,
+                "but nothing arrived until",
+                Some(now),
+            ),
             (
                 t.constraint.fed && fed != Some(arrival),
-                "which is not what was fed",
+                "but the arrival fed is",
+                fed,
             ),
             (
                 !t.is_clocked() && earliest > Some(arrival),
-                "too soon after the one before",
+                "but not before",
+                earliest,
             ),
         ];
-        wrongs.iter().find(|wrong| wrong.0).map(|wrong| wrong.1)
+        let wrong = wrongs.into_iter().find(|wrong| wrong.0)?;
+        Some((wrong.1, wrong.2))
     }
 
     /// A release became no job: it was skipped, or lost because too many wait.
@@ -73,7 +86,9 @@ impl Judge<'_> {
         let t = &self.threads[thread];
         let early = t.is_clocked() && t.arrival_of(index).is_some_and(|at| at > self.now);
         let free = t.current.is_none() && t.open.is_empty() && t.fed == 0;
-        let (who, what) = (Entity::Thread(thread), "drops a job without need");
+        let who = Entity::Thread(thread);
+        let due = InTicks(t.arrival_of(index).map(Instant::ticks));
+        let what = format_args!("drops job {index} without need, which is due at {due}");
         self.must(!early && !free, Rule::ReleasesInTime, who, what);
         let t = &mut self.threads[thread];
         if let Some(arrival) = t.arrival_of(index).filter(|_| t.is_clocked()) {
@@ -106,7 +121,8 @@ impl Judge<'_> {
                 false => !self.is_armed_by(at.max(self.now)),
             };
             if wrong {
-                let what = format_args!("is not released at {at:?}, and nothing is armed then");
+                let (at, arm) = (at.ticks(), InTicks(self.arm.map(Instant::ticks)));
+                let what = format_args!("is not released at {at} ticks, and armed is {arm}");
                 self.accuse(Rule::ReleasesInTime, Entity::Thread(thread), what);
                 // Said once; the others are held against what was released.
                 self.threads[thread].first = None;

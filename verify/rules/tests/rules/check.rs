@@ -61,7 +61,7 @@ fn records(log: &Log, cpu: usize) -> Vec<Record> {
 }
 
 /// Applies `change` to the records of `cpu` and expects the first violation to be of `rule`.
-fn rejected(cpu: usize, rule: Rule, change: impl Fn(&mut Vec<Record>)) {
+fn rejected(cpu: usize, rule: Rule, change: impl Fn(&mut Vec<Record>)) -> String {
     let mut log = busy();
     let mut all = records(&log, cpu);
     change(&mut all);
@@ -77,6 +77,7 @@ fn rejected(cpu: usize, rule: Rule, change: impl Fn(&mut Vec<Record>)) {
         .first()
         .unwrap_or_else(|| panic!("{} was not noticed", rule.name()));
     assert_eq!(first.rule, rule, "{first}");
+    first.detail.clone()
 }
 
 fn place(all: &[Record], wanted: impl Fn(&Record) -> bool) -> usize {
@@ -222,7 +223,7 @@ fn a_thread_that_executes_more_than_its_allotments() {
         }
     });
     // More is granted than the task has.
-    rejected(0, Rule::BudgetRespected, |all| {
+    let told = rejected(0, Rule::BudgetRespected, |all| {
         let started = |t: &TraceEvent| {
             matches!(
                 t,
@@ -237,6 +238,10 @@ fn a_thread_that_executes_more_than_its_allotments() {
             *budget = Some(Work::from_ticks(30_000_000));
         }
     });
+    assert!(
+        told.ends_with(" starts with a budget of 30000000 ticks, should be 2000000 ticks"),
+        "{told}"
+    );
     // A replenishment comes twice.
     rejected(0, Rule::BudgetRespected, |all| {
         let at = change_at(all, 0, |t| matches!(t, TraceEvent::Replenished { .. }));
@@ -297,7 +302,7 @@ fn a_job_that_starts_before_its_predecessor_on_another_cpu_is_done() {
 fn releases_at_wrong_instants_doubled_or_left_out() {
     let released =
         |t: &TraceEvent| matches!(t, TraceEvent::Released { thread, .. } if thread.index() == 0);
-    rejected(0, Rule::ReleasesInTime, |all| {
+    let told = rejected(0, Rule::ReleasesInTime, |all| {
         let at = change_at(all, 2, released);
         if let Record::Trace(TraceEvent::Released {
             arrival, deadline, ..
@@ -310,6 +315,10 @@ fn releases_at_wrong_instants_doubled_or_left_out() {
             );
         }
     });
+    assert!(
+        told.ends_with("at 19999999 ticks, but is due at 20000000 ticks"),
+        "{told}"
+    );
     rejected(0, Rule::ReleasesInTime, |all| {
         let at = change_at(all, 2, released);
         if let Record::Trace(TraceEvent::Released { job, .. }) = &mut all[at] {
