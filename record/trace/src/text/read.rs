@@ -17,6 +17,8 @@ use crate::record::Records;
 const NEEDED: [&str; 4] = ["platform", "mode", "duration", "ended"];
 
 const NO_EVENT: &str = "the entry before has no event: after `@ missing` and `@ ceiling` one comes";
+const PREFIX_ORDER: &str =
+    "before an event stands at most one `@ missing`, then at most one `@ ceiling`";
 
 /// Reads a log.
 ///
@@ -68,8 +70,8 @@ enum Part {
     #[default]
     Header,
     Cpu,
-    /// The words, and whether the event of an entry is still to come.
-    Records(Vec<u64>, bool),
+    /// The words, and the kind of the last line of an entry whose event is still to come.
+    Records(Vec<u64>, Option<u8>),
 }
 
 #[derive(Default)]
@@ -91,11 +93,11 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, text: &str) -> Result<(), String> {
-        if let Part::Records(words, awaits_event) = &mut self.part
+        if let Part::Records(words, prefix) = &mut self.part
             && let Some(mark) = text.get(..2)
             && matches!(mark, "@ " | "+ " | "= ")
         {
-            *awaits_event = record(&text[2..], mark, words, *awaits_event)?;
+            *prefix = record(&text[2..], mark, words, *prefix)?;
             return Ok(());
         }
         let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -116,7 +118,7 @@ impl Reader {
             }
             (_, Part::Header) => self.header(key, rest),
             ("records", Part::Cpu) => {
-                self.part = Part::Records(Vec::new(), false);
+                self.part = Part::Records(Vec::new(), None);
                 Ok(())
             }
             (_, Part::Cpu) => self.cpu(key, rest),
@@ -208,8 +210,8 @@ impl Reader {
         match std::mem::take(&mut self.part) {
             Part::Header => Ok(()),
             Part::Cpu => Err("a CPU without its `records`".into()),
-            Part::Records(_, true) => Err(NO_EVENT.into()),
-            Part::Records(words, false) => {
+            Part::Records(_, Some(_)) => Err(NO_EVENT.into()),
+            Part::Records(words, None) => {
                 let (plan, created) = std::mem::take(&mut self.plan).finish()?;
                 if let Some(cpu) = self.cpus.last_mut() {
                     cpu.records = Records::from_words(words);
@@ -270,8 +272,14 @@ fn bound(text: &str) -> Result<Bound, String> {
     })
 }
 
-/// Reads one line of records and appends its words. Whether the event of an entry is to come then.
-fn record(text: &str, mark: &str, all: &mut Vec<u64>, awaits_event: bool) -> Result<bool, String> {
+/// Reads one line of records and appends its words. `before` and the answer: the kind of the line,
+/// if the event of its entry is still to come.
+fn record(
+    text: &str,
+    mark: &str,
+    all: &mut Vec<u64>,
+    before: Option<u8>,
+) -> Result<Option<u8>, String> {
     let (tables, is_entry): (&[_], _) = match mark {
         "@ " => (&[form::EVENTS, form::PREFIXES], true),
         "+ " => (&[form::TRACES], false),
@@ -282,13 +290,18 @@ fn record(text: &str, mark: &str, all: &mut Vec<u64>, awaits_event: bool) -> Res
     let Some(form) = forms.find(|form| form.name == name) else {
         return Err(format!("`{}` is no record of this kind", clip(name)));
     };
-    if awaits_event && !is_entry {
+    if before.is_some() && !is_entry {
         return Err(NO_EVENT.into());
+    }
+    let mut prefixes = form::PREFIXES.iter().map(|prefix| prefix.kind);
+    let prefix = prefixes.find(|kind| *kind == form.kind);
+    if prefix.is_some() && prefix <= before {
+        return Err(PREFIX_ORDER.into());
     }
     let words = words_of(form, fields)?;
     if !encode::is_line(&words) {
         return Err(format!("the fields of `{name}` do not belong together"));
     }
     all.extend_from_slice(&words);
-    Ok(form::PREFIXES.iter().any(|prefix| prefix.name == name))
+    Ok(prefix)
 }

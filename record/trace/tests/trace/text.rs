@@ -498,6 +498,24 @@ fn mistakes_have_their_line_and_a_reason() {
             1 + line_of("end-of-log"),
             "has no event",
         ),
+        (
+            "@ tick",
+            "@ missing 1 0\n@ missing 2 0\n@ tick",
+            1 + line_of("@ tick"),
+            "at most one `@ missing`",
+        ),
+        (
+            "@ tick",
+            "@ missing 1 0\n@ ceiling - -\n@ ceiling - -\n@ tick",
+            2 + line_of("@ tick"),
+            "at most one `@ ceiling`",
+        ),
+        (
+            "@ tick",
+            "@ ceiling - -\n@ missing 1 0\n@ tick",
+            1 + line_of("@ tick"),
+            "at most one `@ missing`",
+        ),
         ("cpu 0", "gpu 0", line_of("cpu"), "unknown here"),
         (
             "end-of-log\n",
