@@ -71,7 +71,7 @@ fn iterations(
 
 fn read(system: &System, log: &Log, observed: SchedulerId) -> BTreeMap<u64, Iteration> {
     let behavior = Behavior::new(log, 0);
-    let ns = |ticks: u64| i64::try_from(log.plan.frequency.ns_down(ticks)).unwrap_or(i64::MAX);
+    let ns = |ticks: u64| i64::try_from(log.tables.frequency.ns_down(ticks)).unwrap_or(i64::MAX);
     let mut iterations: BTreeMap<u64, Iteration> = BTreeMap::new();
     // When each job first had the processor.
     let mut starts = vec![None; behavior.jobs.len()];
@@ -81,7 +81,7 @@ fn read(system: &System, log: &Log, observed: SchedulerId) -> BTreeMap<u64, Iter
         }
     }
     for (job, start) in behavior.jobs.iter().zip(starts) {
-        let (task, _) = &log.plan.cpus[0].threads[job.thread.index()];
+        let (task, _) = &log.tables.cpus[0].threads[job.thread.index()];
         let (Some(start), Some(end)) = (start, job.ended) else {
             continue;
         };

@@ -17,10 +17,10 @@ const PIECE_NS: u64 = 1_000_000;
 /// Programs that run in place of threads, by the tasks whose work they are.
 pub(crate) type Programs = Vec<(TaskId, Program)>;
 
-/// The body of one task on the CPU of this plan, which is the host's CPU `host`.
+/// The body of one task on the CPU of these tables, which is the host's CPU `host`.
 pub(crate) fn body_of(
     (id, task): (TaskId, &Task),
-    (plan, host): (&CpuTables, u32),
+    (tables, host): (&CpuTables, u32),
     base: &Path,
     workloads: &mut Workloads,
     programs: &mut Programs,
@@ -46,7 +46,7 @@ pub(crate) fn body_of(
             programs.push((id, program));
             Ok(body)
         }
-        Some(WorkSource::Burn(_)) | None => Ok(match punctual_sim::script(id, task, plan) {
+        Some(WorkSource::Burn(_)) | None => Ok(match punctual_sim::script(id, task, tables) {
             Some(steps) => burner(steps),
             None => Box::new(|_| {
                 loop {

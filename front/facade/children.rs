@@ -57,32 +57,36 @@ impl ChildPolicies {
     }
 
     /// The code of all such schedulers of one CPU, each with its name.
-    pub(crate) fn of(&self, system: &System, plan: &CpuTables) -> Vec<(String, ChildScheduler)> {
-        let nodes = (1_u16..).zip(&plan.nodes);
+    pub(crate) fn of(&self, system: &System, tables: &CpuTables) -> Vec<(String, ChildScheduler)> {
+        let nodes = (1_u16..).zip(&tables.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
         let code = |(place, node): (u16, &NodeRow)| {
             let scheduler = system.schedulers.get(node.scheduler.index());
             let name = scheduler.map(|s| s.name.clone()).unwrap_or_default();
-            let code = code(plan, place, node, self.by_name.get(&name));
+            let code = code(tables, place, node, self.by_name.get(&name));
             (name, code)
         };
         own_time.map(code).collect()
     }
 }
 
-/// The code of a scheduler: the program's own, or what the plan names.
+/// The code of a scheduler: the program's own, or what the tables name.
 pub(crate) fn code(
-    plan: &CpuTables,
+    tables: &CpuTables,
     place: u16,
     node: &NodeRow,
     own: Option<&Make>,
 ) -> ChildScheduler {
-    let threads = plan.capacity.threads;
+    let threads = tables.capacity.threads;
     let policy = match own {
         Some(make) => make(threads),
         None => {
-            let entities = plan.capacity.entities();
-            Box::new(AnyPolicy::new(node.policy, entities, &plan.slots_of(place)))
+            let entities = tables.capacity.entities();
+            Box::new(AnyPolicy::new(
+                node.policy,
+                entities,
+                &tables.slots_of(place),
+            ))
         }
     };
     ChildScheduler::new(NodeId::new(place, 0), threads, policy)

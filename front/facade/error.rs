@@ -40,7 +40,7 @@ pub enum Error {
         /// The cause.
         error: punctual_linux::ProgramError,
     },
-    /// The core refused the plan.
+    /// The core refused the tables.
     Config(punctual_kern::ConfigError),
     /// The machine refused something that a run cannot do without.
     Run(punctual_linux::RunError),

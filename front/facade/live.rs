@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::Verdict;
-use punctual_linux::{ChildPlan, Ending, Overheads, RunOptions as PlatformOptions, ThreadPlan};
+use punctual_linux::{ChildInput, Ending, Overheads, RunOptions as PlatformOptions, ThreadInput};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
 };
@@ -152,9 +152,9 @@ pub fn run(
         return Err(SimError::AcrossCpus(name.into()).into());
     }
     let frequency = punctual_linux::clock_rate().frequency;
-    let mut plan = Tables::new(system, frequency);
-    plan.set_duration(system, duration);
-    fund_overheads(&mut plan, system, &admitted.terms);
+    let mut tables = Tables::new(system, frequency);
+    tables.set_duration(system, duration);
+    fund_overheads(&mut tables, system, &admitted.terms);
     let mut header = Header {
         source: options.source.clone(),
         machine: options.fingerprint.clone(),
@@ -163,13 +163,13 @@ pub fn run(
         ..header("linux", Mode::RealTime)
     };
     header.machine.extend(term_facts(&admitted, given));
-    let mut log = Log::new(header, system, plan.clone());
+    let mut log = Log::new(header, system, tables.clone());
     set_bounds(&mut log, &admitted.file, Some(&admitted.machine));
 
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
     let times = (duration, seed);
-    let cpus = platform_plans(system, &plan, options, workloads, times, &mut programs)?;
+    let cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
     let defaults = PlatformOptions::default();
     let platform = PlatformOptions {
         duration_ns: Some(duration.as_ns()),
@@ -203,14 +203,14 @@ fn hosts(system: &System) -> Result<Vec<u32>, Error> {
 }
 
 /// A job is charged what the scheduler costs on its behalf: its budget covers that too.
-fn fund_overheads(plan: &mut Tables, system: &System, terms: &Machine) {
-    let each = terms.stretch().ticks_up(plan.frequency);
-    for declared in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
+fn fund_overheads(tables: &mut Tables, system: &System, terms: &Machine) {
+    let each = terms.stretch().ticks_up(tables.frequency);
+    for declared in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.uses) {
         // A section is charged what the scheduler costs inside it.
         let length = &mut declared.1.length;
         *length = length.saturating_add(each);
     }
-    for (id, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+    for (id, constraint) in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         let task = &system.tasks[id.index()];
         if !task.class.runs_per_job() {
             continue;
@@ -225,32 +225,32 @@ fn fund_overheads(plan: &mut Tables, system: &System, terms: &Machine) {
     }
 }
 
-type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
+type LinuxInput = punctual_linux::CpuInput<AnyPolicy, Recorder>;
 
-fn platform_plans(
+fn platform_inputs(
     system: &System,
-    plan: &Tables,
+    tables: &Tables,
     options: &LiveOptions,
     workloads: &mut Workloads,
     (duration, seed): (Span<Ns>, u64),
     programs: &mut Programs,
-) -> Result<Vec<LinuxPlan>, Error> {
-    let frequency = plan.frequency;
+) -> Result<Vec<LinuxInput>, Error> {
+    let frequency = tables.frequency;
     let hosts = hosts(system)?;
     let mut cpus = Vec::new();
-    for (cpu, host) in plan.cpus.iter().zip(hosts) {
+    for (cpu, host) in tables.cpus.iter().zip(hosts) {
         let mut threads = Vec::new();
         for (index, (id, _)) in (0_u32..).zip(&cpu.threads) {
             let task = &system.tasks[id.index()];
             let work = (*id, task);
             let body = body_of(work, (cpu, host), &options.base, workloads, programs)?;
-            threads.push(ThreadPlan {
+            threads.push(ThreadInput {
                 id: ThreadId::new(index, 0),
                 name: task.name.clone(),
                 body,
             });
         }
-        cpus.push(LinuxPlan {
+        cpus.push(LinuxInput {
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
@@ -265,17 +265,18 @@ fn platform_plans(
 }
 
 /// The schedulers of a CPU that decide on their own supply.
-fn children(system: &System, cpu: &CpuTables, policies: &ChildPolicies) -> Vec<ChildPlan> {
+fn children(system: &System, cpu: &CpuTables, policies: &ChildPolicies) -> Vec<ChildInput> {
     let codes = policies.of(system, cpu).into_iter();
-    codes.map(|(name, code)| ChildPlan { name, code }).collect()
+    codes
+        .map(|(name, code)| ChildInput { name, code })
+        .collect()
 }
 
 /// The resources of a CPU by their number there.
 fn names_of_resources(system: &System, cpu: &CpuTables) -> Vec<String> {
     let name = |id: punctual_model::ResourceId| system.resources.get(id.index());
-    let plans = cpu.resources.iter().map(|plan| name(plan.resource));
-    plans
-        .map(|r| r.map(|r| r.name.clone()).unwrap_or_default())
+    let all = cpu.resources.iter().map(|terms| name(terms.resource));
+    all.map(|r| r.map(|r| r.name.clone()).unwrap_or_default())
         .collect()
 }
 

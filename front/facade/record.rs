@@ -64,7 +64,7 @@ const BYTES_PER_BIRTH: usize = 512;
 fn log_of(finished: Finished<(), Recorder>) -> Log {
     let Finished {
         outcome,
-        plan,
+        tables,
         hosts,
         promises,
         ..
@@ -78,7 +78,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
     if outcome.ending == punctual_linux::Ending::Stopped {
         header.stopped = None;
     }
-    let mut log = Log::new(header, &System::default(), plan);
+    let mut log = Log::new(header, &System::default(), tables);
     let names: Vec<String> = hosts.iter().map(u32::to_string).collect();
     let mut tasks = Tasks::new(&names, &promises);
     let missing = outcome.missing;
@@ -93,7 +93,7 @@ fn log_of(finished: Finished<(), Recorder>) -> Log {
     }
     log.tasks = tasks.all;
     let length = log.header.end.since(Instant::ZERO);
-    log.header.duration = length.ns_up(log.plan.frequency);
+    log.header.duration = length.ns_up(log.tables.frequency);
     log
 }
 

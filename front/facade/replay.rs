@@ -3,7 +3,7 @@
 use punctual_policy::AnyPolicy;
 use punctual_trace::{Divergence, Log, ReplayStats};
 
-/// Runs the events of a log through the scheduler again, with the policies of its plan, and
+/// Runs the events of a log through the scheduler again, with the policies of its tables, and
 /// compares every change and every decision. A program's own policies for schedulers that decide
 /// on their own supply are not needed: their answers are events. O(records · log threads).
 ///

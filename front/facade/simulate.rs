@@ -70,20 +70,20 @@ fn run_virtually(
 ) -> Result<Log, Error> {
     let (duration, seed) = asked(system, options.duration, options.seed)?;
     options.policies.check(system)?;
-    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
-    plan.set_duration(system, duration);
-    punctual_sim::prepare(system, &mut plan, &options.faults);
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    tables.set_duration(system, duration);
+    punctual_sim::prepare(system, &mut tables, &options.faults);
     let mut player = Player {
         steps: steps(system, workloads)?,
-        plan: &plan,
+        tables: &tables,
         duration,
         progress,
     };
-    let mut inputs = Vec::with_capacity(plan.cpus.len());
-    for cpu in &plan.cpus {
+    let mut inputs = Vec::with_capacity(tables.cpus.len());
+    for cpu in &tables.cpus {
         inputs.push(CpuInput {
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
-            sink: recorder(cpu, plan.frequency, duration, 0)?,
+            sink: recorder(cpu, tables.frequency, duration, 0)?,
         });
     }
     let sim_options = punctual_sim::Options {
@@ -98,10 +98,10 @@ fn run_virtually(
             .into_iter()
             .map(|(_, code)| code)
     };
-    let children = plan.cpus.iter().map(|cpu| codes(cpu).collect()).collect();
+    let children = tables.cpus.iter().map(|cpu| codes(cpu).collect()).collect();
     let outcome = punctual_sim::run_with_children(
         system,
-        &plan,
+        &tables,
         inputs,
         children,
         &sim_options,
@@ -115,7 +115,7 @@ fn run_virtually(
         stopped: outcome.stopped.then(|| "stopped by request".to_string()),
         ..header("sim", Mode::Virtual)
     };
-    let mut log = Log::new(header, system, plan);
+    let mut log = Log::new(header, system, tables);
     if let Some(verdict) = verdict {
         set_bounds(&mut log, verdict, None);
     }
@@ -140,7 +140,7 @@ fn steps(system: &System, workloads: &mut Workloads) -> Result<HashMap<u32, Step
 /// Executes the functions as their jobs complete.
 struct Player<'a> {
     steps: HashMap<u32, Step>,
-    plan: &'a Tables,
+    tables: &'a Tables,
     duration: Span<Ns>,
     progress: &'a mut dyn FnMut(Progress) -> bool,
 }
@@ -148,7 +148,7 @@ struct Player<'a> {
 impl Observer for Player<'_> {
     fn completed(&mut self, completion: Completion) {
         if let Some(step) = self.steps.get_mut(&completion.task.0) {
-            let arrival_ns = completion.arrival.ns_up(self.plan.frequency).as_ns();
+            let arrival_ns = completion.arrival.ns_up(self.tables.frequency).as_ns();
             step(JobContext {
                 job: completion.job,
                 arrival_ns,
@@ -157,11 +157,11 @@ impl Observer for Player<'_> {
     }
 
     fn needs_order(&self) -> bool {
-        !self.steps.is_empty() && self.plan.cpus.len() > 1
+        !self.steps.is_empty() && self.tables.cpus.len() > 1
     }
 
     fn goes_on(&mut self, now: Instant) -> bool {
-        let passed = now.since(Instant::ZERO).ns_up(self.plan.frequency);
+        let passed = now.since(Instant::ZERO).ns_up(self.tables.frequency);
         (self.progress)(Progress {
             passed,
             total: self.duration,

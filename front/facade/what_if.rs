@@ -57,7 +57,7 @@ pub enum WhatIfError {
         /// The event in words.
         what: &'static str,
     },
-    /// The log does not have the CPUs of its plan.
+    /// The log does not have the CPUs of its tables.
     OtherCpus,
     /// Virtual time or memory refused.
     Run(Error),
@@ -76,7 +76,7 @@ impl fmt::Display for WhatIfError {
                  been otherwise",
                 at.ticks()
             ),
-            WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its plan"),
+            WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),
             WhatIfError::Run(error) => write!(f, "{error}"),
         }
     }
@@ -96,7 +96,7 @@ impl From<SimError> for WhatIfError {
     }
 }
 
-/// Replays the arrivals and the work of `log` with the policies of its plan after `changes`.
+/// Replays the arrivals and the work of `log` with the policies of its tables after `changes`.
 /// Without changes it reproduces the run, up to what a live machine did late. O(records · log
 /// threads).
 ///
@@ -109,25 +109,25 @@ pub fn what_if(
     changes: &[PolicyChange],
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<WhatIf, WhatIfError> {
-    if log.cpus.len() != log.plan.cpus.len() {
+    if log.cpus.len() != log.tables.cpus.len() {
         return Err(WhatIfError::OtherCpus);
     }
-    let mut plan = log.plan.clone();
-    policies::change(log, &mut plan, changes)?;
-    let changed = plan != log.plan;
+    let mut tables = log.tables.clone();
+    policies::change(log, &mut tables, changes)?;
+    let changed = tables != log.tables;
     let end = recorded_until(log);
-    for (_, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+    for (_, constraint) in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         constraint.until = constraint.until.min(end);
     }
     let mut recordings = Vec::new();
     let mut assumed_jobs = 0;
-    for (cpu, records) in plan.cpus.iter().zip(&log.cpus) {
+    for (cpu, records) in tables.cpus.iter().zip(&log.cpus) {
         let (recording, open) = recording::read(cpu, records)?;
         assumed_jobs += open;
         recordings.push(recording);
     }
-    let known = known_jobs(&plan, &recordings);
-    let answer = play(log, plan, recordings, progress)?;
+    let known = known_jobs(&tables, &recordings);
+    let answer = play(log, tables, recordings, progress)?;
     let answer = describe(log, answer, changed);
     assumed_jobs += unknown_jobs(&answer, &known);
     Ok(WhatIf {
@@ -147,19 +147,19 @@ type Outcome = (Tables, punctual_sim::Outcome<Recorder>);
 
 fn play(
     log: &Log,
-    plan: Tables,
+    tables: Tables,
     recordings: Vec<Recording>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, WhatIfError> {
     let mut inputs = Vec::new();
     let mut codes = Vec::new();
-    for (cpu, recorded) in plan.cpus.iter().zip(&log.cpus) {
+    for (cpu, recorded) in tables.cpus.iter().zip(&log.cpus) {
         inputs.push(CpuInput {
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
             // Another policy may switch more often.
             sink: recorder(
                 cpu,
-                log.plan.frequency,
+                log.tables.frequency,
                 log.header.duration,
                 recorded.records.bytes(),
             )?,
@@ -169,15 +169,15 @@ fn play(
         let code = |(place, node)| children::code(cpu, place, node, None);
         codes.push(own_time.map(code).collect());
     }
-    let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.plan.frequency));
+    let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.tables.frequency));
     let mut watch = Watch { log, progress };
     let outcome =
-        punctual_sim::run_recorded(&plan, recordings, inputs, codes, horizon, &mut watch)?;
-    Ok((plan, outcome))
+        punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;
+    Ok((tables, outcome))
 }
 
 /// The log of the answer.
-fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
+fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
     let mut header = log.header.clone();
     let recorded = format!("{}, {}", header.platform, header.mode.name());
     header
@@ -193,7 +193,7 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
     header.tool = tool();
     let mut answer = Log {
         header,
-        plan,
+        tables,
         tasks: log.tasks.clone(),
         schedulers: log.schedulers.clone(),
         resources: log.resources.clone(),
@@ -214,10 +214,10 @@ fn describe(log: &Log, (plan, outcome): Outcome, changed: bool) -> Log {
 /// By CPU, thread and job: whether its work is in the record.
 type Jobs = BTreeSet<(usize, usize, u64)>;
 
-fn known_jobs(plan: &Tables, recordings: &[Recording]) -> Jobs {
+fn known_jobs(tables: &Tables, recordings: &[Recording]) -> Jobs {
     let mut known = Jobs::new();
-    for (cpu, (recording, plan)) in recordings.iter().zip(&plan.cpus).enumerate() {
-        let threads = recording.threads.iter().zip(&plan.threads).enumerate();
+    for (cpu, (recording, tables)) in recordings.iter().zip(&tables.cpus).enumerate() {
+        let threads = recording.threads.iter().zip(&tables.threads).enumerate();
         for (index, (thread, _)) in threads.filter(|(_, (_, t))| t.1.class.runs_per_job()) {
             known.extend(thread.jobs.keys().map(|job| (cpu, index, *job)));
         }
@@ -227,11 +227,11 @@ fn known_jobs(plan: &Tables, recordings: &[Recording]) -> Jobs {
 
 fn unknown_jobs(answer: &Log, known: &Jobs) -> u64 {
     let mut unknown = 0;
-    for (cpu, (records, plan)) in answer.cpus.iter().zip(&answer.plan.cpus).enumerate() {
+    for (cpu, (records, tables)) in answer.cpus.iter().zip(&answer.tables.cpus).enumerate() {
         for (_, record) in &records.records {
             if let Record::Trace(TraceEvent::Started { thread, job, .. }) = record {
                 let at = thread.index();
-                let constraint = plan.threads.get(at).map(|(_, constraint)| constraint);
+                let constraint = tables.threads.get(at).map(|(_, constraint)| constraint);
                 let counts = constraint.is_some_and(|c| c.class.runs_per_job());
                 unknown += u64::from(counts && !known.contains(&(cpu, at, job)));
             }

@@ -102,7 +102,7 @@ fn random_system(dice: &mut Dice) -> (System, Vec<u32>) {
 /// By task: (arrival, start, completion) of every job that completed, in order.
 fn jobs(log: &Log, tasks: usize) -> Vec<Vec<(u64, u64, u64)>> {
     let mut jobs = vec![Vec::new(); tasks];
-    for (cpu, plan) in log.plan.cpus.iter().enumerate() {
+    for (cpu, tables) in log.tables.cpus.iter().enumerate() {
         let behavior = Behavior::new(log, cpu);
         let mut starts = vec![None; behavior.jobs.len()];
         for segment in &behavior.segments {
@@ -112,7 +112,7 @@ fn jobs(log: &Log, tasks: usize) -> Vec<Vec<(u64, u64, u64)>> {
         }
         for (job, start) in behavior.jobs.iter().zip(starts) {
             if let (Some(start), Some(ended)) = (start, job.ended) {
-                let task = plan.threads[job.thread.index()].0.index();
+                let task = tables.threads[job.thread.index()].0.index();
                 jobs[task].push((job.arrival.ticks(), start, ended.ticks()));
             }
         }

@@ -106,7 +106,7 @@ fn responses(system: &System, victim: TaskId, seed: u64) -> Vec<u64> {
             thread, arrival, ..
         }) = record
         {
-            let task = log.plan.cpus[0].threads[thread.index()].0;
+            let task = log.tables.cpus[0].threads[thread.index()].0;
             let response = now.since(arrival).ticks();
             longest[task.index()] = response.max(longest[task.index()]);
         }

@@ -136,7 +136,7 @@ fn observe(system: &System, seed: u64) -> (HashMap<u32, u64>, bool) {
 fn responses(log: &Log) -> (HashMap<u32, u64>, bool) {
     let mut longest = HashMap::new();
     let mut missed = false;
-    for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
+    for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
         let mut pending = HashMap::new();
         for (now, record) in cpu.records.iter() {
             match record {
@@ -158,7 +158,7 @@ fn responses(log: &Log) -> (HashMap<u32, u64>, bool) {
                 }) => {
                     assert_eq!(outcome, Outcome::Done);
                     let _ = pending.remove(&(thread.index(), job));
-                    let task = plan.threads[thread.index()].0.0;
+                    let task = tables.threads[thread.index()].0.0;
                     let slot: &mut u64 = longest.entry(task).or_default();
                     *slot = now.since(arrival).ticks().max(*slot);
                     missed |= now > deadline;

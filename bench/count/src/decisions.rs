@@ -107,9 +107,9 @@ pub(crate) fn shard(policy: PolicyKind<Ns>, tasks: Vec<Task>) -> Result<Shard<An
         tasks,
         ..System::default()
     };
-    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
-    plan.set_duration(&system, LONG);
-    let cpu = plan.cpus.pop().ok_or("no CPU")?;
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    tables.set_duration(&system, LONG);
+    let cpu = tables.cpus.pop().ok_or("no CPU")?;
     let shard = cpu.build(AnyPolicy::new);
     shard.map_err(|error| error.to_string())
 }

@@ -28,15 +28,15 @@ pub fn simulate<S: Sink>(
 ) -> Result<(), String> {
     let system = system();
     let duration = Span::from_ns(PERIOD.as_ns() * periods);
-    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
-    plan.set_duration(&system, duration);
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    tables.set_duration(&system, duration);
     let options = Options {
         duration,
         seed: 0,
         faults: Default::default(),
     };
     let mut inputs = Vec::new();
-    for cpu in &plan.cpus {
+    for cpu in &tables.cpus {
         let shard = cpu.build(AnyPolicy::new).map_err(|e| e.to_string())?;
         let sink = sink()?;
         inputs.push(CpuInput { shard, sink });
@@ -45,7 +45,7 @@ pub fn simulate<S: Sink>(
     let mut outcome = Ok(());
     around(&mut || {
         let inputs = inputs.take().unwrap_or_default();
-        let done = punctual_sim::run(&system, &plan, inputs, &options, &mut ());
+        let done = punctual_sim::run(&system, &tables, inputs, &options, &mut ());
         outcome = done.map(drop).map_err(|error| error.to_string());
     });
     outcome

@@ -147,9 +147,9 @@ impl Tried {
             give_back: false,
             ..Live::of(policy, vec![(task, edge), (endless("busy", 1, 0), busy)])
         };
-        let (plan, outcome) = live.fly(&notebook, for_ns)?;
+        let (tables, outcome) = live.fly(&notebook, for_ns)?;
         let (lost, real_time) = (losses(&outcome), outcome.mode == LiveMode::RealTime);
-        let report = RunReport::new(&log(plan, outcome, real_time, for_ns));
+        let report = RunReport::new(&log(tables, outcome, real_time, for_ns));
         let task: &TaskReport = report.tasks.first().ok_or("the run has no report")?;
         if report.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some()) {
             return Err("the recorder was full".into());
@@ -166,7 +166,7 @@ impl Tried {
 }
 
 /// The log of a run, for its report.
-fn log(plan: Tables, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
+fn log(tables: Tables, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
     let header = Header {
         platform: "linux".into(),
         mode: if real_time {
@@ -181,7 +181,7 @@ fn log(plan: Tables, outcome: Flown, real_time: bool, for_ns: u64) -> Log {
         name: name.into(),
         ..TaskInfo::default()
     };
-    let mut log = Log::new(header, &System::default(), plan);
+    let mut log = Log::new(header, &System::default(), tables);
     log.tasks = vec![task("edge"), task("busy")];
     for cpu in outcome.cpus {
         log.add_cpu("bench0", None, cpu.sink);

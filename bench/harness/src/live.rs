@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::Constraint;
-use punctual_linux::{Body, CpuPlan, Mode, Outcome, RunOptions, ThreadPlan, clock_rate, run};
+use punctual_linux::{Body, CpuInput, Mode, Outcome, RunOptions, ThreadInput, clock_rate, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
@@ -173,8 +173,8 @@ pub(super) fn constraint(task: &Task) -> Constraint<Ns> {
     Constraint::of_task(task, 1_000_000)
 }
 
-/// The system of these tasks under one policy, and its plan for releases of so long.
-pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Tables) {
+/// The system of these tasks under one policy, and its tables for releases of so long.
+pub(super) fn tables_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> (System, Tables) {
     let count = 1 + tasks.iter().map(|task| task.cpu.0).max().unwrap_or(0);
     let cpu = |index: u16| Cpu {
         name: format!("bench{index}"),
@@ -186,9 +186,9 @@ pub(super) fn plan_of(policy: PolicyKind<Ns>, tasks: Vec<Task>, for_ns: u64) -> 
         tasks,
         ..System::default()
     };
-    let mut plan = Tables::new(&system, clock_rate().frequency);
-    plan.set_duration(&system, Span::from_ns(for_ns));
-    (system, plan)
+    let mut tables = Tables::new(&system, clock_rate().frequency);
+    tables.set_duration(&system, Span::from_ns(for_ns));
+    (system, tables)
 }
 
 impl Live {
@@ -201,7 +201,7 @@ impl Live {
     /// Runs until a body ends it, or releases of so long are over.
     pub(super) fn fly(self, notebook: &Notebook, for_ns: u64) -> Result<(Tables, Flown), String> {
         let (tasks, bodies): (Vec<Task>, Vec<Body>) = self.tasks.into_iter().unzip();
-        let (system, mut plan) = plan_of(self.policy, tasks, for_ns);
+        let (system, mut tables) = tables_of(self.policy, tasks, for_ns);
         let mut hosts = allowed()?;
         let mut bodies: Vec<Option<Body>> = bodies.into_iter().map(Some).collect();
         let mut cpus = Vec::new();
@@ -210,17 +210,17 @@ impl Live {
             let at = Instant::ZERO.saturating_add(at.ticks_up(clock));
             (at, ThreadId::new(0, 0))
         };
-        for (cpu, name) in plan.cpus.iter_mut().zip(&system.cpus) {
+        for (cpu, name) in tables.cpus.iter_mut().zip(&system.cpus) {
             cpu.capacity.threads += self.pool;
             cpu.capacity.pending += self.pool;
             let threads = (0_u32..).zip(&cpu.threads).filter_map(|(index, (id, _))| {
-                Some(ThreadPlan {
+                Some(ThreadInput {
                     id: ThreadId::new(index, 0),
                     name: system.tasks[id.index()].name.clone(),
                     body: bodies.get_mut(id.index())?.take()?,
                 })
             });
-            cpus.push(CpuPlan {
+            cpus.push(CpuInput {
                 host: hosts
                     .pop()
                     .ok_or("this process may not use that many CPUs")?,
@@ -244,7 +244,7 @@ impl Live {
             ..RunOptions::default()
         };
         let outcome = run(cpus, &options).map_err(|error| error.to_string())?;
-        Ok((plan, outcome))
+        Ok((tables, outcome))
     }
 }
 

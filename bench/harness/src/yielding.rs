@@ -14,7 +14,7 @@ use punctual_rivals::on;
 use punctual_trace::Recorder;
 
 use super::figure::{Measured, of_cycles, time};
-use super::live::{Live, MOST_NS, Notebook, endless, place, plan_of};
+use super::live::{Live, MOST_NS, Notebook, endless, place, tables_of};
 
 /// More than an entry writes down.
 pub(super) const BYTES_PER_ENTRY: usize = 160;
@@ -74,8 +74,8 @@ pub(super) fn yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, S
 /// The same by the core and the dispatch alone: no gate, no timer, and storage that all share.
 pub(super) fn core_yields(policy: PolicyKind<Ns>, threads: u32) -> Result<Measured, String> {
     let tasks = (0..threads).map(|index| endless(&format!("equal{index}"), 1, 0));
-    let (_, mut plan) = plan_of(policy, tasks.collect(), MOST_NS);
-    let cpu = plan.cpus.pop().ok_or("no CPU")?;
+    let (_, mut tables) = tables_of(policy, tasks.collect(), MOST_NS);
+    let cpu = tables.cpus.pop().ok_or("no CPU")?;
     let rounds = YIELDS.div_ceil(threads);
     let per_sample = (rounds * threads) as usize;
     let samples = (ALL_YIELDS as usize).div_ceil(per_sample).max(10);

@@ -39,19 +39,19 @@ fn fly(system: &System, duration: Span<Ns>, faults: Faults, seed: u64) -> Oracle
         other => panic!("{other:?}"),
     };
     let steps = system.tasks.iter().map(|task| body(&task.work)).collect();
-    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
-    plan.set_duration(system, duration);
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    tables.set_duration(system, duration);
     let input = |cpu: &punctual_tables::CpuTables| CpuInput {
-        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
+        shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: NoSink,
     };
-    let inputs = plan.cpus.iter().map(input).collect();
+    let inputs = tables.cpus.iter().map(input).collect();
     let options = Options {
         duration,
         seed,
         faults,
     };
-    run(system, &plan, inputs, &options, &mut Pilot { steps }).expect("a valid system");
+    run(system, &tables, inputs, &options, &mut Pilot { steps }).expect("a valid system");
     workloads.check().expect("rosace has a reference")
 }
 

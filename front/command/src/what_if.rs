@@ -143,13 +143,13 @@ fn remark(log: &Log, changes: &[PolicyChange]) {
     if !changes.iter().any(fixed) {
         return;
     }
-    for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
-        let mut priorities = plan
+    for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
+        let mut priorities = tables
             .threads
             .iter()
             .map(|(_, constraint)| constraint.priority);
         let first = priorities.next();
-        if plan.threads.len() > 1 && priorities.all(|priority| Some(priority) == first) {
+        if tables.threads.len() > 1 && priorities.all(|priority| Some(priority) == first) {
             output::remark(format!(
                 "remark: all tasks of {} have one priority in the log: the earlier release goes \
                  first",

@@ -16,21 +16,21 @@ pub struct PolicyChange {
     pub policy: PolicyKind<Ns>,
 }
 
-/// Changes the plan of `log`.
+/// Changes the tables of `log`.
 pub(super) fn change(
     log: &Log,
-    plan: &mut Tables,
+    tables: &mut Tables,
     changes: &[PolicyChange],
 ) -> Result<(), WhatIfError> {
     for change in changes {
         let places = places(log, change.on.as_deref())?;
         for (cpu, place) in places {
-            let policy = change.policy.in_ticks(log.plan.frequency);
+            let policy = change.policy.in_ticks(log.tables.frequency);
             let unsuitable = |why: String| WhatIfError::Unsuitable {
                 on: log.node_name(cpu, place).into(),
                 why,
             };
-            let target = &mut plan.cpus[cpu];
+            let target = &mut tables.cpus[cpu];
             check(log, target, (cpu, place), policy).map_err(unsuitable)?;
             set(target, place, policy);
         }
@@ -40,9 +40,9 @@ pub(super) fn change(
 
 /// Where the name stands: CPUs and places in their trees.
 fn places(log: &Log, name: Option<&str>) -> Result<Vec<(usize, usize)>, WhatIfError> {
-    let all = log.plan.cpus.iter().enumerate();
+    let all = log.tables.cpus.iter().enumerate();
     let all: Vec<(usize, usize)> = all
-        .flat_map(|(cpu, plan)| (0..=plan.nodes.len()).map(move |place| (cpu, place)))
+        .flat_map(|(cpu, tables)| (0..=tables.nodes.len()).map(move |place| (cpu, place)))
         .collect();
     let Some(name) = name else {
         return Ok(all.into_iter().filter(|(_, place)| *place == 0).collect());
@@ -62,26 +62,28 @@ fn places(log: &Log, name: Option<&str>) -> Result<Vec<(usize, usize)>, WhatIfEr
     Ok(found)
 }
 
-fn policy_at(plan: &CpuTables, place: usize) -> PolicyKind {
-    let node = place.checked_sub(1).and_then(|below| plan.nodes.get(below));
-    node.map_or(plan.policy, |node| node.policy)
+fn policy_at(tables: &CpuTables, place: usize) -> PolicyKind {
+    let node = place
+        .checked_sub(1)
+        .and_then(|below| tables.nodes.get(below));
+    node.map_or(tables.policy, |node| node.policy)
 }
 
 /// Whether the policy can stand at that place, by the rules of system files.
 fn check(
     log: &Log,
-    plan: &CpuTables,
+    tables: &CpuTables,
     (cpu, place): (usize, usize),
     policy: PolicyKind,
 ) -> Result<(), String> {
     if matches!(policy, PolicyKind::Tdm { .. }) {
         return Err("tdm needs slots, which the log does not have".into());
     }
-    if matches!(policy_at(plan, place), PolicyKind::Tdm { .. }) {
+    if matches!(policy_at(tables, place), PolicyKind::Tdm { .. }) {
         return Err("it divides its time into slots, which no other policy knows".into());
     }
     if policy == PolicyKind::EarliestDeadlineFirst {
-        let mut below = plan.nodes.iter().enumerate();
+        let mut below = tables.nodes.iter().enumerate();
         let shared = below.find(|(_, node)| {
             usize::from(node.parent) == place && node.terms.supply == Grant::Shared
         });
@@ -92,11 +94,11 @@ fn check(
             ));
         }
     }
-    for (number, resource) in (0_u32..).zip(&plan.resources) {
-        let concerned = plan
+    for (number, resource) in (0_u32..).zip(&tables.resources) {
+        let concerned = tables
             .uses
             .iter()
-            .any(|(thread, one)| one.resource == number && stands_under(plan, *thread, place));
+            .any(|(thread, one)| one.resource == number && stands_under(tables, *thread, place));
         let suits = match (resource.protocol, policy) {
             (Protocol::ImmediateCeiling, PolicyKind::FixedPriority { .. }) => true,
             (Protocol::ImmediateCeiling, _) => false,
@@ -120,26 +122,26 @@ fn check(
 }
 
 /// Whether the thread is ordered by the node at `place`, itself or in the care of one below.
-fn stands_under(plan: &CpuTables, thread: u32, place: usize) -> bool {
-    let home = plan.homes.get(thread as usize).copied().unwrap_or(0);
+fn stands_under(tables: &CpuTables, thread: u32, place: usize) -> bool {
+    let home = tables.homes.get(thread as usize).copied().unwrap_or(0);
     let up = |&at: &usize| {
         let below = at.checked_sub(1)?;
-        plan.nodes.get(below).map(|node| usize::from(node.parent))
+        tables.nodes.get(below).map(|node| usize::from(node.parent))
     };
     std::iter::successors(Some(usize::from(home)), up)
-        .take(plan.nodes.len() + 1)
+        .take(tables.nodes.len() + 1)
         .any(|at| at == place)
 }
 
-fn set(plan: &mut CpuTables, place: usize, policy: PolicyKind) {
+fn set(tables: &mut CpuTables, place: usize, policy: PolicyKind) {
     match place
         .checked_sub(1)
-        .and_then(|below| plan.nodes.get_mut(below))
+        .and_then(|below| tables.nodes.get_mut(below))
     {
         Some(node) => node.policy = policy,
-        None => plan.policy = policy,
+        None => tables.policy = policy,
     }
-    for resource in &mut plan.resources {
+    for resource in &mut tables.resources {
         if resource.common.index() == place {
             resource.wait_order = WaitOrder::of(policy);
         }

@@ -21,8 +21,8 @@ use punctual_trace::{CpuLog, Record, RecordedEntry};
 use super::WhatIfError;
 
 /// The recorded work, and how many jobs of it are open at its end: of these the rest is assumed.
-pub(super) fn read(plan: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
-    let mut reader = Reader::new(plan);
+pub(super) fn read(tables: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), WhatIfError> {
+    let mut reader = Reader::new(tables);
     for (now, record) in &log.records {
         match record {
             Record::Entry(entry) => reader.event(&entry)?,
@@ -37,7 +37,7 @@ pub(super) fn read(plan: &CpuTables, log: &CpuLog) -> Result<(Recording, u64), W
             }
         }
     }
-    Ok(reader.finish(plan))
+    Ok(reader.finish(tables))
 }
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(plan: &CpuTables) -> Reader {
+    fn new(tables: &CpuTables) -> Reader {
         let thread = |(_, constraint): &(_, punctual_kern::Constraint)| {
             let class = &constraint.class;
             let unknown = class.runs_per_job().then(|| class.budget()).flatten();
@@ -88,7 +88,7 @@ impl Reader {
             }
         };
         Reader {
-            threads: plan.threads.iter().map(thread).collect(),
+            threads: tables.threads.iter().map(thread).collect(),
             gaps: Vec::new(),
             running: None,
             last: Instant::ZERO,
@@ -235,9 +235,9 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, plan: &CpuTables) -> (Recording, u64) {
+    fn finish(mut self, tables: &CpuTables) -> (Recording, u64) {
         let mut open = 0;
-        for (thread, (_, constraint)) in self.threads.iter_mut().zip(&plan.threads) {
+        for (thread, (_, constraint)) in self.threads.iter_mut().zip(&tables.threads) {
             if thread.begun.is_none() {
                 continue;
             }

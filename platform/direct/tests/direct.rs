@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use common::{Log, alone, background, for_ms, plan};
+use common::{Log, alone, background, for_ms, input};
 use punctual_direct::{
     self as direct, DirectError, DirectReport, HelpingError, HelpingLock, Scheduler,
 };
@@ -38,7 +38,7 @@ fn beside_another<R: Send + 'static>(body: impl Fn() -> R + Send + 'static) -> (
             }
         }),
     ];
-    let outcome = run(vec![plan(specs, 100, Log::default())], &options).expect("a run");
+    let outcome = run(vec![input(specs, 100, Log::default())], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Stopped);
     let result = result.lock().expect("one writer").take();

@@ -13,7 +13,7 @@ mod stepped;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use common::{Log, alone, for_ms, one_cpu, plan_of};
+use common::{Log, alone, for_ms, input_of, one_cpu};
 use punctual_direct::{self as direct, HelpingLock, Scheduler};
 use punctual_linux::{Body, Ending, JobInfo, RunOptions, run};
 use punctual_model::{Class, CpuId, Span, Task};
@@ -44,8 +44,8 @@ fn driven(drive: impl Fn() -> Covered + Send + 'static) -> Covered {
         relative_deadline: endless,
     };
     let system = one_cpu(vec![Task::new("drives", CpuId(0), class)]);
-    let plan = plan_of(&system, vec![drives], Vec::new(), Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input_of(&system, vec![drives], Vec::new(), Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Stopped);
     let covered = found.lock().expect("one writer").take();

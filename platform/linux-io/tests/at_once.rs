@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Log, alone, background, for_ms, plan};
+use common::{Log, alone, background, for_ms, input};
 use punctual_linux::{Ending, run};
 
 /// What `body` returns as a light thread; `None`: it waited until the run was over. A run is long,
@@ -29,8 +29,8 @@ fn by_light<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Opt
             stop.store(true, Ordering::Relaxed);
         }
     })];
-    let plan = plan(specs, 1_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &options).expect("a run");
     assert!(matches!(outcome.ending, Ending::Stopped | Ending::Complete));
     assert_eq!(outcome.panics, []);
     answer.lock().expect("one at a time").take()

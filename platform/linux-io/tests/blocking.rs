@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as Wall};
 
-use common::{Log, alone, background, for_ms, periodic, plan};
+use common::{Log, alone, background, for_ms, input, periodic};
 use punctual_linux::{CpuOutcome, Ending, run};
 
 /// Runs `body` once as the most urgent thread, beside a periodic thread that counts and one that
@@ -41,8 +41,8 @@ fn beside_others(ms: u64, body: impl FnOnce() + Send + 'static) -> (u64, u64, Cp
             turn();
         }),
     ];
-    let plan = plan(specs, 1_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &for_ms(ms)).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &for_ms(ms)).expect("a run");
     assert_eq!(outcome.ending, Ending::Complete);
     assert_eq!(outcome.panics, []);
     let cpu = outcome.cpus.into_iter().next().expect("one CPU");
@@ -109,8 +109,8 @@ fn two_light_threads_of_one_cpu_talk_through_a_pipe_both_ways() {
             }
         }),
     ];
-    let plan = plan(specs, 1_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &for_ms(1_000)).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &for_ms(1_000)).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(rounds.load(Ordering::Relaxed), 500);
 }
@@ -142,8 +142,8 @@ fn a_write_that_does_not_fit_at_once_is_whole_and_in_order_all_the_same() {
             }
         }),
     ];
-    let plan = plan(specs, 1_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &for_ms(1_000)).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &for_ms(1_000)).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(whole.load(Ordering::Relaxed), BYTES as u64);
     assert_eq!(read.load(Ordering::Relaxed), BYTES as u64);
@@ -367,8 +367,8 @@ fn what_comes_behind_the_words_of_a_set_is_left_alone() {
             }
         }),
     ];
-    let plan = plan(specs, 1_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &for_ms(1_000)).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &for_ms(1_000)).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(counted.load(Ordering::Relaxed), 2, "both calls returned");
 }

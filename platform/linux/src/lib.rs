@@ -2,7 +2,7 @@
 //!
 //! [`run`] takes one scheduler ([`punctual_kern::Shard`]) per CPU with a body per thread and
 //! executes them for real. One kernel thread per CPU, the *carrier*, is pinned there; the threads
-//! of the plan are *light*: a stack, thread-local storage of their own, and a few saved words.
+//! of a run are *light*: a stack, thread-local storage of their own, and a few saved words.
 //!
 //! ```text
 //!   light thread:  body ... yield/sleep/complete --+            timer signal interrupts the body
@@ -14,7 +14,7 @@
 //!
 //! Map, by folder; each of the first four uses only those before it:
 //! * `record`: the records of a run: `light` threads, `per_cpu` state (which sets the timer), what
-//!   CPUs send each other (`post`), thread groups, plans and outcomes.
+//!   CPUs send each other (`post`), thread groups, inputs and outcomes.
 //! * `entry`: an entry into the scheduler: `cpu`, `signal` (preemption), `request` (calls),
 //!   `switch`, `missing` time, schedulers of their own time (`child`), [`direct`], the `end` of a
 //!   run.
@@ -51,11 +51,11 @@ pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;
 #[doc(hidden)] // For the test that such runs fail.
 pub use record::forgo::forgo_deferral;
+pub use record::input::{ChildInput, CpuInput, RunError, RunOptions, ThreadInput};
 pub use record::limits::sample_in_force;
 pub use record::outcome::{
     CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,
 };
-pub use record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 pub use record::pool::OnFault;
 pub use run::backed::{Backed, Joined, Member, NotBacked};
 pub use run::contain::{Left, contained};

@@ -26,12 +26,12 @@ use std::time::Duration;
 use punctual_kern::{Policy, Sink};
 
 use crate::entry::missing;
+use crate::record::input::{CpuInput, RunError, RunOptions};
 use crate::record::outcome::{CpuOutcome, Ending, Loss, Mode, Outcome, Panic};
 use crate::record::per_cpu::Shared;
-use crate::record::plan::{CpuPlan, RunError, RunOptions};
 use crate::record::post::Post;
 use crate::run::mode::{MemoryLock, claim_signal};
-use crate::run::setup::{CarrierPlan, Ready, Start, carrier};
+use crate::run::setup::{CarrierInput, Ready, Start, carrier};
 use crate::run::watchdog::Watchdog;
 use crate::storage::tls::Library;
 use crate::time::clock::{Clock, ClockSource, clock_rate};
@@ -50,12 +50,12 @@ fn ending(barked: bool, options: &RunOptions) -> Ending {
     }
 }
 
-/// Runs the plan and returns what it left behind. One run at a time per process. Everything that
+/// Runs the CPUs and returns what they left behind. One run at a time per process. Everything that
 /// it changes (signal handlers, memory locks, scheduling classes, timers) is as before afterwards.
 ///
 /// # Errors
 /// See [`RunError`]; a body that panics is not an error of the run.
-pub fn run<P, S>(plan: Vec<CpuPlan<P, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
+pub fn run<P, S>(input: Vec<CpuInput<P, S>>, options: &RunOptions) -> Result<Outcome<S>, RunError>
 where
     P: Policy + Send + 'static,
     S: Sink + Send + 'static,
@@ -65,7 +65,7 @@ where
         Err(std::sync::TryLockError::Poisoned(guard)) => PoisonError::into_inner(guard),
         Err(std::sync::TryLockError::WouldBlock) => return Err(RunError::Busy),
     };
-    check_cpus(&plan)?;
+    check_cpus(&input)?;
     let library = Library::find().map_err(|symbol| RunError::Library { symbol })?;
     tls_reset::find();
     hook::install();
@@ -76,13 +76,13 @@ where
     let signal = claim_signal()?;
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let _on = On::begin(number);
-    let post = Post::new(plan.len(), signal.number());
+    let post = Post::new(input.len(), signal.number());
     let shared = Arc::new(Shared::new(post, number, Arc::clone(&options.stop)));
-    let hosts: Vec<u32> = plan.iter().map(|cpu| cpu.host).collect();
+    let hosts: Vec<u32> = input.iter().map(|cpu| cpu.host).collect();
     let (results, outcomes) = channel();
     let mut carriers = Vec::new();
-    for (index, cpu) in plan.into_iter().enumerate() {
-        let plan = CarrierPlan {
+    for (index, cpu) in input.into_iter().enumerate() {
+        let input = CarrierInput {
             index,
             cpu,
             options: options.clone(),
@@ -90,7 +90,7 @@ where
             library,
             shared: Arc::clone(&shared),
         };
-        carriers.push(CarrierHandle::start(plan, results.clone())?);
+        carriers.push(CarrierHandle::start(input, results.clone())?);
     }
     drop(results);
     let (mode, watched) = await_ready(&carriers, &mut lost)?;
@@ -183,13 +183,13 @@ fn compare_clocks(hosts: &[u32], source: ClockSource) -> Vec<Option<ClockOffset>
     hosts.iter().map(offset).collect()
 }
 
-fn check_cpus<P, S>(plan: &[CpuPlan<P, S>]) -> Result<(), RunError> {
+fn check_cpus<P, S>(input: &[CpuInput<P, S>]) -> Result<(), RunError> {
     let allowed = crate::sys::allowed_cpus().map_err(|error| RunError::System {
         what: "ask which CPUs are allowed",
         error,
     })?;
     let mut seen = Vec::new();
-    for cpu in plan {
+    for cpu in input {
         if !allowed.contains(&cpu.host) || seen.contains(&cpu.host) {
             return Err(RunError::NoSuchCpu {
                 host: cpu.host,
@@ -212,7 +212,7 @@ type Report<S> = (usize, CpuOutcome<S>, Vec<Panic>);
 
 impl CarrierHandle {
     fn start<P, S>(
-        plan: CarrierPlan<P, S>,
+        input: CarrierInput<P, S>,
         results: Sender<Report<S>>,
     ) -> Result<CarrierHandle, RunError>
     where
@@ -222,12 +222,12 @@ impl CarrierHandle {
         let (ready_out, ready) = channel();
         let (start, start_in) = channel();
         // The kernel keeps 15 bytes of a name.
-        let name = format!("punctual/{}", plan.cpu.name);
+        let name = format!("punctual/{}", input.cpu.name);
         let handle = std::thread::Builder::new()
             .name(name)
             .spawn(move || {
-                let index = plan.index;
-                if let Some((outcome, panics)) = carrier(plan, &ready_out, &start_in) {
+                let index = input.index;
+                if let Some((outcome, panics)) = carrier(input, &ready_out, &start_in) {
                     // Nobody listens any more when the run has been given up.
                     let _ = results.send((index, outcome, panics));
                 }

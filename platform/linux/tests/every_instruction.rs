@@ -19,7 +19,7 @@ mod stepped;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use common::{Log, alone, for_ms, one_cpu, plan_of};
+use common::{Log, alone, for_ms, input_of, one_cpu};
 use punctual_linux::job::{sleep_ns, yield_now};
 use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, Span, Task};
@@ -104,8 +104,8 @@ fn driven(policy: PolicyKind<Ns>, drive: impl Fn(&Pair) -> Covered + Send + 'sta
             .into(),
     );
     system.cpus[0].policy = policy;
-    let plan = plan_of(&system, vec![drives, serves], Vec::new(), Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input_of(&system, vec![drives, serves], Vec::new(), Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Stopped);
     let covered = found.lock().expect("one writer").take();

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Log, alone, background, for_ms, periodic, plan};
+use common::{Log, alone, background, for_ms, input, periodic};
 use punctual_linux::{end_run, run};
 
 static TURNS: AtomicU64 = AtomicU64::new(0);
@@ -46,7 +46,7 @@ fn program() {
     let low = background("low", 0, |_| low_works());
     let sink = Log::with_room(1_000);
     run(
-        vec![plan(vec![high, low], 10_000, sink)],
+        vec![input(vec![high, low], 10_000, sink)],
         &for_ms(3_600_000),
     )
     .expect("a run");

@@ -33,8 +33,8 @@ pub(crate) struct Program {
 /// What a job of a task does, in order: work, and what it asks of the core then, up to its
 /// completion; the instant until which it waits counts from the wait. `None`: it never ends. For
 /// platforms that execute declared work for real, so that it is the same there and here.
-pub fn script(id: TaskId, task: &Task, plan: &CpuTables) -> Option<Vec<(Work, Event)>> {
-    let program = Program::new(id, task, plan, &Faults::default());
+pub fn script(id: TaskId, task: &Task, tables: &CpuTables) -> Option<Vec<(Work, Event)>> {
+    let program = Program::new(id, task, tables, &Faults::default());
     let mut body = program.begin(0);
     let mut steps = Vec::new();
     loop {
@@ -90,7 +90,7 @@ impl Program {
         }
     }
 
-    pub(crate) fn new(id: TaskId, task: &Task, plan: &CpuTables, faults: &Faults) -> Program {
+    pub(crate) fn new(id: TaskId, task: &Task, tables: &CpuTables, faults: &Faults) -> Program {
         let declared = match (&task.work, task.class) {
             (Some(WorkSource::Burn(work)), _) => Some(*work),
             (_, Class::Aperiodic | Class::Reservation { .. }) => None,
@@ -106,7 +106,7 @@ impl Program {
         let whole = work.unwrap_or(Work::ZERO);
         // A job that takes less does so in its sections too; one that takes more does so outside.
         let shorter = overrun.map_or(1_000, |o| o.per_mille.min(1_000));
-        let number = |resource| plan.resources.iter().position(|r| r.resource == resource);
+        let number = |resource| tables.resources.iter().position(|r| r.resource == resource);
         let (locks, sections) = lock_steps(
             &task.uses,
             |length| scale(length, shorter),
@@ -340,7 +340,7 @@ mod tests {
         Task::new("t", CpuId(0), class)
     }
 
-    fn plan(task: &Task) -> CpuTables {
+    fn tables(task: &Task) -> CpuTables {
         let resource = |name: &str| punctual_model::Resource {
             name: name.into(),
             protocol: punctual_model::Protocol::default(),
@@ -357,12 +357,12 @@ mod tests {
             tasks: vec![task.clone()],
             ..punctual_model::System::default()
         };
-        let plan = punctual_tables::Tables::new(&system, punctual_model::Frequency::NANOSECONDS);
-        plan.cpus.into_iter().next().expect("one CPU")
+        let tables = punctual_tables::Tables::new(&system, punctual_model::Frequency::NANOSECONDS);
+        tables.cpus.into_iter().next().expect("one CPU")
     }
 
     fn sections(task: &Task, faults: &Faults) -> Vec<(Option<u64>, Event)> {
-        let program = Program::new(TaskId(0), task, &plan(task), faults);
+        let program = Program::new(TaskId(0), task, &tables(task), faults);
         let mut body = program.begin(0);
         let mut list = Vec::new();
         loop {

@@ -31,16 +31,16 @@ pub(crate) struct Child {
 
 /// The children of a CPU, each with its code among `codes`, if it is there.
 pub(crate) fn children(
-    plan: &CpuTables,
+    tables: &CpuTables,
     mut codes: Vec<ChildScheduler>,
     faults: &Faults,
 ) -> Vec<Child> {
-    let nodes = (1_u16..).zip(&plan.nodes);
+    let nodes = (1_u16..).zip(&tables.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == punctual_model::Trust::OwnTime);
-    let children = own_time.map(|(place, plan)| {
+    let children = own_time.map(|(place, row)| {
         let node = NodeId::new(place, 0);
         let code = codes.iter().position(|code| code.node() == node);
-        let fault = faults.children.iter().find(|f| f.0 == plan.scheduler);
+        let fault = faults.children.iter().find(|f| f.0 == row.scheduler);
         Child {
             node,
             code: code.map(|at| codes.swap_remove(at)),

@@ -47,27 +47,27 @@ impl<'a> Guests<'a> {
     /// What the system declares, and the faults add.
     pub(crate) fn declared(
         system: &'a System,
-        plan: &CpuTables,
+        tables: &CpuTables,
         (faults, seed): (&Faults, u64),
     ) -> Self {
         let program = |&(id, _): &(TaskId, _)| {
             let task = &system.tasks[id.index()];
-            Program::new(id, task, plan, faults)
+            Program::new(id, task, tables, faults)
         };
         Guests {
-            programs: plan.threads.iter().map(program).collect(),
-            feeds: feeds(system, plan, faults, seed),
+            programs: tables.threads.iter().map(program).collect(),
+            feeds: feeds(system, tables, faults, seed),
             gaps: Vec::new(),
         }
     }
 
     /// What was recorded.
-    pub(crate) fn recorded(plan: &CpuTables, recording: Recording) -> Guests<'static> {
+    pub(crate) fn recorded(tables: &CpuTables, recording: Recording) -> Guests<'static> {
         let nothing = std::iter::repeat_with(RecordedThread::default);
         let threads = recording.threads.into_iter().chain(nothing);
         let mut feeds = Vec::new();
         let mut programs = Vec::new();
-        for ((index, _), mut thread) in (0..).zip(&plan.threads).zip(threads) {
+        for ((index, _), mut thread) in (0..).zip(&tables.threads).zip(threads) {
             let times = std::mem::take(&mut thread.arrivals);
             feeds.push(Feed {
                 thread: index,
@@ -125,19 +125,19 @@ pub(crate) struct Cpu<'a, P, S> {
 impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     pub(crate) fn new(
         guests: Guests<'a>,
-        plan: &CpuTables,
+        tables: &CpuTables,
         CpuInput { shard, sink }: CpuInput<P, S>,
         codes: Vec<ChildScheduler>,
         (faults, seed): (&Faults, u64),
     ) -> Self {
-        let tasks: Vec<TaskId> = plan.threads.iter().map(|(task, _)| *task).collect();
+        let tasks: Vec<TaskId> = tables.threads.iter().map(|(task, _)| *task).collect();
         let Guests {
             programs,
             feeds,
             mut gaps,
         } = guests;
         gaps.reverse();
-        let random = Random::new(seed, 1 + u64::from(plan.cpu.0));
+        let random = Random::new(seed, 1 + u64::from(tables.cpu.0));
         let mut cpu = Cpu {
             shard,
             sink,
@@ -145,7 +145,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             tasks,
             programs,
             running: None,
-            children: children(plan, codes, faults),
+            children: children(tables, codes, faults),
             deciding: None,
             section_end: None,
             timer: Some(Instant::ZERO),
@@ -164,11 +164,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         for feed in 0..cpu.feeds.len() {
             cpu.feed_next(feed);
         }
-        cpu.plan_standstills(plan.cpu, faults);
+        cpu.note_standstills(tables.cpu, faults);
         cpu
     }
 
-    fn plan_standstills(&mut self, cpu: CpuId, faults: &Faults) {
+    fn note_standstills(&mut self, cpu: CpuId, faults: &Faults) {
         for fault in faults
             .missing
             .iter()
@@ -419,9 +419,9 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
     }
 }
 
-fn feeds<'a>(system: &'a System, plan: &CpuTables, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
+fn feeds<'a>(system: &'a System, tables: &CpuTables, faults: &Faults, seed: u64) -> Vec<Feed<'a>> {
     let mut feeds = Vec::new();
-    for (thread, (id, constraint)) in plan.threads.iter().enumerate() {
+    for (thread, (id, constraint)) in tables.threads.iter().enumerate() {
         let task = &system.tasks[id.index()];
         let sporadic = matches!(constraint.class, Class::Sporadic { .. });
         if !sporadic && !constraint.fed {

@@ -2,11 +2,11 @@
 
 use punctual_tables::CpuTables;
 
-/// The CPUs of a plan, by group; each group in ascending order. O(CPUs · notifications).
-pub(crate) fn groups(plans: &[&CpuTables]) -> Vec<Vec<usize>> {
-    let mut group: Vec<usize> = (0..plans.len()).collect();
-    for (from, plan) in plans.iter().enumerate() {
-        for (_, to, _) in &plan.notifications {
+/// The CPUs, by group; each group in ascending order. O(CPUs · notifications).
+pub(crate) fn groups(tables: &[CpuTables]) -> Vec<Vec<usize>> {
+    let mut group: Vec<usize> = (0..tables.len()).collect();
+    for (from, tables) in tables.iter().enumerate() {
+        for (_, to, _) in &tables.notifications {
             let (a, b) = (group[from], group[to.index()]);
             for g in &mut group {
                 if *g == a.max(b) {
@@ -15,7 +15,7 @@ pub(crate) fn groups(plans: &[&CpuTables]) -> Vec<Vec<usize>> {
             }
         }
     }
-    let mut lists: Vec<Vec<usize>> = vec![Vec::new(); plans.len()];
+    let mut lists: Vec<Vec<usize>> = vec![Vec::new(); tables.len()];
     for (cpu, g) in group.into_iter().enumerate() {
         lists[g].push(cpu);
     }

@@ -2,7 +2,7 @@
 //!
 //! Taken from the record: the work that each job received, what it asked of the core meanwhile and
 //! how long it waited by its own request, the arrivals, and the time that was charged to nobody.
-//! Not taken: who ran when. All times are ticks of the recorded plan.
+//! Not taken: who ran when. All times are ticks of the recorded tables.
 
 use std::collections::BTreeMap;
 

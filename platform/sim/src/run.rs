@@ -24,10 +24,10 @@ pub struct Options {
     pub faults: Faults,
 }
 
-/// One CPU's part of the input: shard and recorder; the plan gives the rest.
+/// One CPU's part of the input: shard and recorder; the tables give the rest.
 #[derive(Debug)]
 pub struct CpuInput<P, S> {
-    /// Its scheduler, built from the plan.
+    /// Its scheduler, built from the tables.
     pub shard: Shard<P>,
     /// What is told about it.
     pub sink: S,
@@ -115,7 +115,7 @@ impl Counters {
 pub enum SimError {
     /// More than [`MAX_CPUS`].
     TooManyCpus(usize),
-    /// Not one input per CPU of the plan.
+    /// Not one input per CPU of the tables.
     InputsDoNotMatch,
     /// A resource of this name whose users stand on several CPUs: nothing would keep them apart.
     AcrossCpus(String),
@@ -141,10 +141,10 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// Marks the threads whose arrivals this platform feeds to draw their jitter. Part of the plan, so
-/// that whoever replays a recorded run builds the same shards.
-pub fn prepare(system: &System, plan: &mut Tables, faults: &Faults) {
-    for (task, constraint) in plan.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
+/// Marks the threads whose arrivals this platform feeds to draw their jitter. Part of the tables,
+/// so that whoever replays a recorded run builds the same shards.
+pub fn prepare(system: &System, tables: &mut Tables, faults: &Faults) {
+    for (task, constraint) in tables.cpus.iter_mut().flat_map(|cpu| &mut cpu.threads) {
         let jitter = system.tasks[task.index()].jitter;
         let periodic = matches!(constraint.class, Class::Periodic { .. });
         let injected = faults.jitter || faults.dense_jitter;
@@ -155,9 +155,9 @@ pub fn prepare(system: &System, plan: &mut Tables, faults: &Faults) {
 /// How many steps pass between two questions whether to go on.
 const STEPS_PER_QUESTION: u32 = 4_096;
 
-/// Runs a planned and prepared ([`prepare`]) system in virtual time. The plan's frequency must be
-/// nanoseconds. It ends when
-/// all jobs released in [0, duration) are done, or one longest relative deadline after that.
+/// Runs a system, its tables prepared ([`prepare`]), in virtual time. Their frequency must be
+/// nanoseconds. It ends when all jobs released in [0, duration) are done, or one longest relative
+/// deadline after that.
 ///
 /// Cost: O(events · (log threads + CPUs that exchange messages)).
 ///
@@ -165,12 +165,12 @@ const STEPS_PER_QUESTION: u32 = 4_096;
 /// Too many CPUs, inputs that do not match, or a resource across CPUs.
 pub fn run<P: Policy, S: Sink>(
     system: &System,
-    plan: &Tables,
+    tables: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     options: &Options,
     observer: &mut impl Observer,
 ) -> Result<Outcome<S>, SimError> {
-    run_with_children(system, plan, inputs, Vec::new(), options, observer)
+    run_with_children(system, tables, inputs, Vec::new(), options, observer)
 }
 
 /// [`run`] a system with schedulers that decide on their own supply: `children` has their code, CPU
@@ -180,7 +180,7 @@ pub fn run<P: Policy, S: Sink>(
 /// As [`run`].
 pub fn run_with_children<P: Policy, S: Sink>(
     system: &System,
-    plan: &Tables,
+    tables: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     options: &Options,
@@ -193,18 +193,19 @@ pub fn run_with_children<P: Policy, S: Sink>(
     let guests = |cpu: &CpuTables| Guests::declared(system, cpu, given);
     let horizon = Instant::ZERO.saturating_add(options.duration.ticks_up(RATE));
     let limit = horizon.saturating_add(longest_deadline(system));
-    let cpus = build(plan, inputs, children, given, guests)?;
-    Ok(play(plan, cpus, (horizon, limit), observer))
+    let cpus = build(tables, inputs, children, given, guests)?;
+    Ok(play(tables, cpus, (horizon, limit), observer))
 }
 
-/// Runs what was recorded, CPU by CPU, under the policies of `plan` and of `inputs`, which need not
-/// be those of the run. `plan` counts ticks of any frequency, and so do the recordings. It ends
-/// when everything released before `horizon` is done, or one longest relative deadline after it.
+/// Runs what was recorded, CPU by CPU, under the policies of `tables` and of `inputs`, which need
+/// not be those of the run. `tables` counts ticks of any frequency, and so do the recordings. It
+/// ends when everything released before `horizon` is done, or one longest relative deadline after
+/// it.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_recorded<P: Policy, S: Sink>(
-    plan: &Tables,
+    tables: &Tables,
     recordings: Vec<Recording>,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
@@ -214,51 +215,50 @@ pub fn run_recorded<P: Policy, S: Sink>(
     let nothing = core::iter::repeat_with(Recording::default);
     let mut recordings = recordings.into_iter().chain(nothing);
     let guests = |cpu: &CpuTables| Guests::recorded(cpu, recordings.next().unwrap_or_default());
-    let classes = plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+    let classes = tables.cpus.iter().flat_map(|cpu| &cpu.threads);
     let deadlines = classes.filter_map(|(_, constraint)| constraint.class.relative_deadline());
     let limit = horizon.saturating_add(deadlines.max().unwrap_or(Span::ZERO));
     let faults = Faults::default();
-    let cpus = build(plan, inputs, children, (&faults, 0), guests)?;
-    Ok(play(plan, cpus, (horizon, limit), observer))
+    let cpus = build(tables, inputs, children, (&faults, 0), guests)?;
+    Ok(play(tables, cpus, (horizon, limit), observer))
 }
 
 fn build<'a, P: Policy, S: Sink>(
-    plan: &Tables,
+    tables: &Tables,
     inputs: Vec<CpuInput<P, S>>,
     children: Vec<Vec<ChildScheduler>>,
     given: (&Faults, u64),
     mut guests: impl FnMut(&CpuTables) -> Guests<'a>,
 ) -> Result<Vec<Option<Cpu<'a, P, S>>>, SimError> {
-    if plan.cpus.len() > MAX_CPUS {
-        return Err(SimError::TooManyCpus(plan.cpus.len()));
+    if tables.cpus.len() > MAX_CPUS {
+        return Err(SimError::TooManyCpus(tables.cpus.len()));
     }
-    if inputs.len() != plan.cpus.len() {
+    if inputs.len() != tables.cpus.len() {
         return Err(SimError::InputsDoNotMatch);
     }
     let children = children
         .into_iter()
         .chain(core::iter::repeat_with(Vec::new));
-    let all = inputs.into_iter().zip(&plan.cpus).zip(children);
-    let cpu = |((input, plan), codes): ((CpuInput<P, S>, &CpuTables), Vec<ChildScheduler>)| {
-        Some(Cpu::new(guests(plan), plan, input, codes, given))
+    let all = inputs.into_iter().zip(&tables.cpus).zip(children);
+    let cpu = |((input, tables), codes): ((CpuInput<P, S>, &CpuTables), Vec<ChildScheduler>)| {
+        Some(Cpu::new(guests(tables), tables, input, codes, given))
     };
     Ok(all.map(cpu).collect())
 }
 
 /// Runs the CPUs, together those that exchange messages.
 fn play<P: Policy, S: Sink>(
-    plan: &Tables,
+    tables: &Tables,
     mut cpus: Vec<Option<Cpu<'_, P, S>>>,
     (horizon, limit): (Instant, Instant),
     observer: &mut impl Observer,
 ) -> Outcome<S> {
-    let plans: Vec<&CpuTables> = plan.cpus.iter().collect();
     let mut end = Instant::ZERO;
     let mut stopped = false;
     let together = if observer.needs_order() {
-        vec![(0..plans.len()).collect()]
+        vec![(0..tables.cpus.len()).collect()]
     } else {
-        groups(&plans)
+        groups(&tables.cpus)
     };
     for group in together {
         let mut members: Vec<(usize, Cpu<'_, P, S>)> = group
@@ -282,11 +282,11 @@ fn play<P: Policy, S: Sink>(
     let cpus = cpus
         .into_iter()
         .flatten()
-        .zip(&plan.cpus)
-        .map(|(cpu, plan)| {
+        .zip(&tables.cpus)
+        .map(|(cpu, tables)| {
             let counters = cpu.counters;
             CpuOutcome {
-                cpu: plan.cpu,
+                cpu: tables.cpu,
                 sink: cpu.sink,
                 counters,
             }

@@ -228,7 +228,7 @@ impl JobRecord {
 }
 
 impl Behavior {
-    /// What the log says about CPU `cpu` (its place in the plan). O(records · log jobs).
+    /// What the log says about CPU `cpu` (its place in the tables). O(records · log jobs).
     pub fn new(log: &Log, cpu: usize) -> Behavior {
         build::build(log, cpu)
     }

@@ -17,7 +17,7 @@ use crate::summary::{Quantiles, RunReport};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Diff {
-    /// Plans, promises and every record are equal: the same bytes but for what the logs say of
+    /// Tables, promises and every record are equal: the same bytes but for what the logs say of
     /// themselves.
     pub identical: bool,
     /// CPUs of the same name, in the order of the first run.
@@ -114,8 +114,8 @@ pub struct Growth {
 /// Compares two runs. O(records · log jobs).
 pub fn diff(before: &Log, now: &Log) -> Diff {
     let cpus = cpus(before, now);
-    let same_frame = (&before.plan, &before.tasks, &before.header.duration)
-        == (&now.plan, &now.tasks, &now.header.duration);
+    let same_frame = (&before.tables, &before.tasks, &before.header.duration)
+        == (&now.tables, &now.tasks, &now.header.duration);
     Diff {
         identical: same_frame && cpus.iter().all(|cpu| cpu.identical),
         tasks: tasks(before, now),
@@ -132,7 +132,7 @@ fn cpus(before: &Log, now: &Log) -> Vec<CpuDiff> {
             .filter(|name| !names(before).contains(name)),
     );
     let place = |log: &Log, name: &str| log.cpus.iter().position(|cpu| cpu.name == name);
-    let policy = |log: &Log, at: Option<usize>| Some(log.plan.cpus.get(at?)?.policy.name());
+    let policy = |log: &Log, at: Option<usize>| Some(log.tables.cpus.get(at?)?.policy.name());
     let compare = |name: String| {
         let places = [place(before, &name), place(now, &name)];
         let policies = [policy(before, places[0]), policy(now, places[1])];

@@ -33,7 +33,7 @@ pub(crate) enum Prefix {
 
 /// One line of what a shard was built from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum PlanLine {
+pub(crate) enum TablesLine {
     Thread(TaskId, Constraint),
     Remote(Instant, Option<Span>),
     Notify(u32, CpuId, u32),
@@ -216,41 +216,41 @@ forms! { DECISIONS, #[inline(never)] store_decision: &Decision, decision: Decisi
         [Decision { next: Next::RunChild(child), arm, refused: Some(refused) }];
 }
 
-forms! { PLANS, store_plan: &PlanLine, plan: PlanLine;
-    96 "thread" (task: TaskId, constraint: Constraint) [PlanLine::Thread(task, constraint)];
-    97 "remote" (first: Instant, period: Option<Span>) [PlanLine::Remote(first, period)];
-    98 "notify" (thread: u32, to: CpuId, slot: u32) [PlanLine::Notify(thread, to, slot)];
+forms! { TABLES, store_tables: &TablesLine, tables: TablesLine;
+    96 "thread" (task: TaskId, constraint: Constraint) [TablesLine::Thread(task, constraint)];
+    97 "remote" (first: Instant, period: Option<Span>) [TablesLine::Remote(first, period)];
+    98 "notify" (thread: u32, to: CpuId, slot: u32) [TablesLine::Notify(thread, to, slot)];
     99 "after" (successor: u32, thread: ThreadId)
-        [PlanLine::Edge(successor, Edge { from: Source::Local(thread), strict: false })];
+        [TablesLine::Edge(successor, Edge { from: Source::Local(thread), strict: false })];
     100 "follows" (successor: u32, thread: ThreadId)
-        [PlanLine::Edge(successor, Edge { from: Source::Local(thread), strict: true })];
+        [TablesLine::Edge(successor, Edge { from: Source::Local(thread), strict: true })];
     101 "after-remote" (successor: u32, slot: u32)
-        [PlanLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: false })];
+        [TablesLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: false })];
     102 "follows-remote" (successor: u32, slot: u32)
-        [PlanLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: true })];
+        [TablesLine::Edge(successor, Edge { from: Source::Remote { slot }, strict: true })];
     103 "node" (
         scheduler: SchedulerId, parent: u16, priority: Priority, order: u32, trust: Trust,
         quota: Option<u32>, supply: Grant, policy: PolicyKind
-    ) [PlanLine::Node(NodeRow {
+    ) [TablesLine::Node(NodeRow {
         scheduler,
         parent,
         policy,
         terms: NodeTerms { supply, priority, order, trust, quota },
     })];
-    104 "home" (thread: u32, home: u16) [PlanLine::Home(thread, home)];
+    104 "home" (thread: u32, home: u16) [TablesLine::Home(thread, home)];
     105 "slot" (node: u16, entity: u32, at: Span, length: Span)
-        [PlanLine::Slot(SlotTerms { node, entity, at, length })];
+        [TablesLine::Slot(SlotTerms { node, entity, at, length })];
     106 "resource" (
         resource: ResourceId, protocol: Protocol, at_budget_end: AtBudgetEnd,
         wait_order: WaitOrder, ceiling: Priority, floor: Span, real_time: bool, common: NodeId,
         spans_schedulers: bool
-    ) [PlanLine::Resource(ResourceTerms {
+    ) [TablesLine::Resource(ResourceTerms {
         resource, protocol, at_budget_end, wait_order, ceiling, floor, real_time, common,
         spans_schedulers,
     })];
     107 "use" (thread: u32, resource: u32, mode: Mode, length: Work, priority: Priority)
-        [PlanLine::Use(thread, UseTerms { resource, mode, length, priority })];
-    108 "created" (thread: ThreadId, task: TaskId) [PlanLine::Created(thread, task)];
+        [TablesLine::Use(thread, UseTerms { resource, mode, length, priority })];
+    108 "created" (thread: ThreadId, task: TaskId) [TablesLine::Created(thread, task)];
 }
 
 /// What stands before the name of a kind in a file, so that each kind of line shows at its edge.
@@ -270,7 +270,7 @@ pub(crate) fn of_kind(kind: u8) -> Option<&'static Form> {
         28..32 => PREFIXES,
         32..72 => TRACES,
         72..96 => DECISIONS,
-        96..128 => PLANS,
+        96..128 => TABLES,
         _ => return None,
     };
     table.get(usize::from(kind - table.first()?.kind))
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_at_its_number_and_fits_a_record() {
-        for table in [EVENTS, PREFIXES, TRACES, DECISIONS, PLANS] {
+        for table in [EVENTS, PREFIXES, TRACES, DECISIONS, TABLES] {
             for form in table {
                 let found = of_kind(form.kind).expect("in its table");
                 assert_eq!(found.name, form.name);

@@ -3,7 +3,7 @@
 //! ```text
 //!   kern --Sink--> Recorder --+
 //!                             v
-//!   plan, bounds, counters -> Log <--> text        (doc/trace-format.md)
+//!   tables, bounds, counters -> Log <--> text        (doc/trace-format.md)
 //!                             |
 //!        +-----------+--------+------+------------+
 //!        v           v               v            v

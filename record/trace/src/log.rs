@@ -1,4 +1,4 @@
-//! The log of one run: what was planned, what was promised, everything that happened.
+//! The log of one run: its tables, what was promised, everything that happened.
 //!
 //! A log is enough to say whether the run was on time and why not ([`crate::RunReport`]), to check
 //! it against the predicates of the field (`punctual-rules`), and to run it again
@@ -16,7 +16,7 @@ pub struct Log {
     /// Where and how it ran.
     pub header: Header,
     /// The shards that it ran on, complete: replay builds them again from here.
-    pub plan: Tables,
+    pub tables: Tables,
     /// The tasks of the system, in the order of the file ([`punctual_model::TaskId`]); after them
     /// those of threads that were created while it ran, one for all of a name on a CPU.
     pub tasks: Vec<TaskInfo>,
@@ -25,7 +25,7 @@ pub struct Log {
     pub schedulers: Vec<String>,
     /// Names of the resources, in the order of the file ([`punctual_model::ResourceId`]).
     pub resources: Vec<String>,
-    /// The CPUs, in the order of the plan.
+    /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
     pub oracle: Option<Oracle>,
@@ -50,8 +50,8 @@ pub struct Header {
     pub seed: u64,
     /// Releases in [0, this) nanoseconds were covered.
     pub duration: Span<Ns>,
-    /// When the run was over, in ticks of the plan's frequency. Jobs still pending then, with their
-    /// deadline behind them, count as missed.
+    /// When the run was over, in ticks of the tables' frequency. Jobs still pending then, with
+    /// their deadline behind them, count as missed.
     pub end: Instant,
     /// Why it ended before its time; `None`: it did not.
     pub stopped: Option<String>,
@@ -153,14 +153,14 @@ pub struct Oracle {
 
 impl Log {
     /// The log of a run of `system` to come: its names, without promises and CPUs.
-    pub fn new(header: Header, system: &System, plan: Tables) -> Log {
+    pub fn new(header: Header, system: &System, tables: Tables) -> Log {
         let task = |name: &String| TaskInfo {
             name: name.clone(),
             ..TaskInfo::default()
         };
         Log {
             header,
-            plan,
+            tables,
             tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
             schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
             resources: system.resources.iter().map(|r| r.name.clone()).collect(),
@@ -169,8 +169,8 @@ impl Log {
         }
     }
 
-    /// Adds what was recorded on the next CPU of the plan. The run was over with the last entry of
-    /// all of them, or later.
+    /// Adds what was recorded on the next CPU of the tables. The run was over with the last entry
+    /// of all of them, or later.
     pub fn add_cpu(&mut self, name: &str, host: Option<u32>, recorder: Recorder) -> &mut CpuLog {
         self.header.end = self.header.end.max(recorder.last_entry());
         let (records, lost_from) = recorder.finish();
@@ -187,14 +187,14 @@ impl Log {
 
     /// Ticks to nanoseconds, rounded up (as for every observed response).
     pub fn ns(&self, ticks: u64) -> u64 {
-        self.plan.frequency.ns_up(ticks)
+        self.tables.frequency.ns_up(ticks)
     }
 
-    /// The task behind a thread of CPU `cpu`: planned with it, or known by name since it was
+    /// The task behind a thread of CPU `cpu`: in its tables, or known by name since it was
     /// created. O(log of those).
     pub fn task_of(&self, cpu: usize, thread: ThreadId) -> Option<TaskId> {
-        let planned = self.plan.cpus.get(cpu)?.threads.get(thread.index());
-        if let Some((task, _)) = planned.filter(|_| thread.generation() == 0) {
+        let given = self.tables.cpus.get(cpu)?.threads.get(thread.index());
+        if let Some((task, _)) = given.filter(|_| thread.generation() == 0) {
             return Some(*task);
         }
         let created = &self.cpus.get(cpu)?.created;
@@ -212,11 +212,11 @@ impl Log {
     /// Names of the tasks whose threads had place `thread` on CPU `cpu`, in the order of their
     /// coming; of more than three the first two and how many more. O(threads created).
     pub fn place_name(&self, cpu: usize, thread: usize) -> String {
-        let planned = u32::try_from(thread).map(|index| ThreadId::new(index, 0));
-        let planned = planned.ok().and_then(|id| self.task_of(cpu, id));
+        let first = u32::try_from(thread).map(|index| ThreadId::new(index, 0));
+        let first = first.ok().and_then(|id| self.task_of(cpu, id));
         let created = self.cpus.get(cpu).map_or(&[][..], |cpu| &cpu.created);
         let created = created.iter().filter(|(id, _)| id.index() == thread);
-        let mut tasks: Vec<TaskId> = planned.into_iter().collect();
+        let mut tasks: Vec<TaskId> = first.into_iter().collect();
         for (_, task) in created {
             if !tasks.contains(task) {
                 tasks.push(*task);
@@ -241,17 +241,19 @@ impl Log {
         let Some(below) = node.checked_sub(1) else {
             return self.cpus.get(cpu).map_or("?", |cpu| cpu.name.as_str());
         };
-        let plan = self.plan.cpus.get(cpu);
-        plan.and_then(|plan| plan.nodes.get(below))
+        let tables = self.tables.cpus.get(cpu);
+        tables
+            .and_then(|tables| tables.nodes.get(below))
             .and_then(|node| self.schedulers.get(node.scheduler.index()))
             .map_or("?", String::as_str)
     }
 
     /// Name of the resource with this number on CPU `cpu`.
     pub fn resource_name(&self, cpu: usize, resource: u32) -> &str {
-        let plan = self.plan.cpus.get(cpu);
-        plan.and_then(|plan| plan.resources.get(resource as usize))
-            .and_then(|plan| self.resources.get(plan.resource.index()))
+        let tables = self.tables.cpus.get(cpu);
+        tables
+            .and_then(|tables| tables.resources.get(resource as usize))
+            .and_then(|terms| self.resources.get(terms.resource.index()))
             .map_or("?", String::as_str)
     }
 

@@ -27,7 +27,7 @@ pub struct ReplayStats {
 /// The first difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The CPU, as its place in the plan.
+    /// The CPU, as its place in the tables.
     pub cpu: usize,
     /// Its name.
     pub name: String,
@@ -61,7 +61,7 @@ impl Difference {
         match self {
             Difference::Record { recorded, .. } => *recorded,
             Difference::Missing { recorded } => Some(*recorded),
-            Difference::Plan(_) | Difference::Cpus => None,
+            Difference::Config(_) | Difference::Cpus => None,
         }
     }
 
@@ -89,9 +89,9 @@ pub enum Difference {
         /// What the log has.
         recorded: Record,
     },
-    /// The shard cannot be built from the plan.
-    Plan(ConfigError),
-    /// The log names more or fewer CPUs than its plan.
+    /// The shard cannot be built from the tables.
+    Config(ConfigError),
+    /// The log names more or fewer CPUs than its tables.
     Cpus,
 }
 
@@ -113,15 +113,15 @@ impl fmt::Display for Divergence {
             Difference::Missing { recorded } => {
                 write!(f, "the log has `{}`, the replay nothing", line(recorded))
             }
-            Difference::Plan(error) => write!(f, "the shard cannot be built: {error}"),
-            Difference::Cpus => write!(f, "the log does not have the CPUs of its plan"),
+            Difference::Config(error) => write!(f, "the shard cannot be built: {error}"),
+            Difference::Cpus => write!(f, "the log does not have the CPUs of its tables"),
         }
     }
 }
 
 impl std::error::Error for Divergence {}
 
-/// Feeds the events of every CPU to a shard built from the plan, with the policies that
+/// Feeds the events of every CPU to a shard built from the tables, with the policies that
 /// `policy` makes, and compares. A log that was cut is compared as far as it goes.
 /// O(records · log threads).
 ///
@@ -132,14 +132,14 @@ pub fn replay<P: Policy>(
     policy: impl Fn(PolicyKind, usize, &[SlotTerms]) -> P,
 ) -> Result<ReplayStats, Box<Divergence>> {
     let mut stats = ReplayStats::default();
-    if log.cpus.len() != log.plan.cpus.len() {
+    if log.cpus.len() != log.tables.cpus.len() {
         return Err(differs(log, 0, (0, Instant::ZERO), Difference::Cpus, stats));
     }
-    for (cpu, plan) in log.plan.cpus.iter().enumerate() {
+    for (cpu, tables) in log.tables.cpus.iter().enumerate() {
         let start = (0, Instant::ZERO);
-        let mut shard = plan
+        let mut shard = tables
             .build(&policy)
-            .map_err(|error| differs(log, cpu, start, Difference::Plan(error), stats))?;
+            .map_err(|error| differs(log, cpu, start, Difference::Config(error), stats))?;
         let mut comparison = Comparison {
             rest: log.cpus[cpu].records.iter(),
             at: 0,

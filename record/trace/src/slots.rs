@@ -6,18 +6,18 @@ use punctual_tables::CpuTables;
 
 /// The slots of node `at` (0 has none) that overlap a stretch, in order of time, about `most`.
 pub(crate) fn of_node(
-    plan: &CpuTables,
+    tables: &CpuTables,
     at: u16,
     stretch: (Instant, Instant),
     most: usize,
 ) -> Vec<(Instant, Instant)> {
     match usize::from(at)
         .checked_sub(1)
-        .and_then(|at| plan.nodes.get(at))
+        .and_then(|at| tables.nodes.get(at))
     {
         Some(node) => owned(
-            plan,
-            (node.parent, plan.capacity.entity_of(at)),
+            tables,
+            (node.parent, tables.capacity.entity_of(at)),
             stretch,
             most,
         ),
@@ -28,23 +28,23 @@ pub(crate) fn of_node(
 /// The slots in which a thread may run: its own, or those of the closest scheduler above it that
 /// has some. `None`: it does not run in slots.
 pub(crate) fn of_thread(
-    plan: &CpuTables,
+    tables: &CpuTables,
     thread: usize,
     stretch: (Instant, Instant),
     most: usize,
 ) -> Option<Vec<(Instant, Instant)>> {
-    let mut at = plan.homes.get(thread).copied().unwrap_or(0);
+    let mut at = tables.homes.get(thread).copied().unwrap_or(0);
     let entity = u32::try_from(thread).ok()?;
-    if frame(plan, at).is_some() {
-        return Some(owned(plan, (at, entity), stretch, most));
+    if frame(tables, at).is_some() {
+        return Some(owned(tables, (at, entity), stretch, most));
     }
     // Parents come before their children, so this ends.
     while let Some(node) = usize::from(at)
         .checked_sub(1)
-        .and_then(|at| plan.nodes.get(at))
+        .and_then(|at| tables.nodes.get(at))
     {
-        if frame(plan, node.parent).is_some() {
-            return Some(of_node(plan, at, stretch, most));
+        if frame(tables, node.parent).is_some() {
+            return Some(of_node(tables, at, stretch, most));
         }
         at = node.parent.min(at - 1);
     }
@@ -52,10 +52,10 @@ pub(crate) fn of_thread(
 }
 
 /// The frame of a node that divides time.
-pub(crate) fn frame(plan: &CpuTables, at: u16) -> Option<Span> {
+pub(crate) fn frame(tables: &CpuTables, at: u16) -> Option<Span> {
     let policy = match usize::from(at).checked_sub(1) {
-        None => plan.policy,
-        Some(at) => plan.nodes.get(at)?.policy,
+        None => tables.policy,
+        Some(at) => tables.nodes.get(at)?.policy,
     };
     match policy {
         PolicyKind::Tdm { frame, .. } => Some(frame),
@@ -64,16 +64,16 @@ pub(crate) fn frame(plan: &CpuTables, at: u16) -> Option<Span> {
 }
 
 fn owned(
-    plan: &CpuTables,
+    tables: &CpuTables,
     (node, entity): (u16, u32),
     (from, to): (Instant, Instant),
     most: usize,
 ) -> Vec<(Instant, Instant)> {
-    let Some(frame) = frame(plan, node) else {
+    let Some(frame) = frame(tables, node) else {
         return Vec::new();
     };
     let own = |slot: &&SlotTerms| (slot.node, slot.entity) == (node, entity);
-    let mut own: Vec<&SlotTerms> = plan.slots.iter().filter(own).collect();
+    let mut own: Vec<&SlotTerms> = tables.slots.iter().filter(own).collect();
     own.sort_by_key(|slot| slot.at);
     let mut all = Vec::new();
     let length = frame.ticks().max(1);

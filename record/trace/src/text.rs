@@ -8,7 +8,7 @@
 mod line;
 mod policy;
 mod read;
-mod read_plan;
+mod read_tables;
 mod words;
 mod write;
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
-    Body, CpuPlan, Mode, Outcome, Overheads, RunError, RunOptions, ThreadPlan, clock_rate, end_run,
-    held_alive, measure_overheads, run, this_cpu, undisturbed,
+    Body, CpuInput, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput, clock_rate,
+    end_run, held_alive, measure_overheads, run, this_cpu, undisturbed,
 };
 use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyPolicy;
@@ -97,7 +97,7 @@ pub struct Finished<T, S = NoSink> {
     /// The outcome of the run: its mode, refused rights, counters, panics.
     pub outcome: Outcome<S>,
     /// The tables of its shards: the first thread of each CPU is thread 0 there.
-    pub plan: Tables,
+    pub tables: Tables,
     /// The host CPU of each.
     pub hosts: Vec<u32>,
     /// The promises to threads with a guarantee, one per name and CPU, in the order of their first
@@ -113,7 +113,7 @@ impl<T, S> Finished<T, S> {
         let Finished {
             result,
             outcome,
-            plan,
+            tables,
             hosts,
             promises,
             spreads,
@@ -121,7 +121,7 @@ impl<T, S> Finished<T, S> {
         let rest = Finished {
             result: (),
             outcome,
-            plan,
+            tables,
             hosts,
             promises,
             spreads,
@@ -133,7 +133,7 @@ impl<T, S> Finished<T, S> {
         Finished {
             result,
             outcome: self.outcome,
-            plan: self.plan,
+            tables: self.tables,
             hosts: self.hosts,
             promises: self.promises,
             spreads: self.spreads,
@@ -285,9 +285,9 @@ impl Runtime {
         let beside = core::mem::take(&mut self.beside);
         bodies.extend(beside.into_iter().map(|beside| once(beside.first)));
         let bodies = self.with_workers(bodies, &shared);
-        let plan = self.plan(&policies, &hosts, overhead);
-        let cpus = plan.cpus.iter().zip(&hosts).zip(bodies);
-        let cpus = cpus.map(|((plan, host), body)| cpu_plan(plan, *host, sink(plan)?, body));
+        let tables = self.tables(&policies, &hosts, overhead);
+        let cpus = tables.cpus.iter().zip(&hosts).zip(bodies);
+        let cpus = cpus.map(|((tables, host), body)| cpu_input(tables, *host, sink(tables)?, body));
         let cpus = cpus.collect::<Result<_, _>>()?;
         let shared = Arc::new(shared);
         let current = Current::set(Arc::clone(&shared));
@@ -296,7 +296,7 @@ impl Runtime {
         Ok(Finished {
             outcome: outcome?,
             result: result.lock().unwrap_or_else(PoisonError::into_inner).take(),
-            plan,
+            tables,
             hosts,
             promises: shared.promises(),
             spreads: shared.spreads(),
@@ -337,7 +337,7 @@ impl Runtime {
     }
 
     /// The tables of the shards: the first thread of each CPU, and room for more.
-    fn plan(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Tables {
+    fn tables(&self, policies: &[PolicyKind<Ns>], hosts: &[u32], overhead: Work<Ns>) -> Tables {
         let cpu = |(policy, host): (&PolicyKind<Ns>, &u32)| Cpu {
             name: host.to_string(),
             host: Some(*host),
@@ -349,32 +349,32 @@ impl Runtime {
         };
         let frequency = clock_rate().frequency;
         let main = self.main.in_core(overhead).in_ticks(frequency);
-        let mut plan = Tables::new(&system, frequency);
-        for (task, cpu) in (0..).zip(&mut plan.cpus) {
+        let mut tables = Tables::new(&system, frequency);
+        for (task, cpu) in (0..).zip(&mut tables.cpus) {
             cpu.capacity.threads = self.pool() + 1;
             cpu.capacity.pending = 4 * self.pool() + 64;
             cpu.threads.push((TaskId(task), main));
             cpu.homes.push(0);
         }
-        plan
+        tables
     }
 }
 
 /// The name of the first thread of every CPU.
 pub const FIRST: &str = "first";
 
-fn cpu_plan<S: Sink>(
-    plan: &punctual_tables::CpuTables,
+fn cpu_input<S: Sink>(
+    tables: &punctual_tables::CpuTables,
     host: u32,
     sink: S,
     body: Body,
-) -> Result<CpuPlan<AnyPolicy, S>, StartError> {
-    Ok(CpuPlan {
+) -> Result<CpuInput<AnyPolicy, S>, StartError> {
+    Ok(CpuInput {
         host,
         name: host.to_string(),
-        shard: plan.build(AnyPolicy::new).map_err(StartError::Config)?,
+        shard: tables.build(AnyPolicy::new).map_err(StartError::Config)?,
         sink,
-        threads: vec![ThreadPlan {
+        threads: vec![ThreadInput {
             id: ThreadId::new(0, 0),
             name: FIRST.to_owned(),
             body,

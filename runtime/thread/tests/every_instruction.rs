@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex as HostMutex};
 
 use common::{FIXED, alone, test_cpu};
 use punctual_kern::{Attributes, NoSink, Pick, Policy, ReadyQueue, SlotTerms};
-use punctual_linux::{Body, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate, job, run};
+use punctual_linux::{Body, CpuInput, JobInfo, RunOptions, ThreadInput, clock_rate, job, run};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Span, System, Task, ThreadId, Work,
 };
@@ -160,7 +160,7 @@ fn flown<P: Policy + Send + 'static>(
         tasks: names.map(|name| Task::new(name, CpuId(0), class)).into(),
         ..System::default()
     };
-    let plan = Tables::new(&system, clock_rate().frequency);
+    let tables = Tables::new(&system, clock_rate().frequency);
     let options = RunOptions {
         duration_ns: Some(240_000_000_000),
         real_time: false,
@@ -168,15 +168,15 @@ fn flown<P: Policy + Send + 'static>(
     };
     let (bodies, things, covered) = bodies(scene, &options.stop);
     things.hold.set(turns);
-    let thread = |(index, (name, body)): (u32, (&str, Body))| ThreadPlan {
+    let thread = |(index, (name, body)): (u32, (&str, Body))| ThreadInput {
         id: ThreadId::new(index, 0),
         name: name.to_owned(),
         body,
     };
-    let cpu = CpuPlan {
+    let cpu = CpuInput {
         host: test_cpu(),
         name: "0".to_owned(),
-        shard: plan.cpus[0].build(make).expect("a valid system"),
+        shard: tables.cpus[0].build(make).expect("a valid system"),
         sink: NoSink,
         threads: (0..)
             .zip(names.into_iter().zip(bodies))

@@ -2,9 +2,9 @@
 //!
 //! Two ways to make a system:
 //!
-//! * [`SetPlan::draw`]: a *task set* for acceptance studies. How many tasks, which utilization, and
-//!   by which published generator: UUniFast-discard, random fixed sum, or the WATERS 2015
-//!   statistics of a real engine control unit.
+//! * [`SetParameters::draw`]: a *task set* for acceptance studies. How many tasks, which
+//!   utilization, and by which published generator: UUniFast-discard, random fixed sum, or the
+//!   WATERS 2015 statistics of a real engine control unit.
 //! * [`Mix::draw`]: a *whole system* for soundness runs. Every feature of the model with a
 //!   probability of its own; what it draws is a system that means something, mostly not an easy
 //!   one.
@@ -20,9 +20,9 @@
 //! # Examples
 //!
 //! ```
-//! use punctual_generate::{Deadlines, Generator, Periods, Random, SetPlan};
+//! use punctual_generate::{Deadlines, Generator, Periods, Random, SetParameters};
 //!
-//! let plan = SetPlan {
+//! let parameters = SetParameters {
 //!     generator: Generator::UUniFastDiscard,
 //!     tasks: 8,
 //!     utilization_ppm: 750_000,
@@ -30,9 +30,9 @@
 //!     periods: Periods::log_uniform_ms(10, 1_000),
 //!     deadlines: Deadlines::Implicit,
 //! };
-//! let set = plan.draw(&mut Random::new(42))?;
+//! let set = parameters.draw(&mut Random::new(42))?;
 //! assert_eq!(set.len(), 8);
-//! assert_eq!(set, plan.draw(&mut Random::new(42))?);
+//! assert_eq!(set, parameters.draw(&mut Random::new(42))?);
 //! # Ok::<(), punctual_generate::GenerateError>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -53,5 +53,5 @@ pub use fixed_sum::fixed_sum;
 pub use mix::{Drawn, Feature, Mix, Scale};
 pub use period::Periods;
 pub use random::Random;
-pub use set::{Deadlines, Generator, Row, SetPlan, one_cpu};
+pub use set::{Deadlines, Generator, Row, SetParameters, one_cpu};
 pub use uunifast::{uunifast, uunifast_discard};

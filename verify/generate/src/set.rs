@@ -17,7 +17,7 @@ pub enum Generator {
     /// [`fixed_sum`] in [0, largest share].
     FixedSum,
     /// Each task a runnable of the WATERS 2015 statistics, with its period; all worst cases are
-    /// scaled by one factor to the wanted utilization. The plan's periods are not used.
+    /// scaled by one factor to the wanted utilization. The periods of the parameters are not used.
     Waters2015,
 }
 
@@ -71,7 +71,7 @@ impl Deadlines {
 
 /// What kind of set is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SetPlan {
+pub struct SetParameters {
     /// Where the shares come from.
     pub generator: Generator,
     /// How many tasks.
@@ -97,7 +97,7 @@ pub struct Row {
     pub relative_deadline: Span<Ns>,
 }
 
-impl SetPlan {
+impl SetParameters {
     /// Draws a set. Each wcet is rounded down to a tick and is at least one, so the utilization is
     /// the wanted one to within a tick per period and task, and never more where no wcet is raised
     /// to its first tick: a set that wants all of the processor does not need more than that.

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use punctual_generate::{
-    Deadlines, GenerateError, Generator, Periods, Random, SetPlan, fixed_sum, one_cpu, uunifast,
-    uunifast_discard, waters,
+    Deadlines, GenerateError, Generator, Periods, Random, SetParameters, fixed_sum, one_cpu,
+    uunifast, uunifast_discard, waters,
 };
 use punctual_model::{PolicyKind, Span};
 
@@ -214,8 +214,8 @@ fn an_engine_of_1500_runnables_has_ten_tasks_and_fits_a_few_cores() {
     assert!((0.5..30.0).contains(&utilization), "{utilization}");
 }
 
-fn plan(generator: Generator, tasks: usize, utilization_ppm: u32) -> SetPlan {
-    SetPlan {
+fn parameters(generator: Generator, tasks: usize, utilization_ppm: u32) -> SetParameters {
+    SetParameters {
         generator,
         tasks,
         utilization_ppm,
@@ -230,8 +230,8 @@ fn sets_have_the_wanted_utilization_to_within_the_rounding() {
     for generator in Generator::ALL {
         for tasks in [1, 5, 50] {
             for seed in 0..50 {
-                let plan = plan(generator, tasks, 700_000);
-                let set = plan.draw(&mut Random::new(seed)).unwrap();
+                let parameters = parameters(generator, tasks, 700_000);
+                let set = parameters.draw(&mut Random::new(seed)).unwrap();
                 let total: f64 = set
                     .iter()
                     .map(|row| row.wcet.as_ns() as f64 / row.period.as_ns() as f64)
@@ -249,9 +249,9 @@ fn a_set_becomes_a_system_that_means_something() {
     for generator in Generator::ALL {
         for deadlines in Deadlines::ALL {
             for seed in 0..100 {
-                let mut plan = plan(generator, 6, 900_000);
-                plan.deadlines = deadlines;
-                let rows = plan.draw(&mut Random::new(seed)).unwrap();
+                let mut parameters = parameters(generator, 6, 900_000);
+                parameters.deadlines = deadlines;
+                let rows = parameters.draw(&mut Random::new(seed)).unwrap();
                 let system = one_cpu(&rows, PolicyKind::EarliestDeadlineFirst);
                 assert_eq!(system.validate(), Ok(()));
                 let urgent = |i: usize, j: usize| {
@@ -271,7 +271,7 @@ fn a_set_becomes_a_system_that_means_something() {
 
 #[test]
 fn what_cannot_be_reached_is_told() {
-    let mut impossible = plan(Generator::FixedSum, 3, 900_000);
+    let mut impossible = parameters(Generator::FixedSum, 3, 900_000);
     impossible.largest_share_ppm = 250_000;
     let error = impossible.draw(&mut Random::new(1)).unwrap_err();
     assert_eq!(

@@ -73,18 +73,18 @@ pub(crate) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     fn new(log: &'a Log, cpu: usize) -> Self {
-        let plan = &log.plan.cpus[cpu];
-        let threads = (0..).zip(&plan.threads).map(|(index, (_, constraint))| {
-            let home = plan.homes.get(index as usize).copied().unwrap_or(0);
-            let home = usize::from(home).min(plan.nodes.len());
+        let tables = &log.tables.cpus[cpu];
+        let threads = (0..).zip(&tables.threads).map(|(index, (_, constraint))| {
+            let home = tables.homes.get(index as usize).copied().unwrap_or(0);
+            let home = usize::from(home).min(tables.nodes.len());
             Thread::new(ThreadId::new(index, 0), *constraint, home, Instant::ZERO)
         });
         Judge {
             log,
             cpu,
             threads: threads.collect(),
-            nodes: Node::all(plan),
-            locks: Locks::new(plan),
+            nodes: Node::all(tables),
+            locks: Locks::new(tables),
             running: None,
             deciding: None,
             now: Instant::ZERO,

@@ -25,14 +25,14 @@ fn rank(key: &Key, by: WaitOrder) -> Rank {
 }
 
 /// The ceiling of a resource from `since` on.
-fn ceiling(plan: &ResourceTerms, since: Instant, rank: u32) -> Option<Key> {
+fn ceiling(terms: &ResourceTerms, since: Instant, rank: u32) -> Option<Key> {
     use Protocol::{ImmediateCeiling, StackResource};
     let ceiling = Ceiling {
-        priority: plan.ceiling,
-        absolute_deadline: since.saturating_add(plan.floor),
+        priority: terms.ceiling,
+        absolute_deadline: since.saturating_add(terms.floor),
     };
-    let key = Key::at_least(!plan.real_time, ceiling, rank);
-    matches!(plan.protocol, ImmediateCeiling | StackResource).then_some(key)
+    let key = Key::at_least(!terms.real_time, ceiling, rank);
+    matches!(terms.protocol, ImmediateCeiling | StackResource).then_some(key)
 }
 
 /// The key of a thread that holds what reaches beyond its scheduler: before all others within it.
@@ -50,13 +50,13 @@ impl Judge<'_> {
         };
         let order = self.threads[thread].constraint.order;
         for (claim, hold) in self.locks.sections(thread) {
-            let plan = &claim.plan;
-            if self.reaches_out(thread, plan) {
+            let terms = &claim.terms;
+            if self.reaches_out(thread, terms) {
                 all.push((Key::at_least(false, FIRST, order), WaitOrder::Priority));
                 continue;
             }
-            all.extend(ceiling(plan, hold.since, order).map(|key| (key, plan.wait_order)));
-            if plan.spans_schedulers {
+            all.extend(ceiling(terms, hold.since, order).map(|key| (key, terms.wait_order)));
+            if terms.spans_schedulers {
                 continue;
             }
             for other in self.locks.waiting(claim.declared.resource) {
@@ -66,11 +66,11 @@ impl Judge<'_> {
                         key.release = key.release.saturating_sub(Span::from_ticks(1));
                         key.rank = order;
                     }
-                    all.push((key, plan.wait_order));
+                    all.push((key, terms.wait_order));
                 }
             }
         }
-        let by = WaitOrder::of(self.log.plan.cpus[self.cpu].policy);
+        let by = WaitOrder::of(self.log.tables.cpus[self.cpu].policy);
         for (waiter, t) in self.threads.iter().enumerate() {
             if t.waits_on.is_some_and(|(holder, _)| holder == thread) {
                 let lent = self.effective(waiter, most).into_iter();
@@ -184,10 +184,10 @@ impl Judge<'_> {
     }
 
     /// Whether who holds this delays threads of schedulers other than its own.
-    fn reaches_out(&self, thread: usize, plan: &ResourceTerms) -> bool {
-        let common = plan.common.index();
+    fn reaches_out(&self, thread: usize, terms: &ResourceTerms) -> bool {
+        let common = terms.common.index();
         let home = self.threads[thread].home;
-        plan.spans_schedulers && home != common && self.is_below(home, common)
+        terms.spans_schedulers && home != common && self.is_below(home, common)
     }
 
     /// At least how urgent a scheduler is while somebody in it holds what others share.
@@ -198,13 +198,13 @@ impl Judge<'_> {
             if !t.ready || !self.is_below(t.home, at) {
                 continue;
             }
-            for plan in self.locks.sections(thread).map(|(claim, _)| &claim.plan) {
-                let common = plan.common.index();
-                if !self.reaches_out(thread, plan) || !self.is_below(parent, common) {
+            for terms in self.locks.sections(thread).map(|(claim, _)| &claim.terms) {
+                let common = terms.common.index();
+                if !self.reaches_out(thread, terms) || !self.is_below(parent, common) {
                     continue;
                 }
                 let to = match parent == common {
-                    true => plan.ceiling,
+                    true => terms.ceiling,
                     false => Priority::new(u32::MAX),
                 };
                 let higher = |old: Priority| if to.is_higher_than(old) { to } else { old };

@@ -130,7 +130,7 @@ impl fmt::Display for Violation {
 /// speed.
 pub fn check(log: &Log) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let cpus = log.cpus.len().min(log.plan.cpus.len());
+    let cpus = log.cpus.len().min(log.tables.cpus.len());
     for cpu in 0..cpus {
         let found = entry::judge(log, cpu);
         violations.extend(found.into_iter().take(MAX_LISTED));

@@ -48,7 +48,7 @@ impl Judge<'_> {
     /// those of its schedulers.
     fn section_fits(&mut self, claim: &Claim, handed: bool) {
         let length = claim.declared.length.ticks();
-        let first = claim.plan.at_budget_end == AtBudgetEnd::CheckFirst;
+        let first = claim.terms.at_budget_end == AtBudgetEnd::CheckFirst;
         let t = &self.threads[claim.thread];
         let fits = handed || t.background || t.budget >= length || length > t.allotment();
         let what = "has too little budget for";

@@ -38,20 +38,20 @@ pub(crate) struct Node {
 
 impl Node {
     /// The schedulers of a CPU, node 0 being the CPU's own, and places for more.
-    pub(crate) fn all(plan: &CpuTables) -> Vec<Node> {
-        let mut nodes = vec![Node::vacant(0, plan.policy)];
-        for planned in &plan.nodes {
+    pub(crate) fn all(tables: &CpuTables) -> Vec<Node> {
+        let mut nodes = vec![Node::vacant(0, tables.policy)];
+        for row in &tables.nodes {
             let at = nodes.len();
-            let parent = usize::from(planned.parent).min(at - 1);
-            let (mut node, above) = (Node::vacant(0, planned.policy), nodes[parent].background_at);
-            node.take_terms((at, parent), planned.terms, above);
+            let parent = usize::from(row.parent).min(at - 1);
+            let (mut node, above) = (Node::vacant(0, row.policy), nodes[parent].background_at);
+            node.take_terms((at, parent), row.terms, above);
             nodes.push(node);
         }
         let promoted = PolicyKind::FixedPriority { preemptive: true };
-        let places = nodes.len().max(usize::from(plan.capacity.nodes) + 1);
+        let places = nodes.len().max(usize::from(tables.capacity.nodes) + 1);
         nodes.resize_with(places, || Node::vacant(0, promoted));
-        for slot in &plan.slots {
-            let node = slot.entity.checked_sub(plan.capacity.entity_of(0));
+        for slot in &tables.slots {
+            let node = slot.entity.checked_sub(tables.capacity.entity_of(0));
             let owner = node.map(|node| Entity::Node(node as usize));
             let owner = owner.unwrap_or(Entity::Thread(slot.entity as usize));
             if let Some(node) = nodes.get_mut(usize::from(slot.node)) {

@@ -47,12 +47,12 @@ impl Run {
 /// clock count with every arrival up to the successor's, whether they were released in time or not.
 pub(crate) fn judge(log: &Log, cpus: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
-    if log.plan.cpus.iter().all(|plan| plan.edges.is_empty()) {
+    if log.tables.cpus.iter().all(|tables| tables.edges.is_empty()) {
         return violations;
     }
     let runs: Vec<Run> = (0..cpus).map(|cpu| Run::new(log, cpu)).collect();
-    for (cpu, plan) in log.plan.cpus.iter().enumerate().take(cpus) {
-        for (successor, edge) in &plan.edges {
+    for (cpu, tables) in log.tables.cpus.iter().enumerate().take(cpus) {
+        for (successor, edge) in &tables.edges {
             let from = match edge.from {
                 Source::Local(thread) => Some((cpu, thread.index())),
                 Source::Remote { slot } => remote(log, cpu, slot),
@@ -68,15 +68,19 @@ pub(crate) fn judge(log: &Log, cpus: usize) -> Vec<Violation> {
 
 /// The thread behind a slot of `cpu`.
 fn remote(log: &Log, cpu: usize, slot: u32) -> Option<Place> {
-    let here = log.plan.cpus[cpu].cpu;
-    log.plan.cpus.iter().enumerate().find_map(|(there, plan)| {
-        let mut all = plan.notifications.iter();
-        let found = all.find(|(_, to, s)| (*to, *s) == (here, slot))?;
-        Some((there, found.0 as usize))
-    })
+    let here = log.tables.cpus[cpu].cpu;
+    log.tables
+        .cpus
+        .iter()
+        .enumerate()
+        .find_map(|(there, tables)| {
+            let mut all = tables.notifications.iter();
+            let found = all.find(|(_, to, s)| (*to, *s) == (here, slot))?;
+            Some((there, found.0 as usize))
+        })
 }
 
-/// A CPU of the plan and a thread there.
+/// A CPU of the tables and a thread there.
 type Place = (usize, usize);
 
 fn edge_holds(
@@ -87,7 +91,7 @@ fn edge_holds(
     violations: &mut Vec<Violation>,
 ) {
     let (before, after) = (&runs[from.0], &runs[to.0]);
-    let Some((_, terms)) = log.plan.cpus[from.0].threads.get(from.1) else {
+    let Some((_, terms)) = log.tables.cpus[from.0].threads.get(from.1) else {
         return;
     };
     // Of arrivals that nobody can foresee, only those count that were known when it was asked.

@@ -29,7 +29,7 @@ pub(crate) struct Hold {
 pub(crate) struct Claim {
     pub(crate) thread: usize,
     pub(crate) declared: UseTerms,
-    pub(crate) plan: ResourceTerms,
+    pub(crate) terms: ResourceTerms,
     pub(crate) state: State,
 }
 
@@ -50,7 +50,7 @@ impl Claim {
 
     /// Whether its section goes on when a budget above its thread is used up.
     pub(crate) fn overruns(&self) -> bool {
-        self.plan.at_budget_end == AtBudgetEnd::Overrun
+        self.terms.at_budget_end == AtBudgetEnd::Overrun
     }
 }
 
@@ -59,10 +59,10 @@ impl Claim {
 pub(crate) struct Locks(pub(crate) Vec<Claim>);
 
 impl Locks {
-    pub(crate) fn new(plan: &CpuTables) -> Locks {
+    pub(crate) fn new(tables: &CpuTables) -> Locks {
         let mut locks = Locks(Vec::new());
-        for &(thread, declared) in &plan.uses {
-            let Some(resource) = plan.resources.get(declared.resource as usize) else {
+        for &(thread, declared) in &tables.uses {
+            let Some(resource) = tables.resources.get(declared.resource as usize) else {
                 continue;
             };
             match locks.find(thread as usize, declared.resource) {
@@ -77,7 +77,7 @@ impl Locks {
                 None => locks.0.push(Claim {
                     thread: thread as usize,
                     declared,
-                    plan: *resource,
+                    terms: *resource,
                     state: State::Free,
                 }),
             }
@@ -124,7 +124,7 @@ impl Locks {
     pub(crate) fn shields(&self, thread: usize) -> bool {
         use Protocol::{NonPreemptive, Spin};
         self.sections(thread)
-            .any(|(c, _)| matches!(c.plan.protocol, NonPreemptive | Spin))
+            .any(|(c, _)| matches!(c.terms.protocol, NonPreemptive | Spin))
     }
 
     /// Room for one more holder.

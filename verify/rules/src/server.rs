@@ -124,7 +124,7 @@ impl Supply {
     /// late as it can have been.
     pub(crate) fn spend(&mut self, began: Instant, now: Instant, work: u64) {
         if self.terms.kind == ServerKind::Sporadic {
-            return self.plan(work);
+            return self.replenish(work);
         }
         let start = self.period_of(now.saturating_sub(Span::from_ticks(1)));
         let late = work.min(now.since(start).ticks());
@@ -137,7 +137,7 @@ impl Supply {
     }
 
     /// What is used of a replenishment comes back one period after it could be used.
-    pub(crate) fn plan(&mut self, mut work: u64) {
+    pub(crate) fn replenish(&mut self, mut work: u64) {
         while work > 0 && !self.replenishments.is_empty() {
             let (at, amount) = self.replenishments[0];
             let used = amount.min(work);

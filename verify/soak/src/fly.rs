@@ -8,7 +8,7 @@ use punctual_child::ChildScheduler;
 use punctual_generate::Random;
 use punctual_kern::NodeId;
 use punctual_linux::{
-    Body, ChildPlan, CpuOutcome, JobInfo, Mode, RunOptions, ThreadPlan, clock_rate, job,
+    Body, ChildInput, CpuOutcome, JobInfo, Mode, RunOptions, ThreadInput, clock_rate, job,
 };
 use punctual_model::{ArrivalTimes, Class, CpuId, Instant, Ns, PolicyKind, Span, ThreadId, Trust};
 use punctual_policy::AnyPolicy;
@@ -92,13 +92,13 @@ fn keep(log: &Log, path: &Path) -> std::io::Result<()> {
     std::io::Write::flush(&mut file)
 }
 
-/// The plan of a scenario, with room for threads that are created.
-fn plan(scenario: &Scenario, ms: u64) -> Tables {
+/// The tables of a scenario, with room for threads that are created.
+fn tables(scenario: &Scenario, ms: u64) -> Tables {
     let system = &scenario.system;
     let frequency = clock_rate().frequency;
-    let mut plan = Tables::new(system, frequency);
-    plan.set_duration(system, Span::from_ms(ms));
-    for cpu in &mut plan.cpus {
+    let mut tables = Tables::new(system, frequency);
+    tables.set_duration(system, Span::from_ms(ms));
+    for cpu in &mut tables.cpus {
         // The body of a reservation needs more slices to come to its end.
         for (_, constraint) in &mut cpu.threads {
             if matches!(constraint.class, Class::Reservation { .. }) {
@@ -120,7 +120,7 @@ fn plan(scenario: &Scenario, ms: u64) -> Tables {
         cpu.capacity.background_turn =
             Span::from_ticks(frequency.ticks_up(scenario.turn_us * 1_000));
     }
-    plan
+    tables
 }
 
 fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, String> {
@@ -129,7 +129,7 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
     system
         .validate()
         .map_err(|errors| format!("not a system: {errors:?}"))?;
-    let plan = plan(scenario, ms);
+    let tables = tables(scenario, ms);
     let end = Instant::from_ns(ms * 1_000_000);
     let cpus = system.cpus.len();
     // Threads that were left behind may look at it until the process ends.
@@ -143,9 +143,10 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
         real_time: !cli.best_effort,
         ..RunOptions::default()
     };
-    let plans = (0..cpus).map(|cpu| cpu_plan(scenario, &plan, cpu, seed, (round, &options.stop)));
-    let plans = plans.collect::<Result<Vec<_>, _>>()?;
-    let outcome = punctual_linux::run(plans, &options).map_err(|error| error.to_string())?;
+    let inputs =
+        (0..cpus).map(|cpu| cpu_input(scenario, &tables, cpu, seed, (round, &options.stop)));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let outcome = punctual_linux::run(inputs, &options).map_err(|error| error.to_string())?;
     report.real_time = outcome.mode == Mode::RealTime;
     if round.settled.load(Ordering::SeqCst) == cpus as u64 {
         round.settle();
@@ -170,7 +171,7 @@ fn run(scenario: &Scenario, cli: &Cli, report: &mut Report) -> Result<Log, Strin
         stopped: Some("by its conductor".to_owned()),
         ..Header::default()
     };
-    let mut log = Log::new(header, system, plan);
+    let mut log = Log::new(header, system, tables);
     for (cpu, outcome) in system.cpus.iter().zip(outcome.cpus) {
         count(&outcome, report);
         log.add_cpu(&cpu.name, cpu.host, outcome.sink);
@@ -196,17 +197,17 @@ fn count(outcome: &CpuOutcome<Recorder>, report: &mut Report) {
     }
 }
 
-type LinuxPlan = punctual_linux::CpuPlan<AnyPolicy, Recorder>;
+type LinuxInput = punctual_linux::CpuInput<AnyPolicy, Recorder>;
 
-fn cpu_plan(
+fn cpu_input(
     scenario: &Scenario,
-    plan: &Tables,
+    tables: &Tables,
     cpu: usize,
     seed: u64,
     (round, stop): (&'static Round, &Arc<AtomicBool>),
-) -> Result<LinuxPlan, String> {
+) -> Result<LinuxInput, String> {
     let system = &scenario.system;
-    let of_cpu = &plan.cpus[cpu];
+    let of_cpu = &tables.cpus[cpu];
     // Where time is divided, only those with slots have any.
     let may_create = !matches!(of_cpu.policy, PolicyKind::Tdm { .. });
     let field = Field::new(round, cpu, &scenario.games[cpu], may_create);
@@ -219,34 +220,34 @@ fn cpu_plan(
             field.inside.fetch_add(1, Ordering::SeqCst);
         }
         let dice = Random::at(seed, &[2, task.index() as u64]);
-        threads.push(ThreadPlan {
+        threads.push(ThreadInput {
             id: ThreadId::new(index, 0),
             name: system.tasks[task.index()].name.clone(),
             body: body(role, one_body, field, dice, Arc::clone(stop)),
         });
     }
-    Ok(LinuxPlan {
+    Ok(LinuxInput {
         host: system.cpus[cpu].host.unwrap_or(0),
         name: system.cpus[cpu].name.clone(),
         shard: of_cpu
             .build(AnyPolicy::new)
-            .map_err(|error| format!("not a plan: {error:?}"))?,
+            .map_err(|error| format!("no valid tables: {error:?}"))?,
         sink: Recorder::with_capacity(RECORDER_BYTES).map_err(|error| error.to_string())?,
         threads,
         children: children(of_cpu),
         resources: Vec::new(),
-        arrivals: arrivals(scenario, plan, of_cpu.cpu, round.end),
+        arrivals: arrivals(scenario, tables, of_cpu.cpu, round.end),
     })
 }
 
 /// The schedulers that decide on their own supply.
-fn children(cpu: &CpuTables) -> Vec<ChildPlan> {
+fn children(cpu: &CpuTables) -> Vec<ChildInput> {
     let nodes = (1_u16..).zip(&cpu.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
     let code = |(place, node): (u16, &punctual_tables::NodeRow)| {
         let policy = AnyPolicy::new(node.policy, cpu.capacity.entities(), &[]);
         let id = NodeId::new(place, 0);
-        ChildPlan {
+        ChildInput {
             name: format!("child {place}"),
             code: ChildScheduler::new(id, cpu.capacity.threads, Box::new(policy)),
         }
@@ -257,17 +258,17 @@ fn children(cpu: &CpuTables) -> Vec<ChildPlan> {
 /// Arrivals of sporadic threads before the end of the round, in order.
 fn arrivals(
     scenario: &Scenario,
-    plan: &Tables,
+    tables: &Tables,
     cpu: CpuId,
     end: Instant<Ns>,
 ) -> Vec<(Instant, ThreadId)> {
     let mut list = Vec::new();
-    for (index, (task, _)) in (0_u32..).zip(&plan.cpus[cpu.index()].threads) {
+    for (index, (task, _)) in (0_u32..).zip(&tables.cpus[cpu.index()].threads) {
         let task = &scenario.system.tasks[task.index()];
         if let Class::Sporadic { min_separation, .. } = task.class {
             let times = ArrivalTimes::new(&task.arrivals, task.phase, min_separation, 0);
             let times = times.take_while(|at| *at < end);
-            list.extend(times.map(|at| (at.ticks_up(plan.frequency), ThreadId::new(index, 0))));
+            list.extend(times.map(|at| (at.ticks_up(tables.frequency), ThreadId::new(index, 0))));
         }
     }
     list.sort_by_key(|(at, thread)| (*at, thread.index()));

@@ -53,7 +53,7 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
     if log.cpus.iter().any(|cpu| cpu.lost_from.is_some()) {
         return Err("the recorder was full".into());
     }
-    let behaviors: Vec<Behavior> = (0..log.plan.cpus.len())
+    let behaviors: Vec<Behavior> = (0..log.tables.cpus.len())
         .map(|cpu| Behavior::new(&log, cpu))
         .collect();
     Ok(Seen {
@@ -69,9 +69,9 @@ pub(crate) fn observe(system: &System, look: &Look) -> Result<Seen, String> {
 
 fn tasks(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<TaskSeen> {
     let mut tasks = vec![TaskSeen::default(); system.tasks.len()];
-    for (plan, behavior) in log.plan.cpus.iter().zip(behaviors) {
+    for (tables, behavior) in log.tables.cpus.iter().zip(behaviors) {
         for job in &behavior.jobs {
-            let Some((task, _)) = plan.threads.get(job.thread.index()) else {
+            let Some((task, _)) = tables.threads.get(job.thread.index()) else {
                 continue;
             };
             let seen = &mut tasks[task.index()];
@@ -134,7 +134,7 @@ fn next(ran: &[Vec<Ran>], task: TaskId, seen: u64) -> Option<u64> {
 /// By task: its jobs that completed, in the order in which they began.
 fn ran(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<Vec<Ran>> {
     let mut ran = vec![Vec::new(); system.tasks.len()];
-    for (plan, behavior) in log.plan.cpus.iter().zip(behaviors) {
+    for (tables, behavior) in log.tables.cpus.iter().zip(behaviors) {
         let mut starts = vec![None; behavior.jobs.len()];
         for segment in &behavior.segments {
             if let Some(start) = segment.job.and_then(|job| starts.get_mut(job)) {
@@ -142,7 +142,7 @@ fn ran(system: &System, log: &Log, behaviors: &[Behavior]) -> Vec<Vec<Ran>> {
             }
         }
         for (job, start) in behavior.jobs.iter().zip(starts) {
-            let thread = plan.threads.get(job.thread.index());
+            let thread = tables.threads.get(job.thread.index());
             if let (Some((task, _)), Some(start), Some(end)) = (thread, start, job.ended) {
                 ran[task.index()].push(Ran {
                     arrival: job.arrival.ticks(),

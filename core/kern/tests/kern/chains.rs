@@ -288,11 +288,11 @@ impl World {
         for _ in 0..RESOURCES {
             let number = d.shard.add_resource(resource(Protocol::Inheritance, 9));
             for thread in 0..THREADS {
-                let plan = UseTerms {
+                let terms = UseTerms {
                     length: Work::from_ticks(200),
                     ..a_use(number, 1)
                 };
-                d.shard.declare_use(id(small(thread)), plan).unwrap();
+                d.shard.declare_use(id(small(thread)), terms).unwrap();
             }
         }
         World {
@@ -489,8 +489,8 @@ fn no_history_of_mixed_locks_breaks_an_invariant() {
             let protocol = Protocol::ALL[dice.index(5)];
             let _ = d.shard.add_resource(resource(protocol, 9));
             for thread in 0..6 {
-                let plan = random_use(&mut dice, number);
-                d.shard.declare_use(id(thread), plan).unwrap();
+                let terms = random_use(&mut dice, number);
+                d.shard.declare_use(id(thread), terms).unwrap();
             }
         }
         let mut now = 0;

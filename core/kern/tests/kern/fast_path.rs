@@ -164,9 +164,9 @@ fn entangled(dice: &mut Dice, seed: u64) -> Both {
         let _ = both.slow.add_resource(resource(protocol, 9));
         for thread in 0..6 {
             if dice.below(4) > 0 {
-                let plan = random_use(dice, number);
-                both.fast.declare_use(id(thread), plan).unwrap();
-                both.slow.declare_use(id(thread), plan).unwrap();
+                let terms = random_use(dice, number);
+                both.fast.declare_use(id(thread), terms).unwrap();
+                both.slow.declare_use(id(thread), terms).unwrap();
             }
         }
     }
@@ -241,9 +241,9 @@ fn history_of_equals(seed: u64) -> u32 {
         .slow
         .add_resource(resource(Protocol::ImmediateCeiling, 9));
     for thread in 0..3 {
-        let plan = random_use(&mut dice, number);
-        both.fast.declare_use(id(thread), plan).unwrap();
-        both.slow.declare_use(id(thread), plan).unwrap();
+        let terms = random_use(&mut dice, number);
+        both.fast.declare_use(id(thread), terms).unwrap();
+        both.slow.declare_use(id(thread), terms).unwrap();
     }
     for _ in 0..300 {
         let event = match dice.below(40) {

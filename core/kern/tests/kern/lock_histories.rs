@@ -62,8 +62,8 @@ fn chaos(seed: u64) -> usize {
         let _ = d.shard.add_resource(resource(protocol, 9));
         for thread in 0..THREADS {
             if dice.below(4) > 0 {
-                let plan = random_use(&mut dice, number);
-                d.shard.declare_use(id(thread), plan).unwrap();
+                let terms = random_use(&mut dice, number);
+                d.shard.declare_use(id(thread), terms).unwrap();
             }
         }
     }
@@ -107,17 +107,17 @@ fn chaos_in_a_tree(seed: u64) -> (usize, usize) {
         } else {
             Protocol::ALL[index(&mut dice, 5)]
         };
-        let plan = ResourceTerms {
+        let terms = ResourceTerms {
             at_budget_end: [AtBudgetEnd::Overrun, AtBudgetEnd::CheckFirst][index(&mut dice, 2)],
             common: node(u16::try_from(common).unwrap()),
             spans_schedulers: spans,
             ..resource(protocol, 9)
         };
-        let _ = grove.shard.add_resource(plan);
+        let _ = grove.shard.add_resource(terms);
         for thread in 0..THREADS {
             if dice.below(3) > 0 {
-                let plan = random_use(&mut dice, number);
-                grove.shard.declare_use(id(thread), plan).unwrap();
+                let terms = random_use(&mut dice, number);
+                grove.shard.declare_use(id(thread), terms).unwrap();
             }
         }
     }
@@ -244,11 +244,11 @@ fn orderly(seed: u64) -> usize {
     for (number, protocol) in (0_u32..).zip(&protocols) {
         let _ = d.shard.add_resource(resource(*protocol, 9));
         for thread in 0..THREADS {
-            let plan = UseTerms {
+            let terms = UseTerms {
                 length: Work::from_ticks(1 + dice.below(40)),
                 ..a_use(number, 1)
             };
-            d.shard.declare_use(id(thread), plan).unwrap();
+            d.shard.declare_use(id(thread), terms).unwrap();
         }
     }
     let (mut shadow, mut now, mut event) = (Shadow::new(), 0, Event::Tick);

@@ -7,8 +7,8 @@ use crate::driver::{id, periodic};
 use crate::locks::{a_use, lock, resource, unlock};
 use crate::trees::{FIXED, Grove, at, node, server, terms};
 
-fn below(grove: &mut Grove, plan: ResourceTerms, users: &[(u32, u64)]) {
-    let number = grove.shard.add_resource(plan);
+fn below(grove: &mut Grove, terms: ResourceTerms, users: &[(u32, u64)]) {
+    let number = grove.shard.add_resource(terms);
     for &(thread, length) in users {
         grove
             .shard
@@ -34,12 +34,12 @@ fn served(at_budget_end: AtBudgetEnd) -> Grove {
             (0, periodic(500, 1_000, 1)),
         ],
     );
-    let plan = ResourceTerms {
+    let terms = ResourceTerms {
         at_budget_end,
         common: node(1),
         ..resource(Protocol::Inheritance, 2)
     };
-    below(&mut grove, plan, &[(0, 3)]);
+    below(&mut grove, terms, &[(0, 3)]);
     grove
 }
 
@@ -113,11 +113,11 @@ fn a_holder_is_raised_where_the_users_meet_and_on_the_way_there() {
             (0, at(3, periodic(1, 1_000, 7))),
         ],
     );
-    let plan = ResourceTerms {
+    let terms = ResourceTerms {
         spans_schedulers: true,
         ..resource(Protocol::ImmediateCeiling, 5)
     };
-    below(&mut grove, plan, &[(0, 20), (2, 5)]);
+    below(&mut grove, terms, &[(0, 20), (2, 5)]);
     assert_eq!(runs(&mut grove, 0, Event::Tick), Some(0));
     assert_eq!(runs(&mut grove, 0, lock(0)), Some(0));
     assert_eq!(
@@ -151,11 +151,11 @@ fn a_holder_that_suspends_itself_raises_nobody_meanwhile() {
             (0, at(5, periodic(10, 1_000, 5))),
         ],
     );
-    let plan = ResourceTerms {
+    let terms = ResourceTerms {
         spans_schedulers: true,
         ..resource(Protocol::ImmediateCeiling, 5)
     };
-    below(&mut grove, plan, &[(0, 20), (2, 5)]);
+    below(&mut grove, terms, &[(0, 20), (2, 5)]);
     let _ = runs(&mut grove, 0, Event::Tick);
     assert_eq!(runs(&mut grove, 0, lock(0)), Some(0));
     assert_eq!(runs(&mut grove, 1, Event::Block { until: None }), Some(1));

@@ -57,8 +57,8 @@ impl Sporadic {
         }
     }
 
-    /// Plans what was used; it is never before what is planned already.
-    fn plan(&mut self, at: Instant, amount: Work) {
+    /// Has what was used come back at an instant, which is never before the last one so far.
+    fn replenish(&mut self, at: Instant, amount: Work) {
         if self.len > self.usable && self.pieces[self.len - 1].at == at {
             let last = &mut self.pieces[self.len - 1];
             last.amount = last.amount.saturating_add(amount);
@@ -89,7 +89,7 @@ impl Sporadic {
             } else {
                 self.pieces[0].amount = first.amount.saturating_sub(taken);
             }
-            self.plan(first.at.saturating_add(self.period), taken);
+            self.replenish(first.at.saturating_add(self.period), taken);
         }
     }
 

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use common::{Log, alone, background, plan, until_stopped};
+use common::{Log, alone, background, input, until_stopped};
 use punctual_linux::{Ending, run};
 
 /// What the calls of a scene returned.
@@ -123,8 +123,8 @@ fn by_light(scenes: Vec<Scene>, in_vain: usize) -> Vec<(&'static str, Vec<String
             }
         }),
     ];
-    let plan = plan(specs, 1_000, Log::with_room(0));
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(specs, 1_000, Log::with_room(0));
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert!(
         matches!(outcome.ending, Ending::Stopped | Ending::Complete),

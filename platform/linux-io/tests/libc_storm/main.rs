@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as Wall};
 
-use common::{Log, Spec, alone, background, for_ms, plan};
+use common::{Log, Spec, alone, background, for_ms, input};
 use library::{Caller, Shared, mark};
 use punctual_linux::{CpuCounters, Ending, JobInfo, RunOptions, job, run};
 
@@ -109,8 +109,8 @@ fn storm(path: &Path, progress: &Arc<Progress>) -> CpuCounters {
     let pauses = [None, None, Some(PAUSES_NS[0]), Some(PAUSES_NS[1])];
     let specs = (0..).zip(pauses);
     let specs = specs.map(|(thread, pause)| stormer(thread, pause, &options, &shared, progress));
-    let plan = plan(specs.collect(), 50, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(specs.collect(), 50, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Stopped, "all have done their calls");
     outcome.cpus[0].counters

@@ -21,9 +21,9 @@ use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
 use crate::entry::switch::{running_group, switch_here};
 use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
+use crate::record::input::RunOptions;
 use crate::record::light::Light;
 use crate::record::per_cpu::{ByPolicy, PerCpu, Reason};
-use crate::record::plan::RunOptions;
 
 /// A late decision is followed up at once, this often at most, before a timer is set for it.
 const FOLLOW_UPS: u32 = 4;

@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering;
 
 use punctual_model::Instant;
 
+use crate::record::input::RunOptions;
 use crate::record::per_cpu::Shared;
-use crate::record::plan::RunOptions;
 use crate::time::clock::clock_rate;
 
 /// When a run ends.

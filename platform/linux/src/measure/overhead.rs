@@ -23,9 +23,9 @@ use punctual_model::{
 };
 
 use crate::record::body::Body;
+use crate::record::input::{CpuInput, RunError, RunOptions, ThreadInput};
 use crate::record::limits::LOOK_NS;
 use crate::record::outcome::Mode;
-use crate::record::plan::{CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS};
 use crate::run::run;
 use crate::sys::{self, HostClass};
@@ -237,7 +237,7 @@ pub(crate) fn short_run<S: Sink + Send + 'static>(
     cpus: Vec<(Short, S)>,
     options: &RunOptions,
 ) -> Result<Flown, RunError> {
-    let plans = cpus.into_iter().map(|(short, sink)| short.plan(sink));
+    let inputs = cpus.into_iter().map(|(short, sink)| short.input(sink));
     let options = RunOptions {
         duration_ns: Some(RUN_NS),
         grace_ns: 0,
@@ -245,7 +245,7 @@ pub(crate) fn short_run<S: Sink + Send + 'static>(
         stop: Arc::new(AtomicBool::new(false)),
         ..options.clone()
     };
-    let outcome = run(plans.collect(), &options)?;
+    let outcome = run(inputs.collect(), &options)?;
     let missing = outcome.cpus.iter().map(|cpu| cpu.counters.missing_ns);
     Ok(Flown {
         missing_ns: missing.sum(),
@@ -266,7 +266,7 @@ impl Short {
         }
     }
 
-    fn plan<S>(self, sink: S) -> CpuPlan<Last, S> {
+    fn input<S>(self, sink: S) -> CpuInput<Last, S> {
         let rate = clock_rate().frequency;
         let capacity = Capacity {
             threads: self.bodies.len() + 1,
@@ -288,7 +288,7 @@ impl Short {
                 continue;
             };
             let name = task.name.clone();
-            threads.push(ThreadPlan { id, name, body });
+            threads.push(ThreadInput { id, name, body });
         }
         let turn = Span::from_ns(TURN_NS);
         let class = Class::Sporadic {
@@ -305,13 +305,13 @@ impl Short {
             arrivals.extend((1..=self.arrivals).map(|n| (at(n), id)));
             let name = urgent.name;
             let body = self.urgent.into_iter();
-            threads.extend(body.map(|body| ThreadPlan {
+            threads.extend(body.map(|body| ThreadInput {
                 id,
                 name: name.clone(),
                 body,
             }));
         }
-        CpuPlan {
+        CpuInput {
             host: self.host,
             name: "measure".to_owned(),
             shard,

@@ -147,7 +147,7 @@ impl Light {
             library,
             wait_node: WaitNode::new(),
             pooled: Pooled::new(match body {
-                Some(_) => Stage::Planned,
+                Some(_) => Stage::NotPooled,
                 None => Stage::Free,
             }),
             body: UnsafeCell::new(body),

@@ -90,7 +90,7 @@ pub enum Ending {
 /// A body that ended by a panic. The panic ended this thread only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Panic {
-    /// The CPU, by its place in the plan.
+    /// The CPU, by its place in the input.
     pub cpu: usize,
     /// Whose.
     pub thread: ThreadId,
@@ -120,7 +120,7 @@ pub struct CpuOutcome<S> {
 /// Everything that a run leaves behind.
 #[derive(Debug)]
 pub struct Outcome<S> {
-    /// One per CPU, in the order of the plan.
+    /// One per CPU, in the order of the input.
     pub cpus: Vec<CpuOutcome<S>>,
     /// Real time or best effort.
     pub mode: Mode,

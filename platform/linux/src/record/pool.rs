@@ -75,7 +75,7 @@ impl Room {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// No thread of a pool.
-    Planned,
+    NotPooled,
     Free,
     /// It has a closure to run, or runs it.
     Working,

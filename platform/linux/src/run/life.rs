@@ -33,7 +33,7 @@ pub(crate) unsafe extern "C" fn main(argument: *mut u8) -> ! {
     light.phase.set(Phase::Between);
     // SAFETY: gate closed; the carrier waits.
     unsafe { switch_to(light.host(), core::ptr::null()) };
-    if light.pooled.stage.get() != Stage::Planned {
+    if light.pooled.stage.get() != Stage::NotPooled {
         serve(light);
     }
     // SAFETY: nobody else takes the body.

@@ -1,8 +1,8 @@
 //! What a run changes in its process, each with its way back.
 
 use crate::entry::signal;
+use crate::record::input::RunError;
 use crate::record::outcome::Loss;
-use crate::record::plan::RunError;
 use crate::sys::action::KernelAction;
 use crate::sys::{self, FAULTS};
 

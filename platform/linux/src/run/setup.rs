@@ -13,11 +13,11 @@ use crate::entry::child::{self, Child};
 use crate::entry::cpu::{Core, Cpu, by_policy};
 use crate::entry::give_back::GiveBack;
 use crate::entry::missing::MissingTime;
+use crate::record::input::{ChildInput, CpuInput, RunError, RunOptions, ThreadInput};
 use crate::record::light::{Light, Phase};
 use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::record::per_cpu::{PerCpu, Shared};
-use crate::record::plan::{ChildPlan, CpuPlan, RunError, RunOptions, ThreadPlan};
 use crate::record::pool::{Stage, discard};
 use crate::record::text::LibraryText;
 use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, end_threads, run_loop, start_threads};
@@ -28,9 +28,9 @@ use crate::sys::{self, HostClass, SwitchWatch};
 use crate::time::clock::{Clock, clock_rate};
 
 /// What a carrier is given.
-pub(crate) struct CarrierPlan<P, S> {
+pub(crate) struct CarrierInput<P, S> {
     pub(crate) index: usize,
-    pub(crate) cpu: CpuPlan<P, S>,
+    pub(crate) cpu: CpuInput<P, S>,
     pub(crate) options: RunOptions,
     pub(crate) signal: i32,
     pub(crate) library: Library,
@@ -54,7 +54,7 @@ pub(crate) struct Start {
 
 /// The life of a carrier. `None`: the run was given up before its start.
 pub(crate) fn carrier<P, S>(
-    plan: CarrierPlan<P, S>,
+    input: CarrierInput<P, S>,
     ready: &Sender<Result<Ready, RunError>>,
     start: &Receiver<Start>,
 ) -> Option<(CpuOutcome<S>, Vec<Panic>)>
@@ -62,9 +62,9 @@ where
     P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
-    let (index, shared) = (plan.index, Arc::clone(&plan.shared));
-    let gives_back = plan.options.give_back;
-    let Prepared { said, cpu, lights } = match prepare(plan) {
+    let (index, shared) = (input.index, Arc::clone(&input.shared));
+    let gives_back = input.options.give_back;
+    let Prepared { said, cpu, lights } = match prepare(input) {
         Ok(prepared) => prepared,
         Err(error) => {
             // The caller waits for this; when it does not any more, there is nobody to tell.
@@ -136,7 +136,7 @@ fn reap(cpu: usize, lights: Vec<Box<Light>>) -> Vec<Panic> {
     for light in lights {
         if light.phase.get() != Phase::Finished {
             Box::leak(light);
-        } else if light.pooled.stage.get() != Stage::Planned {
+        } else if light.pooled.stage.get() != Stage::NotPooled {
             // What it said has been kept; what nobody began or took is dropped here.
             discard(&light.pooled);
         } else if let Some(message) = light.take_panic() {
@@ -162,21 +162,21 @@ struct Prepared<P, S> {
 }
 
 /// Everything that can fail, before the run starts.
-fn prepare<P, S>(plan: CarrierPlan<P, S>) -> Result<Prepared<P, S>, RunError>
+fn prepare<P, S>(input: CarrierInput<P, S>) -> Result<Prepared<P, S>, RunError>
 where
     P: Policy + Send + 'static,
     S: Sink + Send + 'static,
 {
     let system = |what: &'static str| move |error| RunError::System { what, error };
-    let CarrierPlan {
+    let CarrierInput {
         index,
-        cpu: plan,
+        cpu: input,
         options,
         signal,
         library,
         shared,
-    } = plan;
-    sys::pin(None, &[plan.host]).map_err(system("pin a kernel thread to its CPU"))?;
+    } = input;
+    sys::pin(None, &[input.host]).map_err(system("pin a kernel thread to its CPU"))?;
     sys::sharpen_sleep();
     sys::block_signals_except(signal);
     let mut said = take_class(&options);
@@ -193,17 +193,17 @@ where
         timer,
         watch,
         DispatchRecord::running(read_thread_pointer(), Control::Kept),
-        plan.resources,
+        input.resources,
     );
     host.limits.sample(&clock, options.sample_ns);
     // SAFETY: nobody else knows the host yet.
-    unsafe { *host.ring.get() = make_ring(plan.host, &mut said) };
+    unsafe { *host.ring.get() = make_ring(input.host, &mut said) };
     let home = host.shared.number << 16 | index as u64;
     host.pool.set_up(home, options.spawned);
-    let mut core = Core::new(plan.shard, plan.sink, plan.arrivals, &options);
+    let mut core = Core::new(input.shard, input.sink, input.arrivals, &options);
     core.threads.resize(core.shard.places(), core::ptr::null());
-    let (nodes, children) = make_children::<P, S>(plan.children);
-    let threads = plan.threads.into_iter().chain(children).collect();
+    let (nodes, children) = make_children::<P, S>(input.children);
+    let threads = input.threads.into_iter().chain(children).collect();
     let cpu = Box::into_raw(Cpu::new(host, core));
     let made = make_threads(cpu.cast::<PerCpu>(), threads, &options, library);
     match made {
@@ -256,16 +256,16 @@ fn is_child(id: ThreadId) -> bool {
 }
 
 /// Children as light threads, and which scheduler each is.
-fn make_children<P, S>(children: Vec<ChildPlan>) -> (Vec<NodeId>, Vec<ThreadPlan>)
+fn make_children<P, S>(children: Vec<ChildInput>) -> (Vec<NodeId>, Vec<ThreadInput>)
 where
     P: Policy + 'static,
     S: Sink + 'static,
 {
     let numbered = (FIRST_CHILD..).zip(children);
-    let as_thread = |(number, ChildPlan { name, code }): (u32, ChildPlan)| {
+    let as_thread = |(number, ChildInput { name, code }): (u32, ChildInput)| {
         let (node, id) = (code.node(), ThreadId::new(number, 0));
         let body = child::body::<P, S>(code);
-        (node, ThreadPlan { id, name, body })
+        (node, ThreadInput { id, name, body })
     };
     numbered.map(as_thread).unzip()
 }
@@ -273,17 +273,17 @@ where
 #[allow(clippy::vec_box)] // As for `reap`.
 fn make_threads(
     host: *const PerCpu,
-    plans: Vec<ThreadPlan>,
+    inputs: Vec<ThreadInput>,
     options: &RunOptions,
     library: Library,
 ) -> Result<Vec<Box<Light>>, RunError> {
     let refused = |what| move |error| RunError::System { what, error };
-    let mut lights = Vec::with_capacity(plans.len() + options.pool);
-    let planned = plans
+    let mut lights = Vec::with_capacity(inputs.len() + options.pool);
+    let given = inputs
         .into_iter()
-        .map(|plan| (plan.id, plan.name, Some(plan.body)));
+        .map(|input| (input.id, input.name, Some(input.body)));
     let pooled = (0..options.pool).map(|_| (ThreadId::new(u32::MAX, 0), String::new(), None));
-    for (id, name, body) in planned.chain(pooled) {
+    for (id, name, body) in given.chain(pooled) {
         let stack = Stack::try_new(options.stack_bytes).map_err(refused("map a stack"))?;
         let storage = Storage::try_new(library)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))

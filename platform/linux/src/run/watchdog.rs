@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::record::input::{RunError, RunOptions};
 use crate::record::outcome::{Loss, Mode};
 use crate::record::per_cpu::Shared;
-use crate::record::plan::{RunError, RunOptions};
 use crate::sys::{self, HostClass};
 
 /// After the watchdog has told the CPUs to end, they have this long before they are demoted.

@@ -91,7 +91,7 @@ pub fn lock_within(resource: &str, mode: Mode, ns: u64) -> Result<Held, LockErro
 }
 
 /// [`lock`] by the number of the resource on its CPU, its place in
-/// [`crate::CpuPlan::resources`].
+/// [`crate::CpuInput::resources`].
 ///
 /// # Errors
 /// As [`lock`].

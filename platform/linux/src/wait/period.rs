@@ -47,7 +47,7 @@ pub fn this_job() -> Option<JobInfo> {
     current_light().map(Light::job_info)
 }
 
-/// The place of the calling light thread's CPU in the plan; `None` on no light thread.
+/// The place of the calling light thread's CPU in the input of the run; `None` on no light thread.
 pub fn this_cpu() -> Option<usize> {
     // SAFETY: the host outlives its threads.
     current_light().map(|light| unsafe { (*light.host()).index })

@@ -1,4 +1,4 @@
-//! Small plans for live tests: a CPU under fixed priorities, tasks in nanoseconds, a flat log.
+//! Small inputs for live tests: a CPU under fixed priorities, tasks in nanoseconds, a flat log.
 
 #![allow(dead_code, unreachable_pub)] // Each test program includes this file and uses a part of it.
 
@@ -8,7 +8,7 @@ use punctual_child::ChildScheduler;
 use punctual_kern::{
     Capacity, Constraint, Decision, Entry, Event, NodeId, Policy, Shard, Sink, TraceEvent, Tree,
 };
-use punctual_linux::{ChildPlan, CpuPlan, JobInfo, RunOptions, ThreadPlan, clock_rate};
+use punctual_linux::{ChildInput, CpuInput, JobInfo, RunOptions, ThreadInput, clock_rate};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, PolicyKind, Priority, Span, System, Task, ThreadId, Trust, Work,
 };
@@ -113,8 +113,8 @@ pub fn test_cpu() -> u32 {
     last.trim().parse().expect("a number")
 }
 
-/// A plan of one CPU. Background threads change turns every `turn_us`.
-pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority, S> {
+/// The input of one CPU. Background threads change turns every `turn_us`.
+pub fn input<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuInput<FixedPriority, S> {
     let rate = clock_rate().frequency;
     let capacity = Capacity {
         threads: specs.len(),
@@ -127,13 +127,13 @@ pub fn plan<S>(specs: Vec<Spec>, turn_us: u64, sink: S) -> CpuPlan<FixedPriority
     for (order, spec) in (0..).zip(specs) {
         let constraint = Constraint::of_task(&spec.task, order).in_ticks(rate);
         let id: ThreadId = shard.attach(constraint).expect("a valid task");
-        threads.push(ThreadPlan {
+        threads.push(ThreadInput {
             id,
             name: spec.task.name,
             body: spec.body,
         });
     }
-    CpuPlan {
+    CpuInput {
         host: test_cpu(),
         name: "0".to_owned(),
         shard,
@@ -160,27 +160,27 @@ pub fn until_stopped() -> RunOptions {
     for_ms(60_000)
 }
 
-/// A plan for the one CPU of a system: bodies by task, code by child.
-pub fn plan_of<S>(
+/// The input for the one CPU of a system: bodies by task, code by child.
+pub fn input_of<S>(
     system: &System,
     bodies: Vec<punctual_linux::Body>,
     children: Vec<Box<dyn Policy + Send>>,
     sink: S,
-) -> CpuPlan<AnyPolicy, S> {
-    let plan = Tables::new(system, clock_rate().frequency);
-    let cpu = &plan.cpus[0];
-    let thread = |(index, body)| ThreadPlan {
+) -> CpuInput<AnyPolicy, S> {
+    let tables = Tables::new(system, clock_rate().frequency);
+    let cpu = &tables.cpus[0];
+    let thread = |(index, body)| ThreadInput {
         id: ThreadId::new(index, 0),
         name: system.tasks[index as usize].name.clone(),
         body,
     };
     let nodes = (1..).zip(&cpu.nodes);
     let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
-    let child = |((place, _), policy)| ChildPlan {
+    let child = |((place, _), policy)| ChildInput {
         name: format!("child {place}"),
         code: ChildScheduler::new(NodeId::new(place, 0), cpu.threads.len(), policy),
     };
-    CpuPlan {
+    CpuInput {
         host: test_cpu(),
         name: "0".to_owned(),
         shard: cpu.build(AnyPolicy::new).expect("a valid system"),

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{Log, Spec, alone, background, for_ms, plan};
+use crate::common::{Log, Spec, alone, background, for_ms, input};
 use punctual_kern::TraceEvent;
 use punctual_linux::{Backed, Ending, JobInfo, Member, NotBacked, Outcome, RunOptions, run};
 use punctual_model::{Class, CpuId, Priority, Span, Task, Work};
@@ -44,7 +44,7 @@ fn once<R: Send + 'static>(
 
 /// Flies until the stop flag is set.
 fn fly(specs: Vec<Spec>, options: &RunOptions) -> Outcome<Log> {
-    run(vec![plan(specs, 1_000, Log::with_room(100_000))], options).expect("a run")
+    run(vec![input(specs, 1_000, Log::with_room(100_000))], options).expect("a run")
 }
 
 fn until_stopped() -> RunOptions {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::common::{Log, alone, background, for_ms, periodic, plan, until_stopped};
+use crate::common::{Log, alone, background, for_ms, input, periodic, until_stopped};
 use punctual_kern::TraceEvent;
 use punctual_linux::{Ending, RunOptions, job, run};
 
@@ -21,8 +21,8 @@ fn every_release_of_the_duration_becomes_one_job() {
         grace_ns: 60_000_000_000,
         ..for_ms(100)
     };
-    let plan = plan(vec![fast], 10_000, Log::with_room(10_000));
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![fast], 10_000, Log::with_room(10_000));
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Complete);
     assert!(count.load(Ordering::Relaxed) >= 50, "{count:?}");
@@ -49,8 +49,8 @@ fn a_loop_without_calls_is_preempted() {
             rounds.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let plan = plan(vec![urgent, endless], 10_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![urgent, endless], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     let counters = outcome.cpus[0].counters;
     assert!(counters.preemptions >= 10, "{counters:?}");
@@ -84,8 +84,8 @@ fn interrupted(promise_ns: u64, at_checkpoints: bool, step: impl Fn() + Send + '
             asks.store(false, Ordering::Relaxed);
         }
     });
-    let plan = plan(vec![urgent, endless], 10_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![urgent, endless], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
 }
 
@@ -136,8 +136,8 @@ fn who_promises_checkpoints_and_has_nothing_to_wait_for_learns_that_the_run_is_o
         }
         stop.store(true, Ordering::Relaxed);
     });
-    let plan = plan(vec![endless], 10_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![endless], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     other.join().expect("it does not panic");
     assert_eq!(outcome.ending, Ending::Stopped);
 }
@@ -161,8 +161,8 @@ fn burning_executes_the_time_that_was_asked_for() {
         let enough = enough && of_high.load(Ordering::Relaxed) > 12;
         stop.fetch_or(enough, Ordering::Relaxed);
     });
-    let plan = plan(vec![high, low], 10_000, Log::with_room(100_000));
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![high, low], 10_000, Log::with_room(100_000));
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     let rate = outcome.frequency;
     let mut received = [Vec::new(), Vec::new()];
@@ -209,8 +209,8 @@ fn a_panic_ends_its_own_task_and_no_other() {
         let _ = &ends;
         assert!(info.index < 3, "the fourth job fails");
     });
-    let plan = plan(vec![good, bad], 10_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![good, bad], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     assert_eq!(outcome.panics.len(), 1);
     assert_eq!(outcome.panics[0].name, "bad");
@@ -230,7 +230,10 @@ fn a_sleeping_thread_leaves_the_processor_to_the_others() {
         }
     });
     let sink = Log::with_room(1_000);
-    let outcome = run(vec![plan(vec![sleeper, worker], 10_000, sink)], &for_ms(50));
+    let outcome = run(
+        vec![input(vec![sleeper, worker], 10_000, sink)],
+        &for_ms(50),
+    );
     let outcome = outcome.expect("a run");
     assert!(count.load(Ordering::Relaxed) > 0);
     let log = &outcome.cpus[0].sink;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{Log, alone, for_ms, one_cpu, periodic, plan_of};
+use crate::common::{Log, alone, for_ms, input_of, one_cpu, periodic};
 use punctual_kern::{Refusal, TraceEvent};
 use punctual_linux::job::{self, LockError};
 use punctual_linux::{Body, Outcome, run};
@@ -32,8 +32,8 @@ fn sharing(protocol: Protocol, tasks: &[(&str, u32, u64, u64)]) -> System {
 }
 
 fn fly(system: &System, bodies: Vec<Body>, ms: u64) -> Outcome<Log> {
-    let plan = plan_of(system, bodies, Vec::new(), Log::with_room(100_000));
-    let outcome = run(vec![plan], &for_ms(ms));
+    let input = input_of(system, bodies, Vec::new(), Log::with_room(100_000));
+    let outcome = run(vec![input], &for_ms(ms));
     outcome.expect("a run")
 }
 

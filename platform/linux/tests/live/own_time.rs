@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{Log, alone, for_ms, one_cpu, periodic, plan_of};
+use crate::common::{Log, alone, for_ms, input_of, one_cpu, periodic};
 use punctual_kern::{Attributes, Event, Pick, Policy, TraceEvent};
 use punctual_linux::{CpuOutcome, Ending, Outcome, run};
 use punctual_model::{
@@ -48,11 +48,11 @@ fn fly(policy: impl Policy + Send + 'static) -> ([u64; 3], Outcome<Log>) {
     };
     let bodies = counts.iter().map(body).collect();
     let log = Log::with_room(100_000);
-    let plan = plan_of(&family(), bodies, vec![Box::new(policy)], log);
+    let input = input_of(&family(), bodies, vec![Box::new(policy)], log);
     let mut options = for_ms(200);
     // Starved jobs never complete.
     options.grace_ns = 20_000_000;
-    let outcome = run(vec![plan], &options).expect("a run");
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Complete);
     (counts.map(|count| count.load(Ordering::Relaxed)), outcome)
 }

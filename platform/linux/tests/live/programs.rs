@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as Wall};
 
-use crate::common::{Spec, alone, periodic, plan, test_cpu, until_stopped};
+use crate::common::{Spec, alone, input, periodic, test_cpu, until_stopped};
 use punctual_kern::{Sink, TraceEvent};
 use punctual_linux::{CpuOutcome, Ending, JobInfo, Program, RunOptions, job, run, start_program};
 use punctual_model::{Class, CpuId, Instant, Late, Priority, Span, Task, ThreadId, Work};
@@ -89,8 +89,8 @@ fn fly(
     });
     // A loaded machine may have less for it than it asks: then what it missed is not made up for.
     urgent.task.late = Late::Skip;
-    let plan = plan(vec![urgent, program], 1_000, watch);
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![urgent, program], 1_000, watch);
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     assert_eq!(outcome.panics, []);
     outcome.cpus.into_iter().next().expect("one CPU")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::{Log, alone, background, for_ms, periodic, plan, until_stopped};
+use crate::common::{Log, alone, background, for_ms, input, periodic, until_stopped};
 use punctual_kern::{Outcome, TraceEvent};
 use punctual_linux::{Ending, Mode, RunOptions, job, run};
 use punctual_model::OnOverrun;
@@ -37,13 +37,13 @@ fn a_run_leaves_the_process_as_it_was() {
     let count = || periodic("count", 1, 1_000, 500, |_| {});
     // The first run loads what is loaded once.
     run(
-        vec![plan(vec![count()], 10_000, Log::default())],
+        vec![input(vec![count()], 10_000, Log::default())],
         &for_ms(5),
     )
     .expect("a run");
     let before = process_state();
     run(
-        vec![plan(vec![count()], 10_000, Log::default())],
+        vec![input(vec![count()], 10_000, Log::default())],
         &for_ms(20),
     )
     .expect("a run");
@@ -70,7 +70,7 @@ fn one_kernel_thread_carries_all_threads_of_a_cpu() {
         *found.lock().expect("nobody else holds it") = names;
         stop.store(true, Ordering::Relaxed);
     }));
-    let outcome = run(vec![plan(specs, 10_000, Log::default())], &options).expect("a run");
+    let outcome = run(vec![input(specs, 10_000, Log::default())], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     let mut names = seen.lock().expect("the run is over").clone();
     names.retain(|name| name.starts_with("punctual/"));
@@ -105,8 +105,8 @@ fn a_job_that_overruns_is_stopped_at_its_next_checkpoint_and_cleans_up() {
         }
     });
     greedy.task.on_overrun = OnOverrun::Stop;
-    let plan = plan(vec![greedy], 10_000, Log::with_room(10_000));
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![greedy], 10_000, Log::with_room(10_000));
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     let stopped = |event: &TraceEvent| {
         matches!(
@@ -148,8 +148,8 @@ fn the_stop_flag_ends_a_run_without_end() {
             std::hint::spin_loop();
         }
     });
-    let plan = plan(vec![counter, endless], 10_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![counter, endless], 10_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     assert_eq!(
         outcome.cpus[0].abandoned, 1,
@@ -187,7 +187,7 @@ fn the_watchdog_ends_a_run_that_does_not_let_itself_be_interrupted() {
         // Long enough that it has begun to be deaf, and so short that it still is in the end.
         ..for_ms(500)
     };
-    let outcome = run(vec![plan(vec![deaf], 10_000, Log::default())], &options).expect("a run");
+    let outcome = run(vec![input(vec![deaf], 10_000, Log::default())], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Watchdog);
 }
 
@@ -227,8 +227,8 @@ fn a_lock_of_the_c_library_blocks_its_waiter_only() {
         }
     });
     high.task.phase = punctual_model::Span::from_ms(2);
-    let plan = plan(vec![high, low], 10_000, Log::default());
-    let outcome = run(vec![plan], &for_ms(100)).expect("a run");
+    let input = input(vec![high, low], 10_000, Log::default());
+    let outcome = run(vec![input], &for_ms(100)).expect("a run");
     assert_eq!(outcome.ending, Ending::Complete);
     // 2: the lock was held when it was asked for; 1: the machine stood still until `high` was due.
     assert_ne!(
@@ -279,8 +279,8 @@ fn lock_at_the_end(holder_looks: bool) -> (bool, usize) {
             }
         }
     });
-    let plan = plan(vec![late, holder], 1_000, Log::default());
-    let outcome = run(vec![plan], &options).expect("a run");
+    let input = input(vec![late, holder], 1_000, Log::default());
+    let outcome = run(vec![input], &options).expect("a run");
     assert_eq!(outcome.ending, Ending::Stopped);
     (got.load(Ordering::Relaxed), outcome.cpus[0].abandoned)
 }
@@ -333,7 +333,7 @@ fn overflow_a_stack() {
         std::hint::black_box(deeper(0));
     });
     let _ = run(
-        vec![plan(vec![deep], 10_000, Log::default())],
+        vec![input(vec![deep], 10_000, Log::default())],
         &until_stopped(),
     );
 }
@@ -369,7 +369,7 @@ fn a_stopped_process_goes_on_where_it_was() {
         shell
     });
     let outcome = run(
-        vec![plan(vec![count], 10_000, Log::with_room(10_000))],
+        vec![input(vec![count], 10_000, Log::with_room(10_000))],
         &options,
     );
     // Whoever waits for jobs waits no longer, also when there was no run.
@@ -395,10 +395,13 @@ fn a_refusal_of_real_time_is_said_and_not_hidden() {
         real_time: false,
         ..for_ms(20)
     };
-    let outcome = run(vec![plan(vec![count], 10_000, Log::default())], &options).expect("a run");
+    let outcome = run(vec![input(vec![count], 10_000, Log::default())], &options).expect("a run");
     assert_eq!(outcome.mode, Mode::BestEffort);
     let count = periodic("count", 1, 1_000, 500, |_| {});
-    let outcome = run(vec![plan(vec![count], 10_000, Log::default())], &for_ms(20));
+    let outcome = run(
+        vec![input(vec![count], 10_000, Log::default())],
+        &for_ms(20),
+    );
     let outcome = outcome.expect("a run");
     let refused = outcome.lost.iter().any(|loss| loss.what == "SCHED_FIFO");
     assert_eq!(outcome.mode == Mode::BestEffort, refused);

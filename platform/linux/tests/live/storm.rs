@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Log, alone, background, for_ms, plan};
+use crate::common::{Log, alone, background, for_ms, input};
 use punctual_linux::{Ending, JobInfo, RunOptions, run};
 
 const THREADS: u64 = 4;
@@ -64,7 +64,7 @@ fn storm(
             })
         })
         .collect();
-    let outcome = run(vec![plan(specs, 100, Log::default())], &options).expect("a run");
+    let outcome = run(vec![input(specs, 100, Log::default())], &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(
         outcome.ending,

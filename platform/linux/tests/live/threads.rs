@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::common::{Log, alone, test_cpu};
 use punctual_kern::{Capacity, Constraint, Shard, Tree};
 use punctual_linux::{
-    Child, CpuPlan, JoinError, Monitor, MonitorError, Outcome, RunOptions, SectionEnd, SpawnError,
-    Step, ThreadPlan, block, clock_rate, job, run, spawn,
+    Child, CpuInput, JoinError, Monitor, MonitorError, Outcome, RunOptions, SectionEnd, SpawnError,
+    Step, ThreadInput, block, clock_rate, job, run, spawn,
 };
 use punctual_model::{Class, CpuId, Ns, Priority, Span, Task};
 use punctual_policy::FixedPriority;
@@ -53,12 +53,12 @@ fn start<T: Send + 'static>(
         *kept.lock().expect("nobody panicked") = Some(main());
         stop.store(true, Ordering::Relaxed);
     });
-    let plan = CpuPlan {
+    let input = CpuInput {
         host: test_cpu(),
         name: "0".to_owned(),
         shard,
         sink: Log::with_room(200_000),
-        threads: vec![ThreadPlan {
+        threads: vec![ThreadInput {
             id,
             name: "main".to_owned(),
             body,
@@ -67,7 +67,7 @@ fn start<T: Send + 'static>(
         resources: Vec::new(),
         arrivals: Vec::new(),
     };
-    let outcome = run(vec![plan], &options).expect("a run");
+    let outcome = run(vec![input], &options).expect("a run");
     let result = result.lock().expect("nobody panicked").take();
     (result.expect("main came to its end"), outcome)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{Log, alone, background, for_ms, periodic, plan};
+use crate::common::{Log, alone, background, for_ms, input, periodic};
 use punctual_kern::{Edge, Source};
 use punctual_linux::{Ending, RunOptions, clock_rate, job, run};
 use punctual_model::{CpuId, Instant, Span, ThreadId};
@@ -40,24 +40,24 @@ fn relay(spin: bool) {
             }
         }));
     }
-    let mut plans = vec![
-        plan(vec![producer], 10_000, Log::default()),
-        plan(second, 10_000, Log::default()),
+    let mut inputs = vec![
+        input(vec![producer], 10_000, Log::default()),
+        input(second, 10_000, Log::default()),
     ];
-    plans[0].host = 0;
-    plans[1].name = "1".to_owned();
+    inputs[0].host = 0;
+    inputs[1].name = "1".to_owned();
     let first = ThreadId::new(0, 0);
     let period = Span::from_ticks(clock_rate().frequency.ticks_up(5_000_000));
-    let slot = plans[1].shard.add_remote(Instant::ZERO, Some(period));
+    let slot = inputs[1].shard.add_remote(Instant::ZERO, Some(period));
     let edge = Edge {
         from: Source::Remote { slot },
         strict: false,
     };
-    plans[1]
+    inputs[1]
         .shard
         .add_precedence(first, edge)
         .expect("both are there");
-    plans[0]
+    inputs[0]
         .shard
         .add_notification(first, CpuId(1), slot)
         .expect("it is there");
@@ -66,7 +66,7 @@ fn relay(spin: bool) {
         real_time: false,
         ..for_ms(200)
     };
-    let outcome = run(plans, &options).expect("a run");
+    let outcome = run(inputs, &options).expect("a run");
     assert_eq!(outcome.panics, []);
     assert_eq!(outcome.ending, Ending::Complete);
     assert!(taken.load(Ordering::SeqCst) >= 40, "{taken:?}");

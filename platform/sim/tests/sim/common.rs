@@ -106,29 +106,29 @@ pub(crate) fn simulate_watched(
     observer: &mut impl Observer,
 ) -> Outcome<Tape> {
     let duration = Span::from_ns(duration);
-    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
-    plan.set_duration(system, duration);
-    prepare(system, &mut plan, &faults);
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    tables.set_duration(system, duration);
+    prepare(system, &mut tables, &faults);
     let input = |cpu: &punctual_tables::CpuTables| CpuInput {
-        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
+        shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: Tape::default(),
     };
-    let inputs = plan.cpus.iter().map(input).collect();
+    let inputs = tables.cpus.iter().map(input).collect();
     let options = Options {
         duration,
         seed,
         faults,
     };
-    let outcome = run(system, &plan, inputs, &options, observer).expect("a valid system");
-    for (tape, cpu) in outcome.cpus.iter().zip(&plan.cpus) {
+    let outcome = run(system, &tables, inputs, &options, observer).expect("a valid system");
+    for (tape, cpu) in outcome.cpus.iter().zip(&tables.cpus) {
         replays(&tape.sink, cpu);
     }
     outcome
 }
 
 /// Feeds the taped events through a new shard: the decisions must be the taped ones.
-fn replays(tape: &Tape, plan: &punctual_tables::CpuTables) {
-    let mut shard = plan.build(AnyPolicy::new).expect("built before");
+fn replays(tape: &Tape, tables: &punctual_tables::CpuTables) {
+    let mut shard = tables.build(AnyPolicy::new).expect("built before");
     let entries = tape.events.iter().zip(&tape.missing);
     for (((now, event), missing), (_, decision)) in entries.zip(&tape.decisions) {
         let entry = Entry {

@@ -231,18 +231,18 @@ fn a_resource_across_cpus_is_refused_by_its_name() {
         using(vec![section(0, 1)], periodic("b", 2, 100, 100)),
     ];
     s.tasks[1].cpu = CpuId(1);
-    let plan = Tables::new(&s, Frequency::NANOSECONDS);
+    let tables = Tables::new(&s, Frequency::NANOSECONDS);
     let input = |cpu: &punctual_tables::CpuTables| CpuInput {
-        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
+        shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: Tape::default(),
     };
-    let inputs = plan.cpus.iter().map(input).collect();
+    let inputs = tables.cpus.iter().map(input).collect();
     let options = Options {
         duration: Span::from_ns(100),
         seed: 0,
         faults: Faults::default(),
     };
-    let refused = run(&s, &plan, inputs, &options, &mut ()).map(|_| ());
+    let refused = run(&s, &tables, inputs, &options, &mut ()).map(|_| ());
     assert_eq!(refused, Err(SimError::AcrossCpus("r".into())));
 }
 

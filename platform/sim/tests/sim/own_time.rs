@@ -45,16 +45,16 @@ fn family() -> System {
 }
 
 fn simulate(system: &System, faults: Faults) -> Tape {
-    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
     let duration = Span::from_ns(RUN);
-    plan.set_duration(system, duration);
-    prepare(system, &mut plan, &faults);
-    let cpu = &plan.cpus[0];
+    tables.set_duration(system, duration);
+    prepare(system, &mut tables, &faults);
+    let cpu = &tables.cpus[0];
     let entities = cpu.capacity.entities();
     let policy = AnyPolicy::new(PolicyKind::EarliestDeadlineFirst, entities, &[]);
     let child = ChildScheduler::new(NodeId::new(1, 0), cpu.capacity.threads, Box::new(policy));
     let input = CpuInput {
-        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
+        shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: Tape::default(),
     };
     let options = Options {
@@ -63,7 +63,7 @@ fn simulate(system: &System, faults: Faults) -> Tape {
         faults,
     };
     let codes = vec![vec![child]];
-    let outcome = run_with_children(system, &plan, vec![input], codes, &options, &mut ());
+    let outcome = run_with_children(system, &tables, vec![input], codes, &options, &mut ());
     outcome.unwrap().cpus.remove(0).sink
 }
 

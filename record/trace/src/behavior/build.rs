@@ -12,10 +12,10 @@ use crate::record::{Record, RecordedEntry};
 
 pub(super) fn build(log: &Log, cpu: usize) -> Behavior {
     let mut builder = Builder::default();
-    let (Some(plan), Some(cpu)) = (log.plan.cpus.get(cpu), log.cpus.get(cpu)) else {
+    let (Some(tables), Some(cpu)) = (log.tables.cpus.get(cpu), log.cpus.get(cpu)) else {
         return builder.behavior;
     };
-    builder.tree = Tree::new(plan);
+    builder.tree = Tree::new(tables);
     for (now, record) in &cpu.records {
         builder.take(now, record);
     }

@@ -36,16 +36,16 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(plan: &CpuTables) -> Tree {
+    pub(super) fn new(tables: &CpuTables) -> Tree {
         let mut nodes = vec![NodeRecord::default()];
-        for node in &plan.nodes {
+        for node in &tables.nodes {
             let parent = usize::from(node.parent).min(nodes.len() - 1);
             nodes.push(NodeRecord {
                 parent: Some(parent),
                 ..NodeRecord::default()
             });
         }
-        let homes = plan.homes.iter().map(|home| usize::from(*home));
+        let homes = tables.homes.iter().map(|home| usize::from(*home));
         Tree {
             starved_since: vec![None; nodes.len()],
             homes: homes.map(|home| home.min(nodes.len() - 1)).collect(),

@@ -23,7 +23,11 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     for cpu in 0..log.cpus.len() {
         let behavior = Behavior::new(log, cpu);
-        let threads = log.plan.cpus.get(cpu).map_or(&[][..], |plan| &plan.threads);
+        let threads = log
+            .tables
+            .cpus
+            .get(cpu)
+            .map_or(&[][..], |tables| &tables.threads);
         for (at, job) in behavior.jobs.iter().enumerate() {
             let missed = job.missed(behavior.end);
             if job.ended.is_none() && !missed {

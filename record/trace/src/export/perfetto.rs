@@ -93,10 +93,10 @@ impl<W: Write> Trace<'_, W> {
         let name = format!("{} ({})", log.header.source, log.header.mode.name());
         let process = Message::new().number(1, PROCESS).text(6, &name);
         self.track(&Message::new().number(1, PROCESS).message(3, &process))?;
-        for (cpu, plan) in log.plan.cpus.iter().enumerate().take(log.cpus.len()) {
+        for (cpu, tables) in log.tables.cpus.iter().enumerate().take(log.cpus.len()) {
             let cpu_name = &log.cpus[cpu].name;
             let created = log.cpus[cpu].created.iter().map(|(id, _)| id.index() + 1);
-            let places = created.max().unwrap_or(0).max(plan.threads.len());
+            let places = created.max().unwrap_or(0).max(tables.threads.len());
             for thread in 0..places {
                 let task = log.place_name(cpu, thread);
                 let id = tid(cpu, thread);
@@ -110,14 +110,14 @@ impl<W: Write> Trace<'_, W> {
             }
             let missing = format!("missing time of CPU {cpu_name}");
             self.child(CPU_TRACKS + cpu as u64, &missing)?;
-            for place in 1..=plan.nodes.len() {
+            for place in 1..=tables.nodes.len() {
                 let name = format!("scheduler {} (CPU {cpu_name})", log.node_name(cpu, place));
                 for (kind, of) in [(0, "slots"), (1, "no budget"), (2, "deciding")] {
                     let track = scheduler_track(cpu, place, kind);
                     self.child(track, &format!("{name}: {of}"))?;
                 }
             }
-            for number in 0..plan.resources.len() {
+            for number in 0..tables.resources.len() {
                 let resource = u32::try_from(number).unwrap_or(u32::MAX);
                 let name = log.resource_name(cpu, resource);
                 let name = format!("resource {name} (CPU {cpu_name})");
@@ -249,12 +249,12 @@ impl<W: Write> Trace<'_, W> {
 
     /// What each scheduler was given: its slots, the time without budget, the time it decided.
     fn supply(&mut self, cpu: usize, behavior: &Behavior) -> io::Result<()> {
-        let Some(plan) = self.log.plan.cpus.get(cpu) else {
+        let Some(tables) = self.log.tables.cpus.get(cpu) else {
             return Ok(());
         };
-        for place in 1..=plan.nodes.len() {
+        for place in 1..=tables.nodes.len() {
             let at = u16::try_from(place).unwrap_or(u16::MAX);
-            let slots = slots::of_node(plan, at, (Instant::ZERO, behavior.end), MAX_SLOTS);
+            let slots = slots::of_node(tables, at, (Instant::ZERO, behavior.end), MAX_SLOTS);
             self.slices(scheduler_track(cpu, place, 0), "slot", slots)?;
             let starved = behavior.starved.iter().filter(|s| s.node == place);
             let starved = starved.map(|s| (s.start, s.end));

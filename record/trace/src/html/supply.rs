@@ -15,12 +15,12 @@ impl Drawing<'_> {
     /// Behind a row: when its slots are, and when a server above it has no budget.
     pub(super) fn supply(&mut self, cpu: usize, b: &Behavior, (thread, y): (usize, f64)) {
         let (from, to) = (self.window.start, self.window.end);
-        let plan = &self.log.plan.cpus[cpu];
-        let own = slots::of_thread(plan, thread, (from, to), MAX_SLOTS).unwrap_or_default();
+        let tables = &self.log.tables.cpus[cpu];
+        let own = slots::of_thread(tables, thread, (from, to), MAX_SLOTS).unwrap_or_default();
         for slot in own {
             self.named("slot", slot, (y, ROW - 4.0), "its slot");
         }
-        let home = plan.homes.get(thread).copied().map_or(0, usize::from);
+        let home = tables.homes.get(thread).copied().map_or(0, usize::from);
         let up = |at: &usize| b.nodes.get(*at)?.parent;
         let above: Vec<usize> = std::iter::successors(Some(home), up)
             .take(b.nodes.len())

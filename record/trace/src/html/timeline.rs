@@ -34,8 +34,8 @@ pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior], misses:
         return;
     }
     put!(out, "<section><h2>Timeline</h2>{LEGEND}");
-    let plans = &log.plan.cpus;
-    if plans
+    let tables = &log.tables.cpus;
+    if tables
         .iter()
         .any(|cpu| !cpu.nodes.is_empty() || !cpu.resources.is_empty())
     {
@@ -127,10 +127,10 @@ impl Drawing<'_> {
         for (cpu, behavior) in behaviors.iter().enumerate() {
             let threads = self
                 .log
-                .plan
+                .tables
                 .cpus
                 .get(cpu)
-                .map_or(0, |plan| plan.threads.len());
+                .map_or(0, |tables| tables.threads.len());
             let shown = threads.min(MAX_ROWS - rows);
             hidden += threads - shown;
             if shown == 0 {
@@ -145,7 +145,7 @@ impl Drawing<'_> {
 
     fn band(&mut self, cpu: usize, b: &Behavior, (y, rows): (f64, usize)) {
         let name = clip(&self.log.cpus[cpu].name, 30);
-        let policy = self.log.plan.cpus[cpu].policy.name();
+        let policy = self.log.tables.cpus[cpu].policy.name();
         let top = y + BAND;
         let row = |thread: usize| top + ROW * super::svg::float(thread as u64);
         put!(
@@ -156,7 +156,7 @@ impl Drawing<'_> {
         );
         for thread in 0..rows {
             let task = self.log.place_name(cpu, thread);
-            let home = self.log.plan.cpus[cpu].homes.get(thread).copied();
+            let home = self.log.tables.cpus[cpu].homes.get(thread).copied();
             let on = match home.map(usize::from).filter(|home| *home > 0) {
                 Some(home) => format!("{task} on {}", self.log.node_name(cpu, home)),
                 None => task.clone(),

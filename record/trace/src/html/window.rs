@@ -124,7 +124,7 @@ fn choose(log: &Log, behaviors: &[Behavior], misses: &[Miss], end: Instant) -> W
 
 /// A length of window that shows the slowest task twice, unless that is too much to see.
 fn length_from(log: &Log, behaviors: &[Behavior], from: Instant, end: Instant) -> u64 {
-    let threads = log.plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+    let threads = log.tables.cpus.iter().flat_map(|cpu| &cpu.threads);
     let periods = threads.filter_map(|(_, c)| c.class.min_separation());
     let longest = periods.map(|p| p.ticks()).max().unwrap_or(end.ticks());
     let mut length = longest.saturating_mul(2).clamp(1, end.ticks().max(1));

@@ -169,8 +169,8 @@ impl<'a> Inquiry<'a> {
 
     /// The priority of the thread of a job.
     pub(super) fn priority(&self, job: &JobRecord) -> Priority {
-        let plan = self.log.plan.cpus.get(self.cpu);
-        let thread = plan.and_then(|plan| plan.threads.get(job.thread.index()));
+        let tables = self.log.tables.cpus.get(self.cpu);
+        let thread = tables.and_then(|tables| tables.threads.get(job.thread.index()));
         thread.map_or(Priority::LOWEST, |(_, constraint)| constraint.priority)
     }
 
@@ -355,8 +355,8 @@ impl<'a> Inquiry<'a> {
 
     /// One allotment of the thread of `job`, in ticks.
     fn budget(&self, job: &JobRecord) -> u64 {
-        let plan = self.log.plan.cpus.get(self.cpu);
-        let thread = plan.and_then(|plan| plan.threads.get(job.thread.index()));
+        let tables = self.log.tables.cpus.get(self.cpu);
+        let thread = tables.and_then(|tables| tables.threads.get(job.thread.index()));
         let budget = thread.and_then(|(_, constraint)| constraint.class.budget());
         budget.unwrap_or_default().ticks()
     }

@@ -150,16 +150,16 @@ impl Inquiry<'_> {
 
     /// The CPUs of all direct and indirect predecessors of a thread. O(precedences).
     fn predecessor_cpus(&self, thread: usize) -> Vec<usize> {
-        let plans = &self.log.plan.cpus;
+        let tables = &self.log.tables.cpus;
         let mut seen = vec![(self.cpu, thread)];
         let mut at = 0;
         while let Some(&(cpu, thread)) = seen.get(at) {
             at += 1;
-            let edges = plans[cpu].edges.iter();
+            let edges = tables[cpu].edges.iter();
             for (_, edge) in edges.filter(|(to, _)| *to as usize == thread) {
                 let from = match edge.from {
                     Source::Local(thread) => Some((cpu, thread.index())),
-                    Source::Remote { slot } => behind_slot(plans, cpu, slot),
+                    Source::Remote { slot } => behind_slot(tables, cpu, slot),
                 };
                 seen.extend(from.filter(|from| !seen.contains(from)));
             }
@@ -173,13 +173,13 @@ impl Inquiry<'_> {
 
 /// The CPU and the thread whose news arrive in a slot of `cpu`.
 fn behind_slot(
-    plans: &[punctual_tables::CpuTables],
+    tables: &[punctual_tables::CpuTables],
     cpu: usize,
     slot: u32,
 ) -> Option<(usize, usize)> {
-    let here = plans[cpu].cpu;
-    plans.iter().enumerate().find_map(|(there, plan)| {
-        let mut all = plan.notifications.iter();
+    let here = tables[cpu].cpu;
+    tables.iter().enumerate().find_map(|(there, tables)| {
+        let mut all = tables.notifications.iter();
         let found = all.find(|(_, to, s)| (*to, *s) == (here, slot))?;
         Some((there, found.0 as usize))
     })

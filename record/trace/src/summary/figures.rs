@@ -61,13 +61,17 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<T
         .collect();
     let mut responses: Vec<Vec<u64>> = vec![Vec::new(); tasks.len()];
     for (cpu, behavior) in behaviors.iter().enumerate() {
-        let threads = log.plan.cpus.get(cpu).map_or(&[][..], |plan| &plan.threads);
+        let threads = log
+            .tables
+            .cpus
+            .get(cpu)
+            .map_or(&[][..], |tables| &tables.threads);
         for (thread, (task, _)) in threads.iter().enumerate() {
             let Some(report) = tasks.get_mut(task.index()) else {
                 continue;
             };
             report.cpu.clone_from(&log.cpus[cpu].name);
-            let home = log.plan.cpus[cpu].homes.get(thread).copied();
+            let home = log.tables.cpus[cpu].homes.get(thread).copied();
             let home = home.map(usize::from).filter(|home| *home > 0);
             report.scheduler = home.map(|home| log.node_name(cpu, home).into());
         }
@@ -117,8 +121,8 @@ fn count(report: &mut TaskReport, job: &JobRecord, behavior: &Behavior) {
 
 /// One report per CPU.
 pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
-    let all = log.cpus.iter().zip(behaviors).zip(&log.plan.cpus);
-    all.map(|((cpu, behavior), plan)| {
+    let all = log.cpus.iter().zip(behaviors).zip(&log.tables.cpus);
+    all.map(|((cpu, behavior), tables)| {
         let gaps = |cause: MissingCause| {
             let gaps = behavior.missing.iter().filter(move |m| m.cause == cause);
             gaps.map(|m| m.end.since(m.start).ticks())
@@ -128,7 +132,7 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
         CpuReport {
             id: cpu.name.clone(),
             host: cpu.host,
-            policy: plan.policy.name(),
+            policy: tables.policy.name(),
             decisions: behavior.decisions,
             switches: behavior.switches,
             preemptions: behavior.preemptions,

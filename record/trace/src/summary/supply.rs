@@ -74,9 +74,9 @@ pub struct ResourceReport {
 /// All schedulers below CPUs, in the order of CPUs and places.
 pub(super) fn schedulers(log: &Log, behaviors: &[Behavior]) -> Vec<SchedulerReport> {
     let mut all = Vec::new();
-    for (cpu, (plan, behavior)) in log.plan.cpus.iter().zip(behaviors).enumerate() {
-        for (node, at) in plan.nodes.iter().zip(1..) {
-            all.push(scheduler(log, (cpu, plan), (at, node), behavior));
+    for (cpu, (tables, behavior)) in log.tables.cpus.iter().zip(behaviors).enumerate() {
+        for (node, at) in tables.nodes.iter().zip(1..) {
+            all.push(scheduler(log, (cpu, tables), (at, node), behavior));
         }
     }
     all
@@ -84,14 +84,14 @@ pub(super) fn schedulers(log: &Log, behaviors: &[Behavior]) -> Vec<SchedulerRepo
 
 fn scheduler(
     log: &Log,
-    (cpu, plan): (usize, &CpuTables),
+    (cpu, tables): (usize, &CpuTables),
     (at, node): (usize, &NodeRow),
     behavior: &Behavior,
 ) -> SchedulerReport {
     let record = behavior.nodes.get(at).copied().unwrap_or_default();
     let (supply, budget, period) = match node.terms.supply {
         Grant::Shared => ("shared", None, None),
-        Grant::Slots => ("slots", None, slots::frame(plan, node.parent)),
+        Grant::Slots => ("slots", None, slots::frame(tables, node.parent)),
         Grant::Server(server) => {
             let budget = Some(server.budget.ticks());
             (server.kind.name(), budget, Some(server.period))
@@ -103,7 +103,7 @@ fn scheduler(
             let periods = elapsed.div_ceil(period.ticks().max(1));
             Some(server.budget.ticks().saturating_mul(periods))
         }
-        (Grant::Slots, Some(frame)) => Some(slots_until(plan, at, frame, behavior.end.ticks())),
+        (Grant::Slots, Some(frame)) => Some(slots_until(tables, at, frame, behavior.end.ticks())),
         _ => None,
     };
     SchedulerReport {
@@ -128,10 +128,10 @@ fn scheduler(
 }
 
 /// What the slots of node `at` come to in [0, `end`). O(slots).
-fn slots_until(plan: &CpuTables, at: usize, frame: Span, end: u64) -> u64 {
+fn slots_until(tables: &CpuTables, at: usize, frame: Span, end: u64) -> u64 {
     let frame = frame.ticks().max(1);
-    let entity = u16::try_from(at).map(|at| plan.capacity.entity_of(at));
-    let own = plan.slots.iter().filter(|slot| Ok(slot.entity) == entity);
+    let entity = u16::try_from(at).map(|at| tables.capacity.entity_of(at));
+    let own = tables.slots.iter().filter(|slot| Ok(slot.entity) == entity);
     let total = own.map(|slot| {
         let whole = (end / frame).saturating_mul(slot.length.ticks());
         let rest = (end % frame).saturating_sub(slot.at.ticks());
@@ -143,8 +143,8 @@ fn slots_until(plan: &CpuTables, at: usize, frame: Span, end: u64) -> u64 {
 /// All resources on the CPUs where they are used.
 pub(super) fn resources(log: &Log, behaviors: &[Behavior]) -> Vec<ResourceReport> {
     let mut all = Vec::new();
-    for (cpu, (plan, behavior)) in log.plan.cpus.iter().zip(behaviors).enumerate() {
-        for (number, resource) in (0_u32..).zip(&plan.resources) {
+    for (cpu, (tables, behavior)) in log.tables.cpus.iter().zip(behaviors).enumerate() {
+        for (number, resource) in (0_u32..).zip(&tables.resources) {
             let holds = behavior.holds.iter().filter(|h| h.resource == number);
             let waits = behavior.waits.iter();
             let waits = waits.filter(|w| w.reason == WaitReason::Resource(number));

@@ -8,13 +8,13 @@ use super::cause::{Inquiry, MAX_WINDOW};
 use crate::behavior::JobRecord;
 
 impl Inquiry<'_> {
-    fn plan(&self) -> Option<&CpuTables> {
-        self.log.plan.cpus.get(self.cpu)
+    fn tables(&self) -> Option<&CpuTables> {
+        self.log.tables.cpus.get(self.cpu)
     }
 
-    /// The plan of a scheduler; `None` for the CPU's own and for those promoted in the run.
+    /// The row of a scheduler; `None` for the CPU's own and for those promoted in the run.
     fn node(&self, place: usize) -> Option<&NodeRow> {
-        self.plan()?.nodes.get(place.checked_sub(1)?)
+        self.tables()?.nodes.get(place.checked_sub(1)?)
     }
 
     /// A scheduler and everything above it, the CPU's own last.
@@ -76,7 +76,9 @@ impl Inquiry<'_> {
         };
         let policy = match self.node(common) {
             Some(node) => node.policy,
-            None => self.plan().map_or(PolicyKind::Fifo, |plan| plan.policy),
+            None => self
+                .tables()
+                .map_or(PolicyKind::Fifo, |tables| tables.policy),
         };
         match (policy, first.1, second.1) {
             (PolicyKind::FixedPriority { .. }, ..) => !second.0.is_higher_than(first.0),

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use punctual_model::{Frequency, Instant, Span};
 use punctual_tables::{CpuTables, Tables};
 
-use super::read_plan::{PlanReader, words_of};
+use super::read_tables::{TablesReader, words_of};
 use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
 use crate::encode;
@@ -87,8 +87,8 @@ struct Reader {
     schedulers: Vec<String>,
     resources: Vec<String>,
     cpus: Vec<CpuLog>,
-    plans: Vec<CpuTables>,
-    plan: PlanReader,
+    cpu_tables: Vec<CpuTables>,
+    reading: TablesReader,
 }
 
 impl Reader {
@@ -201,7 +201,7 @@ impl Reader {
                 c.others.push((unescape(name)?, number(value)?));
             }
             "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
-            _ => self.plan.line(key, rest)?,
+            _ => self.reading.line(key, rest)?,
         }
         Ok(())
     }
@@ -212,12 +212,12 @@ impl Reader {
             Part::Cpu => Err("a CPU without its `records`".into()),
             Part::Records(_, Some(_)) => Err(NO_EVENT.into()),
             Part::Records(words, None) => {
-                let (plan, created) = std::mem::take(&mut self.plan).finish()?;
+                let (tables, created) = std::mem::take(&mut self.reading).finish()?;
                 if let Some(cpu) = self.cpus.last_mut() {
                     cpu.records = Records::from_words(words);
                     cpu.created = created;
                 }
-                self.plans.push(plan);
+                self.cpu_tables.push(tables);
                 Ok(())
             }
         }
@@ -228,11 +228,11 @@ impl Reader {
         if let Some(key) = NEEDED.iter().find(|key| !self.seen.contains(key)) {
             return Err(missing(key));
         }
-        let plan = Tables {
+        let tables = Tables {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
-            cpus: self.plans,
+            cpus: self.cpu_tables,
         };
-        for node in plan.cpus.iter().flat_map(|cpu| &cpu.nodes) {
+        for node in tables.cpus.iter().flat_map(|cpu| &cpu.nodes) {
             if node.scheduler.index() >= self.schedulers.len() {
                 let scheduler = node.scheduler.0;
                 return Err(format!(
@@ -240,15 +240,15 @@ impl Reader {
                 ));
             }
         }
-        let planned = plan.cpus.iter().flat_map(|cpu| &cpu.threads);
+        let given = tables.cpus.iter().flat_map(|cpu| &cpu.threads);
         let created = self.cpus.iter().flat_map(|cpu| &cpu.created);
-        let mut tasks = planned.map(|t| t.0).chain(created.map(|t| t.1));
+        let mut tasks = given.map(|t| t.0).chain(created.map(|t| t.1));
         if let Some(task) = tasks.find(|task| task.index() >= self.tasks.len()) {
             return Err(format!("a thread of task {}, which is not here", task.0));
         }
         Ok(Log {
             header: self.header,
-            plan,
+            tables,
             tasks: self.tasks,
             schedulers: self.schedulers,
             resources: self.resources,

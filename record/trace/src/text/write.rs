@@ -9,7 +9,7 @@ use super::FIRST_LINE;
 use super::policy;
 use super::words::{escape, write_fields};
 use crate::encode;
-use crate::form::{self, PlanLine};
+use crate::form::{self, TablesLine};
 use crate::log::{Bound, CpuLog, Log};
 use crate::record::Records;
 
@@ -34,12 +34,12 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     for name in &log.resources {
         line(&mut text, "resource", name);
     }
-    for (cpu, plan) in log.cpus.iter().zip(&log.plan.cpus) {
+    for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
         line(&mut text, "cpu", &cpu.name);
         counters(cpu, &mut text);
-        write_plan(plan, &mut text);
+        write_tables(tables, &mut text);
         for (thread, task) in &cpu.created {
-            put_line(&mut text, PlanLine::Created(*thread, *task));
+            put_line(&mut text, TablesLine::Created(*thread, *task));
         }
         text.push_str("records\n");
         records(&cpu.records, &mut text, out)?;
@@ -83,7 +83,7 @@ fn header(log: &Log, text: &mut String) {
         let _ = writeln!(text, "machine {}\t{}", escape(name), escape(value));
     }
     number(text, "seed", h.seed);
-    number(text, "frequency", log.plan.frequency.hertz());
+    number(text, "frequency", log.tables.frequency.hertz());
     number(text, "duration", h.duration.as_ns());
     number(text, "ended", h.end.ticks());
     if let Some(stopped) = &h.stopped {
@@ -117,11 +117,11 @@ fn counters(cpu: &CpuLog, text: &mut String) {
     }
 }
 
-fn write_plan(plan: &CpuTables, text: &mut String) {
-    let _ = write!(text, "plan {}", plan.cpu.0);
-    let _ = policy::write(text, plan.policy);
+fn write_tables(tables: &CpuTables, text: &mut String) {
+    let _ = write!(text, "plan {}", tables.cpu.0);
+    let _ = policy::write(text, tables.policy);
     text.push('\n');
-    let room = plan.capacity;
+    let room = tables.capacity;
     let turn = room.background_turn.ticks();
     let _ = write!(text, "capacity {} {} {turn}", room.threads, room.pending);
     if room.nodes > 0 {
@@ -129,39 +129,39 @@ fn write_plan(plan: &CpuTables, text: &mut String) {
     }
     text.push('\n');
     let mut put = |line| put_line(text, line);
-    for node in &plan.nodes {
-        put(PlanLine::Node(*node));
+    for node in &tables.nodes {
+        put(TablesLine::Node(*node));
     }
-    for (thread, home) in (0..).zip(&plan.homes) {
+    for (thread, home) in (0..).zip(&tables.homes) {
         if *home != 0 {
-            put(PlanLine::Home(thread, *home));
+            put(TablesLine::Home(thread, *home));
         }
     }
-    for slot in &plan.slots {
-        put(PlanLine::Slot(*slot));
+    for slot in &tables.slots {
+        put(TablesLine::Slot(*slot));
     }
-    for resource in &plan.resources {
-        put(PlanLine::Resource(*resource));
+    for resource in &tables.resources {
+        put(TablesLine::Resource(*resource));
     }
-    for (thread, declared) in &plan.uses {
-        put(PlanLine::Use(*thread, *declared));
+    for (thread, declared) in &tables.uses {
+        put(TablesLine::Use(*thread, *declared));
     }
-    for (task, constraint) in &plan.threads {
-        put(PlanLine::Thread(*task, *constraint));
+    for (task, constraint) in &tables.threads {
+        put(TablesLine::Thread(*task, *constraint));
     }
-    for (first, period) in &plan.remotes {
-        put(PlanLine::Remote(*first, *period));
+    for (first, period) in &tables.remotes {
+        put(TablesLine::Remote(*first, *period));
     }
-    for (successor, edge) in &plan.edges {
-        put(PlanLine::Edge(*successor, *edge));
+    for (successor, edge) in &tables.edges {
+        put(TablesLine::Edge(*successor, *edge));
     }
-    for (thread, to, slot) in &plan.notifications {
-        put(PlanLine::Notify(*thread, *to, *slot));
+    for (thread, to, slot) in &tables.notifications {
+        put(TablesLine::Notify(*thread, *to, *slot));
     }
 }
 
-fn put_line(text: &mut String, line: PlanLine) {
-    form::store_plan(&line, |words| put(text, words));
+fn put_line(text: &mut String, line: TablesLine) {
+    form::store_tables(&line, |words| put(text, words));
 }
 
 fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Result<()> {

@@ -99,11 +99,11 @@ pub(crate) fn rich(policy: PolicyKind<Ns>) -> System {
 pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> Log {
     system.validate().expect("a meaningful system");
     let duration = Span::from_ms(ms);
-    let mut plan = Tables::new(system, Frequency::NANOSECONDS);
-    plan.set_duration(system, duration);
-    prepare(system, &mut plan, &faults);
-    let inputs = plan.cpus.iter().map(|cpu| CpuInput {
-        shard: cpu.build(AnyPolicy::new).expect("a valid plan"),
+    let mut tables = Tables::new(system, Frequency::NANOSECONDS);
+    tables.set_duration(system, duration);
+    prepare(system, &mut tables, &faults);
+    let inputs = tables.cpus.iter().map(|cpu| CpuInput {
+        shard: cpu.build(AnyPolicy::new).expect("valid tables"),
         sink: Recorder::with_capacity(4 << 20).expect("4 MiB"),
     });
     let options = Options {
@@ -112,7 +112,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
         faults,
     };
     let inputs = inputs.collect();
-    let outcome = punctual_sim::run(system, &plan, inputs, &options, &mut ()).expect("it runs");
+    let outcome = punctual_sim::run(system, &tables, inputs, &options, &mut ()).expect("it runs");
     let header = Header {
         platform: "sim".into(),
         mode: Mode::Virtual,
@@ -123,7 +123,7 @@ pub(crate) fn simulate(system: &System, ms: u64, seed: u64, faults: Faults) -> L
         end: outcome.end,
         ..Header::default()
     };
-    let mut log = Log::new(header, system, plan);
+    let mut log = Log::new(header, system, tables);
     log.tasks = system.tasks.iter().map(info).collect();
     for (outcome, cpu) in outcome.cpus.into_iter().zip(&system.cpus) {
         log.add_cpu(&cpu.name, None, outcome.sink);
@@ -241,7 +241,7 @@ pub(crate) fn composed() -> System {
 }
 
 /// What a shard was told and did that was driven by hand.
-pub(crate) fn log_of(system: System, plan: Tables, recorder: Recorder, end: Instant) -> Log {
+pub(crate) fn log_of(system: System, tables: Tables, recorder: Recorder, end: Instant) -> Log {
     let header = Header {
         platform: "none".into(),
         mode: Mode::Virtual,
@@ -249,7 +249,7 @@ pub(crate) fn log_of(system: System, plan: Tables, recorder: Recorder, end: Inst
         end,
         ..Header::default()
     };
-    let mut log = Log::new(header, &system, plan);
+    let mut log = Log::new(header, &system, tables);
     log.add_cpu("0", None, recorder);
     log
 }

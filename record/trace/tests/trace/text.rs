@@ -157,7 +157,7 @@ impl Random {
     }
 
     fn event(&mut self, log: &Log) -> Event {
-        let constraint = log.plan.cpus[0].threads[self.below(6)].1;
+        let constraint = log.tables.cpus[0].threads[self.below(6)].1;
         let until = (self.next().is_multiple_of(2)).then(|| self.instant());
         let (thread, arrival) = (self.thread(), self.instant());
         let (resource, mode) = (self.small(), self.pick(&MODES));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use punctual_generate::{Deadlines, Generator, Periods, SetPlan};
+use punctual_generate::{Deadlines, Generator, Periods, SetParameters};
 use punctual_model::{Ns, PolicyKind, Span};
 use serde::{Deserialize, Serialize};
 
@@ -194,8 +194,8 @@ impl Study {
         }
         // What cannot be drawn is told before hours are spent on what can.
         for (generator, tasks, ppm) in self.points() {
-            let plan = self.plan(generator, tasks, ppm);
-            let drawn = plan.draw(&mut punctual_generate::Random::new(self.seed));
+            let parameters = self.parameters(generator, tasks, ppm);
+            let drawn = parameters.draw(&mut punctual_generate::Random::new(self.seed));
             drawn.map_err(|error| Failure::input(error.to_string()))?;
         }
         Ok(())
@@ -226,8 +226,13 @@ impl Study {
         points
     }
 
-    pub(super) fn plan(&self, source: Source, tasks: usize, utilization_ppm: u32) -> SetPlan {
-        SetPlan {
+    pub(super) fn parameters(
+        &self,
+        source: Source,
+        tasks: usize,
+        utilization_ppm: u32,
+    ) -> SetParameters {
+        SetParameters {
             generator: source.generator(),
             tasks,
             utilization_ppm,

@@ -123,7 +123,7 @@ pub(super) fn all_units(study: &Study) -> Vec<Unit> {
 /// Draws the sets of a unit and lets every policy judge each.
 fn evaluate(study: &Study, unit: &Unit) -> Result<Line, Failure> {
     let (generator, tasks, utilization_ppm) = unit.point;
-    let plan = study.plan(generator, tasks, utilization_ppm);
+    let parameters = study.parameters(generator, tasks, utilization_ppm);
     let mut admitted = vec![0; study.policies().len()];
     for set in unit.first..unit.first + unit.sets {
         // A set is what it is in every study that has it.
@@ -134,7 +134,7 @@ fn evaluate(study: &Study, unit: &Unit) -> Result<Line, Failure> {
             set,
         ];
         let mut random = Random::at(study.seed(), &place);
-        let rows = plan
+        let rows = parameters
             .draw(&mut random)
             .map_err(|error| Failure::input(error.to_string()))?;
         for (count, policy) in admitted.iter_mut().zip(study.policies()) {

@@ -213,9 +213,9 @@ fn a_server_that_counts_from_before_it_has_a_budget_again() {
         let Record::Trace(TraceEvent::Queued { node, .. }) = all[at] else {
             return false;
         };
-        let plan = node.index().checked_sub(1);
-        let plan = plan.and_then(|at| log.plan.cpus[0].nodes.get(at));
-        let in_periods = plan.is_some_and(|plan| match plan.terms.supply {
+        let row = node.index().checked_sub(1);
+        let row = row.and_then(|at| log.tables.cpus[0].nodes.get(at));
+        let in_periods = row.is_some_and(|row| match row.terms.supply {
             Grant::Server(server) => {
                 use ServerKind::{ConstantBandwidth, Sporadic};
                 !matches!(server.kind, ConstantBandwidth | Sporadic)

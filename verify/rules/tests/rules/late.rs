@@ -40,8 +40,8 @@ fn below(supply: Supply, policy: PolicyKind<Ns>, tasks: Vec<Task>) -> System {
 
 /// Tells a shard these events, and keeps what it does.
 fn told(system: System, events: &[(u64, Event)]) -> Log {
-    let plan = Tables::new(&system, Frequency::NANOSECONDS);
-    told_by(system, plan, &entries(events))
+    let tables = Tables::new(&system, Frequency::NANOSECONDS);
+    told_by(system, tables, &entries(events))
 }
 
 fn entries(events: &[(u64, Event)]) -> Vec<RecordedEntry> {
@@ -49,18 +49,18 @@ fn entries(events: &[(u64, Event)]) -> Vec<RecordedEntry> {
     events.iter().map(entry).collect()
 }
 
-fn told_by(system: System, plan: Tables, entries: &[RecordedEntry]) -> Log {
-    let cpu = &plan.cpus[0];
+fn told_by(system: System, tables: Tables, entries: &[RecordedEntry]) -> Log {
+    let cpu = &tables.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)
-        .expect("a plan that hangs together");
+        .expect("tables that hang together");
     let mut recorder = Recorder::with_capacity(1 << 16).expect("memory");
     for entry in entries {
         let decision = shard.handle_entry(&entry.as_entry(), &mut recorder);
         assert_eq!(decision.refused, None, "{entry:?}");
     }
     let end = shard.now();
-    log_of(system, plan, recorder, end)
+    log_of(system, tables, recorder, end)
 }
 
 fn lawful(log: &Log) {
@@ -131,8 +131,8 @@ fn a_ceiling_lifts_its_thread_before_what_was_due_joins() {
     // The wait was over at 100. Both take turns now, and the lifted one came first.
     all.extend([raised(150, Some(ceiling)), raised(160, None)]);
     let system = below(Supply::Shared, turns, tasks);
-    let plan = Tables::new(&system, Frequency::NANOSECONDS);
-    let log = told_by(system, plan, &all);
+    let tables = Tables::new(&system, Frequency::NANOSECONDS);
+    let log = told_by(system, tables, &all);
     lawful(&log);
 }
 
@@ -207,11 +207,11 @@ fn an_allotment_after_the_last_release_has_a_place_of_its_own() {
         tasks: vec![early, often, clocked("once", 1_000, 250)],
         ..System::default()
     };
-    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
-    plan.cpus[0].threads[0].1.until = at(250);
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    tables.cpus[0].threads[0].1.until = at(250);
     let log = told_by(
         system,
-        plan,
+        tables,
         &entries(&[
             (0, Event::Tick),
             // Its budget is used up; the other one waits, and skips a release at every tick.

@@ -273,15 +273,15 @@ fn a_boost_without_a_waiter_or_none_with_one_breaks_the_order() {
     // Run under inheritance, checked as if nothing were lent, and the other way round.
     let log = assert_lawful(&sharing(FIXED, Protocol::Inheritance), 1);
     let mut ceilings = log.clone();
-    for plan in &mut ceilings.plan.cpus[0].resources {
-        plan.protocol = Protocol::ImmediateCeiling;
+    for terms in &mut ceilings.tables.cpus[0].resources {
+        terms.protocol = Protocol::ImmediateCeiling;
     }
     let found = check(&ceilings);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::PolicyOrder));
     let log = assert_lawful(&sharing(FIXED, Protocol::ImmediateCeiling), 1);
     let mut nothing = log.clone();
-    for plan in &mut nothing.plan.cpus[0].resources {
-        plan.protocol = Protocol::Inheritance;
+    for terms in &mut nothing.tables.cpus[0].resources {
+        terms.protocol = Protocol::Inheritance;
     }
     let found = check(&nothing);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::PolicyOrder));
@@ -292,8 +292,8 @@ fn sections_that_last_longer_or_shorter_than_they_may() {
     let log = assert_lawful(&sharing(FIXED, Protocol::ImmediateCeiling), 1);
     // Declared shorter than it was, without a word about it.
     let mut shorter = log.clone();
-    for (_, plan) in &mut shorter.plan.cpus[0].uses {
-        plan.length = Work::from_ticks(100_000);
+    for (_, terms) in &mut shorter.tables.cpus[0].uses {
+        terms.length = Work::from_ticks(100_000);
     }
     let found = check(&shorter);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SectionsBounded));
@@ -313,8 +313,8 @@ fn sections_that_last_longer_or_shorter_than_they_may() {
 fn a_section_that_does_not_fit_into_its_supply_is_not_begun() {
     let log = assert_lawful(&across(ServerKind::Deferrable, AtBudgetEnd::Overrun), 1);
     let mut strict = log.clone();
-    for plan in &mut strict.plan.cpus[0].resources {
-        plan.at_budget_end = AtBudgetEnd::CheckFirst;
+    for terms in &mut strict.tables.cpus[0].resources {
+        terms.at_budget_end = AtBudgetEnd::CheckFirst;
     }
     let found = check(&strict);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SupplyRespected));

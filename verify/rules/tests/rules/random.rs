@@ -379,22 +379,22 @@ fn pick(dice: &mut Dice, shard: &Machine, child: NodeId) -> ChildPick {
 /// One history; entries come up to `late` ticks after their armed instants.
 pub(crate) fn history(seed: u64, late: u64) -> Log {
     let mut dice = Dice(seed);
-    // In some, threads lock what a runtime has and no plan declares.
+    // In some, threads lock what a runtime has and no table declares.
     let runtime_locks = dice.one_in(2);
     let system = system(&mut dice, runtime_locks);
-    let mut plan = Tables::new(&system, Frequency::NANOSECONDS);
-    let room = &mut plan.cpus[0].capacity;
+    let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
+    let room = &mut tables.cpus[0].capacity;
     (room.threads, room.nodes) = (room.threads + 3, room.nodes + 2);
-    for slot in &mut plan.cpus[0].slots {
+    for slot in &mut tables.cpus[0].slots {
         // Children come after all threads among the entities.
         if slot.entity as usize >= system.tasks.len() {
             slot.entity += 3;
         }
     }
-    let cpu_plan = &plan.cpus[0];
-    let mut shard = cpu_plan
+    let cpu_input = &tables.cpus[0];
+    let mut shard = cpu_input
         .build(AnyPolicy::new)
-        .expect("a plan that hangs together");
+        .expect("tables that hang together");
     let mut recorder = Recorder::with_capacity(1 << 20).expect("memory");
     let mut now = Instant::ZERO;
     let mut last = shard.handle(now, Event::Tick, &mut recorder);
@@ -417,5 +417,5 @@ pub(crate) fn history(seed: u64, late: u64) -> Log {
         last = shard.handle_entry(&entry.as_entry(), &mut recorder);
         while shard.take_message().is_some() {}
     }
-    log_of(system, plan, recorder, now)
+    log_of(system, tables, recorder, now)
 }

@@ -24,11 +24,11 @@ fn told(kind: PolicyKind<Ns>) -> Log {
     system.tasks[2].class = Class::Aperiodic;
     system.tasks[1].late = Late::Skip;
     system.tasks[1].priority = Priority::new(2);
-    let plan = Tables::new(&system, Frequency::NANOSECONDS);
-    let cpu = &plan.cpus[0];
+    let tables = Tables::new(&system, Frequency::NANOSECONDS);
+    let cpu = &tables.cpus[0];
     let mut shard: Shard<AnyPolicy> = cpu
         .build(AnyPolicy::new)
-        .expect("a plan that hangs together");
+        .expect("tables that hang together");
     let mut recorder = Recorder::with_capacity(1 << 18).expect("memory");
     let mut now = Instant::ZERO;
     let mut decision = shard.handle(now, Event::Tick, &mut recorder);
@@ -45,7 +45,7 @@ fn told(kind: PolicyKind<Ns>) -> Log {
         let event = if due.is_some() { Event::Tick } else { event };
         decision = shard.handle(now, event, &mut recorder);
     }
-    log_of(system, plan, recorder, now)
+    log_of(system, tables, recorder, now)
 }
 
 /// The text of a log: what stands before its records, and its lines from there.

@@ -335,7 +335,7 @@ fn wrong_choices_at_every_level_are_noticed() {
         let switches: Vec<usize> = (0..good.len()).filter(|&at| busy(&good[at])).collect();
         let mut found = Vec::new();
         for &at in switches.iter().take(120) {
-            let threads = log.plan.cpus[0].threads.len();
+            let threads = log.tables.cpus[0].threads.len();
             let others = (0..threads).map(|t| u32::try_from(t).expect("few"));
             let others = others.map(|index| Some(ThreadId::new(index, 0)));
             for chosen in others.chain([None]) {
@@ -375,7 +375,7 @@ fn somebody_elses_slot_and_nobodys_time() {
     });
     // The frame of the log is another than the one that was kept.
     let mut other = log.clone();
-    other.plan.cpus[0].slots[0].length = Span::from_ticks(400_000);
+    other.tables.cpus[0].slots[0].length = Span::from_ticks(400_000);
     let found = check(&other);
     assert_eq!(found.first().map(|v| v.rule), Some(Rule::SlotRespected));
 }
@@ -398,9 +398,9 @@ fn a_plan_that_does_not_hang_together_is_refused_with_its_reason() {
     for (from, to, why) in [
         ("\nnode 0 0 ", "\nnode 0 1 ", "before its parent"),
         ("\nnode 0 0 ", "\nnode 7 0 ", "which is not here"),
-        ("\nhome 0 1", "\nhome 0 5", "not planned"),
-        ("\nhome 0 1", "\nhome 77 1", "not planned"),
-        ("\nslot 0 ", "\nslot 3 ", "not planned"),
+        ("\nhome 0 1", "\nhome 0 5", "does not have"),
+        ("\nhome 0 1", "\nhome 77 1", "no line of its own"),
+        ("\nslot 0 ", "\nslot 3 ", "does not have"),
         (" 10000000 2\nnode", " 10000000 1\nnode", "room for 1"),
         (" slots - - ", " polling 0 10 ", "belong together"),
     ] {

@@ -139,10 +139,10 @@ fn system(kind: PolicyKind<Ns>) -> System {
 /// A run of `way` in which threads yield, wait and end their jobs as the dice fall.
 fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
     let system = system(kind);
-    let plan = Tables::new(&system, Frequency::NANOSECONDS);
-    let cpu = &plan.cpus[0];
+    let tables = Tables::new(&system, Frequency::NANOSECONDS);
+    let cpu = &tables.cpus[0];
     let shard = cpu.build(|_, _, _| Listed::new(way, kind));
-    let mut shard = shard.expect("a plan that hangs together");
+    let mut shard = shard.expect("tables that hang together");
     let mut recorder = Recorder::with_capacity(1 << 18).expect("memory");
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut dice = |n: u64| {
@@ -163,7 +163,7 @@ fn run(way: Way, kind: PolicyKind<Ns>, seed: u64) -> Log {
             (step, shard.handle(step, event, &mut recorder))
         };
     }
-    log_of(system, plan, recorder, now)
+    log_of(system, tables, recorder, now)
 }
 
 fn told(shard: &Shard<Listed>, next: Next, what: u64) -> Event {

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use punctual_generate::{Deadlines, Generator, Periods, Random, Row, SetPlan, one_cpu};
+use punctual_generate::{Deadlines, Generator, Periods, Random, Row, SetParameters, one_cpu};
 use punctual_model::{Ns, PolicyKind};
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
@@ -78,7 +78,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 fn measure(policy: PolicyKind<Ns>, tasks: usize, set: u64) -> Sample {
-    let plan = SetPlan {
+    let parameters = SetParameters {
         generator: Generator::UUniFastDiscard,
         tasks,
         utilization_ppm: 750_000,
@@ -86,8 +86,8 @@ fn measure(policy: PolicyKind<Ns>, tasks: usize, set: u64) -> Sample {
         periods: Periods::log_uniform_ms(10, 1_000),
         deadlines: Deadlines::Constrained,
     };
-    // The plan is a constant that can be drawn.
-    let rows = plan
+    // They are constants that can be drawn.
+    let rows = parameters
         .draw(&mut Random::at(1, &[tasks as u64, set]))
         .unwrap_or_default();
     let system = one_cpu(&rows, policy);

@@ -16,7 +16,7 @@ use super::{
     measure_timer, measure_wake, persist, quiet_percentile_90, short_run,
 };
 use crate::record::body::Body;
-use crate::record::plan::{RunError, RunOptions};
+use crate::record::input::{RunError, RunOptions};
 use crate::time::clock::clock_rate;
 use crate::wait::job;
 use crate::wait::notify::Notify;

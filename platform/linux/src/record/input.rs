@@ -12,8 +12,8 @@ use punctual_model::{Instant, ThreadId};
 use super::body::Body;
 use super::limits::LOOK_NS;
 
-/// A thread of a plan.
-pub struct ThreadPlan {
+/// A thread that a run starts with.
+pub struct ThreadInput {
     /// Its id on the shard.
     pub id: ThreadId,
     /// Its name, for messages.
@@ -22,17 +22,17 @@ pub struct ThreadPlan {
     pub body: Body,
 }
 
-/// A scheduler of a plan that decides on its own supply.
+/// A scheduler of a run that decides on its own supply.
 #[derive(Debug)]
-pub struct ChildPlan {
+pub struct ChildInput {
     /// Its name, for messages.
     pub name: String,
     /// What it executes.
     pub code: ChildScheduler,
 }
 
-/// One CPU of a plan. All instants count ticks of [`clock_rate`](crate::clock_rate).
-pub struct CpuPlan<P, S> {
+/// One CPU of a run. All instants count ticks of [`clock_rate`](crate::clock_rate).
+pub struct CpuInput<P, S> {
     /// The host CPU that it is pinned to.
     pub host: u32,
     /// Its name in the system; its kernel thread is called `punctual/NAME`.
@@ -42,9 +42,9 @@ pub struct CpuPlan<P, S> {
     /// The recorder. Called inside the scheduler: it must not allocate, lock or block.
     pub sink: S,
     /// One per thread of the shard.
-    pub threads: Vec<ThreadPlan>,
+    pub threads: Vec<ThreadInput>,
     /// The schedulers that decide on their own supply. One without code here never decides.
-    pub children: Vec<ChildPlan>,
+    pub children: Vec<ChildInput>,
     /// The names of the shard's resources, by number.
     pub resources: Vec<String>,
     /// Arrivals of its sporadic threads, in order of time.
@@ -106,7 +106,7 @@ impl Default for RunOptions {
 pub enum RunError {
     /// A run is going on in this process already.
     Busy,
-    /// Two CPUs of the plan are the same host CPU, or one does not exist or is not allowed.
+    /// Two CPUs of the input are the same host CPU, or one does not exist or is not allowed.
     NoSuchCpu {
         /// The host CPU.
         host: u32,
@@ -129,7 +129,7 @@ pub enum RunError {
     /// (a system call without end, or signals blocked). It was put back to the ordinary class and
     /// left behind.
     Stuck {
-        /// The CPU's place in the plan.
+        /// The CPU's place in the input.
         cpu: usize,
     },
 }
@@ -153,7 +153,7 @@ impl fmt::Display for RunError {
             RunError::System { what, error } => write!(f, "cannot {what}: {error}"),
             RunError::Stuck { cpu } => write!(
                 f,
-                "CPU {cpu} of the plan did not come back after the run: a thread there cannot be \
+                "CPU {cpu} of the input did not come back after the run: a thread there cannot be \
                  interrupted (an endless system call, or blocked signals)"
             ),
         }
@@ -162,10 +162,10 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<P, S> {
+impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuInput<P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
-        f.debug_struct("CpuPlan")
+        f.debug_struct("CpuInput")
             .field("host", &self.host)
             .field("name", &self.name)
             .field("threads", &names)
@@ -173,10 +173,10 @@ impl<P: fmt::Debug, S: fmt::Debug> fmt::Debug for CpuPlan<P, S> {
     }
 }
 
-impl fmt::Debug for ThreadPlan {
+impl fmt::Debug for ThreadInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ThreadPlan { id, name, .. } = self;
-        f.debug_struct("ThreadPlan")
+        let ThreadInput { id, name, .. } = self;
+        f.debug_struct("ThreadInput")
             .field("id", id)
             .field("name", name)
             .finish_non_exhaustive()

@@ -6,9 +6,9 @@ use punctual_tables::CpuTables;
 
 use super::policy;
 use super::words::{clip, number, read_field};
-use crate::form::{self, Form, PlanLine};
+use crate::form::{self, Form, TablesLine};
 
-/// Most threads that a log may plan: what it says is allocated when it is run again.
+/// Most threads that a log may have: what it says is allocated when it is run again.
 const MAX_THREADS: usize = 1 << 20;
 /// Most places for threads in the queues of all nodes together, likewise.
 const MAX_PLACES: usize = 1 << 24;
@@ -39,24 +39,24 @@ pub(super) fn words_of(form: &Form, text: &str) -> Result<Vec<u64>, String> {
 }
 
 #[derive(Default)]
-pub(super) struct PlanReader {
+pub(super) struct TablesReader {
     cpu: Option<(CpuId, PolicyKind)>,
     capacity: Option<Capacity>,
-    lines: Vec<PlanLine>,
+    lines: Vec<TablesLine>,
 }
 
-impl PlanReader {
+impl TablesReader {
     pub(super) fn line(&mut self, key: &str, rest: &str) -> Result<(), String> {
         match key {
-            "plan" => self.cpu = Some(plan(rest)?),
+            "plan" => self.cpu = Some(tables(rest)?),
             "capacity" => self.capacity = Some(capacity(rest)?),
             _ => {
-                let Some(form) = form::PLANS.iter().find(|form| form.name == key) else {
+                let Some(form) = form::TABLES.iter().find(|form| form.name == key) else {
                     return Err(format!("`{}` is unknown here", clip(key)));
                 };
                 let words = words_of(form, rest)?;
                 let line = form::split(&words)
-                    .and_then(|(kind, mut fields, _)| form::plan(kind, &mut fields));
+                    .and_then(|(kind, mut fields, _)| form::tables(kind, &mut fields));
                 let line =
                     line.ok_or_else(|| format!("the fields of `{key}` do not belong together"))?;
                 self.lines.push(line);
@@ -65,11 +65,11 @@ impl PlanReader {
         Ok(())
     }
 
-    /// The plan, and the threads that were created while it ran.
+    /// The tables, and the threads that were created while it ran.
     pub(super) fn finish(self) -> Result<(CpuTables, Vec<(ThreadId, TaskId)>), String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
-        let mut plan = CpuTables {
+        let mut tables = CpuTables {
             cpu,
             policy,
             capacity,
@@ -86,37 +86,39 @@ impl PlanReader {
         let (mut homes, mut created) = (Vec::new(), Vec::new());
         for line in self.lines {
             match line {
-                PlanLine::Thread(task, constraint) => plan.threads.push((task, constraint)),
-                PlanLine::Remote(first, period) => plan.remotes.push((first, period)),
-                PlanLine::Notify(thread, to, slot) => plan.notifications.push((thread, to, slot)),
-                PlanLine::Edge(successor, edge) => plan.edges.push((successor, edge)),
-                PlanLine::Node(node) => plan.nodes.push(node),
-                PlanLine::Home(thread, home) => homes.push((thread, home)),
-                PlanLine::Slot(slot) => plan.slots.push(slot),
-                PlanLine::Resource(resource) if resource.common.generation() > 0 => {
-                    return Err("a planned scheduler is the first in its place".into());
+                TablesLine::Thread(task, constraint) => tables.threads.push((task, constraint)),
+                TablesLine::Remote(first, period) => tables.remotes.push((first, period)),
+                TablesLine::Notify(thread, to, slot) => {
+                    tables.notifications.push((thread, to, slot))
                 }
-                PlanLine::Resource(resource) => plan.resources.push(resource),
-                PlanLine::Use(thread, declared) => plan.uses.push((thread, declared)),
-                PlanLine::Created(thread, task) => created.push((thread, task)),
+                TablesLine::Edge(successor, edge) => tables.edges.push((successor, edge)),
+                TablesLine::Node(node) => tables.nodes.push(node),
+                TablesLine::Home(thread, home) => homes.push((thread, home)),
+                TablesLine::Slot(slot) => tables.slots.push(slot),
+                TablesLine::Resource(resource) if resource.common.generation() > 0 => {
+                    return Err("a scheduler of the tables is the first in its place".into());
+                }
+                TablesLine::Resource(resource) => tables.resources.push(resource),
+                TablesLine::Use(thread, declared) => tables.uses.push((thread, declared)),
+                TablesLine::Created(thread, task) => created.push((thread, task)),
             }
         }
         created.sort_unstable();
-        plan.homes = homes_of(&plan, &homes)?;
-        Ok((plan, created))
+        tables.homes = homes_of(&tables, &homes)?;
+        Ok((tables, created))
     }
 }
 
 /// The home of each thread, when schedulers, slots and threads belong together.
-fn homes_of(plan: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String> {
-    let (nodes, room) = (plan.nodes.len(), &plan.capacity);
+fn homes_of(tables: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String> {
+    let (nodes, room) = (tables.nodes.len(), &tables.capacity);
     if nodes > usize::from(room.nodes) {
         return Err(format!("{nodes} nodes, and room for {}", room.nodes));
     }
     if (nodes + 1).saturating_mul(room.threads) > MAX_PLACES {
         return Err("more nodes and threads than a replay can hold".into());
     }
-    for (place, node) in plan.nodes.iter().enumerate() {
+    for (place, node) in tables.nodes.iter().enumerate() {
         if usize::from(node.parent) > place {
             let parent = node.parent;
             return Err(format!(
@@ -127,18 +129,18 @@ fn homes_of(plan: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String> 
     }
     let known = |at: u16| usize::from(at) <= nodes;
     let slot = |slot: &SlotTerms| known(slot.node) && (slot.entity as usize) < room.entities();
-    if !plan.slots.iter().all(slot) || !given.iter().all(|(_, home)| known(*home)) {
-        return Err("a slot or a home in a node that is not planned".into());
+    if !tables.slots.iter().all(slot) || !given.iter().all(|(_, home)| known(*home)) {
+        return Err("a slot or a home in a node that the log does not have".into());
     }
-    let mut homes = vec![0; plan.threads.len()];
+    let mut homes = vec![0; tables.threads.len()];
     for (thread, home) in given {
         let place = homes.get_mut(*thread as usize);
-        *place.ok_or_else(|| format!("thread {thread} has a home but is not planned"))? = *home;
+        *place.ok_or_else(|| format!("thread {thread} has a home but no line of its own"))? = *home;
     }
     Ok(homes)
 }
 
-fn plan(text: &str) -> Result<(CpuId, PolicyKind), String> {
+fn tables(text: &str) -> Result<(CpuId, PolicyKind), String> {
     let words: Vec<&str> = text.split(' ').collect();
     let (cpu, rest) = words.split_first().ok_or("a plan is of a CPU")?;
     let cpu = u16::try_from(number(cpu)?).map_err(|_| "no CPU has such a number")?;
