@@ -17,8 +17,8 @@ mod plot;
 use std::error::Error;
 use std::path::Path;
 
+use punctual::model::{SchedulerId, Supply, Trust};
 use punctual::{Class, PolicyKind, Priority, System, Task};
-use punctual_model::{SchedulerId, Supply, Trust};
 
 use measure::{Difference, compare};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use punctual::{Error, LiveOptions, Log, Span, System, Workloads, run};
-use punctual_kern::MissingCause;
-use punctual_model::{Instant, SchedulerId};
-use punctual_trace::Behavior;
+use punctual::kern::MissingCause;
+use punctual::model::SchedulerId;
+use punctual::trace::Behavior;
+use punctual::{Error, Instant, LiveOptions, Log, Span, System, Workloads, run};
 
 use crate::Series;
 

@@ -16,6 +16,9 @@
 //!
 //! # The crates behind it
 //!
+//! A program can name every type that it needs for an argument or an error from here. Crates that
+//! have many of them are modules: [`model`], [`analysis`], [`kern`], [`trace`], [`rules`].
+//!
 //! | crate | for |
 //! |---|---|
 //! | [`punctual_model`] | the words: times, tasks, systems, and which combinations mean something |
@@ -23,7 +26,7 @@
 //! | [`punctual_kern`] | authors of policies and platforms: the scheduler of one CPU |
 //! | [`punctual_policy`] | the policies and servers that files can name |
 //! | [`punctual_thread`] | threads, their locks and queues, workloads |
-//! | [`punctual_trace`] | logs, their checker, summaries, exports |
+//! | [`punctual_trace`] | logs, their summaries, exports |
 //!
 //! `punctual_conform` judges policies, `punctual_certificate` checks certificates, and `punctual.h`
 //! is the interface for C. CONTRIBUTING.md says what of all this is stable.
@@ -45,17 +48,23 @@ pub use children::ChildPolicies;
 pub use error::Error;
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
 pub use program::Program;
+pub use punctual_analysis as analysis;
 pub use punctual_analysis::{Exactness, Verdict};
-pub use punctual_linux::{Backed, Joined, Member, NotBacked, job};
+pub use punctual_kern as kern;
+pub use punctual_linux::{
+    Backed, ForeignError, Joined, Member, NotBacked, Overheads, ProgramError, RunError, job,
+};
+pub use punctual_model as model;
 pub use punctual_model::{
-    Class, Cpu, CpuId, Ns, PolicyKind, Priority, Requirement, Span, System, Task, TaskId, Work,
-    WorkSource,
+    Class, Cpu, CpuId, Instant, Late, Machine, Ns, OnOverrun, PolicyKind, Priority, Requirement,
+    Span, System, Task, TaskId, Work, WorkSource,
 };
 pub use punctual_rules as rules;
-pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun};
+pub use punctual_sim::{Crash, Faults, Misconduct, MissingTime, Overrun, SimError};
 pub use punctual_thread::{
-    Constraint, Finished, JobContext, NotAdmitted, OnFault, Oracle, Runtime, StartError, Step,
-    Thread, Timer, Workload, Workloads, spread, sync, thread,
+    Constraint, Finished, JobContext, JobInfo, NoNextJob, NotAdmitted, OnFault, Oracle, Promise,
+    Runtime, StartError, Step, Thread, Timer, UnknownFunction, Workload, Workloads, spread, sync,
+    thread,
 };
 pub use punctual_trace as trace;
 pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};

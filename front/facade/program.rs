@@ -15,11 +15,12 @@ use crate::{ChildPolicies, Error, LiveOptions, run};
 /// A system in the making, with the closures that its tasks execute.
 ///
 /// ```no_run
-/// use punctual::{Constraint, PolicyKind, Program, Span, Work};
+/// use punctual::{Constraint, Late, OnOverrun, PolicyKind, Program, Span, Work};
 ///
 /// let mut program = Program::new();
 /// let cpu = program.cpu(0, PolicyKind::EarliestDeadlineFirst);
 /// let every = Constraint::periodic(Span::from_ms(10), Work::from_us(100));
+/// let every = every.late(Late::Skip).on_overrun(OnOverrun::Demote);
 /// program.task(cpu, "tick", every, |job| {
 ///     println!("job {}", job.job);
 /// });
