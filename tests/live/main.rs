@@ -1,6 +1,8 @@
 //! Whole systems for real.
 
 mod backed;
+#[path = "../common/mod.rs"]
+mod common;
 mod examples;
 mod files;
 mod own_time;

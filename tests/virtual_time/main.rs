@@ -1,7 +1,12 @@
 //! Whole systems in virtual time: the schedules keep the promises of the analysis.
 
 mod chains;
+#[path = "../common/mod.rs"]
+mod common;
 mod composability;
+mod examples;
 mod overrun_locks;
+mod own_time;
 mod soundness;
 mod transitions;
+mod what_if;
