@@ -62,7 +62,8 @@ struct Notification {
     dirty: bool,
 }
 
-/// The edges of a thread and its notifications, the newest first.
+/// The edges of a thread and its notifications, in the order in which they were added. Each is
+/// walked from the newest on.
 #[derive(Clone, Default, Debug)]
 struct Ends {
     /// As a successor.
@@ -118,8 +119,8 @@ impl Precedences {
                 None => return false,
             },
         };
-        outgoing.insert(0, id);
-        self.threads[successor].incoming.insert(0, id);
+        outgoing.push(id);
+        self.threads[successor].incoming.push(id);
         self.edges.push(EdgeState {
             edge,
             successor: small(successor),
@@ -137,8 +138,8 @@ impl Precedences {
             slot,
             dirty: false,
         });
-        self.threads[thread].notifications.insert(0, id);
-        self.outbox.reserve_exact(self.notifications.len());
+        self.threads[thread].notifications.push(id);
+        self.outbox.reserve(self.notifications.len());
     }
 
     pub(crate) fn has_predecessors(&self, successor: usize) -> bool {
@@ -155,7 +156,7 @@ impl Precedences {
         local: impl Fn(ThreadId, bool) -> (u64, u64),
     ) -> u32 {
         let mut unsatisfied = 0;
-        for &at in &self.threads[successor].incoming {
+        for &at in self.threads[successor].incoming.iter().rev() {
             let state = &mut self.edges[at as usize];
             let strict = state.edge.strict;
             let (needed, frontier) = match state.edge.from {
@@ -183,13 +184,13 @@ impl Precedences {
         incoming.clear();
     }
 
-    /// One of the edges that leave a predecessor, by its place among them.
+    /// One of the edges that leave a predecessor, by its place among them, the newest first.
     pub(crate) fn edge_from(&self, source: Source, place: usize) -> Option<u32> {
         let edges = match source {
             Source::Local(thread) => &self.threads[thread.index()].outgoing,
             Source::Remote { slot } => &self.remotes[slot as usize].outgoing,
         };
-        edges.get(place).copied()
+        edges.iter().rev().nth(place).copied()
     }
 
     /// The predecessor of an edge is so far: the successor, if this edge just came free.
@@ -216,7 +217,7 @@ impl Precedences {
     }
 
     pub(crate) fn notify(&mut self, thread: usize) {
-        for &at in &self.threads[thread].notifications {
+        for &at in self.threads[thread].notifications.iter().rev() {
             let notification = &mut self.notifications[at as usize];
             if !notification.dirty {
                 notification.dirty = true;
