@@ -191,9 +191,7 @@ impl Reference {
             place.why = Why::Left;
             self.turns.end(thread.index());
         }
-        if matches!(self.hold, Hold::Keeps(held) | Hold::May(held) if held == thread) {
-            self.hold = Hold::Nobody;
-        }
+        self.let_others_in(thread);
         if self.picked == Some(thread) {
             self.picked = None;
         }
@@ -225,6 +223,21 @@ impl Reference {
             self.turns.forget(thread.index());
         }
         self.loosen(thread);
+    }
+
+    /// It keeps its turn; others are let in also where nobody is preempted.
+    pub(crate) fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
+        self.update(thread, attributes);
+        if let Some(ready) = self.place(thread).and_then(|place| place.ready.as_mut()) {
+            ready.yielded = false;
+        }
+        self.let_others_in(thread);
+    }
+
+    fn let_others_in(&mut self, thread: ThreadId) {
+        if matches!(self.hold, Hold::Keeps(held) | Hold::May(held) if held == thread) {
+            self.hold = Hold::Nobody;
+        }
     }
 
     pub(crate) fn yield_now(&mut self, thread: ThreadId) {

@@ -224,6 +224,19 @@ impl Policy for Watched {
         }
     }
 
+    fn renew(&mut self, thread: ThreadId, attributes: &Attributes) {
+        let line = || {
+            format!(
+                "renew `{}`: {}",
+                name(thread),
+                attributes_in_words(attributes)
+            )
+        };
+        if self.tell(line, |p| p.renew(thread, attributes)) {
+            self.reference.borrow_mut().renew(thread, attributes);
+        }
+    }
+
     fn yield_now(&mut self, thread: ThreadId) {
         if self.tell(
             || format!("yield `{}`", name(thread)),

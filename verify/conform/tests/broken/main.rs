@@ -8,6 +8,7 @@ mod applies_blocks_late;
 mod begins_anew_on_update;
 mod counts_entries;
 mod drops_those_behind;
+mod forgets_new_budgets;
 mod forgets_new_deadlines;
 mod gives_budget_on_waking;
 mod hashes;
