@@ -108,3 +108,37 @@ fn nobody_runs_where_a_policy_names_a_scheduler_that_is_not_ready_below_it() {
         assert_eq!(next(2), Next::Thread(id(0)));
     }
 }
+
+/// Nor where it names a thread that is ready, but in another scheduler: of a child the root's, or
+/// the sibling's, and of the root a child's.
+#[test]
+fn nobody_runs_where_a_policy_names_a_ready_thread_of_another_scheduler() {
+    for (wrong, named) in [(0, 1), (0, 2), (1, 0), (1, 2)] {
+        let names: Vec<_> = (0..3).map(|_| Rc::new(Cell::new(None))).collect();
+        let policy = |at: usize| Names {
+            inner: FixedPriority::new(8),
+            named: Rc::clone(&names[at]),
+        };
+        let mut capacity = Capacity::for_threads(4);
+        capacity.nodes = 3;
+        let mut tree = Tree::new(capacity, policy(0));
+        let mut add = |at, priority| {
+            tree.add(NodeId::ROOT, policy(at), terms(Grant::Shared, priority))
+                .unwrap()
+        };
+        let homes = [NodeId::ROOT, add(1, 3), add(2, 2)];
+        let mut shard = Shard::new(tree);
+        for home in homes {
+            let _ = shard.attach_to(home, periodic(20, 1_000, 1)).unwrap();
+        }
+        let mut next = |now| {
+            let now = Instant::from_ticks(now);
+            shard.handle(now, Event::Tick, &mut NoSink).next
+        };
+        assert_eq!(next(0), Next::Thread(id(1)), "the most urgent scheduler's");
+        names[wrong].set(Some(id(named)));
+        assert_eq!(next(1), Next::Idle, "{wrong} names {named}");
+        names[wrong].set(None);
+        assert_eq!(next(2), Next::Thread(id(1)));
+    }
+}

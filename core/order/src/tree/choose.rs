@@ -66,13 +66,13 @@ impl<P: Policy> Tree<P> {
             until = Choice::earlier(until, pick.until);
             match self.child(entity) {
                 Some(child) if self.is_candidate(child, at) => at = child,
-                // A policy that names a scheduler which is not ready below it has nobody run.
-                Some(_) => {
-                    let next = Next::Idle;
+                None if self.is_queued(entity, at) => {
+                    let next = Next::Thread(entity);
                     return Ok(Choice { next, until });
                 }
-                None => {
-                    let next = Next::Thread(entity);
+                // A policy that names what is not ready directly below it has nobody run.
+                _ => {
+                    let next = Next::Idle;
                     return Ok(Choice { next, until });
                 }
             }
@@ -83,6 +83,12 @@ impl<P: Policy> Tree<P> {
     fn is_candidate(&self, child: u16, parent: u16) -> bool {
         let node = self.nodes.get(usize::from(child));
         node.is_some_and(|node| node.alive && node.queued && node.parent == parent)
+    }
+
+    /// Whether the policy of `node` may choose `thread`.
+    fn is_queued(&self, thread: ThreadId, node: u16) -> bool {
+        let place = self.places.get(thread.index());
+        place.is_some_and(|place| place.at == node)
     }
 
     fn child(&self, entity: ThreadId) -> Option<u16> {
