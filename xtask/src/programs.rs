@@ -3,6 +3,10 @@
 //! Programs in virtual time fill all CPUs together. Those that step through their own instructions
 //! keep one CPU in the kernel, so one of them at a time runs beside the others. Those in real time
 //! are alone.
+//!
+//! A program that steps may schedule for real and still need not be alone. It asserts what happened
+//! and how often, never when, and its rounds are bounded by steps. Its run is first on its CPU,
+//! where the others go round it. A second one would want the same CPU, the last one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -299,7 +303,9 @@ mod tests {
         };
         assert_eq!(uses("", "live"), Use::Live);
         assert_eq!(uses("", "virtual_time"), Use::Computing);
-        assert_eq!(uses("runtime/thread", "every_instruction"), Use::Stepping);
+        for folder in ["platform/linux", "platform/direct", "runtime/thread"] {
+            assert_eq!(uses(folder, "every_instruction"), Use::Stepping);
+        }
         assert_eq!(uses("core/kern", "kern"), Use::Computing);
         assert_eq!(uses("bench/harness", "bench"), Use::Measuring);
     }
