@@ -142,7 +142,7 @@ fn homes_of(tables: &CpuTables, given: &[(u32, u16)]) -> Result<Vec<u16>, String
 
 fn tables(text: &str) -> Result<(CpuId, PolicyKind), String> {
     let words: Vec<&str> = text.split(' ').collect();
-    let (cpu, rest) = words.split_first().ok_or("a plan is of a CPU")?;
+    let (cpu, rest) = words.split_first().ok_or("`plan` names a CPU")?;
     let cpu = u16::try_from(number(cpu)?).map_err(|_| "no CPU has such a number")?;
     Ok((CpuId(cpu), policy::read(rest)?))
 }
