@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use punctual::sync::{Mutex, Queue, WaitError};
 use punctual::thread::{self, SpawnError};
-use punctual::{Constraint, PolicyKind, RunReport, Runtime, Span, Work, record, trace};
+use punctual::{Constraint, PolicyKind, Runtime, Span, Work, judge, record, trace};
 
 /// A sample every 2 ms, handed on to whoever waits for it.
 fn sensor(samples: &Queue<u64>) -> Result<u64, WaitError> {
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let recorded = record(runtime, 16 << 20, first)?;
     let (sent, total) = recorded.result.ok_or("the first thread has not ended")??;
     println!("{sent} samples, their sum is {total}");
-    println!("{}", RunReport::new(&recorded.log));
+    println!("{}", judge(&recorded.log));
     if let Some(path) = std::env::args_os().nth(1) {
         trace::text::write(&recorded.log, &mut BufWriter::new(File::create(path)?))?;
     }

@@ -11,7 +11,8 @@
 //! | describes all of its tasks before they run | [`Program`] |
 //! | creates threads while it runs | [`Runtime`], then [`thread`] and [`sync`] |
 //! | wants a verdict only | [`admit`] |
-//! | reads, replays or compares recorded runs | [`trace`], [`replay()`], [`what_if()`] |
+//! | judges, replays or compares recorded runs | [`judge()`], [`replay()`], [`what_if()`] |
+//! | reads recorded runs | [`trace`] |
 //! | runs blocking code in place of a light thread | [`Backed`] |
 //!
 //! # The crates behind it
@@ -37,6 +38,7 @@ mod assemble;
 mod bodies;
 mod children;
 mod error;
+mod judge;
 mod live;
 mod program;
 mod record;
@@ -46,6 +48,7 @@ mod what_if;
 
 pub use children::ChildPolicies;
 pub use error::Error;
+pub use judge::judge;
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
 pub use program::Program;
 pub use punctual_analysis as analysis;
@@ -71,7 +74,7 @@ pub use punctual_trace::{Difference, Divergence, Log, ReplayStats, RunReport};
 pub use record::{Recorded, record};
 pub use replay::replay;
 pub use simulate::{SimOptions, simulate, simulate_unjudged};
-pub use what_if::{PolicyChange, WhatIf, WhatIfError, what_if};
+pub use what_if::{PolicyChange, WhatIf, WhatIfError, what_if, without_missing_time};
 
 /// How far a run is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use punctual_model::{
 use punctual_thread::{Constraint, JobContext, Workloads};
 use punctual_trace::RunReport;
 
-use crate::{ChildPolicies, Error, LiveOptions, run};
+use crate::{ChildPolicies, Error, LiveOptions, judge, run};
 
 /// A system in the making, with the closures that its tasks execute.
 ///
@@ -130,7 +130,7 @@ impl Program {
             ..LiveOptions::default()
         };
         let log = run(&self.system, &options, &mut self.workloads, &mut |_| true)?;
-        Ok(RunReport::new(&log))
+        Ok(judge(&log))
     }
 }
 

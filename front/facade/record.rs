@@ -28,7 +28,7 @@ pub struct Recorded<T> {
 /// ([`crate::trace::text::write`]).
 ///
 /// ```no_run
-/// use punctual::{Constraint, PolicyKind, RunReport, Runtime, Span, Work, record, thread, trace};
+/// use punctual::{Constraint, PolicyKind, Runtime, Span, Work, judge, record, thread, trace};
 ///
 /// let runtime = Runtime::on(0, PolicyKind::EarliestDeadlineFirst);
 /// let recorded = record(runtime, 16 << 20, || {
@@ -40,7 +40,7 @@ pub struct Recorded<T> {
 ///     Ok::<(), thread::SpawnError>(())
 /// })?;
 /// assert!(punctual::rules::check(&recorded.log).is_empty());
-/// println!("{}", RunReport::new(&recorded.log));
+/// println!("{}", judge(&recorded.log));
 /// # Ok::<(), punctual::Error>(())
 /// ```
 ///

@@ -96,6 +96,15 @@ impl From<SimError> for WhatIfError {
     }
 }
 
+/// Plays `log` again without the time that was taken from below: same arrivals, same executed work,
+/// same policies. Releases that a gap delayed come when they were due. O(records · log threads).
+///
+/// # Errors
+/// As [`what_if`].
+pub fn without_missing_time(log: &Log) -> Result<WhatIf, WhatIfError> {
+    answer(log, &[], Recording::without_stolen_time, &mut |_| true)
+}
+
 /// Replays the arrivals and the work of `log` with the policies of its tables after `changes`.
 /// Without changes it reproduces the run, up to what a live machine did late. O(records · log
 /// threads).
@@ -107,6 +116,15 @@ impl From<SimError> for WhatIfError {
 pub fn what_if(
     log: &Log,
     changes: &[PolicyChange],
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<WhatIf, WhatIfError> {
+    answer(log, changes, |recording| recording, progress)
+}
+
+fn answer(
+    log: &Log,
+    changes: &[PolicyChange],
+    prepare: impl Fn(Recording) -> Recording,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<WhatIf, WhatIfError> {
     if log.cpus.len() != log.tables.cpus.len() {
@@ -124,7 +142,7 @@ pub fn what_if(
     for (cpu, records) in tables.cpus.iter().zip(&log.cpus) {
         let (recording, open) = recording::read(cpu, records)?;
         assumed_jobs += open;
-        recordings.push(recording);
+        recordings.push(prepare(recording));
     }
     let known = known_jobs(&tables, &recordings);
     let answer = play(log, tables, recordings, progress)?;

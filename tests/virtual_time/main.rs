@@ -5,6 +5,7 @@ mod chains;
 mod common;
 mod composability;
 mod examples;
+mod excuses;
 mod overrun_locks;
 mod own_time;
 mod soundness;

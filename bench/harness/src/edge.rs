@@ -10,7 +10,7 @@ use punctual_linux::job::{burn_ns, promise_checkpoints};
 use punctual_linux::{Body, Mode as LiveMode};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
 use punctual_tables::Tables;
-use punctual_trace::{Header, Log, Mode, RunReport, TaskInfo, TaskReport};
+use punctual_trace::{Header, Log, Mode, TaskInfo, TaskReport};
 
 use super::figure::{Bench, Measured};
 use super::live::{Flown, Live, Notebook, endless, losses};
@@ -149,7 +149,7 @@ impl Tried {
         };
         let (tables, outcome) = live.fly(&notebook, for_ns)?;
         let (lost, real_time) = (losses(&outcome), outcome.mode == LiveMode::RealTime);
-        let report = RunReport::new(&log(tables, outcome, real_time, for_ns));
+        let report = punctual::judge(&log(tables, outcome, real_time, for_ns));
         let task: &TaskReport = report.tasks.first().ok_or("the run has no report")?;
         if report.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some()) {
             return Err("the recorder was full".into());

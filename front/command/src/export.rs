@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
-use punctual_trace::{Log, export, html, text};
+use punctual_trace::{Log, RunReport, export, html, text};
 
 /// A written form of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,12 +30,17 @@ impl Format {
     }
 }
 
-/// Writes `log` in a form.
-pub(crate) fn write(format: Format, log: &Log, mut out: &mut dyn Write) -> io::Result<()> {
+/// Writes `log`, whose summary is `report`, in a form.
+pub(crate) fn write(
+    format: Format,
+    log: &Log,
+    report: &RunReport,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
     match format {
         Format::Log => text::write(log, &mut out),
         Format::Csv => export::csv::write(log, &mut out),
-        Format::Page => out.write_all(html::page(log).as_bytes()),
+        Format::Page => out.write_all(html::page(log, report).as_bytes()),
         Format::Perfetto => export::perfetto::write(log, &mut out),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use punctual_model::{Ns, Span};
-use punctual_trace::Log;
+use punctual_trace::{Log, RunReport};
 
 use crate::export::{self, Format};
 use crate::input;
@@ -75,9 +75,9 @@ impl Outputs {
 
 impl Promised {
     /// Writes all files.
-    pub(crate) fn keep(self, log: &Log) -> Result<(), Failure> {
+    pub(crate) fn keep(self, log: &Log, report: &RunReport) -> Result<(), Failure> {
         for (format, file) in self.0 {
-            file.fill(|out| export::write(format, log, out))?;
+            file.fill(|out| export::write(format, log, report, out))?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use punctual_terminal::output;
 /// Prints the report, keeps the promised files.
 pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: Promised) -> Ended {
     // The files first: a reader of standard output that left must not cost them.
-    promised.keep(log)?;
+    promised.keep(log, report)?;
     print(report, outputs.json, outputs.quiet)?;
     Ok(ending_of(report))
 }

@@ -54,8 +54,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
         return what_if::execute(&log, &args.policies, &args.outputs, promised);
     }
     let finding = Finding::new(&log);
-    let report = RunReport::new(&log);
-    promised.keep(&log)?;
+    let report = punctual::judge(&log);
+    promised.keep(&log, &report)?;
     tell(&finding, &report, &args.outputs)?;
     Ok(match finding.identical {
         false => Ending::Bad,

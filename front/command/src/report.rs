@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use punctual_trace::{Log, RunReport};
+use punctual_trace::Log;
 
 use crate::export::{self, Format};
 use crate::{input, logfile, outcome, verdict_page, verdict_text};
@@ -57,7 +57,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
 }
 
 fn report_log(args: &Args, log: &Log) -> Ended {
-    let report = RunReport::new(log);
+    let report = punctual::judge(log);
     for (format, path) in [
         args.trace
             .as_deref()
@@ -67,12 +67,12 @@ fn report_log(args: &Args, log: &Log) -> Ended {
     .into_iter()
     .flatten()
     {
-        PromisedFile::open(path)?.fill(|out| export::write(format, log, out))?;
+        PromisedFile::open(path)?.fill(|out| export::write(format, log, &report, out))?;
     }
     if args.json || args.out.is_some() || args.trace.is_some() || is_terminal() {
         outcome::print(&report, args.json, args.quiet)?;
     } else {
-        output::print(punctual_trace::html::page(log))?;
+        output::print(punctual_trace::html::page(log, &report))?;
     }
     Ok(outcome::ending_of(&report))
 }

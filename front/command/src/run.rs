@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use punctual::{Error, GivenTerms, LiveOptions, Verdict};
 use punctual_model::{Ns, Reserve, Span, System};
-use punctual_trace::RunReport;
 
 use crate::flags::Flags;
 use crate::platform_file::Given;
@@ -118,7 +117,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
-    let report = RunReport::new(&log);
+    let report = punctual::judge(&log);
     if !flags.outputs.quiet {
         outcome::remark_requirements(&report, &description.system);
     }

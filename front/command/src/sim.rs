@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use punctual::SimOptions;
-use punctual_trace::RunReport;
 
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
@@ -63,7 +62,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     );
     bar.clear();
     let log = log.map_err(|error| outcome::failure(&error, &description))?;
-    let report = RunReport::new(&log);
+    let report = punctual::judge(&log);
     if !flags.outputs.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }

@@ -40,8 +40,8 @@ pub(crate) fn execute(
     });
     bar.clear();
     let answer = answer.map_err(|error| failure(&error))?;
-    promised.keep(&answer.log)?;
-    let report = RunReport::new(&answer.log);
+    let report = punctual::judge(&answer.log);
+    promised.keep(&answer.log, &report)?;
     let Diff { tasks, .. } = diff(log, &answer.log);
     let found = Found {
         policies: policies.to_vec(),

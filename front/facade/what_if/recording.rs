@@ -49,6 +49,8 @@ struct Thread {
     steps: Vec<(Work, Act)>,
     /// Work since the last step.
     work: Work,
+    /// It has used its budget and was not done: nobody knows what it still wants.
+    overran: bool,
     /// Since when it waits by its own request, until when, and whether it still does.
     wait: Option<Wait>,
     recorded: RecordedThread,
@@ -100,7 +102,8 @@ impl Reader {
 
     fn event(&mut self, entry: &RecordedEntry) -> Result<(), WhatIfError> {
         let RecordedEntry { now, event, .. } = *entry;
-        self.account(now, entry.missing);
+        let delayed = matches!(event, Event::Arrive { arrival, .. } if arrival < now);
+        self.account(now, entry.missing, delayed);
         self.act = None;
         self.arrival = None;
         let entangled = || WhatIfError::Entangled {
@@ -157,7 +160,7 @@ impl Reader {
     }
 
     /// Divides the interval since the last entry between execution and gaps.
-    fn account(&mut self, now: Instant, missing: Uncharged) {
+    fn account(&mut self, now: Instant, missing: Uncharged, delayed: bool) {
         let executed = now.since(self.last).saturating_sub(missing.total());
         let running = self.running.map(ThreadId::index);
         if let Some(thread) = running.and_then(|index| self.threads.get_mut(index))
@@ -166,7 +169,7 @@ impl Reader {
             let _ = thread.begun.get_or_insert(thread.job);
             thread.work = thread.work.saturating_add(executed.as_work());
         }
-        let late = self.armed.is_some_and(|armed| now > armed);
+        let late = delayed || self.armed.is_some_and(|armed| now > armed);
         let mut at = match running {
             Some(_) if !late => self.last,
             _ => now.saturating_sub(missing.total()).max(self.last),
@@ -183,6 +186,11 @@ impl Reader {
             TraceEvent::Started { thread, job, .. } => {
                 if let Some(state) = self.threads.get_mut(thread.index()) {
                     state.job = job;
+                }
+            }
+            TraceEvent::Overran { thread, .. } => {
+                if let Some(state) = self.threads.get_mut(thread.index()) {
+                    state.overran = true;
                 }
             }
             TraceEvent::Woken { thread, cause } => {
@@ -241,7 +249,7 @@ impl Reader {
             if thread.begun.is_none() {
                 continue;
             }
-            if constraint.class.runs_per_job() {
+            if constraint.class.runs_per_job() && !thread.overran {
                 open += 1;
                 let done = thread.steps.iter().map(|(work, _)| *work);
                 let done = done.fold(Work::ZERO, Work::saturating_add);
@@ -269,6 +277,7 @@ impl Thread {
             let _ = jobs.insert(job, steps);
         }
         self.work = Work::ZERO;
+        self.overran = false;
         self.wait = None;
     }
 

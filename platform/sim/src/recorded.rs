@@ -26,7 +26,7 @@ pub struct RecordedThread {
     pub jobs: BTreeMap<u64, Vec<(Work, Act)>>,
     /// Work of a job that is not recorded; `None`: it works for ever.
     pub unknown: Option<Work>,
-    /// When the platform told the core of an arrival, and the arrival; in order.
+    /// The instants at which the platform told the core of arrivals, and the arrivals; in order.
     pub arrivals: Vec<(Instant, Instant)>,
 }
 
@@ -60,6 +60,25 @@ pub struct Gap {
     pub length: Span,
     /// Who took it.
     pub cause: MissingCause,
+}
+
+impl Recording {
+    /// The same without the gaps that were taken from below. An arrival that a gap delayed comes at
+    /// its beginning, or when it was due if that was later.
+    #[must_use]
+    pub fn without_stolen_time(mut self) -> Recording {
+        let stolen = |gap: &Gap| gap.cause == MissingCause::Stolen;
+        let end = |gap: &Gap| gap.at.saturating_add(gap.length);
+        for (release, arrival) in self.threads.iter_mut().flat_map(|t| &mut t.arrivals) {
+            let before = self.gaps.partition_point(|gap| end(gap) < *release);
+            let gap = self.gaps.get(before).filter(|gap| stolen(gap));
+            if let Some(gap) = gap.filter(|gap| end(gap) == *release) {
+                *release = gap.at.max(*arrival);
+            }
+        }
+        self.gaps.retain(|gap| !stolen(gap));
+        self
+    }
 }
 
 impl Act {

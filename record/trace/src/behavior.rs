@@ -228,6 +228,12 @@ impl JobRecord {
 }
 
 impl Behavior {
+    /// What the log says about each CPU, in order. O(records · log jobs).
+    pub(crate) fn of_all(log: &Log) -> Vec<Behavior> {
+        let cpus = 0..log.cpus.len();
+        cpus.map(|cpu| Behavior::new(log, cpu)).collect()
+    }
+
     /// What the log says about CPU `cpu` (its place in the tables). O(records · log jobs).
     pub fn new(log: &Log, cpu: usize) -> Behavior {
         build::build(log, cpu)

@@ -261,10 +261,8 @@ fn responses(log: &Log, behaviors: &[Behavior]) -> Responses {
 
 fn tasks(before: &Log, now: &Log) -> Vec<TaskDiff> {
     let summary = |log: &Log| {
-        let behaviors: Vec<Behavior> = (0..log.cpus.len())
-            .map(|cpu| Behavior::new(log, cpu))
-            .collect();
-        let report = RunReport::of_behaviors(log, &behaviors);
+        let behaviors = Behavior::of_all(log);
+        let report = RunReport::of_behaviors(log, &behaviors, None);
         (report, responses(log, &behaviors))
     };
     let [(first, first_jobs), (second, second_jobs)] = [summary(before), summary(now)];

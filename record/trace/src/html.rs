@@ -44,14 +44,11 @@ pub const MAX_LINES: usize = 300;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The page of a log. O(records · log records).
-pub fn page(log: &Log) -> String {
-    let behaviors: Vec<Behavior> = (0..log.cpus.len())
-        .map(|cpu| Behavior::new(log, cpu))
-        .collect();
-    let report = RunReport::of_behaviors(log, &behaviors);
+/// The page of a log and its summary. O(records · log records).
+pub fn page(log: &Log, report: &RunReport) -> String {
+    let behaviors = Behavior::of_all(log);
     let mut out = String::with_capacity(1 << 17);
-    write_page(&mut out, log, &behaviors, &report);
+    write_page(&mut out, log, &behaviors, report);
     out
 }
 

@@ -41,6 +41,6 @@ pub use record::{Iter, Record, RecordedEntry, Records};
 pub use recorder::Recorder;
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
-    Cause, Counter, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport, Quantiles,
-    ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
+    Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport,
+    Quantiles, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
 };

@@ -4,9 +4,10 @@
 //! is the table at the end of a run; the page and the exit code come from it too.
 
 mod cause;
+mod counterfactual;
 mod display;
-mod excuse;
 mod figures;
+mod miss;
 mod starved;
 mod supply;
 mod tree;
@@ -17,6 +18,7 @@ use crate::behavior::Behavior;
 use crate::log::Log;
 
 pub use cause::Cause;
+pub use counterfactual::Counterfactual;
 pub use figures::Quantiles;
 pub use supply::{ResourceReport, SchedulerReport};
 
@@ -69,6 +71,9 @@ pub struct RunReport {
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
     pub misses_not_listed: u64,
+    /// Why no miss could be excused: the run cannot be played again without its missing time.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub unexcused: Option<String>,
     /// What a workload found when it compared itself with its reference.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub oracle: Option<OracleReport>,
@@ -83,7 +88,7 @@ pub enum RunVerdict {
     Met,
     /// At least one was not.
     Missed,
-    /// Every miss disappears when the missing time recorded in its busy window is taken out.
+    /// None of the misses is there in the run without the missing time ([`Counterfactual`]).
     Excused,
 }
 
@@ -241,17 +246,25 @@ impl TaskReport {
 }
 
 impl RunReport {
-    /// Summarizes a log. O(records · log records) in time; all responses are kept for exact
+    /// Summarizes a log. Nothing is excused: that takes the run without the missing time
+    /// ([`RunReport::judged`]). O(records · log records) in time; all responses are kept for exact
     /// quantiles.
     pub fn new(log: &Log) -> RunReport {
-        let behaviors: Vec<Behavior> = (0..log.cpus.len())
-            .map(|cpu| Behavior::new(log, cpu))
-            .collect();
-        RunReport::of_behaviors(log, &behaviors)
+        RunReport::of_behaviors(log, &Behavior::of_all(log), None)
     }
 
-    pub(crate) fn of_behaviors(log: &Log, behaviors: &[Behavior]) -> RunReport {
-        let (misses, not_listed) = cause::misses(log, behaviors);
+    /// Summarizes a log; `without` is the same run without the missing time, and decides which
+    /// misses are excused. Costs as much as [`RunReport::new`].
+    pub fn judged(log: &Log, without: &Counterfactual) -> RunReport {
+        RunReport::of_behaviors(log, &Behavior::of_all(log), Some(without))
+    }
+
+    pub(crate) fn of_behaviors(
+        log: &Log,
+        behaviors: &[Behavior],
+        without: Option<&Counterfactual>,
+    ) -> RunReport {
+        let (misses, not_listed) = miss::misses(log, behaviors, without);
         let tasks = figures::tasks(log, behaviors, &misses);
         let all_misses: u64 = tasks.iter().map(|t| t.misses).sum();
         let excused: u64 = tasks.iter().map(|t| t.excused).sum();
@@ -282,6 +295,7 @@ impl RunReport {
             resources: supply::resources(log, behaviors),
             misses,
             misses_not_listed: not_listed,
+            unexcused: None,
             oracle: log.oracle.map(|o| OracleReport {
                 steps: o.steps,
                 mismatches: o.mismatches,

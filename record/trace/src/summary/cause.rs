@@ -2,17 +2,14 @@
 //!
 //! The *busy window* of a job reaches back from its completion to the last instant at which no job
 //! of its urgency or a higher one was pending (Lehoczky 1990); what happened before cannot have
-//! delayed it. Missing time that delayed the job there (`excuse`) is taken out first: if the
-//! lateness disappears with it, the miss is excused. Else the cause is the first of the list below
-//! that alone would make the lateness disappear, or else the largest of them. Given-back time is
-//! the system's own choice and excuses nothing.
+//! delayed it. Whether the miss is excused is not decided here but by the run without the missing
+//! time ([`Counterfactual`]). A miss that is there without it, too, has the cause that it has
+//! there. Else the cause is the first of the list below that alone would make the lateness
+//! disappear, or else the largest of them.
 
-use std::fmt::Write;
+use punctual_kern::{MissingCause, Outcome, Source};
+use punctual_model::{Instant, Priority};
 
-use punctual_kern::{MissingCause, Outcome};
-use punctual_model::{Instant, Priority, Readable, readable};
-
-use super::{MAX_LISTED_MISSES, Miss};
 use crate::behavior::{Behavior, JobRecord, WaitReason, Waiting};
 use crate::log::Log;
 
@@ -29,7 +26,7 @@ pub enum Cause {
     MissingTime,
     /// It, or a job of its own thread before it, needed more than its budget.
     Overrun,
-    /// More urgent jobs executed.
+    /// More urgent jobs executed, those of its own thread before it included.
     HigherPriority,
     /// The entry that released it came late.
     LateTimer,
@@ -63,28 +60,6 @@ impl Cause {
     }
 }
 
-/// All misses with their causes, at most [`MAX_LISTED_MISSES`] of them, and how many more there
-/// are.
-pub(super) fn misses(log: &Log, behaviors: &[Behavior]) -> (Vec<Miss>, u64) {
-    let mut all = Vec::new();
-    let mut more = 0;
-    for (cpu, behavior) in behaviors.iter().enumerate() {
-        let mut windows = None;
-        for (at, job) in behavior.jobs.iter().enumerate() {
-            if !job.missed(behavior.end) {
-                continue;
-            }
-            if all.len() == MAX_LISTED_MISSES {
-                more += 1;
-                continue;
-            }
-            let inquiry = windows.get_or_insert_with(|| Inquiry::new(log, behaviors, cpu));
-            all.push(inquiry.explain(at));
-        }
-    }
-    (all, more)
-}
-
 /// One CPU with what is needed to find busy windows.
 pub(super) struct Inquiry<'a> {
     pub(super) log: &'a Log,
@@ -94,36 +69,36 @@ pub(super) struct Inquiry<'a> {
     /// Jobs by arrival, and the latest completion among those up to each.
     by_arrival: Vec<usize>,
     latest: Vec<Instant>,
-    /// Jobs that are not over, and what they have not had of their budgets.
-    unfinished: Vec<(usize, u64)>,
 }
 
 /// What delayed a job, in ticks.
 #[derive(Default)]
-struct Delays {
-    missing: u64,
-    given_back: u64,
-    own: u64,
-    urgent: u64,
+pub(super) struct Delays {
+    /// Where the busy window begins.
+    pub(super) start: Instant,
+    pub(super) missing: u64,
+    pub(super) given_back: u64,
+    pub(super) own: u64,
+    /// Jobs of its thread before it.
+    pub(super) earlier: u64,
+    pub(super) urgent: u64,
     /// The thread that interfered most, and its share.
-    worst: Option<(usize, u64)>,
-    less_urgent: u64,
+    pub(super) worst: Option<(usize, u64)>,
+    pub(super) less_urgent: u64,
     /// Ready while its server had no budget, or outside of its slots.
-    unsupplied: u64,
+    pub(super) unsupplied: u64,
     /// Schedulers above it decided, on the supply that they share with it.
-    deciding: u64,
+    pub(super) deciding: u64,
     /// Other schedulers decided, before it.
-    others_deciding: u64,
-    late_release: u64,
-    overran: bool,
+    pub(super) others_deciding: u64,
+    pub(super) late_release: u64,
+    pub(super) overran: bool,
     /// Without budget, by this job and those of its thread before it.
-    unfunded: u64,
-    /// In time by this much once missing time is taken out; `None`: still late.
-    without: Option<u64>,
+    pub(super) unfunded: u64,
 }
 
 impl<'a> Inquiry<'a> {
-    fn new(log: &'a Log, all: &'a [Behavior], cpu: usize) -> Self {
+    pub(super) fn new(log: &'a Log, all: &'a [Behavior], cpu: usize) -> Self {
         let behavior = &all[cpu];
         let mut by_arrival: Vec<usize> = (0..behavior.jobs.len()).collect();
         by_arrival.sort_by_key(|&at| behavior.jobs[at].arrival);
@@ -133,30 +108,14 @@ impl<'a> Inquiry<'a> {
             last = last.max(behavior.jobs[at].ended.unwrap_or(behavior.end));
             latest.push(last);
         }
-        let mut inquiry = Inquiry {
+        Inquiry {
             log,
             all,
             cpu,
             behavior,
             by_arrival,
             latest,
-            unfinished: Vec::new(),
-        };
-        inquiry.unfinished = inquiry.find_unfinished();
-        inquiry
-    }
-
-    fn find_unfinished(&self) -> Vec<(usize, u64)> {
-        let b = self.behavior;
-        let mut executed = vec![0_u64; b.jobs.len()];
-        for segment in &b.segments {
-            if let Some(executed) = segment.job.and_then(|at| executed.get_mut(at)) {
-                *executed += segment.end.since(segment.start).ticks();
-            }
         }
-        let open = (0..b.jobs.len()).filter(|&at| b.jobs[at].ended.is_none());
-        let wanted = |at: usize| self.budget(&b.jobs[at]).saturating_sub(executed[at]);
-        open.map(|at| (at, wanted(at))).collect()
     }
 
     /// Whether `other` is at least as urgent as `job`, so that it can delay it.
@@ -210,7 +169,12 @@ impl<'a> Inquiry<'a> {
             let other = segment.job.map(|at| &self.behavior.jobs[at]);
             let urgent = other.is_some_and(|other| self.is_urgent(other, job));
             if segment.thread == job.thread {
-                delays.own += ticks;
+                let is_earlier = other.is_some_and(|other| other.index < job.index);
+                *(if is_earlier {
+                    &mut delays.earlier
+                } else {
+                    &mut delays.own
+                }) += ticks;
                 delays.overran |= other.is_some_and(|other| other.overran);
             } else if urgent {
                 delays.urgent += ticks;
@@ -272,80 +236,35 @@ impl<'a> Inquiry<'a> {
         throttled.sum::<u64>() + demoted
     }
 
-    fn explain(&self, at: usize) -> Miss {
-        let job = &self.behavior.jobs[at];
-        let end = job.ended.unwrap_or(self.behavior.end);
-        let start = self.stretch_start(job);
-        let mut delays = self.delays(job, self.window_start(job).min(start), end);
-        delays.missing = self.excuse(job, start, end);
-        let lateness = end.signed_since(job.absolute_deadline);
-        let late = u64::try_from(lateness).unwrap_or(0);
-        let short = job.outcome == Some(Outcome::Short);
-        let excused = match job.outcome {
-            Some(Outcome::Short) => delays.missing >= self.shortfall(job),
-            Some(Outcome::Done | Outcome::Stopped) => {
-                delays.without = self.early_without_missing(job, &delays, (start, end));
-                late <= delays.missing || delays.without.is_some()
-            }
-            None => {
-                delays.without = self.early_without_missing(job, &delays, (start, end));
-                delays.without.is_some()
-            }
-            Some(Outcome::Aborted) => false,
-        };
-        let needed = if short { self.shortfall(job) } else { late };
-        let cause = if excused {
-            Cause::MissingTime
-        } else if job.outcome == Some(Outcome::Aborted) && !job.last {
-            Cause::Unattributed
-        } else {
-            self.cause(job, &delays, needed)
-        };
-        Miss {
-            task: self.log.task_name(self.cpu, job.thread).into(),
-            task_index: self.log.task_of(self.cpu, job.thread),
-            cpu: self.log.cpus[self.cpu].name.clone(),
-            job: job.index,
-            release_ns: self.log.ns(job.arrival.ticks()),
-            lateness_ns: self.signed_ns(lateness),
-            excused,
-            cause,
-            detail: self.detail(job, &delays, (start, needed), excused),
+    /// Ticks from the deadline of a job to its completion, or to the end of the run.
+    pub(super) fn lateness(&self, job: &JobRecord) -> i64 {
+        self.over(job).signed_since(job.absolute_deadline)
+    }
+
+    fn over(&self, job: &JobRecord) -> Instant {
+        job.ended.unwrap_or(self.behavior.end)
+    }
+
+    /// What is too much or too little about a missed job, in ticks.
+    pub(super) fn needed(&self, job: &JobRecord) -> u64 {
+        match job.outcome {
+            Some(Outcome::Short) => self.shortfall(job),
+            _ => u64::try_from(self.lateness(job)).unwrap_or(0),
         }
     }
 
-    /// By how much `job` would have been in time without the missing time of its busy window.
-    fn early_without_missing(
-        &self,
-        job: &JobRecord,
-        delays: &Delays,
-        window: (Instant, Instant),
-    ) -> Option<u64> {
-        // On a server or in slots, a gap takes more than its length: what is left is not laid out
-        // again, so nothing is excused that subtraction does not excuse.
-        if delays.missing == 0 || delays.overran || self.is_supplied(job) {
-            return None;
+    /// What delayed a job in its busy window.
+    pub(super) fn all_delays(&self, job: &JobRecord) -> Delays {
+        let (start, end) = (self.window_start(job), self.over(job));
+        let stolen = self
+            .behavior
+            .missing_during(start, end, MissingCause::Stolen);
+        let elsewhere = self.predecessors_lost(job, end);
+        Delays {
+            start,
+            missing: stolen.ticks().max(elsewhere),
+            ..self.delays(job, start, end)
         }
-        let mut others = delays.less_urgent + delays.given_back + job.suspended.ticks();
-        if job.ended.is_none() {
-            if self.unfinished.len() > MAX_WINDOW {
-                return None;
-            }
-            others = others.saturating_add(self.unfinished_work(job));
-        }
-        let over = self.without_missing(job, window, others)?;
-        let early = job.absolute_deadline.checked_since(over)?;
-        Some(early.ticks())
-    }
-
-    /// The most that jobs at least as urgent as `job`, itself included, still want at the end of
-    /// the run: what they have not had of their budgets.
-    fn unfinished_work(&self, job: &JobRecord) -> u64 {
-        let open = self.unfinished.iter();
-        let urgent = open.filter(|(at, _)| self.is_urgent(&self.behavior.jobs[*at], job));
-        urgent
-            .map(|(_, wanted)| *wanted)
-            .fold(0, u64::saturating_add)
     }
 
     /// What a reservation did not get of its slice.
@@ -361,7 +280,12 @@ impl<'a> Inquiry<'a> {
         budget.unwrap_or_default().ticks()
     }
 
-    fn cause(&self, job: &JobRecord, delays: &Delays, late: u64) -> Cause {
+    /// The cause of a miss by the amounts of its delays.
+    pub(super) fn cause(&self, job: &JobRecord, delays: &Delays) -> Cause {
+        if job.outcome == Some(Outcome::Aborted) && !job.last {
+            return Cause::Unattributed;
+        }
+        let late = self.needed(job);
         let deferred = self.log.cpus[self.cpu].counters.deferred_max_ns;
         let entry = if delays.late_release > 0 && self.log.ns(delays.late_release) <= deferred {
             Cause::Deferral
@@ -369,7 +293,7 @@ impl<'a> Inquiry<'a> {
             Cause::LateTimer
         };
         let overrun = if delays.overran {
-            delays.own.max(delays.unfunded)
+            (delays.own + delays.earlier).max(delays.unfunded)
         } else {
             0
         };
@@ -383,7 +307,7 @@ impl<'a> Inquiry<'a> {
             (Cause::Blocked, blocked),
             (
                 Cause::HigherPriority,
-                delays.urgent + delays.others_deciding,
+                delays.urgent + delays.earlier + delays.others_deciding,
             ),
             (Cause::MissingTime, delays.missing),
         ];
@@ -397,98 +321,50 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    fn detail(
-        &self,
-        job: &JobRecord,
-        delays: &Delays,
-        (start, late): (Instant, u64),
-        excused: bool,
-    ) -> String {
-        let ns = |ticks: u64| readable(self.log.ns(ticks));
-        let mut text = String::new();
-        let what = ill(job.outcome, ns(late));
-        let missing = delays.missing;
-        let _ = write!(
-            text,
-            "{what}; busy window from {}: missing {}",
-            ns(start.ticks()),
-            ns(missing)
-        );
-        let subtracted = late <= missing && job.ended.is_some();
-        if let Some(early) = delays.without.filter(|_| !subtracted) {
-            let window = "without it the same work is done";
-            let _ = write!(
-                text,
-                "; {window} {} before the deadline: excused",
-                ns(early)
-            );
-            return text;
+    /// The most that any CPU of a predecessor lost while `job` waited for it.
+    fn predecessors_lost(&self, job: &JobRecord, ready: Instant) -> u64 {
+        if ready <= job.arrival {
+            return 0;
         }
-        if excused {
-            let _ = write!(text, "; {} - {} <= 0: excused", ns(late), ns(missing));
-            return text;
-        }
-        if missing > 0 {
-            let left = late.saturating_sub(missing);
-            let _ = write!(text, ", without it still {} late", ns(left));
-        }
-        let parts = [
-            ("own work", delays.own),
-            ("more urgent work", delays.urgent),
-            ("less urgent work", delays.less_urgent),
-            ("given back", delays.given_back),
-            ("without budget", delays.unfunded),
-            ("suspended", job.suspended.ticks()),
-            ("waiting for predecessors", job.held_back.ticks()),
-            ("waiting for resources", job.locked_out.ticks()),
-            ("without supply", delays.unsupplied),
-            ("its schedulers deciding", delays.deciding),
-            ("other schedulers deciding", delays.others_deciding),
-            (
-                "waiting for a budget that its section fits into",
-                job.postponed.ticks(),
-            ),
-            ("released late by", delays.late_release),
-        ];
-        for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
-            let _ = write!(text, ", {name} {}", ns(ticks));
-            self.name_culprit(&mut text, name, (job, delays));
-        }
-        if delays.overran {
-            text.push_str(", over its budget");
-        }
-        text
+        let cpus = self.predecessor_cpus(job.thread.index());
+        let lost = cpus.into_iter().filter_map(|cpu| self.all.get(cpu));
+        let lost = lost.map(|b| b.missing_during(job.arrival, ready, MissingCause::Stolen));
+        lost.max().unwrap_or_default().ticks()
     }
 
-    /// Who or what is behind a part of a delay.
-    fn name_culprit(&self, text: &mut String, part: &str, (job, delays): (&JobRecord, &Delays)) {
-        let _ = match part {
-            "more urgent work" => delays.worst.map(|(thread, share)| {
-                let task = self.log.place_name(self.cpu, thread);
-                write!(text, " (`{task}` {})", readable(self.log.ns(share)))
-            }),
-            "waiting for resources" => self
-                .last_lock(job)
-                .map(|(resource, holder)| write!(text, " (`{resource}`, held by `{holder}`)")),
-            "without supply" => self
-                .supplier(job)
-                .map(|place| write!(text, " of `{}`", self.log.node_name(self.cpu, place))),
-            _ => None,
-        };
-    }
-
-    fn signed_ns(&self, ticks: i64) -> i64 {
-        let ns = i64::try_from(self.log.ns(ticks.unsigned_abs())).unwrap_or(i64::MAX);
-        if ticks < 0 { -ns } else { ns }
+    /// The CPUs of all direct and indirect predecessors of a thread. O(precedences).
+    fn predecessor_cpus(&self, thread: usize) -> Vec<usize> {
+        let tables = &self.log.tables.cpus;
+        let mut seen = vec![(self.cpu, thread)];
+        let mut at = 0;
+        while let Some(&(cpu, thread)) = seen.get(at) {
+            at += 1;
+            let edges = tables[cpu].edges.iter();
+            for (_, edge) in edges.filter(|(to, _)| *to as usize == thread) {
+                let from = match edge.from {
+                    Source::Local(thread) => Some((cpu, thread.index())),
+                    Source::Remote { slot } => behind_slot(tables, cpu, slot),
+                };
+                seen.extend(from.filter(|from| !seen.contains(from)));
+            }
+        }
+        let mut cpus: Vec<usize> = seen.iter().skip(1).map(|(cpu, _)| *cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
     }
 }
 
-/// What is wrong with a job that ended so.
-fn ill(outcome: Option<Outcome>, late: Readable) -> String {
-    match outcome {
-        Some(Outcome::Aborted) => "its thread ended before it was done".into(),
-        Some(Outcome::Short) => format!("{late} short of its slice"),
-        Some(_) => format!("{late} late"),
-        None => format!("{late} late and not complete when the run ended"),
-    }
+/// The CPU and the thread whose news arrive in a slot of `cpu`.
+fn behind_slot(
+    tables: &[punctual_tables::CpuTables],
+    cpu: usize,
+    slot: u32,
+) -> Option<(usize, usize)> {
+    let here = tables[cpu].cpu;
+    tables.iter().enumerate().find_map(|(there, one)| {
+        let mut all = one.notifications.iter();
+        let found = all.find(|(_, to, s)| (*to, *s) == (here, slot))?;
+        Some((there, found.0 as usize))
+    })
 }

@@ -140,6 +140,9 @@ impl RunReport {
                 Count(hidden)
             )?;
         }
+        if let Some(why) = &self.unexcused {
+            writeln!(f, "  nothing is excused: {why}")?;
+        }
         Ok(())
     }
 }

@@ -5,6 +5,10 @@ use crate::common::{FIXED, composed, missing, periodic, rich, simulate, two_task
 use punctual_model::System;
 use punctual_trace::{Log, Mode, html};
 
+fn page_of(log: &Log) -> String {
+    html::page(log, &punctual::judge(log))
+}
+
 /// Every element that is opened is closed, in order.
 fn assert_well_formed(page: &str) {
     let mut open = vec!["html"];
@@ -23,7 +27,7 @@ fn assert_well_formed(page: &str) {
 
 #[test]
 fn the_page_loads_and_executes_nothing() {
-    let page = html::page(&simulate(&rich(FIXED), 400, 1, missing(2_000, 23)));
+    let page = page_of(&simulate(&rich(FIXED), 400, 1, missing(2_000, 23)));
     for foreign in [
         "http://", "https://", "<script", "url(", "@import", "onload", "src=",
     ] {
@@ -48,7 +52,7 @@ fn names_cannot_break_out_of_their_places() {
     log.header.lost = vec![evil.into()];
     log.header.faults = vec![evil.into()];
     log.header.machine = vec![(evil.into(), evil.into())];
-    let page = html::page(&log);
+    let page = page_of(&log);
     assert!(!page.contains("<script") && !page.contains("</td><b"));
     assert_well_formed(&page);
 }
@@ -56,7 +60,7 @@ fn names_cannot_break_out_of_their_places() {
 #[test]
 fn figures_of_the_run_are_on_the_page() {
     let log = simulate(&two_tasks(), 10_000, 1, missing(9_000, 300));
-    let page = html::page(&log);
+    let page = page_of(&log);
     for part in [
         "1,500",
         "N 1,000 in 10s",
@@ -94,7 +98,7 @@ fn the_page_stays_below_a_megabyte() {
         .map(|n| (n.to_string(), "x".repeat(2_000)))
         .collect();
     log.header.lost = vec!["y".repeat(10_000); 1_000];
-    let page = html::page(&log);
+    let page = page_of(&log);
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     assert!(page.contains("more tasks") && page.contains("more misses"));
 }
@@ -103,15 +107,15 @@ fn the_page_stays_below_a_megabyte() {
 fn a_log_without_jobs_has_a_page_too() {
     let mut log = simulate(&two_tasks(), 10, 1, missing(1, 5));
     log.cpus[0].records = Default::default();
-    assert_well_formed(&html::page(&log));
+    assert_well_formed(&page_of(&log));
     log.cpus.clear();
-    assert_well_formed(&html::page(&log));
+    assert_well_formed(&page_of(&log));
 }
 
 #[test]
 fn slots_budgets_and_locks_are_drawn_and_counted() {
     let mut log = simulate(&composed(), 400, 1, missing(100, 37));
-    let page = html::page(&log);
+    let page = page_of(&log);
     assert_well_formed(&page);
     for what in [
         "class=\"slot\"",
@@ -129,7 +133,7 @@ fn slots_budgets_and_locks_are_drawn_and_counted() {
     }
     log.schedulers[2] = "</title><script>".into();
     log.resources[0] = "</title><script>".into();
-    let page = html::page(&log);
+    let page = page_of(&log);
     assert!(!page.contains("<script"));
     assert_well_formed(&page);
 }

@@ -438,7 +438,7 @@ fn damage(bytes: &[u8], random: &mut Random) -> bool {
         Ok(log) => {
             drop(punctual_trace::RunReport::new(&log).to_string());
             drop(punctual_rules::check(&log));
-            drop(punctual_trace::html::page(&log));
+            drop(punctual_trace::html::page(&log, &punctual::judge(&log)));
             false
         }
     }

@@ -1,0 +1,153 @@
+//! The list of misses, each with its cause and the figures behind it in words.
+
+use std::fmt::Write;
+
+use punctual_kern::Outcome;
+use punctual_model::{Readable, readable};
+
+use super::cause::{Cause, Delays, Inquiry};
+use super::counterfactual::{Counterfactual, Fate, Without};
+use super::{MAX_LISTED_MISSES, Miss};
+use crate::behavior::{Behavior, JobRecord};
+use crate::log::Log;
+
+/// All misses with their causes, at most [`MAX_LISTED_MISSES`] of them, and how many more there
+/// are.
+pub(super) fn misses(
+    log: &Log,
+    behaviors: &[Behavior],
+    without: Option<&Counterfactual>,
+) -> (Vec<Miss>, u64) {
+    let mut all = Vec::new();
+    let mut more = 0;
+    for (cpu, behavior) in behaviors.iter().enumerate() {
+        let mut windows = None;
+        for (at, job) in behavior.jobs.iter().enumerate() {
+            if !job.missed(behavior.end) {
+                continue;
+            }
+            if all.len() == MAX_LISTED_MISSES {
+                more += 1;
+                continue;
+            }
+            let (inquiry, without) = windows.get_or_insert_with(|| {
+                let without = without.and_then(|without| without.of_cpu(cpu));
+                (Inquiry::new(log, behaviors, cpu), without)
+            });
+            all.push(inquiry.explain(at, without.as_ref()));
+        }
+    }
+    (all, more)
+}
+
+impl Inquiry<'_> {
+    fn explain(&self, at: usize, without: Option<&Without<'_>>) -> Miss {
+        let job = &self.behavior.jobs[at];
+        let lateness = self.lateness(job);
+        let fate = without.map(|without| without.fate(self, job));
+        let delays = self.all_delays(job);
+        let cause = match fate {
+            Some(Fate::OnTime { .. }) => Cause::MissingTime,
+            Some(Fate::Late { cause, .. }) => cause,
+            // Time that was taken is not why: without it the job is late by other things.
+            Some(Fate::LateEntry) => self.cause(
+                job,
+                &Delays {
+                    missing: 0,
+                    ..delays
+                },
+            ),
+            Some(Fate::Unknown) | None => self.cause(job, &delays),
+        };
+        Miss {
+            task: self.log.task_name(self.cpu, job.thread).into(),
+            task_index: self.log.task_of(self.cpu, job.thread),
+            cpu: self.log.cpus[self.cpu].name.clone(),
+            job: job.index,
+            release_ns: self.log.ns(job.arrival.ticks()),
+            lateness_ns: self.signed_ns(lateness),
+            excused: matches!(fate, Some(Fate::OnTime { .. })),
+            cause,
+            detail: self.detail(job, &delays, fate),
+        }
+    }
+
+    fn detail(&self, job: &JobRecord, delays: &Delays, fate: Option<Fate>) -> String {
+        let ns = |ticks: u64| readable(self.log.ns(ticks));
+        let mut text = ill(job.outcome, ns(self.needed(job)));
+        let (start, missing) = (ns(delays.start.ticks()), delays.missing);
+        let _ = write!(text, "; busy window from {start}: missing {}", ns(missing));
+        let _ = match fate {
+            Some(Fate::OnTime { early }) => {
+                let early = ns(early);
+                let _ = write!(
+                    text,
+                    "; without it done {early} before the deadline: excused"
+                );
+                return text;
+            }
+            Some(Fate::Late { by, .. }) => write!(text, ", without it still {}", ns(by)),
+            Some(Fate::LateEntry) => write!(text, ", without it still too late by its release"),
+            Some(Fate::Unknown) | None => Ok(()),
+        };
+        let parts = [
+            ("own work", delays.own),
+            ("earlier jobs of its own", delays.earlier),
+            ("more urgent work", delays.urgent),
+            ("less urgent work", delays.less_urgent),
+            ("given back", delays.given_back),
+            ("without budget", delays.unfunded),
+            ("suspended", job.suspended.ticks()),
+            ("waiting for predecessors", job.held_back.ticks()),
+            ("waiting for resources", job.locked_out.ticks()),
+            ("without supply", delays.unsupplied),
+            ("its schedulers deciding", delays.deciding),
+            ("other schedulers deciding", delays.others_deciding),
+            (
+                "waiting for a budget that its section fits into",
+                job.postponed.ticks(),
+            ),
+            ("released late by", delays.late_release),
+        ];
+        for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
+            let _ = write!(text, ", {name} {}", ns(ticks));
+            self.name_culprit(&mut text, name, (job, delays));
+        }
+        if delays.overran {
+            text.push_str(", over its budget");
+        }
+        text
+    }
+
+    /// Who or what is behind a part of a delay.
+    fn name_culprit(&self, text: &mut String, part: &str, (job, delays): (&JobRecord, &Delays)) {
+        let _ = match part {
+            "more urgent work" => delays.worst.map(|(thread, share)| {
+                let task = self.log.place_name(self.cpu, thread);
+                write!(text, " (`{task}` {})", readable(self.log.ns(share)))
+            }),
+            "waiting for resources" => self
+                .last_lock(job)
+                .map(|(resource, holder)| write!(text, " (`{resource}`, held by `{holder}`)")),
+            "without supply" => self
+                .supplier(job)
+                .map(|place| write!(text, " of `{}`", self.log.node_name(self.cpu, place))),
+            _ => None,
+        };
+    }
+
+    fn signed_ns(&self, ticks: i64) -> i64 {
+        let ns = i64::try_from(self.log.ns(ticks.unsigned_abs())).unwrap_or(i64::MAX);
+        if ticks < 0 { -ns } else { ns }
+    }
+}
+
+/// What is wrong with a job that ended so.
+fn ill(outcome: Option<Outcome>, late: Readable) -> String {
+    match outcome {
+        Some(Outcome::Aborted) => "its thread ended before it was done".into(),
+        Some(Outcome::Short) => format!("{late} short of its slice"),
+        Some(_) => format!("{late} late"),
+        None => format!("{late} late and not complete when the run ended"),
+    }
+}
