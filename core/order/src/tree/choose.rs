@@ -64,36 +64,27 @@ impl<P: Policy> Tree<P> {
                 return Err((at, pick.until));
             };
             until = Choice::earlier(until, pick.until);
-            match self.child(entity) {
-                Some(child) if self.is_candidate(child, at) => at = child,
-                None if self.is_queued(entity, at) => {
-                    let next = Next::Thread(entity);
-                    return Ok(Choice { next, until });
-                }
+            let next = match self.places.get(entity.index()) {
+                Some(place) if place.at == at => Next::Thread(entity),
                 // A policy that names what is not ready directly below it has nobody run.
-                _ => {
-                    let next = Next::Idle;
-                    return Ok(Choice { next, until });
-                }
-            }
+                Some(_) => Next::Idle,
+                None => match self.candidate(entity, at) {
+                    Some(child) => {
+                        at = child;
+                        continue;
+                    }
+                    None => Next::Idle,
+                },
+            };
+            return Ok(Choice { next, until });
         }
     }
 
-    /// Whether the policy of `parent` may choose `child`.
-    fn is_candidate(&self, child: u16, parent: u16) -> bool {
-        let node = self.nodes.get(usize::from(child));
-        node.is_some_and(|node| node.alive && node.queued && node.parent == parent)
-    }
-
-    /// Whether the policy of `node` may choose `thread`.
-    fn is_queued(&self, thread: ThreadId, node: u16) -> bool {
-        let place = self.places.get(thread.index());
-        place.is_some_and(|place| place.at == node)
-    }
-
-    fn child(&self, entity: ThreadId) -> Option<u16> {
-        let index = entity.index().checked_sub(self.capacity.threads)?;
-        u16::try_from(index).ok()
+    /// The child that `entity` stands for, if the policy of `parent` may choose it.
+    fn candidate(&self, entity: ThreadId, parent: u16) -> Option<u16> {
+        let child = u16::try_from(entity.index().checked_sub(self.capacity.threads)?).ok()?;
+        let node = self.nodes.get(usize::from(child))?;
+        (node.alive && node.queued && node.parent == parent).then_some(child)
     }
 }
 
