@@ -215,6 +215,7 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         tasks: log.tasks.clone(),
         schedulers: log.schedulers.clone(),
         resources: log.resources.clone(),
+        requirements: log.requirements.clone(),
         cpus: Vec::new(),
         oracle: None,
     };

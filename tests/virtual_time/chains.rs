@@ -11,7 +11,7 @@ use punctual::{
 };
 use punctual_generate::Dice;
 use punctual_model::{Requirement, Scheduler, SchedulerId, Server, ServerKind, Supply, Trust};
-use punctual_trace::{Behavior, Log};
+use punctual_trace::{Behavior, Log, RunReport};
 
 fn random_task(dice: &mut Dice, index: u32, cpus: u64) -> Task {
     let period = [8, 10, 12, 15, 20, 24, 30][usize::try_from(dice.below(7)).unwrap()];
@@ -164,6 +164,8 @@ fn no_effect_takes_longer_along_a_chain_than_its_bound() {
         };
         let log = simulate(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
         let seen = longest(&jobs(&log, system.tasks.len()), &chain);
+        let reported = RunReport::new(&log).requirements[0].seen_ns;
+        assert_eq!(reported.unwrap_or(0), seen, "seed {seed}");
         let why = &verdict.chains[0].explanation;
         assert!(
             seen <= bound,

@@ -138,21 +138,11 @@ fn parameter(system: &System, target: FixTarget) -> String {
         | FixTarget::SlotLength(..)
         | FixTarget::TaskSlotLength(..) => supply::parameter(system, target),
         FixTarget::Within(index) => {
-            let same =
-                |r: &&Requirement| kind(r) == system.requirements.get(index).map_or("", kind);
+            let kind = system.requirements.get(index).map_or("", Requirement::name);
+            let same = |r: &&Requirement| r.name() == kind;
             let before = system.requirements.iter().take(index).filter(same).count();
-            let kind = system.requirements.get(index).map_or("", kind);
             format!("require.{kind}[{before}].within")
         }
-    }
-}
-
-/// The list of `[require]` that a requirement stands in.
-fn kind(requirement: &Requirement) -> &'static str {
-    match requirement {
-        Requirement::Response { .. } => "response",
-        Requirement::Chain { .. } => "chain",
-        Requirement::Jitter { .. } => "jitter",
     }
 }
 
@@ -304,13 +294,6 @@ fn far(now: Span) -> Span {
     now.saturating_mul(1_000)
 }
 
-fn first_task(requirement: &Requirement) -> Option<TaskId> {
-    match requirement {
-        Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => Some(*task),
-        Requirement::Chain { tasks, .. } => tasks.first().copied(),
-    }
-}
-
 /// The component that a refusal speaks of.
 fn place(system: &System, components: &[Component], subject: Subject) -> Option<usize> {
     let of_task = |task: TaskId| system.tasks.get(task.index()).map(|t| t.cpu);
@@ -319,8 +302,11 @@ fn place(system: &System, components: &[Component], subject: Subject) -> Option<
         Subject::Cpu(cpu) => cpu,
         Subject::Scheduler(id) => system.schedulers.get(id.index())?.cpu,
         Subject::Requirement(index) => {
-            let task = system.requirements.get(index).and_then(first_task);
-            of_task(task?)?
+            let task = system
+                .requirements
+                .get(index)
+                .and_then(|r| r.tasks().first());
+            of_task(*task?)?
         }
     };
     components.iter().position(|c| c.contains(cpu))

@@ -68,6 +68,36 @@ pub enum Requirement {
     },
 }
 
+impl Requirement {
+    /// The tasks that it is about; of a chain in its order.
+    pub fn tasks(&self) -> &[TaskId] {
+        match self {
+            Requirement::Response { task, .. } | Requirement::Jitter { task, .. } => {
+                core::slice::from_ref(task)
+            }
+            Requirement::Chain { tasks, .. } => tasks,
+        }
+    }
+
+    /// The most that it allows.
+    pub fn within(&self) -> Span<Ns> {
+        match self {
+            Requirement::Response { within, .. }
+            | Requirement::Jitter { within, .. }
+            | Requirement::Chain { within, .. } => *within,
+        }
+    }
+
+    /// Its kind, as files and logs name it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Requirement::Response { .. } => "response",
+            Requirement::Chain { .. } => "chain",
+            Requirement::Jitter { .. } => "jitter",
+        }
+    }
+}
+
 /// The `[run]` section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RunOptions {

@@ -38,7 +38,10 @@ pub(crate) struct Outputs {
     /// Write the report as one HTML page
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// Print the verdict alone, without progress and remarks
+    /// Exit with 1 when missing time excuses the misses, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print the verdict and its reasons alone, without progress and remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

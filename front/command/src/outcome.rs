@@ -1,9 +1,9 @@
 //! What `sim`, `run` and `report` do with a run: print it, write it down, choose the exit code.
 
 use punctual::{Error, WorkSource};
-use punctual_model::{Fault, Requirement, System, TaskId, readable};
+use punctual_model::{Fault, TaskId};
 use punctual_spec::Description;
-use punctual_trace::{Log, RunReport};
+use punctual_trace::{Log, RunReport, RunVerdict};
 
 use crate::flags::{Outputs, Promised};
 use punctual_terminal::ending::{Ended, Ending, Failure};
@@ -14,34 +14,16 @@ pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: P
     // The files first: a reader of standard output that left must not cost them.
     promised.keep(log, report)?;
     print(report, outputs.json, outputs.quiet)?;
-    Ok(ending_of(report))
+    Ok(ending_of(report, outputs.strict))
 }
 
-/// What a report says.
-pub(crate) fn ending_of(report: &RunReport) -> Ending {
+/// What a report says; strictly, an excuse counts as a miss.
+pub(crate) fn ending_of(report: &RunReport, strict: bool) -> Ending {
     match report.exit_code() {
+        0 if strict && report.verdict == RunVerdict::Excused => Ending::Bad,
         0 => Ending::Good,
         1 => Ending::Bad,
         _ => Ending::Broken,
-    }
-}
-
-/// Says which required responses were exceeded: a run is judged by deadlines, nothing else would.
-pub(crate) fn remark_requirements(report: &RunReport, system: &System) {
-    for requirement in &system.requirements {
-        let Requirement::Response { task, within } = requirement else {
-            continue;
-        };
-        let name = &system.tasks[task.index()].name;
-        let seen = report.tasks.iter().find(|t| t.name == *name);
-        let longest = seen.and_then(|t| t.response_ns.max).unwrap_or(0);
-        if longest > within.as_ns() {
-            output::remark(format!(
-                "remark: {name} took up to {}, over its required response of {}",
-                readable(longest),
-                readable(within.as_ns()),
-            ));
-        }
     }
 }
 
@@ -52,7 +34,11 @@ pub(crate) fn print(report: &RunReport, json: bool, quiet: bool) -> Result<(), F
     }
     let text = report.to_string();
     if quiet {
-        output::print(text.lines().next().unwrap_or(""))
+        let head = text.lines().next().unwrap_or("");
+        match report.reasons() {
+            reasons if reasons.is_empty() => output::print(head),
+            reasons => output::print(format!("{head}: {}", reasons.join("; "))),
+        }
     } else {
         output::print(text.trim_end())
     }

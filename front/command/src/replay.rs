@@ -7,7 +7,7 @@ use punctual_trace::{Divergence, Log, ReplayStats, RunReport, text};
 use serde::Serialize;
 
 use crate::flags::Outputs;
-use crate::{logfile, what_if};
+use crate::{logfile, outcome, what_if};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 
@@ -25,9 +25,9 @@ const CONTEXT: usize = 8;
 /// answer.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 identical (also when the run missed: its verdict is in the \
-    report); 1 different; 2 bad input; 3 identical as far as it was recorded, or a failure. With \
-    --policy: 0 met or excused; 1 missed.\n\n\
+    after_help = "Exit codes: 0 identical, and the run met or was excused; 1 different, or the \
+    run missed; 2 bad input; 3 identical as far as it was recorded, or a failure. With --policy: 0 \
+    met or excused; 1 missed.\n\n\
     Examples:\n  \
     punctual run examples/rosace.toml --for 10s --record flight.log\n  \
     punctual replay flight.log\n  \
@@ -60,7 +60,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     Ok(match finding.identical {
         false => Ending::Bad,
         true if log.is_cut() => Ending::Broken,
-        true => Ending::Good,
+        true => outcome::ending_of(&report, args.outputs.strict),
     })
 }
 

@@ -36,7 +36,10 @@ pub(crate) struct Args {
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// With --out: print the verdict alone
+    /// Exit with 1 when missing time excuses the misses, too
+    #[arg(long)]
+    strict: bool,
+    /// With --out: print the verdict and its reasons alone
     #[arg(long, short)]
     quiet: bool,
 }
@@ -74,7 +77,7 @@ fn report_log(args: &Args, log: &Log) -> Ended {
     } else {
         output::print(punctual_trace::html::page(log, &report))?;
     }
-    Ok(outcome::ending_of(&report))
+    Ok(outcome::ending_of(&report, args.strict))
 }
 
 fn report_verdict(args: &Args) -> Ended {

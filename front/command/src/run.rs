@@ -118,9 +118,6 @@ pub(crate) fn execute(args: &Args) -> Ended {
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
     let report = punctual::judge(&log);
-    if !flags.outputs.quiet {
-        outcome::remark_requirements(&report, &description.system);
-    }
     outcome::tell(&log, &report, &flags.outputs, promised)
 }
 

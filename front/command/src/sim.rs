@@ -66,8 +66,5 @@ pub(crate) fn execute(args: &Args) -> Ended {
     if !flags.outputs.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }
-    if !flags.outputs.quiet {
-        outcome::remark_requirements(&report, &description.system);
-    }
     outcome::tell(&log, &report, &flags.outputs, promised)
 }

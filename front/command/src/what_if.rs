@@ -59,7 +59,7 @@ pub(crate) fn execute(
     } else {
         output::print(found.to_text(&report, outputs.quiet).trim_end())?;
     }
-    Ok(crate::outcome::ending_of(&report))
+    Ok(crate::outcome::ending_of(&report, outputs.strict))
 }
 
 /// What `replay --policy --json` prints.

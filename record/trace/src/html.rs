@@ -205,6 +205,17 @@ fn remarks(out: &mut String, report: &RunReport) {
     }
     let faults = report.faults.iter().take(MAX_LINES);
     all.extend(faults.map(|fault| ("bad", format!("Fault: {}", clip(fault, 300)))));
+    for requirement in report.requirements.iter().take(MAX_LINES) {
+        let kind = match requirement.verdict {
+            RunVerdict::Met => "good",
+            RunVerdict::Missed => "bad",
+            RunVerdict::Excused => "warn",
+        };
+        all.push((kind, clip(&requirement.to_string(), 300)));
+    }
+    if let Some(why) = &report.unexcused {
+        all.push(("warn", format!("Nothing is excused: {}", clip(why, 300))));
+    }
     if let Some(oracle) = report.oracle {
         let steps = Count(oracle.steps);
         all.push(match oracle.mismatches {

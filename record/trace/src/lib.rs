@@ -42,5 +42,6 @@ pub use recorder::Recorder;
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport,
-    Quantiles, ResourceReport, RunReport, RunVerdict, SchedulerReport, TaskReport,
+    Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport,
+    TaskReport,
 };

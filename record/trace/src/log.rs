@@ -4,7 +4,7 @@
 //! it against the predicates of the field (`punctual-rules`), and to run it again
 //! ([`crate::replay()`]). Its written form is described in `doc/trace-format.md`.
 
-use punctual_model::{Instant, Ns, Span, System, TaskId, ThreadId};
+use punctual_model::{Instant, Ns, Requirement, Span, System, TaskId, ThreadId};
 use punctual_tables::Tables;
 
 use crate::record::Records;
@@ -25,6 +25,8 @@ pub struct Log {
     pub schedulers: Vec<String>,
     /// Names of the resources, in the order of the file ([`punctual_model::ResourceId`]).
     pub resources: Vec<String>,
+    /// Required beyond deadlines; the tasks are those above.
+    pub requirements: Vec<Requirement>,
     /// The CPUs, in the order of the tables.
     pub cpus: Vec<CpuLog>,
     /// What a workload found when it compared itself with its reference.
@@ -164,6 +166,7 @@ impl Log {
             tasks: system.tasks.iter().map(|t| task(&t.name)).collect(),
             schedulers: system.schedulers.iter().map(|s| s.name.clone()).collect(),
             resources: system.resources.iter().map(|r| r.name.clone()).collect(),
+            requirements: system.requirements.clone(),
             cpus: Vec::new(),
             oracle: None,
         }

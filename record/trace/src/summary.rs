@@ -8,6 +8,7 @@ mod counterfactual;
 mod display;
 mod figures;
 mod miss;
+mod requirement;
 mod starved;
 mod supply;
 mod tree;
@@ -20,6 +21,7 @@ use crate::log::Log;
 pub use cause::Cause;
 pub use counterfactual::Counterfactual;
 pub use figures::Quantiles;
+pub use requirement::RequirementReport;
 pub use supply::{ResourceReport, SchedulerReport};
 
 /// Version of the JSON.
@@ -67,6 +69,9 @@ pub struct RunReport {
     /// Resources, by CPU.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub resources: Vec<ResourceReport>,
+    /// The lines of `[require]`.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub requirements: Vec<RequirementReport>,
     /// Every late job, in order of CPU and release.
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
@@ -84,15 +89,24 @@ pub struct RunReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RunVerdict {
-    /// Every deadline was met.
+    /// Every deadline and every requirement was kept, no job was lost or skipped, and results are
+    /// those of the reference.
     Met,
-    /// At least one was not.
+    /// Something was not.
     Missed,
-    /// None of the misses is there in the run without the missing time ([`Counterfactual`]).
+    /// Nothing of that is there in the run without the missing time ([`Counterfactual`]).
     Excused,
 }
 
 impl RunVerdict {
+    fn worse(self, other: RunVerdict) -> RunVerdict {
+        match (self, other) {
+            (RunVerdict::Missed, _) | (_, RunVerdict::Missed) => RunVerdict::Missed,
+            (RunVerdict::Excused, _) | (_, RunVerdict::Excused) => RunVerdict::Excused,
+            (RunVerdict::Met, RunVerdict::Met) => RunVerdict::Met,
+        }
+    }
+
     /// The word in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -266,13 +280,8 @@ impl RunReport {
     ) -> RunReport {
         let (misses, not_listed) = miss::misses(log, behaviors, without);
         let tasks = figures::tasks(log, behaviors, &misses);
-        let all_misses: u64 = tasks.iter().map(|t| t.misses).sum();
-        let excused: u64 = tasks.iter().map(|t| t.excused).sum();
-        let verdict = match all_misses {
-            0 => RunVerdict::Met,
-            n if n == excused => RunVerdict::Excused,
-            _ => RunVerdict::Missed,
-        };
+        let requirements = requirement::requirements(log, behaviors, without);
+        let verdict = verdict(log, &tasks, &requirements, without);
         let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
         let h = &log.header;
         RunReport {
@@ -293,6 +302,7 @@ impl RunReport {
             cpus: figures::cpus(log, behaviors),
             schedulers: supply::schedulers(log, behaviors),
             resources: supply::resources(log, behaviors),
+            requirements,
             misses,
             misses_not_listed: not_listed,
             unexcused: None,
@@ -309,12 +319,10 @@ impl RunReport {
     }
 
     /// Exit code of a command that ends with this report (doc/guide/README.md): 3 when the recorder
-    /// was full or the work itself failed, 1 for misses and for results that differ from the
-    /// reference, else 0.
+    /// was full or the work itself failed, 1 for the verdict missed, else 0.
     pub fn exit_code(&self) -> u8 {
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
-        let wrong = self.oracle.is_some_and(|o| o.mismatches > 0);
-        if self.verdict == RunVerdict::Missed || wrong {
+        if self.verdict == RunVerdict::Missed {
             1
         } else if cut || !self.faults.is_empty() {
             3
@@ -322,4 +330,31 @@ impl RunReport {
             0
         }
     }
+}
+
+/// The worst of all that decides.
+fn verdict(
+    log: &Log,
+    tasks: &[TaskReport],
+    requirements: &[RequirementReport],
+    without: Option<&Counterfactual>,
+) -> RunVerdict {
+    let judge = |broken: bool, excused: bool| match (broken, excused) {
+        (false, _) => RunVerdict::Met,
+        (true, true) => RunVerdict::Excused,
+        (true, false) => RunVerdict::Missed,
+    };
+    let again = without.map(|w| figures::tasks(&w.log, &w.behaviors, &[]));
+    let dropped = |task: &TaskReport| task.lost + task.skipped;
+    let of_task = |(at, task): (usize, &TaskReport)| {
+        let again = again.as_ref().and_then(|again| again.get(at));
+        let late = judge(task.misses > 0, task.misses == task.excused);
+        let gone = judge(dropped(task) > 0, again.is_some_and(|a| dropped(a) == 0));
+        late.worse(gone)
+    };
+    let of_tasks = tasks.iter().enumerate().map(of_task);
+    let of_requirements = requirements.iter().map(|r| r.verdict);
+    let wrong = log.oracle.is_some_and(|oracle| oracle.mismatches > 0);
+    let all = of_tasks.chain(of_requirements);
+    all.fold(judge(wrong, false), RunVerdict::worse)
 }

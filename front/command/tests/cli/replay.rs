@@ -38,7 +38,9 @@ fn recorded_live_runs_of_examples_are_replayed_identically() {
         let log = record(&folder, "run", name, "300ms");
         let told = output(&["replay", &log, "--json"]);
         let found = finding(&told);
-        assert_eq!(code(&told), 0, "{name}: {found}");
+        // A busy machine may make a run miss; its replay then says so, too.
+        let missed = json(&told)["verdict"] == "missed";
+        assert_eq!(code(&told), i32::from(missed), "{name}: {found}");
         assert_eq!(found["identical"], true, "{name}");
         assert!(found["decisions"].as_u64() > Some(50), "{name}: {found}");
         assert_eq!(found["events"], found["decisions"], "{name}");
@@ -91,7 +93,8 @@ fn a_recorded_miss_shows_its_cause_and_is_still_identical() {
     let run = output(&flags);
     assert_eq!(code(&run), 1);
     let told = output(&["replay", &log, "--json"]);
-    assert_eq!(code(&told), 0);
+    assert_eq!(code(&told), 1);
+    assert_eq!(json(&told)["replay"]["identical"], true);
     assert_eq!(json(&told)["misses"], json(&run)["misses"]);
     assert_eq!(json(&told)["misses"][0]["cause"], "overrun");
 }

@@ -44,18 +44,60 @@ fn equal_seeds_give_equal_bytes_and_other_seeds_other_bytes() {
 }
 
 #[test]
-fn a_response_over_its_requirement_is_remarked_upon() {
+fn a_response_over_its_requirement_is_a_miss_in_every_form() {
+    let folder = Folder::new("required");
+    let (log, page) = (folder.path("late.log"), folder.path("late.html"));
     let file = example("two-tasks.toml");
-    let flags = ["sim", &file, "--for", "1s", "--fault"];
-    let late = output(&[&flags[..], &["overrun=slow:1.9"]].concat());
-    let remark = String::from_utf8_lossy(&late.stderr).into_owned();
-    assert!(remark.contains("slow took up to"), "{remark}");
+    let flags = ["sim", &file, "--for", "1s"];
+    let fault = [
+        "--fault",
+        "overrun=slow:1.9",
+        "--record",
+        &log,
+        "--report",
+        &page,
+    ];
+    let late = output(&[&flags[..], &fault].concat());
+    let broken = "required response of slow 8ms: ";
+    assert_eq!(code(&late), 1);
+    assert!(stdout(&late).starts_with("MISSED: "), "{}", stdout(&late));
+    assert!(stdout(&late).contains(broken), "{}", stdout(&late));
+    let other = folder.path("again.html");
+    let quiet = stdout(&output(&["report", &log, "-q", "--out", &other]));
     assert!(
-        remark.contains("over its required response of 8ms"),
-        "{remark}"
+        quiet.starts_with("MISSED: ") && quiet.contains(broken),
+        "{quiet}"
     );
-    let fine = output(&flags[..4]);
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains(broken) && page.contains("missed"));
+    for command in ["report", "replay"] {
+        let again = output(&[command, &log, "--json"]);
+        assert_eq!(code(&again), 1);
+        let required = &json(&again)["requirements"][0];
+        assert_eq!(required["requirement"], "response");
+        assert_eq!(required["verdict"], "missed");
+        assert_eq!(json(&again)["verdict"], "missed");
+    }
+    let fine = output(&flags);
     assert!(fine.stderr.is_empty());
+    assert_eq!(code(&fine), 0);
+}
+
+#[test]
+fn missing_time_excuses_a_broken_requirement_but_not_strictly() {
+    let file = example("two-tasks.toml");
+    let fault = "missing-time=200ms/3s";
+    let flags = ["sim", &file, "--for", "10s", "--fault", fault];
+    let excused = output(&[&flags[..], &["--json"]].concat());
+    let report = json(&excused);
+    assert_eq!((code(&excused), &report["verdict"]), (0, &"excused".into()));
+    assert_eq!(report["requirements"][0]["verdict"], "excused");
+    let misses = report["misses"].as_array().expect("a list");
+    assert_eq!(misses.len(), 99);
+    assert!(misses.iter().all(|miss| miss["cause"] == "missing-time"));
+    let quiet = output(&[&flags[..], &["-q", "--strict"]].concat());
+    assert_eq!(code(&quiet), 1);
+    assert!(stdout(&quiet).contains("99 late by missing-time"));
 }
 
 #[test]

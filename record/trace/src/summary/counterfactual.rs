@@ -16,8 +16,8 @@ use crate::log::Log;
 /// A run without its missing time.
 #[derive(Clone, Debug)]
 pub struct Counterfactual {
-    log: Log,
-    behaviors: Vec<Behavior>,
+    pub(super) log: Log,
+    pub(super) behaviors: Vec<Behavior>,
 }
 
 impl Counterfactual {
@@ -78,9 +78,8 @@ impl Without<'_> {
             return Fate::Unknown;
         };
         let early = again.absolute_deadline.since(ended).ticks();
-        let late_entry = record
-            .late_entry(job)
-            .saturating_sub(wait_for_release(again));
+        let late_entry = record.behavior.late_entry(job);
+        let late_entry = late_entry.saturating_sub(wait_for_release(again));
         match early.checked_sub(late_entry) {
             Some(early) if record.is_anything_missing(job) => Fate::OnTime { early },
             _ => Fate::LateEntry,
@@ -93,14 +92,15 @@ fn wait_for_release(job: &JobRecord) -> u64 {
     job.released.since(job.arrival).ticks()
 }
 
-impl Inquiry<'_> {
+impl Behavior {
     /// By how many ticks the release of a job came late for another reason than missing time.
-    fn late_entry(&self, job: &JobRecord) -> u64 {
-        let stolen = MissingCause::Stolen;
-        let gaps = (self.behavior).missing_during(job.arrival, job.released, stolen);
+    pub(super) fn late_entry(&self, job: &JobRecord) -> u64 {
+        let gaps = self.missing_during(job.arrival, job.released, MissingCause::Stolen);
         wait_for_release(job).saturating_sub(gaps.ticks())
     }
+}
 
+impl Inquiry<'_> {
     /// Whether time was taken from any CPU before `job` was over.
     fn is_anything_missing(&self, job: &JobRecord) -> bool {
         let before = |b: &Behavior| {

@@ -22,6 +22,9 @@ impl fmt::Display for RunReport {
                 write_resource(f, resource)?;
             }
         }
+        for requirement in &self.requirements {
+            writeln!(f, "{requirement}")?;
+        }
         self.list_misses(f)?;
         for fault in &self.faults {
             writeln!(f, "fault: {fault}")?;
@@ -44,11 +47,9 @@ impl fmt::Display for RunReport {
 impl RunReport {
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let jobs = Count(self.tasks.iter().map(|t| t.jobs).sum());
-        let misses = Count(self.tasks.iter().map(|t| t.misses).sum());
         let verdict = match self.verdict {
-            RunVerdict::Met => "met",
             RunVerdict::Missed => "MISSED",
-            RunVerdict::Excused => "excused",
+            other => other.name(),
         };
         let mode = match self.mode {
             "virtual" => format!("virtual time, seed {}", self.seed),
@@ -56,11 +57,14 @@ impl RunReport {
             other => other.to_uppercase(),
         };
         writeln!(f, "{verdict}: {} on {}, {mode}", self.source, self.platform)?;
-        write!(
-            f,
-            "{} covered, {jobs} jobs, {misses} missed",
-            Short(self.duration_ns)
-        )?;
+        write!(f, "{} covered, {jobs} jobs", Short(self.duration_ns))?;
+        let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
+        write!(f, ", {} missed", Count(sum(|t| t.misses)))?;
+        for (dropped, word) in [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")] {
+            if dropped > 0 {
+                write!(f, ", {} {word}", Count(dropped))?;
+            }
+        }
         match &self.stopped {
             Some(why) => writeln!(f, "; stopped after {}: {why}", Short(self.elapsed_ns))?,
             None => writeln!(f)?,
@@ -144,6 +148,38 @@ impl RunReport {
             writeln!(f, "  nothing is excused: {why}")?;
         }
         Ok(())
+    }
+}
+
+impl RunReport {
+    /// What decided the verdict, each in a few words; nothing for a run that met everything.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let mut causes: Vec<(&str, u64)> = Vec::new();
+        for miss in &self.misses {
+            let name = miss.cause.name();
+            match causes.iter_mut().find(|(cause, _)| *cause == name) {
+                Some((_, count)) => *count += 1,
+                None => causes.push((name, 1)),
+            }
+        }
+        for (cause, count) in causes {
+            reasons.push(format!("{} late by {cause}", Count(count)));
+        }
+        let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
+        for (dropped, word) in [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")] {
+            if dropped > 0 {
+                reasons.push(format!("{} {word}", Count(dropped)));
+            }
+        }
+        let broken = self.requirements.iter();
+        let broken = broken.filter(|r| r.verdict != RunVerdict::Met);
+        reasons.extend(broken.map(ToString::to_string));
+        if let Some(oracle) = self.oracle.filter(|oracle| oracle.mismatches > 0) {
+            let differ = Count(oracle.mismatches);
+            reasons.push(format!("{differ} steps differ from the reference"));
+        }
+        reasons
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use punctual_model::{Frequency, Instant, Span};
+use punctual_model::{Frequency, Instant, Requirement, Span, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
 use super::read_tables::{TablesReader, words_of};
@@ -86,6 +86,7 @@ struct Reader {
     tasks: Vec<TaskInfo>,
     schedulers: Vec<String>,
     resources: Vec<String>,
+    requirements: Vec<Requirement>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
     reading: TablesReader,
@@ -165,6 +166,7 @@ impl Reader {
             }),
             "scheduler" => self.schedulers.push(unescape(rest)?),
             "resource" => self.resources.push(unescape(rest)?),
+            "require" => self.requirements.push(requirement(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
             _ => return Err(format!("`{}` is unknown here", clip(key))),
@@ -246,12 +248,20 @@ impl Reader {
         if let Some(task) = tasks.find(|task| task.index() >= self.tasks.len()) {
             return Err(format!("a thread of task {}, which is not here", task.0));
         }
+        let mut required = self.requirements.iter().flat_map(Requirement::tasks);
+        if let Some(task) = required.find(|task| task.index() >= self.tasks.len()) {
+            return Err(format!(
+                "a requirement on task {}, which is not here",
+                task.0
+            ));
+        }
         Ok(Log {
             header: self.header,
             tables,
             tasks: self.tasks,
             schedulers: self.schedulers,
             resources: self.resources,
+            requirements: self.requirements,
             cpus: self.cpus,
             oracle: self.oracle,
         })
@@ -262,6 +272,25 @@ fn mode(text: &str) -> Result<Mode, String> {
     let modes = [Mode::RealTime, Mode::BestEffort, Mode::Virtual];
     let mode = modes.into_iter().find(|mode| mode.name() == text);
     mode.ok_or_else(|| format!("`{}` is no mode", clip(text)))
+}
+
+fn requirement(text: &str) -> Result<Requirement, String> {
+    let mut words = text.split(' ');
+    let kind = words.next().unwrap_or("");
+    let within = number(words.next().ok_or("a time in nanoseconds is needed")?)?;
+    let within = Span::from_ns(within);
+    let task = |word: &str| {
+        let task = u32::try_from(number(word)?);
+        task.map(TaskId)
+            .map_err(|_| "no task has such a number".to_string())
+    };
+    let tasks: Vec<TaskId> = words.map(task).collect::<Result<_, _>>()?;
+    match (kind, tasks.as_slice()) {
+        ("response", &[task]) => Ok(Requirement::Response { task, within }),
+        ("jitter", &[task]) => Ok(Requirement::Jitter { task, within }),
+        ("chain", [_, _, ..]) => Ok(Requirement::Chain { tasks, within }),
+        _ => Err(format!("`{}` is no requirement", clip(text))),
+    }
 }
 
 fn bound(text: &str) -> Result<Bound, String> {

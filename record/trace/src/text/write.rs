@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use punctual_model::Requirement;
 use punctual_tables::CpuTables;
 
 use super::FIRST_LINE;
@@ -34,6 +35,9 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     for name in &log.resources {
         line(&mut text, "resource", name);
     }
+    for requirement in &log.requirements {
+        require(&mut text, requirement);
+    }
     for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
         line(&mut text, "cpu", &cpu.name);
         counters(cpu, &mut text);
@@ -46,6 +50,15 @@ pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
     }
     text.push_str("end-of-log\n");
     out.write_all(text.as_bytes())
+}
+
+fn require(text: &mut String, requirement: &Requirement) {
+    let within = requirement.within().as_ns();
+    let _ = write!(text, "require {} {within}", requirement.name());
+    for task in requirement.tasks() {
+        let _ = write!(text, " {}", task.0);
+    }
+    text.push('\n');
 }
 
 fn line(text: &mut String, key: &str, value: &str) {

@@ -4,8 +4,8 @@
 
 use punctual_model::{
     Arrivals, AtBudgetEnd, Class, Cpu, CpuId, Frequency, Instant, Mode as LockMode, Ns, OnOverrun,
-    PolicyKind, Priority, Protocol, Resource, ResourceId, Scheduler, SchedulerId, Server,
-    ServerKind, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work,
+    PolicyKind, Priority, Protocol, Requirement, Resource, ResourceId, Scheduler, SchedulerId,
+    Server, ServerKind, Slot, Span, Supply, System, Task, TaskId, Trust, Use, Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::{CpuInput, Faults, Options, prepare};
@@ -252,4 +252,25 @@ pub(crate) fn log_of(system: System, tables: Tables, recorder: Recorder, end: In
     let mut log = Log::new(header, &system, tables);
     log.add_cpu("0", None, recorder);
     log
+}
+
+/// Two tasks with a requirement of each kind.
+pub(crate) fn required() -> System {
+    let mut system = two_tasks();
+    let (fast, slow) = (TaskId(0), TaskId(1));
+    system.requirements = vec![
+        Requirement::Response {
+            task: slow,
+            within: Span::from_ms(8),
+        },
+        Requirement::Jitter {
+            task: fast,
+            within: Span::from_ms(5),
+        },
+        Requirement::Chain {
+            tasks: vec![fast, slow],
+            within: Span::from_ms(30),
+        },
+    ];
+    system
 }

@@ -1,10 +1,12 @@
 //! The summary of a run: counts, verdict, and a cause for every miss that is the true one.
 #![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
 
-use crate::common::{FIXED, missing, overrunning, periodic, rich, simulate, two_tasks};
-use punctual_model::{Class, CpuId, OnOverrun, PolicyKind, Span, System, TaskId, Work};
+use crate::common::{FIXED, missing, overrunning, periodic, required, rich, simulate, two_tasks};
+use punctual_model::{
+    Class, CpuId, Late, OnOverrun, PolicyKind, Requirement, Span, System, TaskId, Work,
+};
 use punctual_sim::Faults;
-use punctual_trace::{Cause, RunReport, RunVerdict};
+use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict};
 
 fn report(system: &System, ms: u64, faults: Faults) -> RunReport {
     punctual::judge(&simulate(system, ms, 1, faults))
@@ -260,6 +262,63 @@ fn a_reservation_gets_its_slice_in_every_period_and_the_table_names_all() {
     for task in &report.tasks {
         assert!(text.contains(&task.name), "{text}");
     }
+}
+
+#[test]
+fn requirements_are_judged_by_the_jobs_that_ran() {
+    // `fast` 2 ms in 10 ms, `slow` 5 ms in 20 ms below it: `slow` answers after 7 ms, an effect
+    // that `fast` has at its completion is out with the next job of `slow` that began after it.
+    let mut system = required();
+    let seen = |system: &System, faults| {
+        let report = report(system, 400, faults);
+        let of = |r: &RequirementReport| (r.requirement, r.seen_ns.unwrap(), r.verdict);
+        let seen: Vec<_> = report.requirements.iter().map(of).collect();
+        (seen, report.verdict)
+    };
+    let kept = [
+        ("response", 7_000_000, RunVerdict::Met),
+        ("jitter", 0, RunVerdict::Met),
+        ("chain", 17_000_000, RunVerdict::Met),
+    ];
+    let found = seen(&system, Faults::default());
+    assert_eq!(found, (kept.to_vec(), RunVerdict::Met));
+    // A gap of 2 ms breaks what has less slack than that, and excuses it.
+    let (gaps, verdict) = seen(&system, missing(2_000, 30));
+    assert_eq!(verdict, RunVerdict::Excused);
+    assert_eq!(gaps[0].2, RunVerdict::Excused, "{gaps:?}");
+    // A requirement that is out of reach is not excused.
+    system.requirements[0] = Requirement::Response {
+        task: TaskId(1),
+        within: Span::from_ms(6),
+    };
+    let (gaps, verdict) = seen(&system, missing(2_000, 30));
+    assert_eq!(
+        (gaps[0].2, verdict),
+        (RunVerdict::Missed, RunVerdict::Missed)
+    );
+}
+
+#[test]
+fn a_skipped_release_and_a_wrong_result_are_misses_of_the_run() {
+    let mut system = two_tasks();
+    system.tasks[1].late = Late::Skip;
+    system.tasks[1].class = Class::Periodic {
+        period: Span::from_ms(20),
+        wcet: Work::from_us(5_000),
+        relative_deadline: Span::from_ms(40),
+    };
+    let run = report(&system, 400, missing(19_000, 100));
+    let (late, skipped) = (run.tasks[1].misses, run.tasks[1].skipped);
+    assert!(skipped > 0, "{late} late, {skipped} skipped: {run}");
+    assert_eq!(run.verdict, RunVerdict::Excused, "{run}");
+    let mut log = simulate(&two_tasks(), 100, 1, Faults::default());
+    log.oracle = Some(Oracle {
+        steps: 10,
+        mismatches: 1,
+    });
+    let run = punctual::judge(&log);
+    assert_eq!((run.verdict, run.exit_code()), (RunVerdict::Missed, 1));
+    assert_eq!(run.reasons(), ["1 steps differ from the reference"]);
 }
 
 #[test]

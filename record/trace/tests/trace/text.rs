@@ -1,12 +1,13 @@
 //! The written form: what is written is read, and nothing that is read panics.
 #![allow(clippy::unwrap_used)] // A test may stop at the first surprise.
 
-use crate::common::{FIXED, composed, missing, overrunning, rich, simulate, two_tasks};
+use crate::common::{FIXED, composed, missing, overrunning, required, rich, simulate, two_tasks};
 use punctual_kern::{Ceiling, ChildPick, Constraint, Grant, NodeId, NodeTerms, Request};
 use punctual_kern::{Decision, Message, Next, Outcome};
 use punctual_kern::{Event, Refusal, TraceEvent, WakeCause};
 use punctual_model::{CpuId, Instant, Mode, OnOverrun, Span, ThreadId, Work};
 use punctual_model::{Priority, Server, ServerKind, Trust};
+use punctual_sim::Faults;
 use punctual_trace::{Log, Oracle, Record, RecordedEntry, text};
 
 const OUTCOMES: [Outcome; 4] = [
@@ -455,6 +456,29 @@ fn no_damage_to_a_log_makes_the_reader_panic() {
         let bytes = written(log);
         let refused = (0..4_000).filter(|_| damage(&bytes, &mut random)).count();
         assert!(refused > 1_000, "only {refused} damaged logs were refused");
+    }
+}
+
+#[test]
+fn requirements_are_part_of_the_written_form() {
+    let log = simulate(&required(), 40, 1, Faults::default());
+    let bytes = written(&log);
+    assert_eq!(
+        text::read(&mut &bytes[..]).unwrap().requirements,
+        log.requirements
+    );
+    assert_eq!(log.requirements.len(), 3);
+    let good = String::from_utf8(bytes).unwrap();
+    for (right, wrong) in [
+        ("require response 8000000 1", "require response 8000000"),
+        ("require response 8000000 1", "require response 8000000 1 0"),
+        ("require response 8000000 1", "require wish 8000000 1"),
+        ("require jitter 5000000 0", "require jitter 5000000 7"),
+        ("require chain 30000000 0 1", "require chain 30000000 0"),
+    ] {
+        assert!(good.contains(right), "{good}");
+        let bad = good.replace(right, wrong);
+        assert!(text::read(&mut bad.as_bytes()).is_err(), "{wrong}");
     }
 }
 
