@@ -83,11 +83,12 @@ impl Uncharged {
         Uncharged { stolen, given_back }
     }
 
-    /// What is missing by each cause, if anything.
+    /// What is missing by each cause, if anything, in the order in which it was: time is taken
+    /// behind a slice that does not come back.
     pub fn by_cause(self) -> impl Iterator<Item = (MissingCause, Span)> {
         let causes = [
-            (MissingCause::Stolen, self.stolen),
             (MissingCause::GivenBack, self.given_back),
+            (MissingCause::Stolen, self.stolen),
         ];
         causes.into_iter().filter(|(_, span)| !span.is_zero())
     }

@@ -77,11 +77,12 @@ impl Outputs {
 }
 
 impl Promised {
-    /// Writes all files.
+    /// Writes all files: one that cannot be written does not cost the others.
     pub(crate) fn keep(self, log: &Log, report: &RunReport) -> Result<(), Failure> {
+        let mut kept = Ok(());
         for (format, file) in self.0 {
-            file.fill(|out| export::write(format, log, report, out))?;
+            kept = kept.and(file.fill(|out| export::write(format, log, report, out)));
         }
-        Ok(())
+        kept
     }
 }

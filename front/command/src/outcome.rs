@@ -11,9 +11,11 @@ use punctual_terminal::output;
 
 /// Prints the report, keeps the promised files.
 pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: Promised) -> Ended {
-    // The files first: a reader of standard output that left must not cost them.
-    promised.keep(log, report)?;
+    // The files first: a reader of standard output that left must not cost them. Nor does a file
+    // that cannot be written cost the verdict.
+    let kept = promised.keep(log, report);
     print(report, outputs.json, outputs.quiet)?;
+    kept?;
     Ok(ending_of(report, outputs.strict))
 }
 

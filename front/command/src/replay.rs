@@ -55,8 +55,9 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let finding = Finding::new(&log);
     let report = punctual::judge(&log);
-    promised.keep(&log, &report)?;
+    let kept = promised.keep(&log, &report);
     tell(&finding, &report, &args.outputs)?;
+    kept?;
     Ok(match finding.identical {
         false => Ending::Bad,
         true if log.is_cut() => Ending::Broken,

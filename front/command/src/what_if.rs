@@ -41,7 +41,7 @@ pub(crate) fn execute(
     bar.clear();
     let answer = answer.map_err(|error| failure(&error))?;
     let report = punctual::judge(&answer.log);
-    promised.keep(&answer.log, &report)?;
+    let kept = promised.keep(&answer.log, &report);
     let Diff { tasks, .. } = diff(log, &answer.log);
     let found = Found {
         policies: policies.to_vec(),
@@ -59,6 +59,7 @@ pub(crate) fn execute(
     } else {
         output::print(found.to_text(&report, outputs.quiet).trim_end())?;
     }
+    kept?;
     Ok(crate::outcome::ending_of(&report, outputs.strict))
 }
 

@@ -217,9 +217,15 @@ fn files_that_cannot_be_written_are_told_before_anything_runs() {
     ]);
     assert_eq!(code(&told), 3);
     assert_obeys(&json(&told), "error");
-    let full = output(&["sim", &file, "--for", "1s", "--trace", "/dev/full"]);
+    let folder = Folder::new("full");
+    let page = folder.path("kept.html");
+    let files = ["--trace", "/dev/full", "--report", &page];
+    let full = output(&[&["sim", &file, "--for", "1s"][..], &files].concat());
     assert_eq!(code(&full), 3);
     assert!(String::from_utf8_lossy(&full.stderr).contains("/dev/full"));
+    // Neither the verdict nor the other file is lost with it.
+    assert!(stdout(&full).starts_with("met: "), "{}", stdout(&full));
+    assert!(std::fs::read_to_string(page).is_ok_and(|page| page.contains("met")));
 }
 
 #[test]

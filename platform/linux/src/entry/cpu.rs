@@ -17,7 +17,7 @@ use punctual_model::{Instant, Span, ThreadId};
 
 use crate::entry::child::Child;
 use crate::entry::end::End;
-use crate::entry::give_back::GiveBack;
+use crate::entry::give_back::{GiveBack, of_slice};
 use crate::entry::missing::MissingTime;
 use crate::entry::switch::{running_group, switch_here};
 use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
@@ -188,9 +188,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let interval = now.since(last);
         let light = host.current.get();
         let known = host.take_known_missing();
-        // A slice that was given back belongs to nobody as a whole.
         let missing = if given_back {
-            interval
+            let late = Span::from_ticks(host.limits.late);
+            let slice = self.give_back.map_or(interval, |give_back| give_back.slice);
+            of_slice(interval, slice, late)
         } else {
             let group = running_group(host).is_some();
             let executing = !light.is_null() && !group;
@@ -199,24 +200,20 @@ impl<P: Policy, S: Sink> Core<P, S> {
                 // The carrier slept in the kernel meanwhile, which is no news.
                 self.missing = MissingTime::starting(host.clock(), &host.watch);
             }
-            missing
+            Uncharged::of(MissingCause::Stolen, missing)
         };
-        let cause = match given_back {
-            true => MissingCause::GivenBack,
-            false => MissingCause::Stolen,
-        };
-        if !missing.is_zero() {
-            let ns = host.clock().ns(missing.ticks());
+        for (cause, span) in missing.by_cause() {
+            let ns = host.clock().ns(span.ticks());
             host.count(|c| c.add_missing(ns, cause));
         }
         host.last_entry.store(now.ticks(), Ordering::Relaxed);
         host.count_entry();
         // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
         if let Some(light) = unsafe { light.as_ref() } {
-            let executed = interval.saturating_sub(missing).ticks();
+            let executed = interval.saturating_sub(missing.total()).ticks();
             light.add_executed(executed);
         }
-        Uncharged::of(cause, missing)
+        missing
     }
 
     /// Feeds arrivals and messages that have come; `true`: there are more.

@@ -1,5 +1,6 @@
 //! Slices of a CPU that a run gives back to the rest of the system.
 
+use punctual_kern::{MissingCause, Uncharged};
 use punctual_model::{Instant, Span};
 
 /// When slices are given back.
@@ -27,9 +28,35 @@ impl GiveBack {
     }
 }
 
+/// What was nobody's since a slice began: the slice as planned, and what was taken beyond it. A
+/// wake-up that is late by less than `late` belongs to the slice.
+pub(crate) fn of_slice(interval: Span, slice: Span, late: Span) -> Uncharged {
+    let beyond = interval.saturating_sub(slice);
+    if beyond <= late {
+        return Uncharged::of(MissingCause::GivenBack, interval);
+    }
+    Uncharged {
+        stolen: beyond,
+        given_back: slice,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_that_does_not_come_back_is_given_as_planned_and_taken_beyond() {
+        let of = |interval| {
+            let span = Span::from_ticks;
+            let missing = of_slice(span(interval), span(600), span(50));
+            (missing.given_back.ticks(), missing.stolen.ticks())
+        };
+        assert_eq!(of(580), (580, 0));
+        assert_eq!(of(650), (650, 0));
+        assert_eq!(of(651), (600, 51));
+        assert_eq!(of(49_000), (600, 48_400));
+    }
 
     #[test]
     fn a_slice_goes_into_a_hole_that_is_too_short_to_sleep_in() {
