@@ -188,6 +188,8 @@ fn play(
         codes.push(own_time.map(code).collect());
     }
     let horizon = Instant::ZERO.saturating_add(log.header.duration.ticks_up(log.tables.frequency));
+    // The record may claim to cover more than it does; what its last instant released is in it.
+    let horizon = horizon.min(log.header.end.saturating_add(Span::from_ticks(1)));
     let mut watch = Watch { log, progress };
     let outcome =
         punctual_sim::run_recorded(&tables, recordings, inputs, codes, horizon, &mut watch)?;

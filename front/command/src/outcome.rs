@@ -29,20 +29,25 @@ pub(crate) fn ending_of(report: &RunReport, strict: bool) -> Ending {
     }
 }
 
+/// The verdict and its reasons in one line.
+pub(crate) fn verdict_line(report: &RunReport) -> String {
+    let text = report.to_string();
+    let head = text.lines().next().unwrap_or("");
+    match report.reasons() {
+        reasons if reasons.is_empty() => head.into(),
+        reasons => format!("{head}: {}", reasons.join("; ")),
+    }
+}
+
 /// Prints the report for people or for programs.
 pub(crate) fn print(report: &RunReport, json: bool, quiet: bool) -> Result<(), Failure> {
     if json {
         return output::print_json(report);
     }
-    let text = report.to_string();
     if quiet {
-        let head = text.lines().next().unwrap_or("");
-        match report.reasons() {
-            reasons if reasons.is_empty() => output::print(head),
-            reasons => output::print(format!("{head}: {}", reasons.join("; "))),
-        }
+        output::print(verdict_line(report))
     } else {
-        output::print(text.trim_end())
+        output::print(report.to_string().trim_end())
     }
 }
 

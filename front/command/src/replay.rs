@@ -73,9 +73,10 @@ fn tell(finding: &Finding, report: &RunReport, outputs: &Outputs) -> Result<(), 
         });
     }
     let mut text = finding.to_text();
-    if !outputs.quiet {
-        let _ = write!(text, "\n{report}");
-    }
+    let _ = match outputs.quiet {
+        true => write!(text, "{}", outcome::verdict_line(report)),
+        false => write!(text, "\n{report}"),
+    };
     output::print(text.trim_end())
 }
 

@@ -81,9 +81,8 @@ struct Found {
 
 impl Found {
     fn to_text(&self, report: &RunReport, quiet: bool) -> String {
-        let whole = report.to_string();
         if quiet {
-            return whole.lines().next().unwrap_or("").into();
+            return crate::outcome::verdict_line(report);
         }
         let mut text = format!("what if {}? ", self.policies.join(", "));
         let _ = writeln!(text, "As recorded > as it would have been:\n");
@@ -95,7 +94,7 @@ impl Found {
                 self.assumed_jobs
             );
         }
-        let _ = write!(text, "\n{whole}");
+        let _ = write!(text, "\n{report}");
         text
     }
 }

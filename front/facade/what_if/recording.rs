@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{Event, Next, TraceEvent, Uncharged, WakeCause};
+use punctual_kern::{Event, Next, Outcome, TraceEvent, Uncharged, WakeCause};
 use punctual_model::{Instant, Span, ThreadId, Work};
 use punctual_sim::{Act, Gap, RecordedThread, Recording};
 use punctual_tables::CpuTables;
@@ -51,6 +51,8 @@ struct Thread {
     work: Work,
     /// It has used its budget and was not done: nobody knows what it still wants.
     overran: bool,
+    /// The core stopped its job: it had not done all that it wanted.
+    stopped: bool,
     /// Since when it waits by its own request, until when, and whether it still does.
     wait: Option<Wait>,
     recorded: RecordedThread,
@@ -84,6 +86,7 @@ impl Reader {
             Thread {
                 recorded: RecordedThread {
                     unknown,
+                    jitters: constraint.fed,
                     ..RecordedThread::default()
                 },
                 ..Thread::default()
@@ -102,7 +105,13 @@ impl Reader {
 
     fn event(&mut self, entry: &RecordedEntry) -> Result<(), WhatIfError> {
         let RecordedEntry { now, event, .. } = *entry;
-        let delayed = matches!(event, Event::Arrive { arrival, .. } if arrival < now);
+        let delayed = match event {
+            Event::Arrive { thread, arrival } => {
+                let of = self.threads.get(thread.index());
+                arrival < now && of.is_some_and(|thread| !thread.recorded.jitters)
+            }
+            _ => false,
+        };
         self.account(now, entry.missing, delayed);
         self.act = None;
         self.arrival = None;
@@ -188,6 +197,15 @@ impl Reader {
                     state.job = job;
                 }
             }
+            TraceEvent::Completed {
+                thread,
+                outcome: Outcome::Stopped,
+                ..
+            } => {
+                if let Some(state) = self.threads.get_mut(thread.index()) {
+                    state.stopped = true;
+                }
+            }
             TraceEvent::Overran { thread, .. } => {
                 if let Some(state) = self.threads.get_mut(thread.index()) {
                     state.overran = true;
@@ -235,7 +253,11 @@ impl Reader {
             Act::Suspend(_) => Act::Suspend(None),
             other => other,
         };
-        state.steps.push((std::mem::take(&mut state.work), act));
+        let work = std::mem::take(&mut state.work);
+        // A job that was stopped wanted more: it works until it is stopped again.
+        if !state.stopped {
+            state.steps.push((work, act));
+        }
         if matches!(act, Act::Complete | Act::Exit) {
             state.close();
         } else {
@@ -249,6 +271,7 @@ impl Reader {
             if thread.begun.is_none() {
                 continue;
             }
+            thread.settle_open_wait();
             if constraint.class.runs_per_job() && !thread.overran {
                 open += 1;
                 let done = thread.steps.iter().map(|(work, _)| *work);
@@ -277,8 +300,18 @@ impl Thread {
             let _ = jobs.insert(job, steps);
         }
         self.work = Work::ZERO;
-        self.overran = false;
+        (self.overran, self.stopped) = (false, false);
         self.wait = None;
+    }
+
+    /// A wait that is not over at the end of the record lasts as long as it was to.
+    fn settle_open_wait(&mut self) {
+        if let Some(wait) = &mut self.wait
+            && let (None, Some(until)) = (wait.length, wait.until)
+        {
+            wait.length = Some(until.since(wait.since));
+        }
+        self.settle_wait();
     }
 
     /// Writes the length of a wait that is over into its step, once both are known.

@@ -28,6 +28,8 @@ pub struct RecordedThread {
     pub unknown: Option<Work>,
     /// The instants at which the platform told the core of arrivals, and the arrivals; in order.
     pub arrivals: Vec<(Instant, Instant)>,
+    /// The platform may be told later than the arrival without a gap: release jitter.
+    pub jitters: bool,
 }
 
 /// What a body asks of the core. Spans count from the request.
@@ -64,12 +66,14 @@ pub struct Gap {
 
 impl Recording {
     /// The same without the gaps that were taken from below. An arrival that a gap delayed comes at
-    /// its beginning, or when it was due if that was later.
+    /// its beginning, or when it was due if that was later. One with release jitter stays: nobody
+    /// knows when it was due.
     #[must_use]
     pub fn without_stolen_time(mut self) -> Recording {
         let stolen = |gap: &Gap| gap.cause == MissingCause::Stolen;
         let end = |gap: &Gap| gap.at.saturating_add(gap.length);
-        for (release, arrival) in self.threads.iter_mut().flat_map(|t| &mut t.arrivals) {
+        let threads = self.threads.iter_mut().filter(|thread| !thread.jitters);
+        for (release, arrival) in threads.flat_map(|thread| &mut thread.arrivals) {
             let before = self.gaps.partition_point(|gap| end(gap) < *release);
             let gap = self.gaps.get(before).filter(|gap| stolen(gap));
             if let Some(gap) = gap.filter(|gap| end(gap) == *release) {

@@ -8,6 +8,7 @@ mod counterfactual;
 mod display;
 mod figures;
 mod miss;
+mod observed;
 mod requirement;
 mod starved;
 mod supply;
@@ -76,7 +77,7 @@ pub struct RunReport {
     pub misses: Vec<Miss>,
     /// Misses beyond [`MAX_LISTED_MISSES`].
     pub misses_not_listed: u64,
-    /// Why no miss could be excused: the run cannot be played again without its missing time.
+    /// Why nothing could be excused: the run cannot be played again without its missing time.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub unexcused: Option<String>,
     /// What a workload found when it compared itself with its reference.
@@ -232,7 +233,7 @@ pub struct Miss {
     /// From its deadline to its completion (or to the end of the run); negative for a job that
     /// ended early without being done.
     pub lateness_ns: i64,
-    /// Missing time explains all of it.
+    /// Missing time alone makes it late: without it the job is on time.
     pub excused: bool,
     /// Why.
     pub cause: Cause,
@@ -267,21 +268,21 @@ impl RunReport {
         RunReport::of_behaviors(log, &Behavior::of_all(log), None)
     }
 
-    /// Summarizes a log; `without` is the same run without the missing time, and decides which
-    /// misses are excused. Costs as much as [`RunReport::new`].
-    pub fn judged(log: &Log, without: &Counterfactual) -> RunReport {
-        RunReport::of_behaviors(log, &Behavior::of_all(log), Some(without))
+    /// Summarizes a log; the same run without the missing time decides what is excused. Costs as
+    /// much as [`RunReport::new`].
+    pub fn judged(log: &Log, runs: &Counterfactual) -> RunReport {
+        RunReport::of_behaviors(log, &Behavior::of_all(log), Some(runs))
     }
 
     pub(crate) fn of_behaviors(
         log: &Log,
         behaviors: &[Behavior],
-        without: Option<&Counterfactual>,
+        runs: Option<&Counterfactual>,
     ) -> RunReport {
-        let (misses, not_listed) = miss::misses(log, behaviors, without);
-        let tasks = figures::tasks(log, behaviors, &misses);
-        let requirements = requirement::requirements(log, behaviors, without);
-        let verdict = verdict(log, &tasks, &requirements, without);
+        let misses = miss::Misses::of(log, behaviors, runs);
+        let tasks = figures::tasks(log, behaviors, &misses.excused);
+        let requirements = requirement::requirements(log, behaviors, runs);
+        let verdict = verdict(log, &tasks, &requirements, runs);
         let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
         let h = &log.header;
         RunReport {
@@ -303,8 +304,8 @@ impl RunReport {
             schedulers: supply::schedulers(log, behaviors),
             resources: supply::resources(log, behaviors),
             requirements,
-            misses,
-            misses_not_listed: not_listed,
+            misses: misses.listed,
+            misses_not_listed: misses.not_listed,
             unexcused: None,
             oracle: log.oracle.map(|o| OracleReport {
                 steps: o.steps,
@@ -337,19 +338,17 @@ fn verdict(
     log: &Log,
     tasks: &[TaskReport],
     requirements: &[RequirementReport],
-    without: Option<&Counterfactual>,
+    runs: Option<&Counterfactual>,
 ) -> RunVerdict {
     let judge = |broken: bool, excused: bool| match (broken, excused) {
         (false, _) => RunVerdict::Met,
         (true, true) => RunVerdict::Excused,
         (true, false) => RunVerdict::Missed,
     };
-    let again = without.map(|w| figures::tasks(&w.log, &w.behaviors, &[]));
-    let dropped = |task: &TaskReport| task.lost + task.skipped;
     let of_task = |(at, task): (usize, &TaskReport)| {
-        let again = again.as_ref().and_then(|again| again.get(at));
         let late = judge(task.misses > 0, task.misses == task.excused);
-        let gone = judge(dropped(task) > 0, again.is_some_and(|a| dropped(a) == 0));
+        let excused = runs.is_some_and(|runs| runs.excuses_drops(at));
+        let gone = judge(task.lost + task.skipped > 0, excused);
         late.worse(gone)
     };
     let of_tasks = tasks.iter().enumerate().map(of_task);

@@ -14,7 +14,7 @@ use crate::behavior::{Behavior, JobRecord, WaitReason, Waiting};
 use crate::log::Log;
 
 /// How many jobs a busy window is followed back over, and how many segments are added up. A window
-/// cut off here is shorter than the true one, so it excuses less, never more.
+/// cut off here is shorter than the true one: it may lack what delayed the job most.
 pub(super) const MAX_WINDOW: usize = 4_096;
 
 /// Why a job was late.

@@ -26,6 +26,9 @@ impl fmt::Display for RunReport {
             writeln!(f, "{requirement}")?;
         }
         self.list_misses(f)?;
+        if let Some(why) = &self.unexcused {
+            writeln!(f, "nothing is excused: {why}")?;
+        }
         for fault in &self.faults {
             writeln!(f, "fault: {fault}")?;
         }
@@ -144,9 +147,6 @@ impl RunReport {
                 Count(hidden)
             )?;
         }
-        if let Some(why) = &self.unexcused {
-            writeln!(f, "  nothing is excused: {why}")?;
-        }
         Ok(())
     }
 }
@@ -165,6 +165,12 @@ impl RunReport {
         }
         for (cause, count) in causes {
             reasons.push(format!("{} late by {cause}", Count(count)));
+        }
+        if self.misses_not_listed > 0 {
+            reasons.push(format!(
+                "{} late that are not listed",
+                Count(self.misses_not_listed)
+            ));
         }
         let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
         for (dropped, word) in [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")] {

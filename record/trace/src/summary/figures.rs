@@ -1,6 +1,6 @@
 //! Counts and quantiles of a run.
 
-use super::{Counter, CpuReport, Fact, Miss, TaskReport};
+use super::{Counter, CpuReport, Fact, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::{Counters, Log};
 use punctual_kern::MissingCause;
@@ -38,7 +38,7 @@ impl Quantiles {
 }
 
 /// One report per task, in the order of the file.
-pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<TaskReport> {
+pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<TaskReport> {
     let mut tasks: Vec<TaskReport> = log
         .tasks
         .iter()
@@ -101,11 +101,8 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], misses: &[Miss]) -> Vec<T
     for (report, responses) in tasks.iter_mut().zip(&mut responses) {
         report.response_ns = Quantiles::of(responses);
     }
-    for miss in misses.iter().filter(|miss| miss.excused) {
-        let task = miss.task_index.and_then(|task| tasks.get_mut(task.index()));
-        if let Some(report) = task {
-            report.excused += 1;
-        }
+    for (report, excused) in tasks.iter_mut().zip(excused) {
+        report.excused = *excused;
     }
     tasks
 }

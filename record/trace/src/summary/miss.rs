@@ -6,51 +6,66 @@ use punctual_kern::Outcome;
 use punctual_model::{Readable, readable};
 
 use super::cause::{Cause, Delays, Inquiry};
-use super::counterfactual::{Counterfactual, Fate, Without};
+use super::counterfactual::{Counterfactual, Fate, Fates};
 use super::{MAX_LISTED_MISSES, Miss};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 
-/// All misses with their causes, at most [`MAX_LISTED_MISSES`] of them, and how many more there
-/// are.
-pub(super) fn misses(
-    log: &Log,
-    behaviors: &[Behavior],
-    without: Option<&Counterfactual>,
-) -> (Vec<Miss>, u64) {
-    let mut all = Vec::new();
-    let mut more = 0;
-    for (cpu, behavior) in behaviors.iter().enumerate() {
-        let mut windows = None;
-        for (at, job) in behavior.jobs.iter().enumerate() {
-            if !job.missed(behavior.end) {
-                continue;
+/// The misses of a run.
+pub(super) struct Misses {
+    /// With their causes, at most [`MAX_LISTED_MISSES`] of them.
+    pub(super) listed: Vec<Miss>,
+    /// More than those.
+    pub(super) not_listed: u64,
+    /// Excused ones by task, listed or not.
+    pub(super) excused: Vec<u64>,
+}
+
+impl Misses {
+    pub(super) fn of(log: &Log, behaviors: &[Behavior], runs: Option<&Counterfactual>) -> Misses {
+        let mut misses = Misses {
+            listed: Vec::new(),
+            not_listed: 0,
+            excused: vec![0; log.tasks.len()],
+        };
+        for (cpu, behavior) in behaviors.iter().enumerate() {
+            let mut windows = None;
+            for job in behavior.jobs.iter().filter(|job| job.missed(behavior.end)) {
+                let (inquiry, fates) = windows.get_or_insert_with(|| {
+                    let fates = runs.and_then(|runs| runs.of_cpu(cpu));
+                    (Inquiry::new(log, behaviors, cpu), fates)
+                });
+                misses.add(inquiry, job, fates.as_ref());
             }
-            if all.len() == MAX_LISTED_MISSES {
-                more += 1;
-                continue;
+        }
+        misses
+    }
+
+    fn add(&mut self, inquiry: &Inquiry<'_>, job: &JobRecord, fates: Option<&Fates<'_>>) {
+        let fate = fates.map(|fates| fates.of(job));
+        if matches!(fate, Some(Fate::OnTime { .. })) {
+            let task = inquiry.log.task_of(inquiry.cpu, job.thread);
+            if let Some(excused) = task.and_then(|task| self.excused.get_mut(task.index())) {
+                *excused += 1;
             }
-            let (inquiry, without) = windows.get_or_insert_with(|| {
-                let without = without.and_then(|without| without.of_cpu(cpu));
-                (Inquiry::new(log, behaviors, cpu), without)
-            });
-            all.push(inquiry.explain(at, without.as_ref()));
+        }
+        if self.listed.len() == MAX_LISTED_MISSES {
+            self.not_listed += 1;
+        } else {
+            self.listed.push(inquiry.explain(job, fate));
         }
     }
-    (all, more)
 }
 
 impl Inquiry<'_> {
-    fn explain(&self, at: usize, without: Option<&Without<'_>>) -> Miss {
-        let job = &self.behavior.jobs[at];
+    fn explain(&self, job: &JobRecord, fate: Option<Fate>) -> Miss {
         let lateness = self.lateness(job);
-        let fate = without.map(|without| without.fate(self, job));
         let delays = self.all_delays(job);
         let cause = match fate {
             Some(Fate::OnTime { .. }) => Cause::MissingTime,
             Some(Fate::Late { cause, .. }) => cause,
-            // Time that was taken is not why: without it the job is late by other things.
-            Some(Fate::LateEntry) => self.cause(
+            // Time that was taken is not why.
+            Some(Fate::NotByMissingTime) => self.cause(
                 job,
                 &Delays {
                     missing: 0,
@@ -87,7 +102,7 @@ impl Inquiry<'_> {
                 return text;
             }
             Some(Fate::Late { by, .. }) => write!(text, ", without it still {}", ns(by)),
-            Some(Fate::LateEntry) => write!(text, ", without it still too late by its release"),
+            Some(Fate::NotByMissingTime) => write!(text, ", which alone does not make it late"),
             Some(Fate::Unknown) | None => Ok(()),
         };
         let parts = [
@@ -142,7 +157,7 @@ impl Inquiry<'_> {
     }
 }
 
-/// What is wrong with a job that ended so.
+/// The fault of a job that ended so.
 fn ill(outcome: Option<Outcome>, late: Readable) -> String {
     match outcome {
         Some(Outcome::Aborted) => "its thread ended before it was done".into(),

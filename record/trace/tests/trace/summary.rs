@@ -322,6 +322,66 @@ fn a_skipped_release_and_a_wrong_result_are_misses_of_the_run() {
 }
 
 #[test]
+fn what_is_late_by_itself_is_not_excused_by_a_microsecond() {
+    let tight = |rule| {
+        let mut system = two_tasks();
+        system.tasks[0].class = Class::Periodic {
+            period: Span::from_ms(10),
+            wcet: Work::from_us(2_000),
+            relative_deadline: Span::from_us(2_500),
+        };
+        overrunning(&system, "fast", rule)
+    };
+    let mut cases = vec![
+        tight(OnOverrun::Stop),
+        tight(OnOverrun::Demote),
+        tight(OnOverrun::Throttle),
+    ];
+    let late = |faults: Faults| {
+        let (system, _) = tight(OnOverrun::Throttle);
+        (system, faults)
+    };
+    cases.push(late(Faults {
+        late_timer: Span::from_ms(3),
+        ..Faults::default()
+    }));
+    let (mut jitters, _) = tight(OnOverrun::Throttle);
+    jitters.tasks[0].jitter = Span::from_ms(3);
+    cases.push((
+        jitters,
+        Faults {
+            jitter: true,
+            ..Faults::default()
+        },
+    ));
+    for (at, (system, faults)) in cases.into_iter().enumerate() {
+        let clean = report(&system, 1_000, faults.clone());
+        assert!(clean.tasks[0].misses > 10, "{at}: {clean}");
+        let faults = Faults {
+            missing: missing(1, 10).missing,
+            ..faults
+        };
+        let run = report(&system, 1_000, faults);
+        let excused: u64 = run.tasks.iter().map(|task| task.excused).sum();
+        // A gap may decide where a job ends to the microsecond.
+        assert!(excused * 20 <= clean.tasks[0].misses, "{at}: {run}");
+        assert_eq!(run.verdict, RunVerdict::Missed, "{at}: {run}");
+    }
+}
+
+#[test]
+fn an_effect_that_never_arrives_breaks_its_chain() {
+    let mut system = required();
+    system.requirements.truncate(3);
+    let chain = system.requirements.remove(2);
+    system.requirements = vec![chain];
+    system.tasks[1] = periodic("slow", 0, 400, 5_000, 1);
+    let run = report(&system, 390, Faults::default());
+    assert_eq!(run.requirements[0].verdict, RunVerdict::Missed, "{run}");
+    assert!(run.requirements[0].seen_ns > Some(300_000_000), "{run}");
+}
+
+#[test]
 fn a_crash_is_a_miss_of_its_own_task_alone() {
     let crash = punctual_sim::Crash {
         task: TaskId(0),
