@@ -72,8 +72,7 @@ impl fmt::Display for WhatIfError {
             WhatIfError::Unsuitable { on, why } => write!(f, "on {on}: {why}"),
             WhatIfError::Entangled { at, what } => write!(
                 f,
-                "{what} while it ran (first at tick {}): under another policy that would have \
-                 been otherwise",
+                "{what} while it ran (first at tick {}): played again, that may go otherwise",
                 at.ticks()
             ),
             WhatIfError::OtherCpus => write!(f, "the log does not have the CPUs of its tables"),

@@ -111,7 +111,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         Err(Error::Refused(verdict)) => {
             let with = match given {
                 Some(_) => " with the terms of the platform file",
-                None => " with the overheads measured on this machine",
+                None => MEASURED,
             };
             return refuse(system, &verdict, flags, with);
         }
@@ -120,6 +120,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
     let report = punctual::judge(&log);
     outcome::tell(&log, &report, &flags.outputs, promised)
 }
+
+/// How a refusal by measured terms comes about, and the way out of it.
+const MEASURED: &str = " with the overheads measured on this machine just now (terms of a quieter \
+    hour: `punctual doctor --measure --platform here.toml`, then `run --platform here.toml`)";
 
 /// Says how often the run really looks, when that is not as asked.
 fn remark_sample(asked: Span<Ns>) {
