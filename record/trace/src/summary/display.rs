@@ -48,6 +48,14 @@ impl fmt::Display for RunReport {
 }
 
 impl RunReport {
+    /// Releases that became no job, by how, if there are any.
+    fn dropped(&self) -> impl Iterator<Item = String> {
+        let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
+        let all = [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")];
+        let some = all.into_iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, word)| format!("{} {word}", Count(count)))
+    }
+
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let jobs = Count(self.tasks.iter().map(|t| t.jobs).sum());
         let verdict = match self.verdict {
@@ -61,12 +69,10 @@ impl RunReport {
         };
         writeln!(f, "{verdict}: {} on {}, {mode}", self.source, self.platform)?;
         write!(f, "{} covered, {jobs} jobs", Short(self.duration_ns))?;
-        let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
-        write!(f, ", {} missed", Count(sum(|t| t.misses)))?;
-        for (dropped, word) in [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")] {
-            if dropped > 0 {
-                write!(f, ", {} {word}", Count(dropped))?;
-            }
+        let misses = Count(self.tasks.iter().map(|t| t.misses).sum());
+        write!(f, ", {misses} missed")?;
+        for dropped in self.dropped() {
+            write!(f, ", {dropped}")?;
         }
         match &self.stopped {
             Some(why) => writeln!(f, "; stopped after {}: {why}", Short(self.elapsed_ns))?,
@@ -172,12 +178,7 @@ impl RunReport {
                 Count(self.misses_not_listed)
             ));
         }
-        let sum = |of: fn(&TaskReport) -> u64| self.tasks.iter().map(of).sum::<u64>();
-        for (dropped, word) in [(sum(|t| t.lost), "lost"), (sum(|t| t.skipped), "skipped")] {
-            if dropped > 0 {
-                reasons.push(format!("{} {word}", Count(dropped)));
-            }
-        }
+        reasons.extend(self.dropped());
         let broken = self.requirements.iter();
         let broken = broken.filter(|r| r.verdict != RunVerdict::Met);
         reasons.extend(broken.map(ToString::to_string));
