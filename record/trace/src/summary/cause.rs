@@ -157,7 +157,7 @@ impl<'a> Inquiry<'a> {
         let given_back = MissingCause::GivenBack;
         let mut delays = Delays {
             given_back: self.behavior.missing_during(from, to, given_back).ticks(),
-            late_release: job.released.since(job.arrival).ticks(),
+            late_release: self.late_entry(job),
             overran: job.overran,
             ..Delays::default()
         };
@@ -220,6 +220,13 @@ impl<'a> Inquiry<'a> {
             };
             *kind += ticks;
         }
+    }
+
+    /// By how much the release of `job` came late for another reason than missing time.
+    fn late_entry(&self, job: &JobRecord) -> u64 {
+        let (from, to) = (job.arrival, job.released);
+        let gaps = self.behavior.missing_during(from, to, MissingCause::Stolen);
+        to.since(from).saturating_sub(gaps).ticks()
     }
 
     /// How long the thread of `job` had no budget, or ran demoted, within the window.
