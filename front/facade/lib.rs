@@ -48,7 +48,7 @@ mod what_if;
 
 pub use children::ChildPolicies;
 pub use error::Error;
-pub use judge::judge;
+pub use judge::{judge, judge_while};
 pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
 pub use program::Program;
 pub use punctual_analysis as analysis;

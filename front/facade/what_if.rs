@@ -101,7 +101,15 @@ impl From<SimError> for WhatIfError {
 /// # Errors
 /// As [`what_if`].
 pub fn without_missing_time(log: &Log) -> Result<WhatIf, WhatIfError> {
-    answer(log, &[], Recording::without_stolen_time, &mut |_| true)
+    without_missing_time_while(log, &mut |_| true)
+}
+
+/// The same until `progress` returns `false`.
+pub(crate) fn without_missing_time_while(
+    log: &Log,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<WhatIf, WhatIfError> {
+    answer(log, &[], Recording::without_stolen_time, progress)
 }
 
 /// Replays the arrivals and the work of `log` with the policies of its tables after `changes`.

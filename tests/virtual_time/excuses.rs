@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use punctual::trace::{Behavior, Cause};
 use punctual::{
     Class, Cpu, CpuId, Faults, MissingTime, Ns, PolicyKind, Priority, SimOptions, Span, System,
-    Task, Work, WorkSource, Workloads, judge, simulate_unjudged,
+    Task, Work, WorkSource, Workloads, judge, judge_while, simulate_unjudged,
 };
 use punctual_model::Late;
 
@@ -190,4 +190,34 @@ fn an_independent_simulator_agrees_on_every_miss_of_a_thousand_runs_with_holes()
     }
     println!("{excused} misses excused, {own} not");
     assert!(excused > 2_000 && own > 2_000, "{excused} and {own}");
+}
+
+#[test]
+fn a_judgement_that_is_stopped_has_the_facts_and_excuses_nothing() {
+    let mut dice = Dice(7);
+    let system = system(&draw(&mut dice), PolicyKind::EarliestDeadlineFirst);
+    let holes = MissingTime {
+        cpu: None,
+        length: Span::from_us(6_000),
+        every: Span::from_us(20_000),
+    };
+    let options = SimOptions {
+        duration: Some(Span::from_ms(RUN_MS)),
+        faults: Faults {
+            missing: vec![holes],
+            ..Faults::default()
+        },
+        ..SimOptions::default()
+    };
+    let log = simulate_unjudged(&system, &options, &mut Workloads::new(), &mut |_| true).unwrap();
+    let whole = judge(&log);
+    let stopped = judge_while(&log, &mut || false);
+    assert!(whole.unexcused.is_none() && whole.misses.iter().any(|miss| miss.excused));
+    assert!(
+        stopped
+            .unexcused
+            .is_some_and(|why| why.contains("stopped by request"))
+    );
+    assert!(stopped.misses.iter().all(|miss| !miss.excused));
+    assert_eq!(stopped.misses.len(), whole.misses.len());
 }

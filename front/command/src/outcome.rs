@@ -7,6 +7,7 @@ use punctual_trace::{Log, RunReport, RunVerdict};
 
 use crate::flags::{Outputs, Promised};
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
 
 /// Prints the report, keeps the promised files.
@@ -17,6 +18,13 @@ pub(crate) fn tell(log: &Log, report: &RunReport, outputs: &Outputs, promised: P
     print(report, outputs.json, outputs.quiet)?;
     kept?;
     Ok(ending_of(report, outputs.strict))
+}
+
+/// Judges a run. Ctrl-C ends the judgement with the facts of the run, excusing nothing.
+pub(crate) fn judge(log: &Log, interrupt: &Interrupt) -> RunReport {
+    // One that ended the run has been obeyed.
+    interrupt.rearm();
+    punctual::judge_while(log, &mut || !interrupt.is_wanted())
 }
 
 /// What a report says; strictly, an excuse counts as a miss.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::flags::Outputs;
 use crate::{logfile, outcome, what_if};
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
 
 /// Records that are shown before a difference.
@@ -54,7 +55,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         return what_if::execute(&log, &args.policies, &args.outputs, promised);
     }
     let finding = Finding::new(&log);
-    let report = punctual::judge(&log);
+    let report = outcome::judge(&log, &Interrupt::listen()?);
     let kept = promised.keep(&log, &report);
     tell(&finding, &report, &args.outputs)?;
     kept?;

@@ -8,6 +8,7 @@ use punctual_trace::Log;
 use crate::export::{self, Format};
 use crate::{input, logfile, outcome, verdict_page, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
 
@@ -60,7 +61,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
 }
 
 fn report_log(args: &Args, log: &Log) -> Ended {
-    let report = punctual::judge(log);
+    let report = outcome::judge(log, &Interrupt::listen()?);
     for (format, path) in [
         args.trace
             .as_deref()

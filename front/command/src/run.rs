@@ -117,7 +117,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         }
         log => log.map_err(|error| outcome::failure(&error, &description))?,
     };
-    let report = punctual::judge(&log);
+    let report = outcome::judge(&log, &interrupt);
     outcome::tell(&log, &report, &flags.outputs, promised)
 }
 

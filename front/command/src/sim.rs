@@ -62,7 +62,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     );
     bar.clear();
     let log = log.map_err(|error| outcome::failure(&error, &description))?;
-    let report = punctual::judge(&log);
+    let report = outcome::judge(&log, &interrupt);
     if !flags.outputs.quiet && report.tasks.iter().any(|task| task.bound_ns.is_none()) {
         output::remark("remark: some tasks have no bound (`punctual check` says why)");
     }

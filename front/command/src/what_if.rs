@@ -40,7 +40,7 @@ pub(crate) fn execute(
     });
     bar.clear();
     let answer = answer.map_err(|error| failure(&error))?;
-    let report = punctual::judge(&answer.log);
+    let report = crate::outcome::judge(&answer.log, &interrupt);
     let kept = promised.keep(&answer.log, &report);
     let Diff { tasks, .. } = diff(log, &answer.log);
     let found = Found {

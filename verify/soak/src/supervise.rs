@@ -31,7 +31,8 @@ struct Totals {
 /// Flies rounds until the time is over or Ctrl-C; fails on any violation.
 pub(crate) fn supervise(cli: &Cli) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         // Without it Ctrl-C ends this at once, and rounds end by themselves.
         let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
     }

@@ -143,9 +143,9 @@ fn without_a_duration_there_is_nothing_to_run() {
     }
 }
 
-/// Starts the command, waits until it has opened its log, and interrupts it.
-fn interrupted(command: &str, flags: &[&str]) -> (Output, String) {
-    let folder = Folder::new(&format!("{command}-interrupt"));
+/// Starts the command, waits until it has opened its log, and sends it a signal.
+fn interrupted(command: &str, flags: &[&str], signal: &str) -> (Output, String) {
+    let folder = Folder::new(&format!("{command}-interrupt{signal}"));
     let file = folder.write("easy.toml", EASY);
     let log = folder.path("log");
     let mut started = punctual(&[command, &file, "--json", "--record", &log]);
@@ -159,17 +159,31 @@ fn interrupted(command: &str, flags: &[&str]) -> (Output, String) {
     }
     // Long enough to be under way, on most machines; the test holds in any case.
     std::thread::sleep(Duration::from_millis(300));
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(sent.is_ok_and(|status| status.success()));
+    send(signal, &child);
     let output = child.wait_with_output().expect("ends");
     (output, std::fs::read_to_string(&log).expect("recorded"))
 }
 
+fn send(signal: &str, to: &std::process::Child) {
+    let sent = std::process::Command::new("kill")
+        .args([signal, &to.id().to_string()])
+        .status();
+    assert!(sent.is_ok_and(|status| status.success()));
+}
+
 #[test]
 fn ctrl_c_ends_a_run_early_with_its_report_and_files() {
-    let (output, log) = interrupted("run", &["--for", "600s", "--force"]);
+    ends_early_with_its_report_and_files("-INT");
+}
+
+#[test]
+fn a_closed_terminal_and_a_shutdown_end_a_run_as_ctrl_c_does() {
+    ends_early_with_its_report_and_files("-HUP");
+    ends_early_with_its_report_and_files("-TERM");
+}
+
+fn ends_early_with_its_report_and_files(signal: &str) {
+    let (output, log) = interrupted("run", &["--for", "600s", "--force"], signal);
     assert_ran(&output);
     let report = json(&output);
     assert_obeys(&report, "run");
@@ -184,7 +198,7 @@ fn ctrl_c_ends_a_run_early_with_its_report_and_files() {
 
 #[test]
 fn ctrl_c_ends_a_simulation_early_with_its_report() {
-    let (output, _) = interrupted("sim", &["--for", "10000000s"]);
+    let (output, _) = interrupted("sim", &["--for", "10000000s"], "-HUP");
     let report = json(&output);
     assert_obeys(&report, "sim");
     assert_eq!(report["stopped"], "stopped by request");
