@@ -1,8 +1,9 @@
 //! A run as one self-contained HTML page: verdict, timeline, distributions against bounds, misses.
 //!
-//! Nothing is loaded from anywhere and nothing is executed: styles and drawings are inside, light
-//! or dark as the reader's system asks. Everything is capped ([`MAX_TASKS`] and its neighbours), so
-//! the page stays well below a megabyte however long the log; what is left out is said.
+//! Nothing is loaded from anywhere: styles, drawings and one small script are inside, light or dark
+//! as the reader's system asks. The script only zooms and scrolls; the page does without it.
+//! Everything is capped ([`MAX_TASKS`] and its neighbours), so the page stays below a megabyte
+//! however long the log. It says so where it leaves something out.
 
 /// Writes into a string, which cannot fail.
 macro_rules! put {
@@ -19,11 +20,12 @@ macro_rules! putln {
 }
 
 mod distribution;
+mod overview;
+mod stretch;
 mod supply;
 mod svg;
 mod tables;
 mod timeline;
-mod window;
 
 use std::fmt::Write;
 
@@ -43,6 +45,12 @@ pub const MAX_MISSES: usize = 200;
 pub const MAX_LINES: usize = 300;
 
 const STYLE: &str = include_str!("html/style.css");
+/// Zooms and scrolls the timeline, and nothing else.
+const SCRIPT: &str = include_str!("html/page.js");
+/// The arrows of releases and deadlines.
+const SYMBOLS: &str = "<svg class=\"symbols\" aria-hidden=\"true\"><defs>\
+    <path id=\"up\" d=\"M0 18V1M-2.5 4.5L0 1l2.5 3.5\"/>\
+    <path id=\"down\" d=\"M0 1v17M-2.5 14.5L0 18l2.5-3.5\"/></defs></svg>";
 
 /// The page of a log and its summary. O(records · log records).
 pub fn page(log: &Log, report: &RunReport) -> String {
@@ -59,7 +67,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}: {}</title>\n<style>\n{STYLE}</style></head><body><main>",
+         <title>{}: {}</title>\n<style>\n{STYLE}</style></head><body>{SYMBOLS}<main>",
         Escaped(&source),
         report.verdict.name()
     );
@@ -72,7 +80,18 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     );
     tables::tasks(out, report);
     out.push_str("</section>\n");
-    timeline::write(out, log, behaviors, &report.misses);
+    let misses = tables::listed(report);
+    let linked = timeline::write(out, log, behaviors, (report, &misses));
+    if !misses.is_empty() {
+        section(
+            out,
+            "Misses",
+            "How many have each cause, then each late job with what delayed it in its busy window. \
+             The number of a job leads to its place in the timeline.",
+        );
+        tables::misses(out, report, (&misses, &linked));
+        out.push_str("</section>\n");
+    }
     section(
         out,
         "Response times",
@@ -80,15 +99,6 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     );
     distribution::write(out, log, behaviors, report);
     out.push_str("</section>\n");
-    if !report.misses.is_empty() {
-        section(
-            out,
-            "Misses",
-            "Each late job with what delayed it in its busy window.",
-        );
-        tables::misses(out, report);
-        out.push_str("</section>\n");
-    }
     section(
         out,
         "CPUs",
@@ -104,7 +114,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     }
     putln!(
         out,
-        "<footer>{}</footer></main></body></html>",
+        "<footer>{}</footer></main><script>\n{SCRIPT}</script></body></html>",
         Escaped(&clip(&report.tool, 120))
     )
 }
@@ -180,7 +190,7 @@ fn head(out: &mut String, report: &RunReport) {
     out.push_str("</dl></header>\n");
 }
 
-/// What a reader must know before trusting a figure.
+/// Remarks that a reader needs before trusting a figure.
 fn remarks(out: &mut String, report: &RunReport) {
     let mut all: Vec<(&str, String)> = Vec::new();
     if report.mode == "best-effort" {

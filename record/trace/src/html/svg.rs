@@ -34,6 +34,9 @@ pub(super) fn clip(text: &str, most: usize) -> String {
     short
 }
 
+/// Most ticks of an axis.
+const MAX_TICKS: f64 = 500.0;
+
 /// Maps values to places, linearly or by their logarithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -86,6 +89,11 @@ impl Scale {
 
     /// Round values for ticks of an axis, in order.
     pub(super) fn ticks(&self) -> Vec<u64> {
+        self.ticks_of(8.0)
+    }
+
+    /// The same; on a linear axis about so many at most.
+    pub(super) fn ticks_of(&self, most: f64) -> Vec<u64> {
         if self.logarithmic {
             let mut powers = Vec::new();
             let mut power: u64 = 1;
@@ -100,7 +108,7 @@ impl Scale {
             }
             return powers;
         }
-        let step = step(self.to - self.from, 8.0);
+        let step = step(self.to - self.from, most.clamp(1.0, MAX_TICKS));
         let mut ticks = Vec::new();
         let mut at = (self.from / float(step)).ceil() * float(step);
         while at <= self.to {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::svg::{Escaped, clip};
+use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
 use crate::summary::{CpuReport, Miss, ResourceReport, RunReport, SchedulerReport, TaskReport};
@@ -34,8 +34,10 @@ fn table<T>(
     out.push_str("</tr></thead><tbody>\n");
     for item in items.iter().take(most) {
         put!(out, "<tr{}>", class_of(row_class(item)));
-        for (_, class, cell) in columns {
-            put!(out, "<td{}>{}</td>", class_of(class), cell(item));
+        for (heading, class, cell) in columns {
+            // Where there is no room for a table, each value stands behind its heading.
+            let (class, cell) = (class_of(class), cell(item));
+            put!(out, "<td{class} data-of=\"{heading}\">{cell}</td>");
         }
         out.push_str("</tr>\n");
     }
@@ -152,39 +154,85 @@ fn bar(t: &TaskReport) -> String {
     )
 }
 
-/// Misses, after a count of their causes.
-pub(super) fn misses(out: &mut String, report: &RunReport) {
-    let mut causes: Vec<(&str, u64)> = Vec::new();
+/// The misses that the page lists, in the order of the report; those that are not excused go before
+/// others.
+pub(super) fn listed(report: &RunReport) -> Vec<Miss> {
+    let late = report.misses.iter().filter(|miss| !miss.excused).count();
+    let (mut late, mut excused) = (MAX_MISSES, MAX_MISSES.saturating_sub(late));
+    let listed = report.misses.iter().filter(|miss| {
+        let left = if miss.excused {
+            &mut excused
+        } else {
+            &mut late
+        };
+        let some = *left > 0;
+        *left -= usize::from(some);
+        some
+    });
+    listed.cloned().collect()
+}
+
+/// How many misses have each cause, as bars; they add up to all misses.
+fn causes(out: &mut String, report: &RunReport) {
+    let mut causes: Vec<(&str, u64, u64)> = Vec::new();
     for miss in &report.misses {
-        let name = miss.cause.name();
-        match causes.iter_mut().find(|(cause, _)| *cause == name) {
-            Some((_, count)) => *count += 1,
-            None => causes.push((name, 1)),
+        let (name, excused) = (miss.cause.name(), u64::from(miss.excused));
+        match causes.iter_mut().find(|(cause, ..)| *cause == name) {
+            Some((_, count, of_them)) => (*count, *of_them) = (*count + 1, *of_them + excused),
+            None => causes.push((name, 1, excused)),
         }
     }
-    out.push_str("<p class=\"causes\">");
-    for (cause, count) in causes {
+    causes.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    if report.misses_not_listed > 0 {
+        causes.push(("not told apart", report.misses_not_listed, 0));
+    }
+    let most = causes.iter().map(|(_, count, _)| *count).max().unwrap_or(1);
+    out.push_str("<dl class=\"causes\">");
+    for (cause, count, excused) in causes {
+        let share = |n: u64| float(n) * 100.0 / float(most.max(1));
+        let words = match excused {
+            0 => String::new(),
+            n if n == count => ", excused".into(),
+            n => format!(", {} excused", Count(n)),
+        };
         put!(
             out,
-            "<span class=\"cause {cause}\">{cause} {}</span> ",
+            "<div><dt>{cause}</dt><dd><i style=\"width:{:.1}%\"></i>\
+             <i class=\"excuse\" style=\"width:{:.1}%\"></i></dd><dd>{}{words}</dd></div>",
+            share(count - excused),
+            share(excused),
             Count(count)
         );
     }
-    out.push_str("</p>");
-    let columns: &[Column<Miss>] = &[
-        ("task", "name", |m| text(&m.task, 60)),
-        ("job", "n", |m| count(m.job)),
-        ("release", "n", |m| short(m.release_ns)),
-        ("late by", "n", |m| maybe(u64::try_from(m.lateness_ns).ok())),
-        ("cause", "", |m| {
-            let cause = m.cause.name();
-            format!("<span class=\"cause {cause}\">{cause}</span>")
+    out.push_str("</dl>");
+}
+
+/// Misses, after a count of their causes; those that `linked` names lead to their places.
+pub(super) fn misses(out: &mut String, report: &RunReport, (misses, linked): (&[Miss], &[usize])) {
+    causes(out, report);
+    let rows: Vec<(usize, &Miss, bool)> = misses
+        .iter()
+        .enumerate()
+        .map(|(at, miss)| (at, miss, linked.contains(&at)))
+        .collect();
+    let columns: &[Column<(usize, &Miss, bool)>] = &[
+        ("task", "name", |(_, m, _)| text(&m.task, 60)),
+        ("job", "n", |(at, m, linked)| match linked {
+            true => format!("<a href=\"#miss-{at}\">{}</a>", Count(m.job)),
+            false => count(m.job),
         }),
-        ("detail", "detail", |m| text(&m.detail, 600)),
+        ("release", "n", |(_, m, _)| short(m.release_ns)),
+        ("late by", "n", |(_, m, _)| {
+            maybe(u64::try_from(m.lateness_ns).ok())
+        }),
+        ("cause", "", |(_, m, _)| {
+            let (cause, excused) = (m.cause.name(), if m.excused { ", excused" } else { "" });
+            format!("<span class=\"cause {cause}\">{cause}</span>{excused}")
+        }),
+        ("detail", "detail", |(_, m, _)| text(&m.detail, 600)),
     ];
-    let shown = &report.misses[..report.misses.len().min(MAX_MISSES)];
-    table(out, columns, (shown, MAX_MISSES, "misses"), no_class);
-    let hidden = (report.misses.len() - shown.len()) as u64 + report.misses_not_listed;
+    table(out, columns, (&rows, MAX_MISSES, "misses"), no_class);
+    let hidden = (report.misses.len() - misses.len()) as u64 + report.misses_not_listed;
     more(out, hidden, "misses");
 }
 

@@ -1,39 +1,60 @@
-//! The timeline: who executed when, in the stretch of the run that matters most.
+//! The timeline: the executions of each task, in a film that scrolls sideways and can be zoomed.
 //!
-//! One row per task, one band per CPU:
+//! One row per task, one band per CPU, one drawing per stretch of the run ([`super::stretch`]):
 //!
 //! ```text
-//!   task  ^-----####-------#####|        ^ release, - pending, # executing, | deadline
+//!   task
+//!   ^-----####-------#####|        ^ release, - pending, # executing, | deadline
 //! ```
+//!
+//! Times are percentages of their stretch, so that zooming is one width for all of them: the page
+//! does without scripts, and the script that it has (`page.js`) only sets that width and scrolls.
 
 use std::fmt::Write;
 
 use punctual_kern::MissingCause;
-use punctual_model::Instant;
+use punctual_model::{Instant, readable};
 
-use super::svg::{Escaped, Scale, clip, time_axis};
-use super::window::{Window, windows};
+use super::overview;
+use super::stretch::{Drawn, MAX_SHAPES, Spot, Stretch, drawn, spots};
+use super::svg::{Escaped, Scale, clip, float};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 use crate::short::{Count, Short};
-use crate::summary::Miss;
+use crate::summary::{Miss, RunReport};
 
-/// Size of the drawing, in units of its view box.
-const WIDTH: f64 = 1_100.0;
-const LABELS: f64 = 150.0;
-pub(super) const ROW: f64 = 26.0;
-const BAND: f64 = 28.0;
-/// Most rows, and most shapes in one drawing.
+/// Heights of a row and of the heading of a band, and the space below one.
+pub(super) const ROW: f64 = 34.0;
+const BAND: f64 = 24.0;
+const SPACE: f64 = 8.0;
+/// Where in its row a task is drawn: below its name.
+pub(super) const TOP: f64 = 14.0;
+/// Room for the labels of time.
+const AXIS: f64 = 18.0;
+/// Most rows.
 const MAX_ROWS: usize = 48;
-const MAX_SHAPES: usize = 4_000;
+/// How wide the first window is, and how far apart labels of time are.
+const WINDOW_WIDTH: f64 = 1_000.0;
+const LABEL_WIDTH: f64 = 110.0;
 
-/// Writes the section.
-pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior], misses: &[Miss]) {
+/// Writes the section. Returns which of the misses have a place in it, by their numbers.
+pub(super) fn write(
+    out: &mut String,
+    log: &Log,
+    behaviors: &[Behavior],
+    (report, misses): (&RunReport, &[Miss]),
+) -> Vec<usize> {
     let end = behaviors.iter().map(|b| b.end).max().unwrap_or_default();
     if behaviors.iter().all(|b| b.jobs.is_empty()) || end == Instant::ZERO {
-        return;
+        return Vec::new();
     }
-    put!(out, "<section><h2>Timeline</h2>{LEGEND}");
+    let spots = spots(log, behaviors, misses);
+    let mut urgent: Vec<&Spot> = spots.iter().collect();
+    urgent.sort_by_key(|spot| (spot.excused, spot.job.arrival));
+    let drawn = drawn(log, behaviors, &urgent, end);
+    out.push_str("<section><h2>Timeline</h2>");
+    overview::write(out, log, behaviors, (report, end, &drawn));
+    out.push_str(LEGEND);
     let tables = &log.tables.cpus;
     if tables
         .iter()
@@ -41,175 +62,324 @@ pub(super) fn write(out: &mut String, log: &Log, behaviors: &[Behavior], misses:
     {
         out.push_str(TREE_LEGEND);
     }
-    for window in windows(log, behaviors, misses, end) {
-        draw(out, log, behaviors, &window);
-    }
+    out.push_str(TOOLS);
+    let linked = film(out, log, behaviors, (&drawn, &spots, end));
     out.push_str("</section>\n");
+    linked
 }
 
-/// Draws one stretch.
-fn draw(out: &mut String, log: &Log, behaviors: &[Behavior], window: &Window) {
-    let length = log.ns(window.end.since(window.start).ticks());
+/// Says how much of the run is drawn.
+fn film_remark(out: &mut String, log: &Log, drawn: &Drawn, end: Instant) {
+    let of = |ticks| Short(log.ns(ticks));
+    let shown: u64 = drawn.stretches.iter().map(Stretch::ticks).sum();
+    let what = match drawn.stretches.len() {
+        1 if shown >= end.ticks() => "The whole run is drawn".to_string(),
+        n => format!(
+            "Of {} this page draws {} in {} stretches, around misses first",
+            of(end.ticks()),
+            of(shown),
+            Count(n as u64)
+        ),
+    };
     putln!(
         out,
-        "<p class=\"remark\">{}: {} from {} on.</p>",
-        Escaped(&window.why),
-        Short(length),
-        Short(log.ns(window.start.ticks()))
+        "<p class=\"remark\">{what}. First in view: {}, {} from {} on.</p>",
+        Escaped(&drawn.why),
+        of(drawn.window.ticks()),
+        of(drawn.window.start.ticks())
     );
-    let mut drawing = Drawing {
-        log,
-        window,
-        scale: Scale::linear((0, length), (LABELS, WIDTH - LABELS - 24.0)),
-        shapes: 0,
-        body: String::new(),
-    };
-    let (height, hidden) = drawing.bands(behaviors);
-    let sign = if window.start > Instant::ZERO {
-        "+"
-    } else {
-        ""
-    };
+}
+
+/// The stretches side by side, behind the names of their rows.
+fn film(
+    out: &mut String,
+    log: &Log,
+    behaviors: &[Behavior],
+    (drawn, spots, end): (&Drawn, &[Spot], Instant),
+) -> Vec<usize> {
+    film_remark(out, log, drawn, end);
+    let bands = Bands::of(log);
+    // Pixels per microsecond.
+    let scale = WINDOW_WIDTH * 1e3 / float(log.ns(drawn.window.ticks()).max(1));
     put!(
         out,
-        "<div class=\"wide\"><svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
-         aria-label=\"Timeline of the schedule\">",
-        height + 24.0
+        "<div class=\"film\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline: scrolls sideways\" \
+         data-scale=\"{scale:.9}\" data-from=\"{}\" data-to=\"{}\" style=\"--scale:{scale:.9}\">",
+        log.ns(drawn.window.start.ticks()),
+        log.ns(drawn.window.end.ticks())
     );
-    time_axis(out, &drawing.scale, (4.0, height), sign);
-    out.push_str(&drawing.body);
-    out.push_str("</svg></div>");
-    if hidden > 0 {
-        let hidden = Count(hidden as u64);
+    bands.names(out, log);
+    let (mut linked, mut shapes, mut before) = (Vec::new(), 0, Instant::ZERO);
+    for stretch in &drawn.stretches {
+        if stretch.start > before {
+            let left_out = Short(log.ns(stretch.start.since(before).ticks()));
+            put!(
+                out,
+                "<div class=\"gap\"><span>{left_out} not drawn</span></div>"
+            );
+        }
+        before = stretch.end;
+        let mut drawing = Drawing::new(log, stretch, shapes);
+        drawing.bands(behaviors, &bands);
+        shapes = drawing.shapes;
+        drawing.put(out, bands.height, scale);
+        for spot in spots.iter().filter(|spot| drawing.shows(&spot.job)) {
+            if let Some(y) = bands.row(spot.cpu, spot.job.thread.index()) {
+                drawing.spot(out, spot, y);
+                linked.push(spot.number);
+            }
+        }
+        out.push_str("</div>\n");
+    }
+    if before < end {
+        let left_out = Short(log.ns(end.since(before).ticks()));
+        put!(
+            out,
+            "<div class=\"gap\"><span>{left_out} not drawn</span></div>"
+        );
+    }
+    out.push_str("</div>\n");
+    if bands.hidden > 0 {
+        let hidden = Count(bands.hidden as u64);
         put!(
             out,
             "<p class=\"remark\">… and {hidden} more tasks, not drawn.</p>"
         );
     }
-    if drawing.shapes >= MAX_SHAPES {
+    if shapes >= 2 * MAX_SHAPES {
         out.push_str("<p class=\"remark\">Too much happens here to draw all of it.</p>");
+    }
+    linked
+}
+
+const TOOLS: &str = "<p class=\"tools\" hidden><button data-do=\"earlier\">← earlier</button> \
+    <button data-do=\"later\">later →</button> <button data-do=\"in\">+ closer</button> \
+    <button data-do=\"out\">− wider</button> <button data-do=\"previous\">previous miss</button> \
+    <button data-do=\"next\">next miss</button> <span>Keys: ← → + − p n. Or drag over the whole run \
+    above.</span></p>\n";
+
+const LEGEND: &str = "<p class=\"legend\">\
+    <span><svg width=\"14\" height=\"14\"><path class=\"release\" d=\"M7 13V3M4 6l3-3 3 3\"/></svg> release</span> \
+    <span><svg width=\"14\" height=\"14\"><path class=\"deadline\" d=\"M7 1v10M4 8l3 3 3-3\"/></svg> deadline</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"run\" y=\"1\" width=\"22\" height=\"12\"/></svg> executing</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"pending\" y=\"5\" width=\"22\" height=\"4\"/></svg> pending</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"late\" y=\"1\" width=\"22\" height=\"12\"/></svg> late job</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> missing time</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</span></p>\n";
+
+const TREE_LEGEND: &str = "<p class=\"legend\">\
+    <span><svg width=\"22\" height=\"14\"><rect class=\"slot\" width=\"22\" height=\"14\"/></svg> its slots</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"starved\" width=\"22\" height=\"14\"/></svg> its server has no budget</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"hold\" y=\"9\" width=\"22\" height=\"3\"/></svg> holds a resource</span> \
+    <span><svg width=\"22\" height=\"14\"><rect class=\"waits\" y=\"5\" width=\"22\" height=\"4\"/></svg> waits for one</span></p>\n";
+
+/// Where the rows of the CPUs are.
+struct Bands {
+    /// Of each CPU: where its band begins, and how many rows it has.
+    of_cpu: Vec<(f64, usize)>,
+    height: f64,
+    /// Tasks without room.
+    hidden: usize,
+}
+
+impl Bands {
+    fn of(log: &Log) -> Bands {
+        let (mut y, mut rows, mut hidden) = (0.0, 0, 0);
+        let mut of_cpu = Vec::new();
+        for tables in log.tables.cpus.iter().take(log.cpus.len()) {
+            let shown = tables.threads.len().min(MAX_ROWS - rows);
+            of_cpu.push((y, shown));
+            hidden += tables.threads.len() - shown;
+            rows += shown;
+            if shown > 0 {
+                y += BAND + ROW * float(shown as u64) + SPACE;
+            }
+        }
+        Bands {
+            of_cpu,
+            height: y,
+            hidden,
+        }
+    }
+
+    /// Where the row of a thread begins, if it has one.
+    fn row(&self, cpu: usize, thread: usize) -> Option<f64> {
+        let (y, rows) = *self.of_cpu.get(cpu)?;
+        (thread < rows).then(|| y + BAND + ROW * float(thread as u64))
+    }
+
+    /// The names, which stay where they are while the drawings move below them.
+    fn names(&self, out: &mut String, log: &Log) {
+        out.push_str("<div class=\"names\">");
+        for (cpu, (y, rows)) in self.of_cpu.iter().enumerate().filter(|(_, (_, n))| *n > 0) {
+            let name = clip(&log.cpus[cpu].name, 30);
+            let policy = log.tables.cpus[cpu].policy.name();
+            put!(
+                out,
+                "<b style=\"top:{:.0}px\">CPU {}, {policy}</b>",
+                y + 4.0,
+                Escaped(&name)
+            );
+            for thread in 0..*rows {
+                let task = log.place_name(cpu, thread);
+                let home = log.tables.cpus[cpu].homes.get(thread).copied();
+                let home = home.map(usize::from).filter(|home| *home > 0);
+                let home = home.map(|home| clip(log.node_name(cpu, home), 200));
+                let on = home.map_or_else(String::new, |home| format!(" on {home}"));
+                put!(
+                    out,
+                    "<span style=\"top:{:.0}px\" title=\"{}{}\">{}<i>{}</i></span>",
+                    y + BAND + ROW * float(thread as u64),
+                    Escaped(&clip(&task, 200)),
+                    Escaped(&on),
+                    Escaped(&clip(&task, 32)),
+                    Escaped(&clip(&on, 24))
+                );
+            }
+        }
+        out.push_str("</div>");
     }
 }
 
-const LEGEND: &str = "<p class=\"legend\">\
-    <svg width=\"14\" height=\"14\"><path class=\"release\" d=\"M7 13V3M4 6l3-3 3 3\"/></svg> release \
-    <svg width=\"14\" height=\"14\"><path class=\"deadline\" d=\"M7 1v10M4 8l3 3 3-3\"/></svg> deadline \
-    <svg width=\"22\" height=\"14\"><rect class=\"run\" y=\"1\" width=\"22\" height=\"12\" rx=\"2\"/></svg> \
-    executing <svg width=\"22\" height=\"14\"><rect class=\"pending\" y=\"5\" width=\"22\" height=\"4\"/></svg> \
-    pending <svg width=\"22\" height=\"14\"><rect class=\"run late\" y=\"1\" width=\"22\" height=\"12\" rx=\"2\"/>\
-    </svg> late job <svg width=\"22\" height=\"14\"><rect class=\"missing\" width=\"22\" height=\"14\"/></svg> \
-    missing time <svg width=\"22\" height=\"14\"><rect class=\"given\" width=\"22\" height=\"14\"/></svg> given back</p>\n";
-
-const TREE_LEGEND: &str = "<p class=\"legend\">\
-    <svg width=\"22\" height=\"14\"><rect class=\"slot\" width=\"22\" height=\"14\"/></svg> its slots \
-    <svg width=\"22\" height=\"14\"><rect class=\"starved\" width=\"22\" height=\"14\"/></svg> its server \
-    has no budget <svg width=\"22\" height=\"14\"><rect class=\"hold\" y=\"9\" width=\"22\" height=\"3\"/>\
-    </svg> holds a resource <svg width=\"22\" height=\"14\"><rect class=\"waits\" y=\"5\" width=\"22\" \
-    height=\"4\"/></svg> waits for one</p>\n";
-
+/// One stretch.
 pub(super) struct Drawing<'a> {
     pub(super) log: &'a Log,
-    pub(super) window: &'a Window,
+    pub(super) stretch: &'a Stretch,
     scale: Scale,
+    /// Digits behind the point of a percentage: about ten nanoseconds.
+    digits: usize,
     shapes: usize,
     pub(super) body: String,
 }
 
-impl Drawing<'_> {
-    pub(super) fn x(&self, at: Instant) -> f64 {
-        let since = at.since(self.window.start);
+impl<'a> Drawing<'a> {
+    fn new(log: &'a Log, stretch: &'a Stretch, shapes: usize) -> Drawing<'a> {
+        let length = log.ns(stretch.ticks());
+        Drawing {
+            log,
+            stretch,
+            scale: Scale::linear((0, length), (0.0, 100.0)),
+            digits: (length.max(1).ilog10() as usize)
+                .saturating_sub(3)
+                .clamp(2, 7),
+            shapes,
+            body: String::new(),
+        }
+    }
+
+    /// A place as a percentage of the stretch.
+    fn x(&self, at: Instant) -> f64 {
+        let since = at.since(self.stretch.start);
         self.scale.place(self.log.ns(since.ticks()))
     }
 
-    /// All CPUs; returns the height and how many tasks found no room.
-    fn bands(&mut self, behaviors: &[Behavior]) -> (f64, usize) {
-        let (mut y, mut rows, mut hidden) = (0.0, 0, 0);
-        for (cpu, behavior) in behaviors.iter().enumerate() {
-            let threads = self
-                .log
-                .tables
-                .cpus
-                .get(cpu)
-                .map_or(0, |tables| tables.threads.len());
-            let shown = threads.min(MAX_ROWS - rows);
-            hidden += threads - shown;
-            if shown == 0 {
-                continue;
-            }
-            rows += shown;
-            self.band(cpu, behavior, (y, shown));
-            y += BAND + ROW * super::svg::float(shown as u64) + 8.0;
-        }
-        (y, hidden)
+    fn shows(&self, job: &JobRecord) -> bool {
+        self.stretch.start <= job.arrival && job.arrival < self.stretch.end
     }
 
-    fn band(&mut self, cpu: usize, b: &Behavior, (y, rows): (f64, usize)) {
-        let name = clip(&self.log.cpus[cpu].name, 30);
-        let policy = self.log.tables.cpus[cpu].policy.name();
-        let top = y + BAND;
-        let row = |thread: usize| top + ROW * super::svg::float(thread as u64);
+    /// The stretch with its axis; its element stays open.
+    fn put(&self, out: &mut String, height: f64, scale: f64) {
+        let (from, to) = (self.stretch.start.ticks(), self.stretch.end.ticks());
+        let (from, length) = (self.log.ns(from), self.log.ns(to - from));
         put!(
-            self.body,
-            "<text class=\"cpu\" x=\"0\" y=\"{:.1}\">CPU {}, {policy}</text>",
-            y + 19.0,
-            Escaped(&name)
+            out,
+            "<div class=\"stretch\" data-from=\"{from}\" data-length=\"{length}\" \
+             style=\"--us:{:.3}\"><svg width=\"100%\" height=\"{:.0}\" role=\"img\">\
+             <title>The schedule from {} on, for {}</title><g class=\"ticks\">",
+            float(length) / 1e3,
+            height + AXIS,
+            Short(from),
+            Short(length)
         );
+        let width = scale * float(length) / 1e3;
+        let axis = Scale::linear((from, from + length), (0.0, 100.0));
+        // A label stands on the right of its line, and needs room there.
+        let last = 100.0 * (1.0 - LABEL_WIDTH / 2.0 / width.max(1.0));
+        for tick in axis.ticks_of(width / LABEL_WIDTH) {
+            let x = axis.place(tick);
+            put!(
+                out,
+                "<line x1=\"{x:.4}%\" x2=\"{x:.4}%\" y2=\"{:.0}\"/>",
+                height + AXIS
+            );
+            if x <= last {
+                put!(
+                    out,
+                    "<text x=\"{x:.4}%\" dx=\"4\" y=\"{:.0}\">{}</text>",
+                    height + AXIS - 4.0,
+                    readable(tick)
+                );
+            }
+        }
+        put!(out, "</g>{}</svg>", self.body)
+    }
+
+    /// The place of a miss, for links to it.
+    fn spot(&self, out: &mut String, spot: &Spot, y: f64) {
+        let from = self.x(spot.job.arrival);
+        let over = spot.job.ended.unwrap_or(self.stretch.end);
+        let width = self.x(over.max(spot.job.absolute_deadline)) - from;
+        put!(
+            out,
+            "<a class=\"spot\" id=\"miss-{}\" style=\"left:{from:.4}%;width:{width:.4}%;\
+             top:{y:.0}px\"></a>",
+            spot.number
+        );
+    }
+
+    fn bands(&mut self, behaviors: &[Behavior], bands: &Bands) {
+        for (cpu, behavior) in behaviors.iter().enumerate() {
+            if let Some((y, rows)) = bands.of_cpu.get(cpu).filter(|(_, rows)| *rows > 0) {
+                self.band(cpu, behavior, (y + BAND, *rows));
+            }
+        }
+    }
+
+    fn band(&mut self, cpu: usize, b: &Behavior, (top, rows): (f64, usize)) {
+        let row = |thread: usize| top + ROW * float(thread as u64);
         for thread in 0..rows {
-            let task = self.log.place_name(cpu, thread);
-            let home = self.log.tables.cpus[cpu].homes.get(thread).copied();
-            let on = match home.map(usize::from).filter(|home| *home > 0) {
-                Some(home) => format!("{task} on {}", self.log.node_name(cpu, home)),
-                None => task.clone(),
-            };
-            let y = row(thread) + ROW - 4.0;
+            let y = row(thread + 1) - 2.0;
             put!(
                 self.body,
-                "<line class=\"row\" x1=\"{LABELS}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"task\" x=\"{:.1}\" y=\"{:.1}\"><title>{}</title>{}</text>",
-                LABELS - 8.0,
-                y - 4.0,
-                Escaped(&on),
-                Escaped(&clip(&task, 20))
+                "<line class=\"row\" x2=\"100%\" y1=\"{y:.0}\" y2=\"{y:.0}\"/>"
             );
-        }
-        for thread in 0..rows {
-            self.supply(cpu, b, (thread, row(thread)));
+            self.supply(cpu, b, (thread, row(thread) + TOP));
         }
         self.gaps(b, (top, row(rows)));
         let shown = |j: &&JobRecord| {
             let end = j.ended.unwrap_or(b.end);
-            j.thread.index() < rows && j.arrival < self.window.end && end >= self.window.start
+            j.thread.index() < rows && j.arrival < self.stretch.end && end >= self.stretch.start
         };
-        // Jobs are in order of release; those before the window are skipped by their ends.
         let jobs: Vec<JobRecord> = b.jobs.iter().filter(shown).copied().collect();
         for job in &jobs {
-            self.job(job, b.end, row(job.thread.index()));
+            self.job(job, b.end, row(job.thread.index()) + TOP);
         }
         // Executions stand above the arrows, so that a microsecond beside a release shows.
         for job in &jobs {
-            self.marks(job, b.end, row(job.thread.index()));
+            self.marks(job, b.end, row(job.thread.index()) + TOP);
         }
-        for segment in b.segments_in(self.window.start, self.window.end) {
+        for segment in b.segments_in(self.stretch.start, self.stretch.end) {
             let thread = segment.thread.index();
             if thread < rows {
                 let late = segment.job.is_some_and(|at| b.jobs[at].missed(b.end));
                 let job = segment.job.map(|at| b.jobs[at].index);
-                self.run((segment.start, segment.end), row(thread), late, job);
+                let y = row(thread) + TOP;
+                self.run((segment.start, segment.end), y, late, job);
             }
         }
         self.locks(cpu, b, (top, rows))
     }
 
-    pub(super) fn counted(&mut self) -> bool {
+    fn counted(&mut self) -> bool {
         self.shapes += 1;
-        self.shapes <= MAX_SHAPES
+        self.shapes <= 2 * MAX_SHAPES
     }
 
     fn gaps(&mut self, b: &Behavior, (top, bottom): (f64, f64)) {
-        let first = b.missing.partition_point(|m| m.end <= self.window.start);
+        let first = b.missing.partition_point(|m| m.end <= self.stretch.start);
         for gap in b.missing[first..]
             .iter()
-            .take_while(|m| m.start < self.window.end)
+            .take_while(|m| m.start < self.stretch.end)
         {
             let (class, what) = match gap.cause {
                 MissingCause::Stolen => ("missing", "missing"),
@@ -217,26 +387,20 @@ impl Drawing<'_> {
             };
             let length = Short(self.log.ns(gap.end.since(gap.start).ticks()));
             let title = format!("{length} {what}");
-            self.stretch(class, (gap.start, gap.end), (top, bottom - top), &title);
+            self.rect(class, (gap.start, gap.end), (top, bottom - top), &title);
         }
     }
 
     /// The stretch from arrival to completion.
     fn job(&mut self, job: &JobRecord, end: Instant, y: f64) {
-        if job.absolute_deadline == Instant::MAX || !self.counted() {
-            return;
+        if job.absolute_deadline != Instant::MAX {
+            let ended = job.ended.unwrap_or(end);
+            self.rect("pending", (job.arrival, ended), (y + 8.0, 4.0), "");
         }
-        let (x, end) = (self.x(job.arrival), self.x(job.ended.unwrap_or(end)));
-        put!(
-            self.body,
-            "<rect class=\"pending\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"4\"/>",
-            y + ROW - 12.0,
-            (end - x).max(0.5)
-        )
     }
 
     /// A stretch of time in a row, with what is said of it.
-    pub(super) fn stretch(
+    pub(super) fn rect(
         &mut self,
         class: &str,
         (from, to): (Instant, Instant),
@@ -246,56 +410,46 @@ impl Drawing<'_> {
         if !self.counted() {
             return;
         }
-        let (x, end) = (self.x(from), self.x(to));
+        let (x, digits) = (self.x(from), self.digits);
+        let width = self.x(to) - x;
         put!(
             self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
-             <title>{}</title></rect>",
-            (end - x).max(0.8),
-            Escaped(title)
-        )
+            "<rect class=\"{class}\" x=\"{x:.digits$}%\" y=\"{y:.0}\" width=\"{width:.digits$}%\" \
+             height=\"{height:.0}\""
+        );
+        if title.is_empty() {
+            self.body.push_str("/>");
+        } else {
+            put!(self.body, "><title>{}</title></rect>", Escaped(title));
+        }
     }
 
-    fn run(&mut self, (from, to): (Instant, Instant), y: f64, late: bool, job: Option<u64>) {
-        if !self.counted() {
-            return;
-        }
-        let (x, end) = (self.x(from), self.x(to));
-        let class = if late { "run late" } else { "run" };
-        let length = Short(self.log.ns(to.since(from).ticks()));
+    fn run(&mut self, of: (Instant, Instant), y: f64, late: bool, job: Option<u64>) {
+        let class = if late { "late" } else { "run" };
+        let length = Short(self.log.ns(of.1.since(of.0).ticks()));
         let job = job.map_or_else(String::new, |job| format!("job {}: ", Count(job)));
-        put!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"13\" rx=\"1.5\">\
-             <title>{job}{length}</title></rect>",
-            y + ROW - 17.0,
-            (end - x).max(2.0)
-        )
+        self.rect(class, of, (y + 4.0, 12.0), &format!("{job}{length}"));
     }
 
     /// Release and deadline.
     fn marks(&mut self, job: &JobRecord, end: Instant, y: f64) {
-        let (start, to) = (self.window.start, self.window.end);
-        let inside = |at: Instant| start <= at && at <= to;
-        let (top, bottom) = (y + 2.0, y + ROW - 4.0);
-        if inside(job.arrival) && self.counted() {
-            let x = self.x(job.arrival);
-            put!(
-                self.body,
-                "<path class=\"release\" d=\"M{x:.1} {bottom:.1}V{top:.1}m-2.5 3.5l2.5-3.5 2.5 3.5\"/>"
-            );
-        }
-        if inside(job.absolute_deadline) && self.counted() {
-            let x = self.x(job.absolute_deadline);
-            let class = if job.missed(end) {
-                "deadline missed"
-            } else {
-                "deadline"
-            };
-            put!(
-                self.body,
-                "<path class=\"{class}\" d=\"M{x:.1} {top:.1}V{bottom:.1}m-2.5-3.5l2.5 3.5 2.5-3.5\"/>"
-            );
+        let (start, to) = (self.stretch.start, self.stretch.end);
+        let class = match job.missed(end) {
+            true => " class=\"missed\"",
+            false => "",
+        };
+        let marks = [
+            (job.arrival, "up", ""),
+            (job.absolute_deadline, "down", class),
+        ];
+        for (at, symbol, class) in marks {
+            if start <= at && at <= to && self.counted() {
+                let (x, digits) = (self.x(at), self.digits);
+                put!(
+                    self.body,
+                    "<use href=\"#{symbol}\"{class} x=\"{x:.digits$}%\" y=\"{y:.0}\"/>"
+                );
+            }
         }
     }
 }

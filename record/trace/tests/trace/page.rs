@@ -26,13 +26,29 @@ fn assert_well_formed(page: &str) {
 }
 
 #[test]
-fn the_page_loads_and_executes_nothing() {
+fn the_page_loads_nothing_and_executes_its_one_script() {
     let page = page_of(&simulate(&rich(FIXED), 400, 1, missing(2_000, 23)));
+    // The name of the vocabulary of drawings is no address that anything asks.
+    let rest = page.replace("\"http://www.w3.org/2000/svg\"", "");
     for foreign in [
-        "http://", "https://", "<script", "url(", "@import", "onload", "src=",
+        "http://",
+        "https://",
+        "url(",
+        "@import",
+        "onload",
+        "src=",
+        "fetch",
+        "XMLHttp",
+        "import",
+        "innerHTML",
+        "eval(",
+        "document.write",
+        "cookie",
+        "Storage",
     ] {
-        assert!(!page.contains(foreign), "{foreign}");
+        assert!(!rest.contains(foreign), "{foreign}");
     }
+    assert_eq!(page.matches("<script").count(), 1);
     assert!(page.contains("prefers-color-scheme: dark"));
 }
 
@@ -53,7 +69,8 @@ fn names_cannot_break_out_of_their_places() {
     log.header.faults = vec![evil.into()];
     log.header.machine = vec![(evil.into(), evil.into())];
     let page = page_of(&log);
-    assert!(!page.contains("<script") && !page.contains("</td><b"));
+    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    assert!(!page.contains("</td><b"));
     assert_well_formed(&page);
 }
 
@@ -134,6 +151,56 @@ fn slots_budgets_and_locks_are_drawn_and_counted() {
     log.schedulers[2] = "</title><script>".into();
     log.resources[0] = "</title><script>".into();
     let page = page_of(&log);
-    assert!(!page.contains("<script"));
+    assert_eq!(page.matches("<script").count(), 1, "the page's own");
     assert_well_formed(&page);
+}
+
+/// The numbers behind `before` up to the next quotation mark.
+fn numbers(page: &str, before: &str) -> Vec<usize> {
+    let parts = page.split(before).skip(1);
+    let numbers = parts.map(|part| part.split('"').next().unwrap().parse().unwrap());
+    numbers.collect()
+}
+
+#[test]
+fn each_link_of_a_miss_leads_to_one_place_in_the_timeline() {
+    let page = page_of(&simulate(&two_tasks(), 10_000, 1, missing(200_000, 3_000)));
+    let links = numbers(&page, "href=\"#miss-");
+    let mut places = numbers(&page, "id=\"miss-");
+    places.sort_unstable();
+    assert!(links.len() > 20, "{}", links.len());
+    assert_eq!(links, places);
+}
+
+#[test]
+fn the_bars_of_the_causes_add_up_to_the_misses() {
+    let log = simulate(&two_tasks(), 10_000, 1, missing(200_000, 3_000));
+    let page = page_of(&log);
+    let causes = page.split_once("<dl class=\"causes\">").unwrap().1;
+    let causes = causes.split_once("</dl>").unwrap().0;
+    let counts = causes.split("</dd><dd>").skip(1).map(|count| {
+        let digits: String = count
+            .chars()
+            .take_while(|c| c.is_ascii_digit() || *c == ',')
+            .filter(|c| *c != ',')
+            .collect();
+        digits.parse::<u64>().unwrap()
+    });
+    let misses = punctual::judge(&log)
+        .tasks
+        .iter()
+        .map(|t| t.misses)
+        .sum::<u64>();
+    assert_eq!(counts.sum::<u64>(), misses);
+}
+
+#[test]
+fn a_short_run_is_drawn_whole_and_a_long_one_says_what_is_left_out() {
+    let short = page_of(&simulate(&two_tasks(), 2_000, 1, missing(1, 5_000)));
+    assert!(short.contains("The whole run is drawn") && !short.contains("not drawn"));
+    let long = simulate(&two_tasks(), 100_000, 1, missing(100_000, 7_000));
+    let (page, twice) = (page_of(&long), page_of(&long));
+    assert!(page.contains("s this page draws") && page.contains("not drawn</span>"));
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    assert_eq!(page, twice, "equal logs give equal bytes");
 }
