@@ -13,17 +13,19 @@ use crate::step::{Outcome, Tally, passes_in_the_open, run_logged};
 use crate::workspace::Workspace;
 
 /// The command, and the programs that it starts by name.
-const PROGRAMS: [&str; 4] = [
+const PROGRAMS: [&str; 5] = [
     "punctual",
     "punctual-bench",
+    "punctual-compare",
     "punctual-conform",
     "punctual-sweep",
 ];
 
 /// The packages that have them, and the library.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "punctual-tools",
     "punctual-bench",
+    "punctual-compare",
     "punctual-lab",
     "punctual-library",
 ];
@@ -235,7 +237,7 @@ impl Places {
         })
     }
 
-    fn programs(&self) -> [PathBuf; 4] {
+    fn programs(&self) -> [PathBuf; PROGRAMS.len()] {
         PROGRAMS.map(|name| self.bin.join(name))
     }
 

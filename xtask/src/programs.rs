@@ -31,7 +31,7 @@ const LIVE_FOLDERS: [&str; 7] = [
 ];
 
 /// Measures what it runs, so it is alone, though it is no test of what other users may do.
-const MEASURING: [&str; 2] = ["bench/harness", "bench/rivals"];
+const MEASURING: [&str; 3] = ["bench/compare", "bench/harness", "bench/rivals"];
 
 /// Programs that go from instruction to instruction, wherever they are.
 const STEPPING: [&str; 3] = ["every_instruction", "punctual_switch", "counts"];

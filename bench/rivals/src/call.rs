@@ -1,6 +1,8 @@
 //! Answers of the C library as results.
 
 use std::io;
+use std::mem::zeroed;
+use std::ptr::null_mut;
 
 use libc::{c_int, c_long};
 
@@ -34,5 +36,42 @@ pub(crate) fn futex(word: &std::sync::atomic::AtomicU32, operation: c_int, value
             0,
             0,
         )
+    }
+}
+
+/// The monotonic clock, in nanoseconds.
+pub(crate) fn now() -> Result<i64, String> {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// A clock of the kernel, in nanoseconds.
+pub(crate) fn read(clock: libc::clockid_t) -> Result<i64, String> {
+    // SAFETY: an instant is plain numbers.
+    let mut at: libc::timespec = unsafe { zeroed() };
+    // SAFETY: it lives during the call.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut at) };
+    check("clock_gettime", answer)?;
+    Ok(at.tv_sec * 1_000_000_000 + at.tv_nsec)
+}
+
+/// Sleeps until the monotonic clock shows this.
+pub(crate) fn sleep_until(ns: i64) -> Result<(), String> {
+    let until = libc::timespec {
+        tv_sec: ns / 1_000_000_000,
+        tv_nsec: ns % 1_000_000_000,
+    };
+    // SAFETY: the instant lives during the call; what is left is not asked for.
+    let slept = unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const until,
+            null_mut(),
+        )
+    };
+    match slept {
+        // A signal woke it: the caller looks at the clock.
+        libc::EINTR => Ok(()),
+        slept => check_number("clock_nanosleep", slept),
     }
 }

@@ -7,13 +7,14 @@
 //!
 //! Switches between contexts: [`contexts`]. Threads of the kernel: [`kernel`]. Their locks:
 //! [`locks`], and those that somebody else wants: [`contended`]. Reading: [`reads`]. Signals:
-//! [`signals`]. Timers: [`timers`].
+//! [`signals`]. Timers: [`timers`]. A whole set of periodic threads: [`periodic`].
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 pub mod contended;
 pub mod contexts;
 pub mod kernel;
 pub mod locks;
+pub mod periodic;
 pub mod reads;
 pub mod signals;
 pub mod timers;

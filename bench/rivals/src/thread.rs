@@ -84,3 +84,40 @@ fn fifo(priority: i32) -> Result<(), String> {
     let changed = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
     check("SCHED_FIFO", changed).map(drop)
 }
+
+/// The argument of `sched_setattr`.
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The number of SCHED_DEADLINE.
+const DEADLINE: u32 = 6;
+
+/// Puts the calling thread under SCHED_DEADLINE, all in nanoseconds.
+///
+/// # Errors
+/// When the kernel refuses: to ordinary users, to threads that may not run everywhere, and when it
+/// has promised too much to others.
+pub(crate) fn deadline_class(runtime: u64, deadline: u64, period: u64) -> Result<(), String> {
+    let attributes = Attributes {
+        size: u32::try_from(size_of::<Attributes>()).unwrap_or(0),
+        policy: DEADLINE,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime,
+        deadline,
+        period,
+    };
+    // SAFETY: the attributes live during the call; it changes the calling thread alone.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    check("SCHED_DEADLINE", set).map(drop)
+}

@@ -1,7 +1,5 @@
 //! How late a thread of the kernel wakes that asked for an instant, as cyclictest measures it.
 
-use std::mem::zeroed;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -9,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::Samples;
 use crate::batch::singles;
-use crate::call::{check, check_number};
-use crate::thread::{Place, finish, on, stand_out, start};
+use crate::call::{now, sleep_until};
+use crate::thread::{Place, deadline_class, finish, on, stand_out, start};
 
 /// The period of the wake-ups.
 const PERIOD_NS: i64 = 1_000_000;
@@ -53,19 +51,7 @@ pub fn nanosleep(place: Place) -> Samples {
     on(place, || {
         let mut next = now()? + PERIOD_NS;
         singles(|| {
-            let until = libc::timespec {
-                tv_sec: next / 1_000_000_000,
-                tv_nsec: next % 1_000_000_000,
-            };
-            // SAFETY: the instant lives during the call; what is left is not asked for.
-            check_number("clock_nanosleep", unsafe {
-                libc::clock_nanosleep(
-                    libc::CLOCK_MONOTONIC,
-                    libc::TIMER_ABSTIME,
-                    &raw const until,
-                    null_mut(),
-                )
-            })?;
+            sleep_until(next)?;
             let at = now()?;
             let late = at - next;
             // A thread that woke too late for its next instants takes the first that is left.
@@ -74,22 +60,6 @@ pub fn nanosleep(place: Place) -> Samples {
         })
     })
 }
-
-/// What `sched_setattr` reads.
-#[repr(C)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
-/// The number of SCHED_DEADLINE.
-const DEADLINE: u32 = 6;
 
 /// A thread under SCHED_DEADLINE that gives up the rest of its budget in each millisecond: by how
 /// much the distance of two wake-ups differs from the period, since the kernel does not tell when
@@ -103,19 +73,8 @@ pub fn deadline(place: Place) -> Samples {
         return Err("not asked for".into());
     }
     let anywhere = std::thread::spawn(|| {
-        let attributes = Attributes {
-            size: u32::try_from(size_of::<Attributes>()).unwrap_or(0),
-            policy: DEADLINE,
-            flags: 0,
-            nice: 0,
-            priority: 0,
-            runtime: 200_000,
-            deadline: PERIOD_NS.unsigned_abs(),
-            period: PERIOD_NS.unsigned_abs(),
-        };
-        // SAFETY: the attributes live during the call; it changes the calling thread alone.
-        let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-        check("SCHED_DEADLINE", set)?;
+        let period = PERIOD_NS.unsigned_abs();
+        deadline_class(200_000, period, period)?;
         std::thread::yield_now();
         let mut last = now()?;
         singles(|| {
@@ -127,13 +86,4 @@ pub fn deadline(place: Place) -> Samples {
         })
     });
     finish(anywhere)?
-}
-
-fn now() -> Result<i64, String> {
-    // SAFETY: an instant is plain numbers.
-    let mut at: libc::timespec = unsafe { zeroed() };
-    // SAFETY: it lives during the call.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut at) };
-    check("clock_gettime", read)?;
-    Ok(at.tv_sec * 1_000_000_000 + at.tv_nsec)
 }

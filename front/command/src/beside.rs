@@ -49,10 +49,10 @@ pub(crate) fn execute(name: &str, args: &Args) -> Ended {
 
 /// The package that has the program.
 fn package(name: &str) -> &str {
-    if name == "bench" {
-        "punctual-bench"
-    } else {
-        "punctual-lab"
+    match name {
+        "bench" => "punctual-bench",
+        "compare" => "punctual-compare",
+        _ => "punctual-lab",
     }
 }
 

@@ -69,6 +69,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Measures every primitive and its rivals on this machine
     Bench(beside::Args),
+    /// Compares a system under Punctual with the same as threads of the kernel
+    Compare(beside::Args),
     /// Looks for a history that breaks a policy, and shows the shortest
     Conform(beside::Args),
     /// Studies which share of random task sets each policy admits, and plots it
@@ -88,6 +90,7 @@ impl Command {
             Command::Diff(args) => diff::execute(args),
             Command::Doctor(args) => doctor::execute(args),
             Command::Bench(args) => beside::execute("bench", args),
+            Command::Compare(args) => beside::execute("compare", args),
             Command::Conform(args) => beside::execute("conform", args),
             Command::Sweep(args) => beside::execute("sweep", args),
             Command::Schema(args) => schema::execute(args),
@@ -105,7 +108,10 @@ impl Command {
             Command::Replay(args) => args.outputs.json,
             Command::Diff(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Bench(args) | Command::Conform(args) | Command::Sweep(args) => args.json(),
+            Command::Bench(args)
+            | Command::Compare(args)
+            | Command::Conform(args)
+            | Command::Sweep(args) => args.json(),
             Command::Schema(_) => false,
         }
     }

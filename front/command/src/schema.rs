@@ -47,6 +47,8 @@ enum Subject {
     Doctor,
     /// The figures of `bench`
     Bench,
+    /// The figures of `compare`
+    Compare,
     /// The finding of `conform`
     Conform,
     /// The shares that `sweep` prints
@@ -70,6 +72,7 @@ fn schema(subject: Subject) -> Result<Value, Failure> {
         Subject::Replay => return of_replay(),
         Subject::Diff => return of_diff(),
         Subject::Bench => include_str!("../schema/bench.json"),
+        Subject::Compare => include_str!("../schema/compare.json"),
         Subject::Doctor => include_str!("../schema/doctor.json"),
         Subject::Conform => include_str!("../schema/conform.json"),
         Subject::Sweep => include_str!("../schema/sweep.json"),

@@ -1,4 +1,4 @@
-//! `punctual bench`, `conform` and `sweep`: programs that stand beside the command.
+//! `punctual bench`, `compare`, `conform` and `sweep`: programs that stand beside the command.
 
 use std::fs;
 use std::process::Command;

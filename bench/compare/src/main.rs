@@ -1,0 +1,331 @@
+//! `punctual compare`: one system as Punctual and as threads of the kernel, in turns.
+#![forbid(unsafe_code)]
+
+mod counterfactual;
+mod load;
+mod ours;
+mod report;
+mod round;
+mod runaway;
+mod sign;
+mod subject;
+mod text;
+mod theirs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::{GivenTerms, Ns, Span};
+use punctual_rivals::periodic::Class;
+use punctual_terminal::ending::{Ended, Ending, Failure};
+use punctual_terminal::input::duration;
+use punctual_terminal::interrupt::Interrupt;
+use punctual_terminal::output;
+
+use load::{Kind, Load};
+use ours::Setting;
+use report::Report;
+use round::{Rival, Round, Series};
+use runaway::Runaway;
+use subject::Subject;
+
+/// Compares a system under Punctual with the same as threads of the kernel, in turns
+///
+/// Each round runs the system three times: as Punctual, as threads under SCHED_FIFO and as threads
+/// under SCHED_DEADLINE. They do the same work on the same CPUs and sleep to absolute instants, and
+/// each is first in turn. A rival that the kernel refuses has a row with the reason.
+///
+/// `missed` counts every late, lost and skipped job. `own` leaves out those that are late with the
+/// time that the machine took and not without it, by the same judge for Punctual and SCHED_FIFO.
+/// Threads of the kernel do not see that they wake up late, so less of theirs is excused.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "punctual compare",
+    version,
+    after_help = "Exit codes: 0 Punctual missed nothing that missing time does not excuse; \
+    1 refused, or it did; 2 bad input; 3 failure of a run; 130 ended by Ctrl-C, with the rounds \
+    that were finished.\n\n\
+    Examples:\n  \
+    punctual compare examples/two-tasks.toml\n  \
+    punctual compare plant.toml --rounds 10 --load cpu,fork,memory,network\n  \
+    punctual compare plant.toml --runaway fast            # and let one body loop for ever\n  \
+    punctual compare plant.toml --json > plant.json"
+)]
+struct Args {
+    /// The system file: periodic tasks on CPUs under fixed priority or EDF
+    #[arg(required_unless_present = "be_load")]
+    file: Option<PathBuf>,
+    /// How many rounds
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How long each rival runs in a round, e.g. 4s
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    duration: Option<Span<Ns>>,
+    /// Load beside all rounds, made of ordinary processes
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
+    load: Vec<Kind>,
+    /// The CPUs of this machine to run on, one for each of the file; overrides the file
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    cpu: Vec<u32>,
+    /// Afterwards, for a second each, let a body of this task loop for ever
+    #[arg(long, value_name = "TASK")]
+    runaway: Option<String>,
+    /// Compare even if Punctual does not admit the system
+    #[arg(long)]
+    force: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print no progress and no remarks
+    #[arg(long, short)]
+    quiet: bool,
+    /// Be load: this program starts itself so
+    #[arg(long, hide = true)]
+    be_load: Option<Kind>,
+}
+
+/// How long each rival runs when nobody says it.
+const USUAL: Span<Ns> = Span::from_ms(4_000);
+/// Between the rivals, and for the preparation of each, the load may live so much longer.
+const SLACK: Duration = Duration::from_secs(120);
+
+fn main() -> ExitCode {
+    punctual_terminal::run(execute, |args| args.json)
+}
+
+fn execute(args: &Args) -> Ended {
+    if let Some(kind) = args.be_load {
+        return load::be(kind, args.duration);
+    }
+    let Some(file) = &args.file else {
+        return Err(Failure::input("no system file"));
+    };
+    let description = punctual_spec::load(file)
+        .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
+    let subject = Subject::of(&description, &args.cpu)?;
+    leave_one_cpu(&subject)?;
+    let runaway = args
+        .runaway
+        .as_deref()
+        .map(|name| task_of(&subject, name))
+        .transpose()?;
+    if cfg!(debug_assertions) && !args.quiet {
+        output::remark("remark: this build is not optimised, and its figures mean little");
+    }
+    let interrupt = Interrupt::listen()?;
+    let terms = admit(&subject, args)?;
+    let Some(terms) = terms else {
+        return Ok(Ending::Bad);
+    };
+    let setting = Setting {
+        duration: args.duration.unwrap_or(USUAL).as_ns(),
+        force: args.force,
+        terms,
+        source: description.origin().into(),
+        base: description.base.clone(),
+        stop: interrupt.flag(),
+    };
+    let (series, runaway) = {
+        let _load = Load::start(&args.load, lifetime(args, &setting))?;
+        let series = rounds(&subject, &setting, args)?;
+        let runaway = match runaway {
+            Some(at) if !interrupt.is_wanted() => Some(runs_away(&subject, &setting, at)?),
+            _ => None,
+        };
+        (series, runaway)
+    };
+    let report = Report::new(
+        &subject,
+        &setting,
+        (args.rounds, &args.load),
+        &series,
+        runaway,
+    );
+    tell(&report, args)?;
+    Ok(match interrupt.is_wanted() {
+        true => Ending::Stopped,
+        false => Ending::of(report.is_good()),
+    })
+}
+
+/// The text or the JSON.
+fn tell(report: &Report, args: &Args) -> Result<(), Failure> {
+    match args.json {
+        true => output::print_json(report),
+        false => output::print(text::render(report, args.quiet).trim_end()),
+    }
+}
+
+/// Threads under SCHED_FIFO that compute for ever must not get all of the machine.
+fn leave_one_cpu(subject: &Subject) -> Result<(), Failure> {
+    let cpus = punctual_linux::allowed_cpus()
+        .map_err(|error| Failure::run(format!("which CPUs may be used is not known: {error}")))?;
+    let hosts = subject.hosts();
+    if let Some(absent) = hosts.iter().find(|host| !cpus.contains(host)) {
+        let message = format!("CPU {absent} is none of those that may be used here: {cpus:?}");
+        return Err(Failure::input(message).with_help("name others with --cpu"));
+    }
+    if cpus.iter().all(|cpu| hosts.contains(cpu)) {
+        let message = "the system takes every CPU that may be used here";
+        let help = "compare keeps one CPU free, lest a body that loops take the machine";
+        return Err(Failure::run(message).with_help(help));
+    }
+    Ok(())
+}
+
+fn task_of(subject: &Subject, name: &str) -> Result<usize, Failure> {
+    let place = subject.tasks.iter().position(|task| task.name == name);
+    place.ok_or_else(|| {
+        let names: Vec<&str> = subject
+            .tasks
+            .iter()
+            .map(|task| task.name.as_str())
+            .collect();
+        Failure::input(format!("no task is named `{name}`"))
+            .with_help(format!("the tasks are {}", names.join(", ")))
+    })
+}
+
+/// Measures this machine's terms once, for all rounds; `None`: the system is refused and not
+/// forced.
+fn admit(subject: &Subject, args: &Args) -> Result<Option<GivenTerms>, Failure> {
+    let failed = |error: punctual::Error| Failure::run(error.to_string());
+    let admitted = punctual::admit_here(&subject.system, None).map_err(failed)?;
+    let verdict = match admitted.file.admitted {
+        true => &admitted.machine,
+        false => &admitted.file,
+    };
+    if !verdict.admitted {
+        let reasons = verdict
+            .refusals
+            .iter()
+            .map(|refusal| refusal.reason.to_string());
+        let reasons: Vec<String> = reasons.take(3).collect();
+        let remark = format!("Punctual refuses this system here: {}", reasons.join("; "));
+        if !args.force {
+            let failure = Failure::input(remark).with_help(
+                "`punctual check` says what would be admitted; --force compares all the same",
+            );
+            output::remark(failure.render(output::colour_stderr()));
+            if args.json {
+                output::print_json(&failure.json())?;
+            }
+            return Ok(None);
+        }
+        output::remark(format!("remark: {remark}; forced"));
+    }
+    let machine = admitted
+        .overheads
+        .as_ref()
+        .map(punctual::Overheads::machine);
+    Ok(Some(GivenTerms {
+        machine: machine.unwrap_or_default(),
+        from: "a measurement before the first round".into(),
+    }))
+}
+
+/// How long load may live at most.
+fn lifetime(args: &Args, setting: &Setting) -> Duration {
+    let each = Duration::from_nanos(setting.duration) + Duration::from_secs(2);
+    each * (args.rounds + 1) * 3 + SLACK
+}
+
+/// All rounds; those that were cut off are left out.
+fn rounds(subject: &Subject, setting: &Setting, args: &Args) -> Result<Vec<Series>, Failure> {
+    let new = |rival| Series {
+        rival,
+        rounds: Vec::new(),
+        refused: None,
+    };
+    let mut series: Vec<Series> = Rival::ALL.into_iter().map(new).collect();
+    let stopped = || setting.stop.load(std::sync::atomic::Ordering::Relaxed);
+    for round in 0..args.rounds as usize {
+        for rival in (0..Rival::ALL.len()).map(|place| Rival::at(round, place)) {
+            let Some(one) = series.iter_mut().find(|one| one.rival == rival) else {
+                continue;
+            };
+            if stopped() || one.refused.is_some() {
+                continue;
+            }
+            if !args.quiet {
+                let name = rival.name();
+                output::remark(format!("[{}/{}] {name}", round + 1, args.rounds));
+            }
+            match turn(subject, setting, rival)? {
+                Ok(_) if stopped() => {}
+                Ok(done) => one.rounds.push(done),
+                Err(why) => one.refused = Some(why),
+            }
+        }
+    }
+    let taken_part = series.iter().filter(|one| one.refused.is_none());
+    let whole = taken_part.map(|one| one.rounds.len()).min().unwrap_or(0);
+    for one in &mut series {
+        one.rounds.truncate(whole);
+    }
+    Ok(series)
+}
+
+/// One rival in one round. Punctual fails for good; a rival may be refused.
+fn turn(
+    subject: &Subject,
+    setting: &Setting,
+    rival: Rival,
+) -> Result<Result<Round, String>, Failure> {
+    let class = match rival {
+        Rival::Punctual => {
+            let round = ours::round(subject, &subject.system, setting, &mut ours::shipped());
+            return round
+                .map(Ok)
+                .map_err(|error| Failure::run(error.to_string()));
+        }
+        Rival::Fifo => Class::Fifo,
+        Rival::Deadline => Class::Deadline,
+    };
+    let stop = Arc::clone(&setting.stop);
+    Ok(theirs::round(
+        subject,
+        class,
+        (setting.duration, &stop),
+        None,
+    ))
+}
+
+fn runs_away(subject: &Subject, setting: &Setting, at: usize) -> Result<Runaway, Failure> {
+    runaway::run(subject, setting, at).map_err(|error| Failure::run(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn load(text: &str) -> Result<Vec<Kind>, String> {
+        let args = Args::try_parse_from(["compare", "f.toml", "--load", text]);
+        args.map(|args| args.load)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn load_is_a_list_of_kinds() {
+        assert_eq!(load("cpu"), Ok(vec![Kind::Cpu]));
+        let all = vec![Kind::Cpu, Kind::Fork, Kind::Memory, Kind::Network];
+        assert_eq!(load("cpu,fork,memory,network"), Ok(all));
+        for wrong in ["", "cpu,", "disk", "cpu fork"] {
+            let told = load(wrong).expect_err(wrong);
+            assert!(
+                told.contains("possible values: cpu, fork, memory, network"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_wanted_unless_it_is_load() {
+        assert!(Args::try_parse_from(["compare"]).is_err());
+        assert!(Args::try_parse_from(["compare", "--be-load", "cpu"]).is_ok());
+        assert!(Args::try_parse_from(["compare", "f.toml", "--rounds", "0"]).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! `punctual compare`, seen from outside: rows, counts, exit codes, and nothing left behind.
+
+#[allow(dead_code)] // Each of its users needs another part of it.
+#[path = "../../../front/command/tests/cli/common.rs"]
+mod common;
+
+use std::fs;
+use std::process::Output;
+
+use common::{Folder, assert_obeys, code, json, output, punctual, stderr, stdout};
+use serde_json::Value;
+
+/// Two tasks that an unoptimised build on a loaded machine carries, too.
+const SYSTEM: &str = "[system]\ncpus = [0]\n[cpu.0]\npolicy = \"fixed-priority\"\n\
+    [task.fast]\nclass = \"periodic\"\non = \"cpu.0\"\nperiod = \"10ms\"\nwcet = \"500us\"\n\
+    priority = 2\nwork = { burn = \"100us\" }\n\
+    [task.slow]\nclass = \"periodic\"\non = \"cpu.0\"\nperiod = \"30ms\"\nwcet = \"2ms\"\n\
+    phase = \"5ms\"\npriority = 1\nwork = { burn = \"500us\" }\n";
+
+/// Whether a comparison can be made here; if not, it says why.
+fn can_compare(done: &Output) -> bool {
+    let told = stderr(done);
+    let one_cpu = code(done) == 3 && told.contains("compare keeps one CPU free");
+    if one_cpu {
+        eprintln!("SKIPPED: there is no CPU to be left free: {told}");
+    }
+    !one_cpu
+}
+
+fn of<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let rivals = report["rivals"].as_array().expect("a list");
+    let found = rivals.iter().find(|rival| rival["name"] == name);
+    found.unwrap_or_else(|| panic!("no row of {name}: {report:#}"))
+}
+
+#[test]
+fn every_rival_has_a_row_with_the_jobs_of_the_file() {
+    let folder = Folder::new("compare-rows");
+    let file = folder.write("two.toml", SYSTEM);
+    let done = output(&[
+        "compare",
+        &file,
+        "--rounds",
+        "1",
+        "--for",
+        "300ms",
+        "--force",
+        "--json",
+        "--load",
+        "cpu,fork,memory,network",
+        "--runaway",
+        "fast",
+    ]);
+    if !can_compare(&done) {
+        return;
+    }
+    assert!([0, 1].contains(&code(&done)), "{}", stderr(&done));
+    let report = json(&done);
+    assert_obeys(&report, "compare");
+    assert_eq!(report["urgent"], "fast");
+    for name in ["Punctual", "SCHED_FIFO", "SCHED_DEADLINE"] {
+        let row = of(&report, name);
+        if let Some(why) = row["refused"].as_str() {
+            assert_ne!(name, "Punctual");
+            eprintln!("SKIPPED: {name}: {why}");
+            continue;
+        }
+        // At 0, 10, ... 290 ms, and at 5, 35, ... 275 ms.
+        let jobs: Vec<u64> = row["tasks"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|task| task["jobs"].as_u64())
+            .collect();
+        assert_eq!(jobs, [30, 10], "{name}");
+        assert_eq!(row["jobs"], 40);
+        let misses = row["misses"].as_u64().expect("a count");
+        assert!(misses <= 40 && row["own_misses"].as_u64().is_none_or(|own| own <= misses));
+        assert!(row["processor_ns"].as_u64() > Some(0));
+        let rounds = row["rounds"].as_array().expect("a list");
+        assert_eq!((rounds.len(), rounds[0]["jobs"].as_u64()), (1, Some(40)));
+        // Nothing can respond before it has done its work.
+        let fastest = row["response_ns"]["p50"].as_u64();
+        assert!(fastest.is_none_or(|ns| ns >= 100_000), "{row:#}");
+    }
+    let runaway = report["runaway"]["rivals"].as_array().expect("a list");
+    assert_eq!(runaway.len(), 3);
+    let fifo = &runaway[1];
+    if fifo["refused"].is_null() {
+        // The slow task has three releases in the calm, and never another chance.
+        assert!(fifo["misses_of_others"].as_u64() > Some(0), "{fifo:#}");
+        assert_eq!(fifo["other_tasks"], serde_json::json!(["slow"]));
+    }
+}
+
+/// Processes that are load of a program with this path.
+fn load_of(program: &str) -> usize {
+    let processes = fs::read_dir("/proc").expect("proc").flatten();
+    let words = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    words
+        .filter(|words| {
+            let words = String::from_utf8_lossy(words);
+            words.starts_with(program) && words.contains("--be-load")
+        })
+        .count()
+}
+
+#[test]
+fn ended_in_the_midst_it_tells_what_was_finished_and_leaves_no_load() {
+    let folder = Folder::new("compare-stop");
+    let file = folder.write("two.toml", SYSTEM);
+    // A path of its own tells its children from those of other tests.
+    let program = folder.path("punctual-compare");
+    let built = env!("CARGO_BIN_EXE_punctual-compare");
+    if fs::hard_link(built, &program).is_err() {
+        fs::copy(built, &program).expect("a copy");
+    }
+    let script = "\"$0\" \"$1\" --rounds 100 --for 200ms --force --load cpu,fork & \
+        child=$!; sleep 4; ps -o args= --ppid $child | grep -c be-load >&2; \
+        kill -TERM $child; wait $child";
+    let done = std::process::Command::new("/bin/sh")
+        .args(["-c", script, &program, &file])
+        .output()
+        .expect("a shell");
+    if !can_compare(&done) {
+        return;
+    }
+    assert_eq!(code(&done), 130, "{}", stderr(&done));
+    assert!(
+        stdout(&done).contains("(of 100 wanted)"),
+        "{}",
+        stdout(&done)
+    );
+    assert!(
+        stderr(&done).lines().any(|line| line == "2"),
+        "{}",
+        stderr(&done)
+    );
+    assert_eq!(load_of(&program), 0);
+}
+
+#[test]
+fn what_cannot_be_compared_is_bad_input() {
+    let folder = Folder::new("compare-bad");
+    let other =
+        SYSTEM
+            .replacen("periodic", "sporadic", 1)
+            .replacen("period =", "min-separation =", 1);
+    let other = folder.write(
+        "sporadic.toml",
+        &other.replacen("priority = 2", "priority = 2\ndeadline = \"10ms\"", 1),
+    );
+    let file = folder.write("two.toml", SYSTEM);
+    for (arguments, told) in [
+        (vec!["compare", "/no/such/file.toml"], "/no/such/file.toml"),
+        (vec!["compare", &other], "`fast` is not periodic"),
+        (
+            vec!["compare", &file, "--load", "disk"],
+            "possible values: cpu, fork",
+        ),
+        (
+            vec!["compare", &file, "--runaway", "nobody"],
+            "the tasks are fast, slow",
+        ),
+        (
+            vec!["compare", &file, "--cpu", "9999"],
+            "CPU 9999 is none of those",
+        ),
+        (vec!["compare", &file, "--rounds", "0"], "--rounds"),
+    ] {
+        let done = output(&arguments);
+        assert_eq!(code(&done), 2, "{arguments:?}: {}", stderr(&done));
+        assert!(
+            stderr(&done).contains(told),
+            "{arguments:?}: {}",
+            stderr(&done)
+        );
+    }
+    let done = output(&["compare", "/no/such/file.toml", "--json"]);
+    assert_obeys(&json(&done), "error");
+}
+
+#[test]
+fn a_system_that_is_refused_is_not_compared_unless_forced() {
+    let folder = Folder::new("compare-refused");
+    let file = folder.write(
+        "two.toml",
+        &SYSTEM.replace("wcet = \"500us\"", "wcet = \"10ms\""),
+    );
+    let done = output(&[
+        "compare", &file, "--rounds", "1", "--for", "100ms", "--json",
+    ]);
+    if !can_compare(&done) {
+        return;
+    }
+    assert_eq!(code(&done), 1, "{}", stderr(&done));
+    let told = json(&done);
+    assert_obeys(&told, "error");
+    assert!(
+        told["error"]
+            .as_str()
+            .is_some_and(|told| told.contains("Punctual refuses"))
+    );
+    assert!(
+        told["help"]
+            .as_str()
+            .is_some_and(|told| told.contains("--force"))
+    );
+}
+
+#[test]
+fn an_ordinary_user_gets_the_reason_in_place_of_the_figures() {
+    let folder = Folder::new("compare-ordinary");
+    let file = folder.write("two.toml", SYSTEM);
+    let mut command = punctual(&[]);
+    let program = command.get_program().to_owned();
+    command = std::process::Command::new("setpriv");
+    command.args([
+        "--bounding-set=-sys_nice,-ipc_lock",
+        "--inh-caps=-all",
+        "--",
+    ]);
+    command.arg(program);
+    command.args([
+        &file, "--rounds", "1", "--for", "100ms", "--force", "--json",
+    ]);
+    let Ok(done) = command.output() else {
+        eprintln!("SKIPPED: there is no setpriv to give privileges up with");
+        return;
+    };
+    if stderr(&done).contains("setpriv:") {
+        eprintln!("SKIPPED: {}", stderr(&done));
+        return;
+    }
+    if !can_compare(&done) {
+        return;
+    }
+    let report = json(&done);
+    assert_obeys(&report, "compare");
+    let best_effort = of(&report, "Punctual")["remarks"].to_string();
+    if !best_effort.contains("best effort") {
+        eprintln!("SKIPPED: real-time priority is permitted to everybody here");
+        return;
+    }
+    for name in ["SCHED_FIFO", "SCHED_DEADLINE"] {
+        let why = of(&report, name)["refused"].as_str().expect("a reason");
+        assert!(why.contains("not permitted"), "{why}");
+    }
+    assert_eq!(of(&report, "Punctual")["jobs"], 14);
+}
+
+#[test]
+fn its_help_has_examples_under_the_name_that_users_type() {
+    let help = output(&["compare", "--help"]);
+    assert_eq!(code(&help), 0);
+    let text = stdout(&help);
+    assert!(
+        text.contains("Examples:") && text.contains("punctual compare "),
+        "{text}"
+    );
+    assert!(!text.contains("be-load"), "{text}");
+}
+
+/// The program that is tried, and its arguments: those behind the name of the command.
+fn program<'a>(arguments: &'a [&'a str]) -> (&'static str, &'a [&'a str]) {
+    let program = env!("CARGO_BIN_EXE_punctual-compare");
+    match arguments {
+        [] => (program, arguments),
+        [command, rest @ ..] => {
+            assert_eq!(*command, "compare");
+            (program, rest)
+        }
+    }
+}
+
+/// The schema that `punctual schema SUBJECT` prints.
+fn schema(subject: &str) -> serde_json::Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../front/command/schema");
+    let text = std::fs::read_to_string(format!("{folder}/{subject}.json")).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
+}
