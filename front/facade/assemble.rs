@@ -93,9 +93,9 @@ pub(crate) fn header(platform: &str, mode: Mode) -> Header {
     }
 }
 
-/// Writes the promises down: from the file's terms, and with the machine's (absent: none were
-/// added).
-pub(crate) fn set_bounds(log: &mut Log, file: &Verdict, machine: Option<&Verdict>) {
+/// Writes the promises down in a log that has its CPUs: from the file's terms, and with the
+/// machine's (absent: none were added).
+pub(crate) fn set_promises(log: &mut Log, file: &Verdict, machine: Option<&Verdict>) {
     for (index, info) in (0_u32..).zip(&mut log.tasks) {
         let bound = |verdict: &Verdict| {
             let task = verdict.task(punctual_model::TaskId(index))?;
@@ -103,10 +103,16 @@ pub(crate) fn set_bounds(log: &mut Log, file: &Verdict, machine: Option<&Verdict
             Some(Bound {
                 ns: task.response_bound?.as_ns(),
                 exactness,
+                explanation: task.explanation.clone(),
             })
         };
         info.bound = bound(file);
         info.machine_bound = bound(machine.unwrap_or(file));
+    }
+    let ppm = |verdict: &Verdict, cpu: usize| Some(verdict.cpus.get(cpu)?.utilization_ppm);
+    for (index, cpu) in log.cpus.iter_mut().enumerate() {
+        cpu.utilization_ppm = ppm(file, index);
+        cpu.machine_utilization_ppm = ppm(machine.unwrap_or(file), index);
     }
 }
 

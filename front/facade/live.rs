@@ -17,7 +17,7 @@ use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
 use punctual_trace::{Counters, Header, Log, Mode, Recorder};
 
-use crate::assemble::{asked, header, oracle, recorder, set_bounds};
+use crate::assemble::{asked, header, oracle, recorder, set_promises};
 use crate::bodies::{Programs, body_of};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, admit};
@@ -186,7 +186,6 @@ pub fn run(
     };
     header.machine.extend(term_facts(&admitted, given));
     let mut log = Log::new(header, system, tables.clone());
-    set_bounds(&mut log, &admitted.file, Some(&admitted.machine));
 
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
@@ -208,6 +207,7 @@ pub fn run(
         let one = log.add_cpu(&of_system.name, of_system.host, cpu.sink);
         one.counters = counters(&cpu.counters, outcome.missing);
     }
+    set_promises(&mut log, &admitted.file, Some(&admitted.machine));
     log.oracle = oracle(workloads);
     let ends = programs.iter_mut().filter_map(|(id, program)| {
         let how = program.ended()?;

@@ -135,6 +135,7 @@ impl Tasks<'_> {
             Some(Bound {
                 ns: promise.response_bound?.as_ns(),
                 exactness: promise.exactness.name().to_owned(),
+                explanation: String::new(),
             })
         });
         self.all.push(TaskInfo {

@@ -9,7 +9,7 @@ use punctual_tables::Tables;
 use punctual_thread::{JobContext, Step, Workloads};
 use punctual_trace::{Header, Log, Mode};
 
-use crate::assemble::{asked, header, oracle, recorder, set_bounds};
+use crate::assemble::{asked, header, oracle, recorder, set_promises};
 use crate::children::ChildPolicies;
 use crate::{Error, Progress, Verdict, admit};
 
@@ -24,6 +24,8 @@ pub struct SimOptions {
     pub faults: Faults,
     /// Name of the file or program, for the log.
     pub source: String,
+    /// Where the run comes from, as (name, value), for the log.
+    pub fingerprint: Vec<(String, String)>,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
 }
@@ -109,6 +111,7 @@ fn run_virtually(
     )?;
     let header = Header {
         source: options.source.clone(),
+        machine: options.fingerprint.clone(),
         seed,
         duration,
         end: outcome.end,
@@ -116,11 +119,11 @@ fn run_virtually(
         ..header("sim", Mode::Virtual)
     };
     let mut log = Log::new(header, system, tables);
-    if let Some(verdict) = verdict {
-        set_bounds(&mut log, verdict, None);
-    }
     for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
         log.add_cpu(&of_system.name, None, cpu.sink);
+    }
+    if let Some(verdict) = verdict {
+        set_promises(&mut log, verdict, None);
     }
     log.oracle = oracle(workloads);
     Ok(log)

@@ -234,7 +234,11 @@ fn describe(log: &Log, (tables, outcome): Outcome, changed: bool) -> Log {
         }
     }
     for (cpu, recorded) in outcome.cpus.into_iter().zip(&log.cpus) {
-        answer.add_cpu(&recorded.name, None, cpu.sink);
+        let one = answer.add_cpu(&recorded.name, None, cpu.sink);
+        if !changed {
+            one.utilization_ppm = recorded.utilization_ppm;
+            one.machine_utilization_ppm = recorded.machine_utilization_ppm;
+        }
     }
     answer
 }

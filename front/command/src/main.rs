@@ -17,6 +17,7 @@ mod for_c;
 mod hyperperiod_text;
 mod input;
 mod logfile;
+mod origin;
 mod outcome;
 mod platform_file;
 mod progress;

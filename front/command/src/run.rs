@@ -8,10 +8,10 @@ use punctual_model::{Ns, Reserve, Span, System};
 use crate::flags::Flags;
 use crate::platform_file::Given;
 use crate::progress::Bar;
-use crate::{input, outcome, verdict_text, workloads};
+use crate::{input, origin, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
-use punctual_terminal::{machine, output};
+use punctual_terminal::output;
 
 /// Runs a system on this machine, if it is admitted here
 ///
@@ -79,10 +79,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         stop: interrupt.flag(),
         source: description.origin().into(),
         base: description.base.clone(),
-        fingerprint: machine::facts()
-            .into_iter()
-            .map(|f| (f.name.into(), f.value))
-            .collect(),
+        fingerprint: origin::of_run(),
         terms: given.as_ref().map(|given| GivenTerms {
             machine: given.machine.clone(),
             from: given.origin.describe(),

@@ -7,7 +7,7 @@ use punctual::SimOptions;
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
 use crate::progress::Bar;
-use crate::{input, outcome, workloads};
+use crate::{input, origin, outcome, workloads};
 use punctual_terminal::ending::Ended;
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output;
@@ -46,6 +46,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         seed: flags.seed,
         faults: faults::resolve(&args.faults, &description.system)?,
         source: description.origin().into(),
+        fingerprint: origin::of_simulation(),
         ..SimOptions::default()
     };
     let interrupt = Interrupt::listen()?;

@@ -1,105 +1,218 @@
-//! A verdict as one self-contained HTML page.
+//! A verdict as one self-contained HTML page, in the style of the page of a run.
 
 use std::fmt::Write as _;
 
-use punctual_analysis::{TaskVerdict, Verdict};
+use punctual_analysis::{CpuVerdict, Refusal, SchedulerVerdict, TaskVerdict, Verdict};
 use punctual_model::{Requirement, Span, System};
+use punctual_trace::html::{self, Column, Escaped, bar, no_class, table, text};
 
-use crate::verdict_text;
+use crate::verdict_json::{cpu_name, home};
+use crate::verdict_text::{self, percent, span};
 
-const STYLE: &str = "\
-:root { color-scheme: light dark; --good: #1a7f37; --bad: #cf222e; }
-@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #ff7b72; } }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.admitted { color: var(--good); } .refused { color: var(--bad); }
-pre { white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace; }
-svg { display: block; width: 100%; height: auto; } svg text { fill: currentColor; font-size: 12px; }
-.bound { fill: var(--good); } .late { fill: var(--bad); }
-.allowed { stroke: currentColor; stroke-width: 2; }";
-
-/// Most tasks with a drawn bound.
-const MAX_DRAWN: usize = 400;
-/// Height of a task in the drawing.
-const ROW: usize = 20;
-/// Where the bars begin, and how long a deadline is drawn.
-const LEFT: usize = 260;
-const LENGTH: u128 = 600;
+/// Most tasks, and most lines of anything else.
+const MAX_LINES: usize = 400;
+/// Most characters of an explanation.
+const MAX_EXPLANATION: usize = 600;
 
 /// The page of `verdict` on the system of `origin`.
 pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
-    let word = verdict.word();
-    let origin = escape(origin);
-    let text = escape(&verdict_text::render(system, verdict, false));
-    let (headline, details) = text.split_once('\n').unwrap_or((&text, ""));
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{origin}: {word}</title>\n<style>\n{STYLE}\n</style></head><body>\n\
-         <h1>{origin}</h1>\n<p class=\"{word}\"><strong>{headline}</strong></p>\n\
-         <h2>Bounds against deadlines and required responses</h2>\n{}\n\
-         <h2>Verdict</h2>\n<pre>{}</pre>\n\
-         <p>punctual {}</p>\n</body></html>",
-        drawing(system, verdict),
-        details.trim_matches('\n'),
-        env!("CARGO_PKG_VERSION"),
-    )
+    let mut out = String::new();
+    let headline = verdict_text::headline(system, verdict, false);
+    let headline = headline.split_once(": ").map_or("", |(_, rest)| rest);
+    html::begin(&mut out, origin, (verdict.word(), headline));
+    html::facts(
+        &mut out,
+        &[
+            (system.tasks.len().to_string(), "tasks"),
+            (system.cpus.len().to_string(), "CPUs"),
+            (verdict.refusals.len().to_string(), "reasons to refuse"),
+        ],
+    );
+    refusals(&mut out, system, &verdict.refusals);
+    tasks(&mut out, system, verdict);
+    if !system.requirements.is_empty() {
+        html::section(&mut out, "Required", "");
+        lines(&mut out, &verdict_text::requirements(system, verdict));
+    }
+    cpus(&mut out, system, verdict);
+    schedulers(&mut out, system, verdict);
+    html::section(
+        &mut out,
+        "Grounds",
+        "The tests, and what they take for granted.",
+    );
+    lines(&mut out, &verdict_text::grounds(&verdict.tasks));
+    let tool = concat!("punctual ", env!("CARGO_PKG_VERSION"));
+    html::end(&mut out, tool, "");
+    out
 }
 
-/// One bar per task: its bound as a part of what is allowed, which is the line on the right.
-fn drawing(system: &System, verdict: &Verdict) -> String {
-    let rows: Vec<_> = verdict
-        .tasks
+/// Each line of a text as a paragraph, and the end of the section.
+fn lines(out: &mut String, text: &str) {
+    for line in text.lines().take(MAX_LINES) {
+        let _ = write!(out, "<p class=\"line\">{}</p>", Escaped(line.trim()));
+    }
+    out.push_str("</section>\n");
+}
+
+/// Why the system is refused, with witnesses and ways out.
+fn refusals(out: &mut String, system: &System, refusals: &[Refusal]) {
+    if refusals.is_empty() {
+        return;
+    }
+    let rows: Vec<(&Refusal, String)> = refusals
         .iter()
-        .filter(|t| t.relative_deadline.is_some())
+        .map(|refusal| {
+            let words = |witness| verdict_text::witness_text(system, witness);
+            (refusal, refusal.witness.map_or_else(String::new, words))
+        })
         .collect();
-    let drawn = &rows[..rows.len().min(MAX_DRAWN)];
-    let height = (drawn.len() + 1) * ROW;
-    let mut svg = format!("<svg viewBox=\"0 0 1000 {height}\" role=\"img\">\n");
-    for (index, task) in drawn.iter().enumerate() {
-        let (y, middle) = (index * ROW, index * ROW + 14);
-        let deadline = allowed(system, task);
-        let bound = task.response_bound.map(|bound| u128::from(bound.as_ns()));
-        let part = bound.map_or(LENGTH, |bound| (bound * LENGTH / deadline).min(LENGTH + 80));
-        let late = bound.is_none_or(|bound| bound > deadline);
-        let class = if late { "late" } else { "bound" };
-        let words = bound.map_or("no bound".into(), |b| format!("{} %", b * 100 / deadline));
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{}</text>\
-             <rect class=\"{class}\" x=\"{LEFT}\" y=\"{}\" width=\"{part}\" height=\"{}\"/>\
-             <text x=\"{}\" y=\"{middle}\">{words}</text>",
-            LEFT - 8,
-            escape(&task.name.chars().take(36).collect::<String>()),
-            y + 3,
-            ROW - 6,
-            LENGTH + 310,
-        );
-    }
-    let x = LEFT as u128 + LENGTH;
-    let _ = writeln!(
-        svg,
-        "<line class=\"allowed\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{height}\"/>"
+    html::section(
+        out,
+        "Refused",
+        "Each reason, the situation that shows it, and what would mend it.",
     );
-    let _ = writeln!(
-        svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">allowed</text>",
-        x - 6,
-        height - 5
-    );
-    svg.push_str("</svg>");
-    if rows.len() > MAX_DRAWN {
-        let _ = write!(
-            svg,
-            "\n<p>{} more tasks are not drawn.</p>",
-            rows.len() - MAX_DRAWN
-        );
-    }
-    svg
+    let columns: &[Column<(&Refusal, String)>] = &[
+        ("what", "name", |(r, _)| text(&r.name, 60)),
+        ("reason", "detail", |(r, _)| {
+            text(&r.reason, MAX_EXPLANATION)
+        }),
+        ("witness", "detail", |(r, witness)| {
+            let when = match r.situation.as_str() {
+                "" => String::new(),
+                when => format!("; seen when {when}"),
+            };
+            text(&format!("{witness}{when}"), MAX_EXPLANATION)
+        }),
+        ("fix", "detail", |(r, _)| text(&r.advice, MAX_EXPLANATION)),
+    ];
+    table(out, columns, (&rows, MAX_LINES, "reasons"), no_class);
+    out.push_str("</section>\n");
 }
 
-/// The longest response that deadline and requirements allow, in nanoseconds; at least 1.
-fn allowed(system: &System, task: &TaskVerdict) -> u128 {
+/// A task with the names of its home and the longest response that is allowed, in nanoseconds.
+type TaskRow<'a> = (&'a TaskVerdict, String, Option<u64>);
+
+fn tasks(out: &mut String, system: &System, verdict: &Verdict) {
+    html::section(
+        out,
+        "Tasks",
+        "Bounds against deadlines and required responses. A bound is the sum of its terms.",
+    );
+    let row = |task| (task, home(system, task), allowed(system, task));
+    let rows: Vec<TaskRow> = verdict.tasks.iter().map(row).collect();
+    let columns: &[Column<TaskRow>] = &[
+        ("task", "name", |(t, ..)| text(&t.name, 60)),
+        ("on", "", |(_, home, _)| text(home, 60)),
+        ("bound", "n max", |(t, ..)| span(t.response_bound)),
+        ("allowed", "n", |(.., allowed)| {
+            span(allowed.map(Span::from_ns))
+        }),
+        ("bound against allowed", "", |(t, _, allowed)| {
+            match (t.response_bound, allowed) {
+                (Some(bound), Some(allowed)) => bar(bound.as_ns(), *allowed),
+                (None, Some(_)) => "no bound".into(),
+                (_, None) => String::new(),
+            }
+        }),
+        ("slack", "n", |(t, ..)| {
+            t.slack.map_or("-".into(), |slack| slack.to_string())
+        }),
+        ("exactness", "", |(t, ..)| match t.response_bound {
+            Some(_) => t.exactness.name().into(),
+            None => "-".into(),
+        }),
+        ("why", "detail", |(t, ..)| {
+            text(&t.explanation, MAX_EXPLANATION)
+        }),
+    ];
+    let class = |(t, _, allowed): &TaskRow| {
+        let bound = t.response_bound.map(Span::as_ns);
+        match allowed {
+            Some(allowed) if bound.is_none_or(|bound| bound > *allowed) => "over",
+            _ => "",
+        }
+    };
+    table(out, columns, (&rows, MAX_LINES, "tasks"), class);
+    out.push_str("</section>\n");
+}
+
+fn cpus(out: &mut String, system: &System, verdict: &Verdict) {
+    html::section(
+        out,
+        "CPUs",
+        "Utilization, with everything that is promised.",
+    );
+    let limit = u64::from(system.machine.limits.utilization.ppm());
+    let policy = |cpu: &CpuVerdict| {
+        let of_system = system.cpus.get(cpu.cpu.index());
+        of_system.map_or("", |cpu| cpu.policy.name())
+    };
+    let row = |cpu| (cpu, policy(cpu), limit);
+    let rows: Vec<(&CpuVerdict, &str, u64)> = verdict.cpus.iter().map(row).collect();
+    let columns: &[Column<(&CpuVerdict, &str, u64)>] = &[
+        ("CPU", "name", |(c, ..)| text(&c.name, 60)),
+        ("policy", "", |(_, policy, _)| (*policy).into()),
+        ("utilization", "n max", |(c, ..)| percent(c.utilization_ppm)),
+        ("limit", "n", |(.., limit)| percent(*limit)),
+        ("utilization against limit", "", |(c, _, limit)| {
+            bar(c.utilization_ppm, *limit)
+        }),
+        ("quick answers", "detail", |(c, ..)| {
+            text(&verdict_text::quick_answers(c), MAX_EXPLANATION)
+        }),
+    ];
+    let class = |(c, _, limit): &(&CpuVerdict, &str, u64)| match c.utilization_ppm > *limit {
+        true => "over",
+        false => "",
+    };
+    table(out, columns, (&rows, MAX_LINES, "CPUs"), class);
+    out.push_str("</section>\n");
+}
+
+/// A scheduler with its policy and the name above it.
+type SchedulerRow<'a> = (&'a SchedulerVerdict, &'static str, String);
+
+fn schedulers(out: &mut String, system: &System, verdict: &Verdict) {
+    if verdict.schedulers.is_empty() {
+        return;
+    }
+    html::section(
+        out,
+        "Schedulers",
+        "What each may count on, and what it needs.",
+    );
+    let row = |row| {
+        let row: &SchedulerVerdict = row;
+        let scheduler = system.schedulers.get(row.scheduler.index())?;
+        let above = scheduler
+            .parent
+            .and_then(|p| system.schedulers.get(p.index()));
+        let above = above.map(|above| above.name.clone());
+        let above = above.unwrap_or_else(|| format!("cpu.{}", cpu_name(system, row.cpu)));
+        Some((row, scheduler.policy.name(), above))
+    };
+    let rows: Vec<SchedulerRow> = verdict.schedulers.iter().filter_map(row).collect();
+    let columns: &[Column<SchedulerRow>] = &[
+        ("scheduler", "name", |(s, ..)| text(&s.name, 60)),
+        ("policy", "", |(_, policy, _)| (*policy).into()),
+        ("below", "", |(.., above)| text(above, 60)),
+        ("utilization", "n", |(s, ..)| percent(s.utilization_ppm)),
+        ("supply", "n", |(s, ..)| percent(s.supply_ppm)),
+        ("utilization against supply", "", |(s, ..)| {
+            bar(s.utilization_ppm, s.supply_ppm)
+        }),
+        ("budget by", "n", |(s, ..)| span(s.budget_bound)),
+        ("why", "detail", |(s, ..)| {
+            text(&s.explanation, MAX_EXPLANATION)
+        }),
+    ];
+    table(out, columns, (&rows, MAX_LINES, "schedulers"), no_class);
+    out.push_str("</section>\n");
+}
+
+/// The longest response that deadline and requirements allow, in nanoseconds.
+fn allowed(system: &System, task: &TaskVerdict) -> Option<u64> {
     let within = system
         .requirements
         .iter()
@@ -110,14 +223,5 @@ fn allowed(system: &System, task: &TaskVerdict) -> u128 {
             } => (whose == task.task).then_some(within),
             Requirement::Chain { .. } | Requirement::Jitter { .. } => None,
         });
-    let least = within.chain(task.relative_deadline).min();
-    u128::from(least.map_or(1, Span::as_ns)).max(1)
-}
-
-/// Text inside of HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    within.chain(task.relative_deadline).min().map(Span::as_ns)
 }

@@ -115,7 +115,7 @@ fn refusal_text(system: &System, refusal: &Refusal, coloured: bool) -> String {
     text
 }
 
-fn witness_text(system: &System, witness: Witness) -> String {
+pub(crate) fn witness_text(system: &System, witness: Witness) -> String {
     match witness {
         Witness::Demand { at, demand, supply } => format!(
             "by {} work of {} is due, and the processor supplies {}",
@@ -198,7 +198,7 @@ fn scheduler_table(system: &System, schedulers: &[SchedulerVerdict]) -> Table {
     table
 }
 
-fn quick_answers(cpu: &CpuVerdict) -> String {
+pub(crate) fn quick_answers(cpu: &CpuVerdict) -> String {
     let answers = cpu.quick.iter().filter_map(|quick| match quick.answer {
         QuickAnswer::Admits => Some(format!("{} admits", quick.test.name)),
         QuickAnswer::CannotTell => Some(format!("{} cannot tell", quick.test.name)),
@@ -227,7 +227,7 @@ fn task_table(system: &System, tasks: &[TaskVerdict]) -> Table {
     table
 }
 
-fn requirements(system: &System, verdict: &Verdict) -> String {
+pub(crate) fn requirements(system: &System, verdict: &Verdict) -> String {
     let mut text = String::new();
     for requirement in &system.requirements {
         let Requirement::Response { task, within } = requirement else {
@@ -273,7 +273,7 @@ fn reasons(tasks: &[TaskVerdict]) -> String {
 }
 
 /// The tests and what they take for granted, each once, with the tasks that it is about.
-fn grounds(tasks: &[TaskVerdict]) -> String {
+pub(crate) fn grounds(tasks: &[TaskVerdict]) -> String {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     let mut say = |what: String, name| match said.iter_mut().find(|(known, _)| *known == what) {
         Some((_, names)) => names.push(name),
@@ -304,7 +304,7 @@ pub(crate) fn span(span: Option<Span<Ns>>) -> String {
 }
 
 /// Parts per million as a percentage, rounded up to a tenth.
-fn percent(ppm: u64) -> String {
+pub(crate) fn percent(ppm: u64) -> String {
     let tenths = ppm.div_ceil(1_000);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }

@@ -19,7 +19,9 @@ macro_rules! putln {
     }};
 }
 
+mod admission;
 mod distribution;
+mod frame;
 mod overview;
 mod stretch;
 mod supply;
@@ -32,11 +34,13 @@ use std::fmt::Write;
 use crate::behavior::Behavior;
 use crate::log::Log;
 use crate::short::{Count, Short};
-use crate::summary::{RunReport, RunVerdict};
-use svg::{Escaped, clip};
+use crate::summary::{RunReport, RunVerdict, TaskReport};
+pub use frame::{Column, bar, begin, end, facts, no_class, section, table, text};
+pub use svg::Escaped;
+use svg::clip;
 
 /// Most tasks in the table.
-pub const MAX_TASKS: usize = 400;
+pub const MAX_TASKS: usize = 300;
 /// Most tasks with a drawn distribution.
 pub const MAX_DISTRIBUTIONS: usize = 60;
 /// Most misses listed.
@@ -44,7 +48,6 @@ pub const MAX_MISSES: usize = 200;
 /// Most CPUs, and most lines of the machine's fingerprint.
 pub const MAX_LINES: usize = 300;
 
-const STYLE: &str = include_str!("html/style.css");
 /// Zooms and scrolls the timeline, and nothing else.
 const SCRIPT: &str = include_str!("html/page.js");
 /// The arrows of releases and deadlines.
@@ -61,17 +64,8 @@ pub fn page(log: &Log, report: &RunReport) -> String {
 }
 
 fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunReport) {
-    let source = clip(&report.source, 120);
-    putln!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}: {}</title>\n<style>\n{STYLE}</style></head><body>{SYMBOLS}<main>",
-        Escaped(&source),
-        report.verdict.name()
-    );
     head(out, report);
+    out.push_str(SYMBOLS);
     remarks(out, report);
     section(
         out,
@@ -92,6 +86,7 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
         tables::misses(out, report, (&misses, &linked));
         out.push_str("</section>\n");
     }
+    admission::write(out, report);
     section(
         out,
         "Response times",
@@ -108,15 +103,15 @@ fn write_page(out: &mut String, log: &Log, behaviors: &[Behavior], report: &RunR
     out.push_str("</section>\n");
     composition(out, report);
     if !report.machine.is_empty() {
-        section(out, "Machine", "");
+        section(
+            out,
+            "Origin",
+            "The command, the program and the machine of this run.",
+        );
         tables::machine(out, report);
         out.push_str("</section>\n");
     }
-    putln!(
-        out,
-        "<footer>{}</footer></main><script>\n{SCRIPT}</script></body></html>",
-        Escaped(&clip(&report.tool, 120))
-    )
+    frame::end(out, &report.tool, SCRIPT);
 }
 
 /// Schedulers below CPUs, and resources.
@@ -141,14 +136,6 @@ fn composition(out: &mut String, report: &RunReport) {
     }
 }
 
-fn section(out: &mut String, title: &str, remark: &str) {
-    put!(out, "<section><h2>{title}</h2>");
-    if !remark.is_empty() {
-        put!(out, "<p class=\"remark\">{remark}</p>");
-    }
-    out.push('\n');
-}
-
 fn head(out: &mut String, report: &RunReport) {
     let jobs: u64 = report.tasks.iter().map(|t| t.jobs).sum();
     let misses: u64 = report.tasks.iter().map(|t| t.misses).sum();
@@ -163,31 +150,31 @@ fn head(out: &mut String, report: &RunReport) {
         "virtual" => "virtual time",
         other => other,
     };
-    putln!(
-        out,
-        "<header class=\"{}\"><p class=\"source\">{}</p><h1><span class=\"verdict\">{}</span> \
-         {verdict}</h1>",
-        report.verdict.name(),
-        Escaped(&clip(&report.source, 120)),
-        report.verdict.name()
-    );
-    let facts = [
+    frame::begin(out, &report.source, (report.verdict.name(), verdict));
+    let sum = |of: fn(&TaskReport) -> u64| report.tasks.iter().map(of).sum::<u64>();
+    let mut facts = vec![
         (Count(jobs).to_string(), "jobs (N)"),
         (Count(misses).to_string(), "missed"),
+    ];
+    let others = [
+        (sum(|t| t.excused), "of them excused"),
+        (sum(|t| t.lost), "lost"),
+        (sum(|t| t.skipped), "skipped"),
+        (sum(|t| t.unfinished), "not over at the end"),
+    ];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    facts.extend(others.map(|(count, name)| (Count(count).to_string(), name)));
+    facts.extend([
         (Short(report.duration_ns).to_string(), "covered"),
         (Short(missing).to_string(), "missing time"),
         (mode.to_string(), "mode"),
         (clip(&report.platform, 20), "platform"),
-    ];
-    out.push_str("<dl class=\"facts\">");
-    for (value, name) in facts {
-        put!(
-            out,
-            "<div><dt>{name}</dt><dd>{}</dd></div>",
-            Escaped(&value)
-        );
-    }
-    out.push_str("</dl></header>\n");
+    ]);
+    let origin = report.machine.iter();
+    let origin = origin.filter(|fact| matches!(fact.name.as_str(), "host" | "date"));
+    let origin = origin.map(|fact| (clip(&fact.value, 40), fact.name.as_str()));
+    facts.extend(origin.take(2));
+    frame::facts(out, &facts);
 }
 
 /// Remarks that a reader needs before trusting a figure.

@@ -102,6 +102,8 @@ pub struct Bound {
     pub ns: u64,
     /// `exact`, `sufficient` or `simulated`: one word, from the verdict.
     pub exactness: String,
+    /// The terms that it is made of, in the words of the verdict; empty: not known.
+    pub explanation: String,
 }
 
 /// What happened on one CPU.
@@ -111,6 +113,10 @@ pub struct CpuLog {
     pub name: String,
     /// The host CPU it ran on; `None` in virtual time.
     pub host: Option<u32>,
+    /// Its admitted utilization with the terms of the file alone, in parts per million.
+    pub utilization_ppm: Option<u64>,
+    /// The same with this machine's measured terms.
+    pub machine_utilization_ppm: Option<u64>,
     /// What the platform counted beside the records.
     pub counters: Counters,
     /// From when on nothing was recorded, because the recorder was full; `None`: all is here.

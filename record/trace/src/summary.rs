@@ -161,6 +161,12 @@ pub struct TaskReport {
     pub machine_bound_ns: Option<u64>,
     /// `exact`, `sufficient` or `simulated`.
     pub exactness: Option<String>,
+    /// The terms of the bound.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub explanation: Option<String>,
+    /// The terms of the machine's bound.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub machine_explanation: Option<String>,
 }
 
 /// One CPU.
@@ -173,6 +179,12 @@ pub struct CpuReport {
     pub host: Option<u32>,
     /// Its policy.
     pub policy: &'static str,
+    /// Its admitted utilization with the terms of the file alone.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub utilization_percent: Option<f64>,
+    /// The same with this machine's terms.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub machine_utilization_percent: Option<f64>,
     /// Entries that decided something.
     pub decisions: u64,
     /// Times the processor changed hands, to and from idle included.

@@ -5,7 +5,8 @@ use std::fmt::{self, Write};
 use crate::short::Short;
 
 /// Text with what HTML gives a meaning replaced.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,7 +126,7 @@ impl Scale {
     clippy::cast_sign_loss,
     reason = "a cast of floats saturates"
 )]
-fn whole(value: f64) -> u64 {
+pub(super) fn whole(value: f64) -> u64 {
     value as u64
 }
 

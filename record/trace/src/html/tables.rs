@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::frame::{Column, more, no_class, places, table, text};
 use super::svg::{Escaped, clip, float};
 use super::{MAX_LINES, MAX_MISSES, MAX_TASKS};
 use crate::short::{Count, Short};
@@ -11,67 +12,12 @@ fn maybe(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| Short(ns).to_string())
 }
 
-/// A column: its heading, the class of its cells (`n…`: a number), and a cell, made safe.
-type Column<T> = (&'static str, &'static str, fn(&T) -> String);
-
-/// Writes a row per item, with a class for the row or an empty one, and what is left out.
-fn table<T>(
-    out: &mut String,
-    columns: &[Column<T>],
-    (items, most, what): (&[T], usize, &str),
-    row_class: fn(&T) -> &'static str,
-) {
-    let class_of = |class: &str| match class {
-        "" => String::new(),
-        class => format!(" class=\"{class}\""),
-    };
-    out.push_str("<div class=\"wide\"><table><thead><tr>");
-    for (heading, class, _) in columns {
-        let class = if class.starts_with("n ") { "n" } else { class };
-        let class = if class == "n" { class } else { "" };
-        put!(out, "<th{}>{heading}</th>", class_of(class));
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for item in items.iter().take(most) {
-        put!(out, "<tr{}>", class_of(row_class(item)));
-        for (heading, class, cell) in columns {
-            // Where there is no room for a table, each value stands behind its heading.
-            let (class, cell) = (class_of(class), cell(item));
-            put!(out, "<td{class} data-of=\"{heading}\">{cell}</td>");
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-    more(out, items.len().saturating_sub(most) as u64, what);
-}
-
-fn no_class<T>(_: &T) -> &'static str {
-    ""
-}
-
-/// A text of at most so many characters, made safe.
-fn text(text: &str, most: usize) -> String {
-    Escaped(&clip(text, most)).to_string()
-}
-
 fn count(n: u64) -> String {
     Count(n).to_string()
 }
 
 fn short(ns: u64) -> String {
     Short(ns).to_string()
-}
-
-/// Says what a table leaves out.
-fn more(out: &mut String, hidden: u64, what: &str) {
-    if hidden == 0 {
-        return;
-    }
-    let hidden = Count(hidden);
-    putln!(
-        out,
-        "<p class=\"remark\">… and {hidden} more {what} (all in the JSON).</p>"
-    )
 }
 
 /// Tasks, each with a bar of its observations against its bound.
@@ -133,14 +79,8 @@ fn bar(t: &TaskReport) -> String {
     let (Some(limit), Some(max)) = (limit, t.response_ns.max) else {
         return String::new();
     };
-    let whole = u128::from(limit.max(max).max(1));
-    let place = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * 160 / whole;
-    let (p50, p99, end) = (
-        place(t.response_ns.p50),
-        place(t.response_ns.p99),
-        place(Some(max)),
-    );
-    let bound = place(Some(limit));
+    let observed = [t.response_ns.p50, t.response_ns.p99].map(|ns| ns.unwrap_or(0));
+    let [p50, p99, end, bound] = places([observed[0], observed[1], max, limit]);
     let over = if max > limit { " over" } else { "" };
     format!(
         "<svg class=\"bar{over}\" viewBox=\"0 0 164 12\" width=\"164\" height=\"12\" role=\"img\" \

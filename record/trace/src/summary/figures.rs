@@ -2,7 +2,7 @@
 
 use super::{Counter, CpuReport, Fact, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
-use crate::log::{Counters, Log};
+use crate::log::{Bound, Counters, Log};
 use punctual_kern::MissingCause;
 use punctual_model::Instant;
 
@@ -57,6 +57,8 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<T
             bound_ns: info.bound.as_ref().map(|b| b.ns),
             machine_bound_ns: info.machine_bound.as_ref().map(|b| b.ns),
             exactness: info.bound.as_ref().map(|b| b.exactness.clone()),
+            explanation: explanation(info.bound.as_ref()),
+            machine_explanation: explanation(info.machine_bound.as_ref()),
         })
         .collect();
     let mut responses: Vec<Vec<u64>> = vec![Vec::new(); tasks.len()];
@@ -107,6 +109,16 @@ pub(super) fn tasks(log: &Log, behaviors: &[Behavior], excused: &[u64]) -> Vec<T
     tasks
 }
 
+fn explanation(bound: Option<&Bound>) -> Option<String> {
+    let words = bound.map(|bound| &bound.explanation);
+    words.filter(|words| !words.is_empty()).cloned()
+}
+
+/// Parts per million as a percentage, rounded up to a tenth.
+fn percent(ppm: u64) -> f64 {
+    ppm.div_ceil(1_000) as f64 / 10.0
+}
+
 fn count(report: &mut TaskReport, job: &JobRecord, behavior: &Behavior) {
     report.jobs += 1;
     report.overruns += u64::from(job.overran);
@@ -130,6 +142,8 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
             id: cpu.name.clone(),
             host: cpu.host,
             policy: tables.policy.name(),
+            utilization_percent: cpu.utilization_ppm.map(percent),
+            machine_utilization_percent: cpu.machine_utilization_ppm.map(percent),
             decisions: behavior.decisions,
             switches: behavior.switches,
             preemptions: behavior.preemptions,

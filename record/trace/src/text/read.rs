@@ -169,6 +169,12 @@ impl Reader {
             "require" => self.requirements.push(requirement(rest)?),
             "bound" => self.task()?.bound = Some(bound(rest)?),
             "machine-bound" => self.task()?.machine_bound = Some(bound(rest)?),
+            "explanation" => {
+                let task = self.task()?;
+                // It is about the line before, and the machine's bound is the second.
+                let bound = task.machine_bound.as_mut().or(task.bound.as_mut());
+                bound.ok_or("an explanation before any bound")?.explanation = unescape(rest)?;
+            }
             _ => return Err(format!("`{}` is unknown here", clip(key))),
         }
         Ok(())
@@ -191,6 +197,8 @@ impl Reader {
                 let host = u32::try_from(host).map_err(|_| "no CPU has such a number")?;
                 cpu.host = Some(host);
             }
+            "utilization" => cpu.utilization_ppm = Some(number(rest)?),
+            "machine-utilization" => cpu.machine_utilization_ppm = Some(number(rest)?),
             "deferrals" => c.deferrals = number(rest)?,
             "deferred-p50" => c.deferred_p50_ns = number(rest)?,
             "deferred-p99" => c.deferred_p99_ns = number(rest)?,
@@ -298,6 +306,7 @@ fn bound(text: &str) -> Result<Bound, String> {
     Ok(Bound {
         ns: number(ns)?,
         exactness: unescape(exactness)?,
+        explanation: String::new(),
     })
 }
 

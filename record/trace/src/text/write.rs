@@ -78,6 +78,9 @@ fn number(text: &mut String, key: &str, value: u64) {
 fn bound(text: &mut String, key: &str, bound: Option<&Bound>) {
     if let Some(bound) = bound {
         line(text, key, &format!("{} {}", bound.ns, bound.exactness));
+        if !bound.explanation.is_empty() {
+            line(text, "explanation", &bound.explanation);
+        }
     }
 }
 
@@ -113,6 +116,14 @@ fn header(log: &Log, text: &mut String) {
 fn counters(cpu: &CpuLog, text: &mut String) {
     if let Some(host) = cpu.host {
         number(text, "host", u64::from(host));
+    }
+    for (key, ppm) in [
+        ("utilization", cpu.utilization_ppm),
+        ("machine-utilization", cpu.machine_utilization_ppm),
+    ] {
+        if let Some(ppm) = ppm {
+            number(text, key, ppm);
+        }
     }
     let c = &cpu.counters;
     number(text, "deferrals", c.deferrals);

@@ -204,3 +204,57 @@ fn a_short_run_is_drawn_whole_and_a_long_one_says_what_is_left_out() {
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     assert_eq!(page, twice, "equal logs give equal bytes");
 }
+
+#[test]
+fn the_admission_says_why_each_bound_is_as_it_is() {
+    let mut log = simulate(&two_tasks(), 200, 1, missing(1, 50));
+    let machine = punctual_trace::Bound {
+        ns: 7_100_000,
+        exactness: "exact".into(),
+        explanation: "7.1ms = 7ms (own) + 100us (<switches>)".into(),
+    };
+    log.tasks[0].machine_bound = Some(machine);
+    let page = page_of(&log);
+    for part in [
+        "<h2>Admission</h2>",
+        "7ms = 5ms (own) + 2ms (another)<br/>with this machine&#39;s terms: 7.1ms = 7ms (own) + \
+         100us (&lt;switches&gt;)",
+        "35.0 %",
+        "35.2 %",
+    ] {
+        let part = part.replace("machine&#39;s", "machine's");
+        assert!(page.contains(&part), "{part}");
+    }
+    assert_well_formed(&page);
+    for task in &mut log.tasks {
+        (task.bound, task.machine_bound) = (None, None);
+    }
+    assert!(
+        !page_of(&log).contains("<h2>Admission</h2>"),
+        "nothing was promised"
+    );
+}
+
+#[test]
+fn lost_and_skipped_jobs_and_the_origin_stand_at_the_top() {
+    let mut log = simulate(&two_tasks(), 3_000, 1, missing(900_000, 1_000));
+    log.header.machine = [
+        ("command", "punctual run a.toml"),
+        ("date", "2026-01-02T03:04:05Z"),
+        ("host", "a&b"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
+    let lost: u64 = punctual::judge(&log).tasks.iter().map(|t| t.lost).sum();
+    assert!(lost > 0);
+    let page = page_of(&log);
+    let head = page.split_once("</header>").unwrap().0;
+    for part in [
+        format!("<dt>lost</dt><dd>{lost}</dd>"),
+        "<dt>date</dt><dd>2026-01-02T03:04:05Z</dd>".into(),
+        "<dt>host</dt><dd>a&amp;b</dd>".into(),
+    ] {
+        assert!(head.contains(&part), "{part}");
+    }
+    assert!(page.contains("<dt>command</dt><dd>punctual run a.toml</dd>"));
+}

@@ -1,0 +1,87 @@
+//! The admission beside the run: utilization, and for each task its bound with the terms of it.
+
+use super::frame::{self, Column, bar, table, text};
+use super::{MAX_LINES, MAX_TASKS};
+use crate::short::Short;
+use crate::summary::{CpuReport, RunReport, TaskReport};
+
+/// Most characters of an explanation.
+const MAX_EXPLANATION: usize = 600;
+
+/// Writes the section, if something was admitted.
+pub(super) fn write(out: &mut String, report: &RunReport) {
+    let known = |t: &&TaskReport| t.bound_ns.or(t.machine_bound_ns).is_some();
+    if !report.tasks.iter().any(|task| known(&task)) {
+        return;
+    }
+    frame::section(
+        out,
+        "Admission",
+        "What was promised before the run, why, and what was observed. A bound is the sum of its terms.",
+    );
+    utilization(out, report);
+    let columns: &[Column<TaskReport>] = &[
+        ("task", "name", |t| text(&t.name, 60)),
+        ("bound", "n", |t| bound(t.bound_ns)),
+        ("machine bound", "n", |t| bound(t.machine_bound_ns)),
+        ("observed", "n max", |t| bound(t.response_ns.max)),
+        ("exactness", "", |t| {
+            text(t.exactness.as_deref().unwrap_or("–"), 20)
+        }),
+        ("why", "detail", why),
+    ];
+    let class = |t: &TaskReport| if t.exceeds_bound() { "over" } else { "" };
+    table(out, columns, (&report.tasks, MAX_TASKS, "tasks"), class);
+    out.push_str("</section>\n");
+}
+
+fn utilization(out: &mut String, report: &RunReport) {
+    if report
+        .cpus
+        .iter()
+        .all(|cpu| cpu.utilization_percent.is_none())
+    {
+        return;
+    }
+    let elapsed = report.elapsed_ns;
+    let rows: Vec<(&CpuReport, u64)> = report.cpus.iter().map(|cpu| (cpu, elapsed)).collect();
+    let columns: &[Column<(&CpuReport, u64)>] = &[
+        ("CPU", "name", |(c, _)| text(&c.id, 30)),
+        ("policy", "", |(c, _)| c.policy.into()),
+        ("utilization", "n", |(c, _)| percent(c.utilization_percent)),
+        ("with this machine's terms", "n", |(c, _)| {
+            percent(c.machine_utilization_percent)
+        }),
+        ("observed", "n", |(c, elapsed)| {
+            let tenths = u128::from(c.executed_ns) * 1_000 / u128::from(*elapsed).max(1);
+            format!("{}.{} %", tenths / 10, tenths % 10)
+        }),
+        ("observed against admitted", "", |(c, elapsed)| {
+            let admitted = c.machine_utilization_percent.or(c.utilization_percent);
+            let allowed = admitted.unwrap_or(100.0) / 100.0 * *elapsed as f64;
+            bar(c.executed_ns, super::svg::whole(allowed))
+        }),
+    ];
+    table(out, columns, (&rows, MAX_LINES, "CPUs"), frame::no_class);
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| format!("{value:.1} %"))
+}
+
+fn bound(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".into(), |ns| Short(ns).to_string())
+}
+
+/// The terms of a task's bounds; those of the machine's only where they differ.
+fn why(t: &TaskReport) -> String {
+    let file = t.explanation.as_deref();
+    let machine = t.machine_explanation.as_deref();
+    let machine = machine.filter(|words| Some(*words) != file);
+    let words = file.into_iter().map(|words| text(words, MAX_EXPLANATION));
+    let more = machine.map(|words| {
+        let words = text(words, MAX_EXPLANATION);
+        format!("with this machine's terms: {words}")
+    });
+    words.chain(more).collect::<Vec<_>>().join("<br/>")
+}
