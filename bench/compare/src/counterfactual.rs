@@ -11,6 +11,8 @@
 //! no job of another thread was under way were nobody's. Next to another job they are a switch of
 //! the kernel first: that much is not called missing. A late wake-up has no observer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use punctual::kern::MissingCause;
 use punctual::model::Frequency;
 use punctual::trace::{Header, Log, Mode, Recorder};
@@ -28,6 +30,9 @@ pub(crate) type Missed = Vec<u64>;
 /// A switch of the kernel to or from another thread may take this of a gap.
 const SWITCH_NS: u64 = 10_000;
 
+/// An idle CPU wakes a thread within this, or somebody may have had it.
+const WAKE_NS: u64 = 100_000;
+
 /// A budget that no job uses up: threads of the kernel have none.
 const NO_BUDGET_NS: u64 = 1 << 50;
 
@@ -36,6 +41,8 @@ const NO_BUDGET_NS: u64 = 1 << 50;
 pub(crate) struct Judged {
     /// By task.
     pub(crate) excused: Vec<u64>,
+    /// The same if late wake-ups of an idle CPU were missing time, too.
+    pub(crate) excused_at_most: Vec<u64>,
     /// Time that was nobody's, as far as threads saw it.
     pub(crate) missing_ns: u64,
 }
@@ -46,7 +53,7 @@ pub(crate) fn judge(
     subject: &Subject,
     seen: &[Seen],
     missed: &[Missed],
-    duration: u64,
+    (duration, stop): (u64, &AtomicBool),
 ) -> Result<Judged, String> {
     let system = subject.as_threads();
     let mut tables = Tables::new(&system, Frequency::NANOSECONDS);
@@ -59,29 +66,49 @@ pub(crate) fn judge(
         .collect();
     let gaps = recordings.iter().flat_map(|recording| &recording.gaps);
     let missing_ns = gaps.map(|gap| gap.length.ticks()).sum();
-    let mut excused = vec![0; missed.len()];
-    if missing_ns > 0 && missed.iter().any(|missed| !missed.is_empty()) {
-        let log = play(subject, &system, tables, recordings, duration)?;
-        let report = punctual::judge(&log);
-        if let Some(why) = report.unexcused {
-            return Err(why);
-        }
-        for miss in report.misses.iter().filter(|miss| miss.excused) {
-            let Some(at) = miss.task_index.map(punctual::TaskId::index) else {
-                continue;
-            };
-            let of = missed.get(at).zip(excused.get_mut(at));
-            if let Some((missed, count)) = of
-                && missed.binary_search(&miss.release_ns).is_ok()
-            {
-                *count += 1;
-            }
-        }
+    let mut with_late = recordings.clone();
+    for (cpu, recording) in tables.cpus.iter().zip(&mut with_late) {
+        recording.gaps.extend(late_wake_ups(cpu, seen));
+        recording.gaps.sort_unstable_by_key(|gap| gap.at);
     }
+    let mut verdicts = Vec::new();
+    for recordings in [recordings, with_late] {
+        let stolen = recordings
+            .iter()
+            .any(|recording| !recording.gaps.is_empty());
+        if !stolen || missed.iter().all(Vec::is_empty) {
+            verdicts.push(vec![0; missed.len()]);
+            continue;
+        }
+        let log = play(subject, &system, tables.clone(), recordings, duration)?;
+        let report = punctual::judge_while(&log, &mut || !stop.load(Ordering::Relaxed));
+        verdicts.push(excused(report, missed)?);
+    }
+    let [excused, excused_at_most] = <[Vec<u64>; 2]>::try_from(verdicts).unwrap_or_default();
     Ok(Judged {
         excused,
+        excused_at_most,
         missing_ns,
     })
+}
+
+/// By task: releases that were missed, and that the judge excuses.
+fn excused(report: punctual::RunReport, missed: &[Missed]) -> Result<Vec<u64>, String> {
+    let mut excused = vec![0; missed.len()];
+    if let Some(why) = report.unexcused {
+        return Err(why);
+    }
+    for miss in report.misses.iter().filter(|miss| miss.excused) {
+        let Some(at) = miss.task_index.map(punctual::TaskId::index) else {
+            continue;
+        };
+        if let Some((missed, count)) = missed.get(at).zip(excused.get_mut(at))
+            && missed.binary_search(&miss.release_ns).is_ok()
+        {
+            *count += 1;
+        }
+    }
+    Ok(excused)
 }
 
 /// The log of the rival's run in virtual time, with the missing time.
@@ -150,6 +177,30 @@ fn recording(cpu: &CpuTables, subject: &Subject, seen: &[Seen]) -> Recording {
     }
 }
 
+/// The time from a release to the first instruction while the whole CPU was idle, beyond what a
+/// wake-up takes. Nobody saw whether the machine stood still then, or the kernel was slow.
+fn late_wake_ups(cpu: &CpuTables, seen: &[Seen]) -> Vec<Gap> {
+    let jobs = cpu
+        .threads
+        .iter()
+        .map(|(task, _)| &seen[task.index()].jobs[..]);
+    let jobs: Vec<&[Job]> = jobs.collect();
+    let waits = jobs.iter().copied().flatten();
+    let mut idle: Vec<(u64, u64)> = Vec::new();
+    for (release, start) in waits.map(|job| (job.release, job.start)) {
+        let mut from = release;
+        for (busy, over) in within(&jobs, release, start) {
+            idle.push((from, busy));
+            from = over;
+        }
+        idle.push((from, start));
+    }
+    idle.retain(|(from, to)| from + WAKE_NS < *to);
+    let long = joined(idle).into_iter();
+    long.map(|(from, to)| gap((from + WAKE_NS, to - from - WAKE_NS)))
+        .collect()
+}
+
 fn gap((at, length): (u64, u64)) -> Gap {
     Gap {
         at: Instant::from_ticks(at),
@@ -215,6 +266,11 @@ fn within(others: &[&[Job]], from: u64, to: u64) -> Vec<(u64, u64)> {
         let inside = jobs[first..].iter().take_while(|job| job.start < to);
         parts.extend(inside.map(|job| (job.start.max(from), job.end.unwrap_or(to).min(to))));
     }
+    joined(parts)
+}
+
+/// Stretches of time in order, those that overlap as one.
+fn joined(mut parts: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     parts.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (start, end) in parts {
@@ -272,7 +328,8 @@ mod tests {
         let fast = seen(vec![job(0, 5, 1_005), late], gaps);
         let slow = seen(vec![job(0, 1_010, 7_010)], vec![]);
         let missed = [vec![10_000 * US], vec![]];
-        judge(&subject(), &[fast, slow], &missed, 20_000 * US).expect("it is played")
+        let goes_on = AtomicBool::new(false);
+        judge(&subject(), &[fast, slow], &missed, (20_000 * US, &goes_on)).expect("it is played")
     }
 
     #[test]
@@ -296,6 +353,20 @@ mod tests {
     fn a_late_wake_up_has_no_observer_and_is_not_excused() {
         let judged = judged(job(10_000, 15_000, 16_000), vec![gap(15_500, 20)]);
         assert_eq!(judged.excused, [0, 0]);
+        // The CPU was idle: it may have been the machine.
+        assert_eq!(judged.excused_at_most, [1, 0]);
+    }
+
+    #[test]
+    fn a_wake_up_beside_a_thread_that_computes_is_late_by_itself() {
+        let fast = seen(vec![job(0, 5, 1_005), job(10_000, 15_000, 16_000)], vec![]);
+        // The slow job executes all the time until then, and sees no gap but the preemption.
+        let slow = seen(vec![job(0, 9_000, 16_500)], vec![gap(14_990, 1_015)]);
+        let missed = [vec![10_000 * US], vec![]];
+        let goes_on = AtomicBool::new(false);
+        let until = (20_000 * US, &goes_on);
+        let judged = judge(&subject(), &[fast, slow], &missed, until).expect("played");
+        assert_eq!(judged.excused_at_most, [0, 0]);
     }
 
     #[test]
@@ -308,7 +379,9 @@ mod tests {
         // job and its switches.
         let slow = seen(vec![job(0, 1_010, 17_010)], slow_gaps);
         let missed = [vec![10_000 * US], vec![]];
-        let judged = judge(&subject(), &[fast, slow], &missed, 20_000 * US).expect("played");
+        let goes_on = AtomicBool::new(false);
+        let judged =
+            judge(&subject(), &[fast, slow], &missed, (20_000 * US, &goes_on)).expect("played");
         assert_eq!(judged.excused, [1, 0]);
         // Ten milliseconds without the fast job's one and a switch there.
         let expected = (15_510 - 6_500 - 10) * US;

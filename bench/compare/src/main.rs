@@ -39,7 +39,7 @@ use subject::Subject;
 ///
 /// `missed` counts every late, lost and skipped job. `own` leaves out those that are late with the
 /// time that the machine took and not without it, by the same judge for Punctual and SCHED_FIFO.
-/// Threads of the kernel do not see that they wake up late, so less of theirs is excused.
+/// Threads of the kernel do not see why they wake up late, so theirs lie between two figures.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual compare",

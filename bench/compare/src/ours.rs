@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::trace::Behavior;
 use punctual::trace::Log;
@@ -48,7 +48,8 @@ pub(crate) fn round(
     let before = processor_time();
     let log = punctual::run(system, &options, workloads, &mut |_| true)?;
     let processor_ns = processor_time().saturating_sub(before);
-    let report = punctual::judge(&log);
+    // A round that is cut off is not told, so nobody waits for its judgement.
+    let report = punctual::judge_while(&log, &mut || !setting.stop.load(Ordering::Relaxed));
     Ok(Round {
         tasks: tasks(subject, &log, &report, setting.duration),
         processor_ns,
@@ -67,6 +68,8 @@ fn tasks(subject: &Subject, log: &Log, report: &RunReport, duration: u64) -> Vec
             // What was lost or skipped, or never released, is not among the jobs that are told.
             misses: told.misses + jobs.saturating_sub(told.jobs),
             excused: Some(told.excused),
+            // Punctual looks at its own wake-ups.
+            excused_at_most: Some(told.excused),
             ..TaskRound::default()
         });
     }

@@ -117,8 +117,8 @@ fn remarks(subject: &Subject) -> Vec<String> {
         "SCHED_DEADLINE: runtime = wcet without a margin, deadline and period of the file; not \
          pinned, because the kernel refuses that, so it has every CPU and no judge of its misses"
             .into(),
-        "a thread of the kernel sees gaps inside its jobs, not a late wake-up: that stays its own \
-         miss"
+        "a thread of the kernel sees gaps inside its jobs and no late wake-up: the lower of two own \
+         figures takes late wake-ups of an idle CPU (over 100 us) for missing time"
             .into(),
         "processor time is that of the whole process during the rounds, preparation included"
             .into(),

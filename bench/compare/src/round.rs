@@ -45,6 +45,8 @@ pub(crate) struct TaskRound {
     pub(crate) misses: u64,
     /// Misses that are there with the missing time, and not without it; `None`: nobody can judge.
     pub(crate) excused: Option<u64>,
+    /// The same if late wake-ups that nobody has seen were missing time, too.
+    pub(crate) excused_at_most: Option<u64>,
     /// From release to completion, in nanoseconds.
     pub(crate) responses: Vec<u64>,
     /// From release to the first instruction, in nanoseconds.
@@ -63,6 +65,16 @@ pub(crate) struct Round {
     pub(crate) remarks: Vec<String>,
 }
 
+impl TaskRound {
+    fn own(&self) -> Option<u64> {
+        Some(self.misses.saturating_sub(self.excused?))
+    }
+
+    fn own_at_least(&self) -> Option<u64> {
+        Some(self.misses.saturating_sub(self.excused_at_most?))
+    }
+}
+
 impl Round {
     pub(crate) fn jobs(&self) -> u64 {
         self.tasks.iter().map(|task| task.jobs).sum()
@@ -74,8 +86,12 @@ impl Round {
 
     /// Misses that missing time does not excuse.
     pub(crate) fn own_misses(&self) -> Option<u64> {
-        let own = |task: &TaskRound| Some(task.misses.saturating_sub(task.excused?));
-        self.tasks.iter().map(own).sum()
+        self.tasks.iter().map(TaskRound::own).sum()
+    }
+
+    /// The same if late wake-ups that nobody has seen were missing time, too.
+    pub(crate) fn own_at_least(&self) -> Option<u64> {
+        self.tasks.iter().map(TaskRound::own_at_least).sum()
     }
 }
 
@@ -119,6 +135,8 @@ pub(crate) struct Figures {
     pub(crate) misses: u64,
     /// Without those that missing time excuses.
     pub(crate) own_misses: Option<u64>,
+    /// The same if late wake-ups that nobody has seen were missing time, too.
+    pub(crate) own_misses_at_least: Option<u64>,
     /// Of the most urgent task.
     pub(crate) response_ns: Quantiles,
     /// Of the most urgent task.
@@ -154,6 +172,7 @@ impl Figures {
             jobs: rounds.iter().map(Round::jobs).sum(),
             misses: rounds.iter().map(Round::misses).sum(),
             own_misses: rounds.iter().map(Round::own_misses).sum(),
+            own_misses_at_least: rounds.iter().map(Round::own_at_least).sum(),
             response_ns: urgent.map(|t| t.response_ns).unwrap_or_default(),
             start_late_ns: urgent.map(|t| t.start_late_ns).unwrap_or_default(),
             processor_ns: rounds.iter().map(|round| round.processor_ns).sum(),
@@ -182,12 +201,11 @@ fn task_figures(name: &str, at: usize, rounds: &[Round]) -> TaskFigures {
         let mut all: Vec<u64> = of().flat_map(values).copied().collect();
         Quantiles::of(&mut all)
     };
-    let own = |task: &TaskRound| Some(task.misses.saturating_sub(task.excused?));
     TaskFigures {
         name: name.to_owned(),
         jobs: of().map(|task| task.jobs).sum(),
         misses: of().map(|task| task.misses).sum(),
-        own_misses: of().map(own).sum(),
+        own_misses: of().map(TaskRound::own).sum(),
         response_ns: pooled(|task| &task.responses),
         start_late_ns: pooled(|task| &task.starts),
     }

@@ -40,12 +40,13 @@ pub(crate) fn heading(report: &Report) -> String {
         true => "no load".into(),
         false => format!("load: {}", load.join(", ")),
     };
-    let rounds = match report.rounds {
-        n if n == report.rounds_wanted as usize => format!("{n}"),
-        n => format!("{n} (of {} wanted)", report.rounds_wanted),
+    let rounds = match (report.rounds, report.rounds_wanted) {
+        (1, 1) => "1 round".into(),
+        (n, wanted) if n == wanted as usize => format!("{n} rounds"),
+        (n, wanted) => format!("{n} rounds (of {wanted} wanted)"),
     };
     format!(
-        "{} on CPU {}: {rounds} rounds of {} each, {load}",
+        "{} on CPU {}: {rounds} of {} each, {load}",
         report.source,
         cpus.join(", "),
         readable(report.duration_ns)
@@ -63,7 +64,7 @@ fn table(report: &Report) -> Table {
         ">missing",
         &p99,
         ">max",
-        ">starts p99",
+        ">start late p99",
         ">processor",
     ];
     let mut table = Table::new(&columns);
@@ -79,27 +80,36 @@ pub(crate) fn row(figures: &Figures) -> Vec<String> {
     if figures.refused.is_some() {
         return vec![name, "refused".into()];
     }
-    let ns = |ns: Option<u64>| ns.map_or("–".into(), micros);
     vec![
         name,
         figures.jobs.to_string(),
         figures.misses.to_string(),
-        figures.own_misses.map_or("–".into(), |own| own.to_string()),
-        ns(figures.missing_time_ns),
-        ns(figures.response_ns.p99),
-        ns(figures.response_ns.max),
-        ns(figures.start_late_ns.p99),
-        micros(figures.processor_ns),
+        own_misses(figures),
+        time(figures.missing_time_ns),
+        time(figures.response_ns.p99),
+        time(figures.response_ns.max),
+        time(figures.start_late_ns.p99),
+        time(Some(figures.processor_ns)),
     ]
 }
 
+/// From the least to the most that may be its own.
+fn own_misses(figures: &Figures) -> String {
+    match (figures.own_misses_at_least, figures.own_misses) {
+        (Some(least), Some(most)) if least < most => format!("{least}–{most}"),
+        (_, Some(own)) => own.to_string(),
+        (_, None) => "–".into(),
+    }
+}
+
 /// Three or four digits are enough to compare.
-fn micros(ns: u64) -> String {
+pub(crate) fn time(ns: Option<u64>) -> String {
     match ns {
-        0..1_000 => format!("{ns}ns"),
-        1_000..10_000_000 => format!("{}us", ns.div_ceil(1_000)),
-        10_000_000..10_000_000_000 => format!("{}ms", ns.div_ceil(1_000_000)),
-        _ => format!("{:.1}s", ns as f64 / 1e9),
+        None => "–".into(),
+        Some(ns @ 0..1_000) => format!("{ns}ns"),
+        Some(ns @ 1_000..10_000_000) => format!("{}us", ns.div_ceil(1_000)),
+        Some(ns @ 10_000_000..10_000_000_000) => format!("{}ms", ns.div_ceil(1_000_000)),
+        Some(ns) => format!("{:.1}s", ns as f64 / 1e9),
     }
 }
 

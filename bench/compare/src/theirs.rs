@@ -48,12 +48,13 @@ pub(crate) fn round(
         .map(|(task, seen)| missed(task, seen, duration))
         .collect();
     let is_judged = class == Class::Fifo;
-    let mut excused = vec![None; missed.len()];
+    let mut excused = vec![(None, None); missed.len()];
     if is_judged {
-        match counterfactual::judge(subject, &outcome.tasks, &missed, duration) {
+        match counterfactual::judge(subject, &outcome.tasks, &missed, (duration, stop)) {
             Ok(judged) => {
                 round.missing_ns = Some(judged.missing_ns);
-                excused = judged.excused.into_iter().map(Some).collect();
+                let pairs = judged.excused.into_iter().zip(judged.excused_at_most);
+                excused = pairs.map(|(seen, most)| (Some(seen), Some(most))).collect();
             }
             Err(why) => round.remarks.push(format!("nothing is excused: {why}")),
         }
@@ -74,7 +75,8 @@ pub(crate) fn round(
             TaskRound {
                 jobs: task.releases(duration),
                 misses: missed.len() as u64,
-                excused,
+                excused: excused.0,
+                excused_at_most: excused.1,
                 responses: over.collect(),
                 starts: starts.collect(),
             }
