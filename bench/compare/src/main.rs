@@ -43,6 +43,7 @@ use subject::Subject;
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual compare",
+    override_usage = "punctual compare [OPTIONS] <FILE>",
     version,
     after_help = "Exit codes: 0 Punctual missed nothing that missing time does not excuse; \
     1 refused, or it did; 2 bad input; 3 failure of a run; 130 ended by Ctrl-C, with the rounds \
