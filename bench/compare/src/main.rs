@@ -4,6 +4,7 @@
 mod counterfactual;
 mod load;
 mod ours;
+mod page;
 mod report;
 mod round;
 mod runaway;
@@ -20,9 +21,9 @@ use std::time::Duration;
 use punctual::{GivenTerms, Ns, Span};
 use punctual_rivals::periodic::Class;
 use punctual_terminal::ending::{Ended, Ending, Failure};
-use punctual_terminal::input::duration;
+use punctual_terminal::input::{duration, refuse_overwriting};
 use punctual_terminal::interrupt::Interrupt;
-use punctual_terminal::output;
+use punctual_terminal::output::{self, PromisedFile};
 
 use load::{Kind, Load};
 use ours::Setting;
@@ -52,7 +53,7 @@ use subject::Subject;
     punctual compare examples/two-tasks.toml\n  \
     punctual compare plant.toml --rounds 10 --load cpu,fork,memory,network\n  \
     punctual compare plant.toml --runaway fast            # and let one body loop for ever\n  \
-    punctual compare plant.toml --json > plant.json"
+    punctual compare plant.toml --report plant.html       # the same as a page"
 )]
 struct Args {
     /// The system file: periodic tasks on CPUs under fixed priority or EDF
@@ -79,6 +80,9 @@ struct Args {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    /// Write the figures as one HTML page
+    #[arg(long, value_name = "OUT.html", visible_alias = "out")]
+    report: Option<PathBuf>,
     /// Print no progress and no remarks
     #[arg(long, short)]
     quiet: bool,
@@ -112,6 +116,11 @@ fn execute(args: &Args) -> Ended {
         .as_deref()
         .map(|name| task_of(&subject, name))
         .transpose()?;
+    let page = args.report.as_deref().map(|path| {
+        refuse_overwriting(path, file)?;
+        PromisedFile::open(path)
+    });
+    let page = page.transpose()?;
     if cfg!(debug_assertions) && !args.quiet {
         output::remark("remark: this build is not optimised, and its figures mean little");
     }
@@ -144,19 +153,25 @@ fn execute(args: &Args) -> Ended {
         &series,
         runaway,
     );
-    tell(&report, args)?;
+    tell(&report, args, page)?;
     Ok(match interrupt.is_wanted() {
         true => Ending::Stopped,
         false => Ending::of(report.is_good()),
     })
 }
 
-/// The text or the JSON.
-fn tell(report: &Report, args: &Args) -> Result<(), Failure> {
+/// The text or the JSON, and the page.
+fn tell(report: &Report, args: &Args, page: Option<PromisedFile>) -> Result<(), Failure> {
+    // The file first: a reader of standard output that left must not cost it. Nor does a file that
+    // cannot be written cost the figures.
+    let kept = page.map_or(Ok(()), |file| {
+        file.fill(|out| out.write_all(page::page(report).as_bytes()))
+    });
     match args.json {
-        true => output::print_json(report),
-        false => output::print(text::render(report, args.quiet).trim_end()),
+        true => output::print_json(report)?,
+        false => output::print(text::render(report, args.quiet).trim_end())?,
     }
+    kept
 }
 
 /// Threads under SCHED_FIFO that compute for ever must not get all of the machine.

@@ -37,6 +37,7 @@ fn of<'a>(report: &'a Value, name: &str) -> &'a Value {
 fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     let folder = Folder::new("compare-rows");
     let file = folder.write("two.toml", SYSTEM);
+    let page = folder.path("page.html");
     let done = output(&[
         "compare",
         &file,
@@ -50,6 +51,8 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
         "cpu,fork,memory,network",
         "--runaway",
         "fast",
+        "--report",
+        &page,
     ]);
     if !can_compare(&done) {
         return;
@@ -58,6 +61,17 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     let report = json(&done);
     assert_obeys(&report, "compare");
     assert_eq!(report["urgent"], "fast");
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    for word in [
+        "Rivals",
+        "Ratios",
+        "SCHED_DEADLINE",
+        "loops for ever",
+        "Rounds",
+    ] {
+        assert!(page.contains(word), "{word}");
+    }
     for name in ["Punctual", "SCHED_FIFO", "SCHED_DEADLINE"] {
         let row = of(&report, name);
         if let Some(why) = row["refused"].as_str() {
@@ -176,6 +190,8 @@ fn what_cannot_be_compared_is_bad_input() {
             stderr(&done)
         );
     }
+    let done = output(&["compare", &file, "--report", &file]);
+    assert_eq!(code(&done), 2, "its own input is no place for the page");
     let done = output(&["compare", "/no/such/file.toml", "--json"]);
     assert_obeys(&json(&done), "error");
 }
