@@ -144,6 +144,8 @@ fn execute(args: &Args) -> Ended {
             Some(at) if !interrupt.is_wanted() => Some(runs_away(&subject, &setting, at)?),
             _ => None,
         };
+        // Cut off, it would blame nobody.
+        let runaway = runaway.filter(|_| !interrupt.is_wanted());
         (series, runaway)
     };
     let report = Report::new(

@@ -309,6 +309,8 @@ fn remarks(system: &System, tasks: &[Periodic]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn subject(text: &str) -> Result<Subject, Failure> {
@@ -351,5 +353,17 @@ mod tests {
         let other = other.replacen("wcet = \"5ms\"", "slice = \"5ms\"", 1);
         let refused = subject(&other).expect_err("a reservation").to_string();
         assert!(refused.contains("`slow` is not periodic"), "{refused}");
+    }
+
+    #[test]
+    fn the_sets_of_the_published_comparison_can_be_compared() {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let sets = ["sets/audio.toml", "sets/robot.toml", "sets/twenty.toml"];
+        for set in sets.into_iter().chain(["../../examples/rosace.toml"]) {
+            let description = punctual_spec::load(Path::new(root).join(set)).expect(set);
+            let subject = Subject::of(&description, &[]).expect(set);
+            let verdict = punctual::admit(&subject.system).expect(set);
+            assert!(verdict.admitted, "{set}");
+        }
     }
 }

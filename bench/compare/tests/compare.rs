@@ -5,7 +5,9 @@
 mod common;
 
 use std::fs;
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use common::{Folder, assert_obeys, code, json, output, punctual, stderr, stdout};
 use serde_json::Value;
@@ -107,6 +109,16 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     }
 }
 
+/// The program by a path of its own, which tells its children from those of other tests.
+fn alone(folder: &Folder) -> String {
+    let program = folder.path("punctual-compare");
+    let built = env!("CARGO_BIN_EXE_punctual-compare");
+    if fs::hard_link(built, &program).is_err() {
+        fs::copy(built, &program).expect("a copy");
+    }
+    program
+}
+
 /// Processes that are load of a program with this path.
 fn load_of(program: &str) -> usize {
     let processes = fs::read_dir("/proc").expect("proc").flatten();
@@ -119,38 +131,64 @@ fn load_of(program: &str) -> usize {
         .count()
 }
 
+/// A comparison that takes a minute, with two children; waits until these are there.
+fn long_comparison(program: &str, file: &str) -> Child {
+    let mut child = Command::new(program)
+        .args([file, "--rounds", "100", "--for", "200ms", "--force"])
+        .args(["--load", "cpu,network"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let is_over = |child: &mut Child| child.try_wait().is_ok_and(|ended| ended.is_some());
+    within_ten_seconds(|| load_of(program) == 2 || is_over(&mut child));
+    child
+}
+
+fn within_ten_seconds(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        is_so()
+    })
+}
+
 #[test]
 fn ended_in_the_midst_it_tells_what_was_finished_and_leaves_no_load() {
     let folder = Folder::new("compare-stop");
     let file = folder.write("two.toml", SYSTEM);
-    // A path of its own tells its children from those of other tests.
-    let program = folder.path("punctual-compare");
-    let built = env!("CARGO_BIN_EXE_punctual-compare");
-    if fs::hard_link(built, &program).is_err() {
-        fs::copy(built, &program).expect("a copy");
+    let program = alone(&folder);
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let child = long_comparison(&program, &file);
+        let load = load_of(&program);
+        let id = child.id().to_string();
+        let told = Command::new("kill").args([signal, &id]).status();
+        let done = child.wait_with_output().expect("its end");
+        if !can_compare(&done) {
+            return;
+        }
+        assert!(told.is_ok_and(|told| told.success()));
+        assert_eq!((load, code(&done)), (2, 130), "{signal}: {}", stderr(&done));
+        let text = stdout(&done);
+        assert!(text.contains("(of 100 wanted)"), "{text}");
+        assert_eq!(load_of(&program), 0, "{signal}");
     }
-    let script = "\"$0\" \"$1\" --rounds 100 --for 200ms --force --load cpu,fork & \
-        child=$!; sleep 4; ps -o args= --ppid $child | grep -c be-load >&2; \
-        kill -TERM $child; wait $child";
-    let done = std::process::Command::new("/bin/sh")
-        .args(["-c", script, &program, &file])
-        .output()
-        .expect("a shell");
-    if !can_compare(&done) {
+}
+
+#[test]
+fn killed_outright_it_leaves_no_load() {
+    let folder = Folder::new("compare-kill");
+    let file = folder.write("two.toml", SYSTEM);
+    let program = alone(&folder);
+    let mut child = long_comparison(&program, &file);
+    let load = load_of(&program);
+    child.kill().expect("it may be killed");
+    let done = child.wait_with_output().expect("its end");
+    if done.status.code() == Some(3) {
+        eprintln!("SKIPPED: {}", stderr(&done));
         return;
     }
-    assert_eq!(code(&done), 130, "{}", stderr(&done));
-    assert!(
-        stdout(&done).contains("(of 100 wanted)"),
-        "{}",
-        stdout(&done)
-    );
-    assert!(
-        stderr(&done).lines().any(|line| line == "2"),
-        "{}",
-        stderr(&done)
-    );
-    assert_eq!(load_of(&program), 0);
+    assert_eq!(load, 2);
+    assert!(within_ten_seconds(|| load_of(&program) == 0));
 }
 
 #[test]
@@ -230,7 +268,7 @@ fn an_ordinary_user_gets_the_reason_in_place_of_the_figures() {
     let file = folder.write("two.toml", SYSTEM);
     let mut command = punctual(&[]);
     let program = command.get_program().to_owned();
-    command = std::process::Command::new("setpriv");
+    command = Command::new("setpriv");
     command.args([
         "--bounding-set=-sys_nice,-ipc_lock",
         "--inh-caps=-all",
