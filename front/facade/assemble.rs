@@ -67,6 +67,17 @@ pub(crate) fn recorder(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
+/// A recorder that is emptied while the run goes on: of `most` bytes, or for a short run less.
+pub(crate) fn recorder_within(
+    most: usize,
+    cpu: &CpuTables,
+    frequency: Frequency,
+    duration: Span<Ns>,
+) -> Result<Recorder, Error> {
+    let bytes = recorder_bytes(cpu, frequency, duration).min(most);
+    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
 /// How long a run lasts and its seed: as the options say, else as the file does.
 pub(crate) fn asked(
     system: &System,

@@ -44,6 +44,7 @@ mod program;
 mod record;
 mod replay;
 mod simulate;
+mod stream;
 mod what_if;
 
 pub use children::ChildPolicies;

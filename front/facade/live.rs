@@ -1,5 +1,6 @@
 //! A system for real, on the CPUs of this machine, recorded.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +16,12 @@ use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
 use punctual_tables::{CpuTables, Tables};
 use punctual_thread::Workloads;
-use punctual_trace::{Counters, Header, Log, Mode, Recorder};
+use punctual_trace::{Counters, CpuLog, Header, Log, Mode, Recorder};
 
-use crate::assemble::{asked, header, oracle, recorder, set_promises};
+use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::bodies::{Programs, body_of};
 use crate::children::ChildPolicies;
+use crate::stream::{RING_BYTES, Stream, not_written};
 use crate::{Error, Progress, admit};
 
 /// How to run for real.
@@ -46,6 +48,9 @@ pub struct LiveOptions {
     pub sample: Option<Span<Ns>>,
     /// The machine, as (name, value), for the log.
     pub fingerprint: Vec<(String, String)>,
+    /// A file for the log, open for reading and writing. It is written while the run goes on, from
+    /// recorders of bounded size, and what is there can be read if the process is killed.
+    pub record: Option<Arc<File>>,
 }
 
 /// The costs of scheduling on a machine, as `punctual doctor --measure` proposes them.
@@ -190,7 +195,14 @@ pub fn run(
     // Whatever happens from here on, they are ended when this goes out of scope.
     let mut programs = Programs::new();
     let times = (duration, seed);
-    let cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
+    let mut cpus = platform_inputs(system, &tables, options, workloads, times, &mut programs)?;
+    let record = options.record.as_ref();
+    let stream = record.map(|file| {
+        let mut head = log.clone();
+        head.cpus.extend(cpus.iter().map(named));
+        set_promises(&mut head, &admitted.file, Some(&admitted.machine));
+        Stream::start(&head, file, &mut cpus)
+    });
     let defaults = PlatformOptions::default();
     let platform = PlatformOptions {
         duration_ns: Some(duration.as_ns()),
@@ -215,7 +227,21 @@ pub fn run(
         Some(format!("the program of `{name}` ended by itself: {how}"))
     });
     log.header.lost.extend(ends);
+    match stream {
+        Some(Ok(stream)) => stream.finish(&mut log),
+        Some(Err(error)) => log.header.faults.push(not_written(&error)),
+        None => {}
+    }
     Ok(log)
+}
+
+/// A CPU before its run.
+fn named(cpu: &LinuxInput) -> CpuLog {
+    CpuLog {
+        name: cpu.name.clone(),
+        host: Some(cpu.host),
+        ..CpuLog::default()
+    }
 }
 
 /// The host CPU of each CPU.
@@ -276,7 +302,10 @@ fn platform_inputs(
             host,
             name: system.cpus[cpu.cpu.index()].name.clone(),
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
-            sink: recorder(cpu, frequency, duration, 0)?,
+            sink: match options.record {
+                Some(_) => recorder_within(RING_BYTES, cpu, frequency, duration)?,
+                None => recorder(cpu, frequency, duration, 0)?,
+            },
             threads,
             children: children(system, cpu, &options.policies),
             resources: names_of_resources(system, cpu),

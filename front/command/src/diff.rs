@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use punctual_model::readable;
-use punctual_trace::{Choice, CpuDiff, Diff, diff};
+use punctual_trace::{Choice, CpuDiff, Diff, Log, diff};
 use serde::Serialize;
 
 use crate::{logfile, task_table};
@@ -38,10 +38,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Ended {
-    let found = diff(&logfile::load(&args.before)?, &logfile::load(&args.now)?);
+    let logs = [logfile::load(&args.before)?, logfile::load(&args.now)?];
+    let found = diff(&logs[0], &logs[1]);
     if args.json {
         output::print_json(&DiffJson {
             format: output::JSON_FORMAT,
+            prefixes: logs.each_ref().map(Log::is_prefix),
             diff: &found,
         })?;
     } else if args.quiet {
@@ -56,6 +58,8 @@ pub(crate) fn execute(args: &Args) -> Ended {
 #[derive(Serialize)]
 struct DiffJson<'a> {
     format: u32,
+    /// Whether the first and the second log end before their runs did.
+    prefixes: [bool; 2],
     #[serde(flatten)]
     diff: &'a Diff,
 }

@@ -1,6 +1,8 @@
 //! The flags that commands about runs share: what to cover, and where to write it down.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use punctual_model::{Ns, Span};
 use punctual_trace::{Log, RunReport};
@@ -77,6 +79,14 @@ impl Outputs {
 }
 
 impl Promised {
+    /// The file of the log, to be written while the run goes on; `None`: none is asked for, or it
+    /// is none that can be read back, and is written after the run.
+    pub(crate) fn stream(&mut self) -> Option<Arc<File>> {
+        let mut files = self.0.iter_mut();
+        let (_, log) = files.find(|(format, _)| *format == Format::Log)?;
+        log.stream().map(Arc::new)
+    }
+
     /// Writes all files: one that cannot be written does not cost the others.
     pub(crate) fn keep(self, log: &Log, report: &RunReport) -> Result<(), Failure> {
         let mut kept = Ok(());

@@ -7,16 +7,24 @@ use std::path::Path;
 use punctual_trace::{Log, text};
 
 use punctual_terminal::ending::Failure;
+use punctual_terminal::output;
 
-/// Reads a log; `None`: the file is something else, or cannot be opened.
+/// Reads a log; `None`: the file is something else, or cannot be opened. A remark says when the
+/// log ends before its run did.
 pub(crate) fn try_load(path: &Path) -> Result<Option<Log>, Failure> {
     let Some(mut source) = File::open(path).ok().and_then(open) else {
         return Ok(None);
     };
     let log = text::read(&mut source).map_err(|error| {
-        Failure::input(format!("{} is not a whole log: {error}", path.display()))
-            .with_help("record the run again with `punctual run FILE --record LOG`")
+        Failure::input(format!(
+            "{} cannot be read as a log: {error}",
+            path.display()
+        ))
+        .with_help("record the run again with `punctual run FILE --record LOG`")
     })?;
+    if let Some(stopped) = log.header.stopped.as_ref().filter(|_| log.is_prefix()) {
+        output::remark(format!("remark: {}: {stopped}", path.display()));
+    }
     Ok(Some(log))
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         ));
     }
     let interrupt = Interrupt::listen()?;
-    let promised = flags.outputs.promise(&args.file)?;
+    let mut promised = flags.outputs.promise(&args.file)?;
     let options = LiveOptions {
         duration: flags.duration,
         seed: flags.seed,
@@ -85,6 +85,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
             from: given.origin.describe(),
         }),
         sample: args.sample,
+        record: promised.stream(),
         ..LiveOptions::default()
     };
     if let Some(asked) = args.sample.filter(|_| !flags.outputs.quiet) {

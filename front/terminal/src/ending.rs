@@ -13,7 +13,7 @@ pub enum Ending {
     Good,
     /// Refused or missed: 1.
     Bad,
-    /// There is a result, but it is not whole: the recorder was full, or the work itself failed: 3.
+    /// There is a result, but it is not whole: 3. The recording ended early, or the work failed.
     Broken,
     /// The user ended it; what was finished is printed: 130, as of any program that Ctrl-C ends. A
     /// run that is ended is a shorter run, and says what was seen instead.

@@ -73,6 +73,8 @@ pub struct PromisedFile {
     file: BufWriter<File>,
     /// Made by this command, and nothing was written yet.
     in_vain: bool,
+    /// Somebody else writes it while the work goes on.
+    streamed: bool,
 }
 
 impl PromisedFile {
@@ -91,6 +93,7 @@ impl PromisedFile {
                     path: path.to_owned(),
                     file,
                     in_vain,
+                    streamed: false,
                 })
             }
             Err(error) => Err(cannot_write(path, &error)
@@ -98,12 +101,27 @@ impl PromisedFile {
         }
     }
 
-    /// Replaces the content by what `write` writes.
+    /// The file for somebody who writes it while the work goes on, and may read it back; `None`:
+    /// it is a pipe or a device, or may not be read.
+    pub fn stream(&mut self) -> Option<File> {
+        if !self.file.get_ref().metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).open(&self.path).ok()?;
+        self.streamed = true;
+        Some(file)
+    }
+
+    /// Replaces the content by what `write` writes, unless it was written before.
     pub fn fill(
         mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         self.in_vain = false;
+        if self.streamed {
+            return Ok(());
+        }
         let file = &mut self.file;
         let done = empty(file.get_ref())
             .and_then(|()| write(file))

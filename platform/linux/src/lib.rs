@@ -65,6 +65,7 @@ pub use run::pool::SpawnError;
 pub use run::program::{Program, ProgramError, start_program};
 pub use run::run;
 pub use run::spawn::{Child, JoinError, block, spawn, spawn_with};
+pub use run::watchdog::stand_aside;
 pub use sys::allowed_cpus;
 pub use time::clock::{ClockRate, ClockSource, clock_rate};
 pub use time::offset::ClockOffset;

@@ -193,7 +193,7 @@ fn remarks(out: &mut String, report: &RunReport) {
     for cpu in report.cpus.iter().take(MAX_LINES) {
         if let Some(at) = cpu.lost_from_ns {
             let what = format!(
-                "CPU {}: the recorder was full; nothing is known after {}",
+                "CPU {}: the recording ended; nothing is known after {}",
                 cpu.id,
                 Short(at)
             );

@@ -15,6 +15,7 @@
 //! go through the same functions; what a live machine does late is read from the log itself.
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod behavior;
 mod diff;
 mod encode;
@@ -25,6 +26,7 @@ mod log;
 mod record;
 mod recorder;
 mod replay;
+mod ring;
 mod short;
 mod slots;
 mod summary;
@@ -38,7 +40,7 @@ pub use behavior::{
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
 pub use record::{Iter, Record, RecordedEntry, Records};
-pub use recorder::Recorder;
+pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport,

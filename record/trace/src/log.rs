@@ -10,6 +10,9 @@ use punctual_tables::Tables;
 use crate::record::Records;
 use crate::recorder::Recorder;
 
+/// How a log begins to say that it ends too early ([`Log::is_prefix`]).
+pub(crate) const PREFIX: &str = "this log ends before the run did";
+
 /// One run on one platform.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Log {
@@ -119,7 +122,7 @@ pub struct CpuLog {
     pub machine_utilization_ppm: Option<u64>,
     /// What the platform counted beside the records.
     pub counters: Counters,
-    /// From when on nothing was recorded, because the recorder was full; `None`: all is here.
+    /// From when on nothing was recorded ([`Log::is_cut`]); `None`: all is here.
     pub lost_from: Option<Instant>,
     /// Threads that were created while it ran, as far as they are known by name, in ascending
     /// order: the task of each.
@@ -266,8 +269,14 @@ impl Log {
             .map_or("?", String::as_str)
     }
 
-    /// Whether some records are missing because a recorder was full.
+    /// Whether some records are missing: a recorder or a disk was full, or the log is a prefix.
     pub fn is_cut(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.lost_from.is_some())
+    }
+
+    /// Whether it was read from a file that ends before the run did.
+    pub fn is_prefix(&self) -> bool {
+        let stopped = self.header.stopped.as_deref();
+        stopped.is_some_and(|why| why.starts_with(PREFIX))
     }
 }

@@ -1,6 +1,7 @@
 //! The recorder of one CPU: a [`Sink`] with a fixed buffer that never allocates.
 
 use std::collections::TryReserveError;
+use std::fmt;
 
 use punctual_kern::{Decision, Entry, Event, Sink, TraceEvent};
 use punctual_model::{Instant, ThreadId};
@@ -8,23 +9,46 @@ use punctual_model::{Instant, ThreadId};
 use crate::encode::{self, Short};
 use crate::form;
 use crate::record::Records;
+use crate::ring::{Outlet, Ring};
 
 /// Records everything that a shard reports, until its buffer is full; then it stops and says from
 /// when. What it holds is always whole entries.
 ///
 /// All memory is taken (and touched) at construction: recording costs a bounds check and two to
-/// seven stores, and no page fault.
-#[derive(Debug)]
+/// seven stores, and no page fault. A [`Drain`] makes room while the run goes on.
 pub struct Recorder {
-    words: Box<[u64]>,
-    /// Where the next one goes; at the end when some were lost, so that nothing goes anywhere.
-    length: usize,
-    /// Where the entry that is being recorded begins, and its instant.
-    entry: usize,
+    ring: Ring,
+    /// The instant of the entry that is being recorded.
     now: Instant,
     lost_from: Option<Instant>,
-    /// How many words are whole entries, if some were lost.
-    kept: usize,
+}
+
+/// Takes what a recorder has recorded, from another thread, while it records.
+pub struct Drain(Outlet);
+
+impl Drain {
+    /// All entries that are whole and were not taken before. After [`Recorder::finish`] these are
+    /// the last. O(those).
+    pub fn take(&mut self) -> Records {
+        let mut words = Vec::new();
+        self.0.take(&mut words);
+        Records::from_words(words)
+    }
+}
+
+impl fmt::Debug for Drain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Recorder");
+        let f = f.field("now", &self.now);
+        f.field("lost_from", &self.lost_from)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Recorder {
@@ -37,19 +61,17 @@ impl Recorder {
     /// # Errors
     /// When there is not that much memory.
     pub fn with_capacity(bytes: usize) -> Result<Recorder, TryReserveError> {
-        let capacity = bytes / size_of::<u64>();
-        let mut words = Vec::new();
-        words.try_reserve_exact(capacity)?;
-        // Written once, so that the pages exist before the run.
-        words.resize(capacity, 1);
         Ok(Recorder {
-            words: words.into_boxed_slice(),
-            length: 0,
-            entry: 0,
+            ring: Ring::with_capacity(bytes / size_of::<u64>())?,
             now: Instant::ZERO,
             lost_from: None,
-            kept: 0,
         })
+    }
+
+    /// The drain of this recorder, whose buffer holds from now on what was not taken yet. To be
+    /// called once, before the run.
+    pub fn drain(&mut self) -> Drain {
+        Drain(self.ring.outlet())
     }
 
     /// From when on entries are missing; `None`: everything is there.
@@ -62,43 +84,30 @@ impl Recorder {
         self.now
     }
 
-    /// What was recorded, and from when on it is missing.
+    /// What was recorded (nothing if there is a drain, which has it), and from when on it is
+    /// missing.
     pub fn finish(self) -> (Records, Option<Instant>) {
-        let mut words = self.words.into_vec();
-        words.truncate(match self.lost_from {
-            None => self.length,
-            Some(_) => self.kept,
-        });
-        (Records::from_words(words), self.lost_from)
+        (Records::from_words(self.ring.into_words()), self.lost_from)
     }
 
     /// Inlined wherever a record is made, so that its words go from registers to their place.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn put(&mut self, words: &[u64]) {
-        let rest = self.words.get_mut(self.length..);
-        match rest.and_then(|rest| rest.get_mut(..words.len())) {
-            Some(place) => {
-                place.copy_from_slice(words);
-                self.length += words.len();
-            }
-            None => self.give_up(),
+        if !self.ring.put(words) {
+            self.give_up();
         }
     }
 
     #[cold]
     fn give_up(&mut self) {
-        if self.lost_from.is_none() {
-            self.lost_from = Some(self.now);
-            self.kept = self.entry;
-        }
-        self.length = self.words.len();
+        self.lost_from = self.lost_from.or(Some(self.now));
     }
 }
 
 impl Sink for Recorder {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn begin(&mut self, entry: &Entry<'_>) {
-        self.entry = self.length;
+        self.ring.commit();
         self.now = entry.now;
         if !entry.is_plain() {
             encode::prefixes(entry.missing, entry.ceiling, |words| self.put(words));
@@ -124,7 +133,7 @@ impl Sink for Recorder {
         left: Option<ThreadId>,
         (next, arm): (ThreadId, Option<Instant>),
     ) {
-        self.entry = self.length;
+        self.ring.commit();
         self.now = now;
         match encode::entry(now, event, left, next, arm) {
             Some(Short::Switch(words)) => self.put(&words),
@@ -180,19 +189,18 @@ mod tests {
             let (next, refused) = (Next::Thread(to), None);
             parts.decision(now, &Decision { next, arm, refused });
         }
-        assert_eq!(whole.words, parts.words);
-        assert_eq!((whole.length, whole.entry), (parts.length, parts.entry));
+        let records = whole.finish();
+        assert_eq!(records, parts.finish());
+        assert_eq!(records.0.iter().count(), 16);
     }
 
     #[test]
     fn a_full_recorder_keeps_whole_entries_and_says_from_when_it_lost() {
         // An idle tick takes four words: two and a half of them fit.
         let mut recorder = Recorder::with_capacity(10 * 8).expect("80 bytes");
-        let allocated = recorder.words.as_ptr();
         for at in [5, 6, 7, 8] {
             entry(&mut recorder, at);
         }
-        assert_eq!(recorder.words.as_ptr(), allocated, "it never grows");
         let (records, lost_from) = recorder.finish();
         assert_eq!(lost_from, Some(Instant::from_ticks(7)));
         let events: Vec<u64> = records
@@ -202,5 +210,38 @@ mod tests {
             .collect();
         assert_eq!(events, [5, 6]);
         assert_eq!(records.iter().count(), 4);
+    }
+
+    #[test]
+    fn a_drain_makes_room_and_takes_each_whole_entry_once_in_order() {
+        // Three and a half idle ticks fit: they go around the end in every way.
+        let mut recorder = Recorder::with_capacity(14 * 8).expect("112 bytes");
+        let mut drain = recorder.drain();
+        let mut seen = Vec::new();
+        let mut take = |drain: &mut Drain| {
+            let records = drain.take();
+            assert_eq!(records.iter().count() % 2, 0, "whole entries");
+            let entries = records
+                .iter()
+                .filter(|(_, r)| matches!(r, Record::Entry(_)));
+            seen.extend(entries.map(|(now, _)| now.ticks()));
+        };
+        for at in 0..50 {
+            entry(&mut recorder, at);
+            if at % 2 == 1 {
+                take(&mut drain);
+            }
+        }
+        // Nobody takes any: it stops, and goes on no more.
+        for at in 50..54 {
+            entry(&mut recorder, at);
+        }
+        take(&mut drain);
+        entry(&mut recorder, 54);
+        let (rest, lost_from) = recorder.finish();
+        take(&mut drain);
+        let lost = lost_from.map(Instant::ticks);
+        assert!(rest.is_empty() && lost.is_some_and(|at| (51..54).contains(&at)));
+        assert_eq!(seen, (0..lost.unwrap_or(0)).collect::<Vec<u64>>());
     }
 }

@@ -211,7 +211,7 @@ pub struct CpuReport {
     pub missing_method: String,
     /// What that may be off by, per gap.
     pub missing_error_ns: u64,
-    /// From when on the recorder was full.
+    /// From when on nothing was recorded.
     pub lost_from_ns: Option<u64>,
     /// What the platform counted further.
     pub counters: Vec<Counter>,
@@ -331,8 +331,8 @@ impl RunReport {
         self.verdict
     }
 
-    /// Exit code of a command that ends with this report (doc/guide/README.md): 3 when the recorder
-    /// was full or the work itself failed, 1 for the verdict missed, else 0.
+    /// Exit code of a command that ends with this report (doc/guide/README.md): 3 when the
+    /// recording ended before the run or the work itself failed, 1 for the verdict missed, else 0.
     pub fn exit_code(&self) -> u8 {
         let cut = self.cpus.iter().any(|cpu| cpu.lost_from_ns.is_some());
         if self.verdict == RunVerdict::Missed {

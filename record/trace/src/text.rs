@@ -16,10 +16,10 @@ use std::fmt;
 
 pub use line::line;
 pub use read::read;
-pub use write::write;
+pub use write::{Writer, write};
 
 /// The first line of every log of this version.
-pub const FIRST_LINE: &str = "punctual-log 3";
+pub const FIRST_LINE: &str = "punctual-log 4";
 
 /// What is wrong with a written log, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,8 +11,10 @@ use punctual_model::{
 /// What a column holds, and thereby how it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
-    /// A thread or a scheduler: `index`, or `index:generation` when the place was used before.
+    /// A thread: `index`, or `index:generation` when the place was used before.
     Thread,
+    /// A scheduler, likewise.
+    Node,
     /// An instant in ticks; `never` for the end of the timeline.
     Instant,
     /// A number: ticks of work or of time, a job, a slot, a CPU.
@@ -192,7 +194,7 @@ scalars! {
     Instant, Instant: |at| at.ticks(), |word| Some(Instant::from_ticks(word));
     ThreadId, Thread: |thread| u64::from(thread.generation()) << 32 | thread.index() as u64,
         |word| Some(ThreadId::new(u32::of(word & u64::from(u32::MAX))?, u32::of(word >> 32)?));
-    NodeId, Thread: |node| u64::from(node.generation()) << 32 | node.index() as u64,
+    NodeId, Node: |node| u64::from(node.generation()) << 32 | node.index() as u64,
         |word| Some(NodeId::new(u16::of(word & u64::from(u32::MAX))?, u16::of(word >> 32)?));
 }
 

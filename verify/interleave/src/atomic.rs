@@ -158,3 +158,30 @@ impl<T: Copy> Place<T> {
         })
     }
 }
+
+/// A word that belongs to one thread at a time: the counterpart of `Word` of `record/trace`.
+#[derive(Debug)]
+pub(crate) struct Word(UnsafeCell<u64>);
+
+// SAFETY: the model checker looks after it: two threads at a time are found.
+unsafe impl Sync for Word {}
+
+impl Word {
+    pub(crate) fn new(value: u64) -> Word {
+        Word(UnsafeCell::new(value))
+    }
+
+    pub(crate) fn put(&self, value: u64) {
+        // SAFETY: another thread that is here is found, and ends the model.
+        self.0.with_mut(|word| unsafe { *word = value });
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // SAFETY: as above.
+        self.0.with(|word| unsafe { *word })
+    }
+
+    pub(crate) fn into_inner(self) -> u64 {
+        self.get()
+    }
+}

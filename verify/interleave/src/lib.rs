@@ -5,7 +5,7 @@
 //!
 //! | file | words | every |
 //! |---|---|---|
-//! | `platform/linux/src/shared` | `atomic` | order, by loom |
+//! | `platform/linux/src/shared`, `record/trace/src/ring.rs` | `atomic` | order, by loom |
 //! | `switch`: `gate`, `ring` | `words` | place for a signal, by [`signals`] |
 //!
 //! A model says what must hold, and every way in which one access of these files could be wrong is
@@ -21,6 +21,7 @@ pub mod check;
 pub mod cross_cpu;
 pub mod kicking;
 pub mod listing;
+pub mod recording;
 pub mod signals;
 pub mod weaken;
 mod words;
@@ -35,6 +36,8 @@ mod mailbox;
 mod pending;
 #[path = "../../../platform/switch/src/ring.rs"]
 pub mod preemptions;
+#[path = "../../../record/trace/src/ring.rs"]
+mod record_ring;
 #[path = "../../../platform/linux/src/shared/ring.rs"]
 mod ring;
 #[path = "../../../platform/linux/src/shared/ticket_lock.rs"]
@@ -46,5 +49,5 @@ use check::Model;
 pub fn models() -> impl Iterator<Item = &'static Model> {
     let words = cross_cpu::MODELS.iter().chain(&listing::MODELS);
     let words = words.chain(&cross_cpu::WAITS).chain(&kicking::MODELS);
-    words.chain(&signals::MODELS)
+    words.chain(&recording::MODELS).chain(&signals::MODELS)
 }

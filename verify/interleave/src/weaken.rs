@@ -71,8 +71,8 @@ pub fn collect<R>(model: impl FnOnce() -> R) -> (R, Vec<Mutant>) {
     MET.take();
     let result = model();
     let met = MET.take().into_keys();
-    let ours =
-        |mutant: &Mutant| mutant.file.contains("/platform/") || mutant.file.contains("/switch/");
+    let places = ["/platform/", "/switch/", "/record/"];
+    let ours = |mutant: &Mutant| places.iter().any(|place| mutant.file.contains(place));
     (result, met.filter(ours).collect())
 }
 

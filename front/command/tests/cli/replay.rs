@@ -55,7 +55,7 @@ fn a_log_with_one_record_changed_differs_at_its_place() {
     let log = record(&folder, "sim", "two-tasks.toml", "200ms");
     let text = std::fs::read_to_string(&log).expect("recorded");
     let lines: Vec<&str> = text.lines().collect();
-    let first = lines.iter().position(|line| *line == "records");
+    let first = lines.iter().position(|line| *line == "records 0");
     let first = first.expect("records") + 1;
     // Some decision in the middle that lets the first task run.
     let middle = lines.len() / 2;
@@ -103,7 +103,7 @@ fn a_recorded_miss_shows_its_cause_and_is_still_identical() {
 fn what_is_no_log_is_bad_input() {
     let folder = Folder::new("replay-bad");
     let missing = folder.path("missing");
-    let torn = folder.write("torn", "punctual-log 3\nplatform sim\n");
+    let torn = folder.write("torn", "punctual-log 4\nplatform sim\n");
     for file in [example("two-tasks.toml"), missing, torn] {
         let told = output(&["replay", &file, "--json"]);
         assert_eq!(code(&told), 2, "{file}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stdout};
+use crate::common::{Folder, assert_obeys, code, example, json, output, punctual, stderr, stdout};
 
 /// Two tasks that nearly any machine admits, loaded or not, on a CPU that is there.
 const EASY: &str = r#"
@@ -194,6 +194,76 @@ fn ends_early_with_its_report_and_files(signal: &str) {
         "{}",
         log.lines().last().unwrap_or("")
     );
+}
+
+/// Every command reads what is there, and says that it is not all.
+fn reads_the_prefix(log: &str) {
+    let told = output(&["report", log, "--json"]);
+    let report = json(&told);
+    assert_obeys(&report, "run");
+    let stopped = report["stopped"].as_str().expect("said");
+    assert!(
+        stopped.starts_with("this log ends before the run did"),
+        "{stopped}"
+    );
+    assert!(report["cpus"][0]["lost_from_ns"].as_u64() > Some(0));
+    assert!(code(&told) == 3 || report["verdict"] == "missed");
+    assert!(stderr(&told).contains("this log ends before the run did"));
+    let replayed = output(&["replay", log, "--json"]);
+    assert_obeys(&json(&replayed), "replay");
+    assert_eq!(json(&replayed)["replay"]["identical"], true);
+    assert_eq!(code(&replayed), 3);
+    let same = json(&output(&["diff", log, log, "--json"]));
+    assert_obeys(&same, "diff");
+    assert_eq!(same["prefixes"], serde_json::json!([true, true]));
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_a_log_up_to_there_that_says_so() {
+    let folder = Folder::new("run-killed");
+    let file = folder.write("easy.toml", EASY);
+    let log = folder.path("log");
+    let mut child = punctual(&[
+        "run", &file, "--for", "600s", "-q", "--force", "--record", &log,
+    ])
+    .spawn()
+    .expect("starts");
+    let lines = || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("= ")).count()
+    };
+    while lines() < 20 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    let _ = child.wait();
+    reads_the_prefix(&log);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_run() {
+    let folder = Folder::new("run-full");
+    let file = folder.write("easy.toml", EASY);
+    let log = folder.path("log");
+    // A file of 16 KiB at most, in blocks of 512 bytes, stands for the full disk.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 32; exec {} run {file} --for 2s --json --force --record {log}",
+        env!("CARGO_BIN_EXE_punctual")
+    );
+    let ran = std::process::Command::new("sh")
+        .args(["-c", &limited])
+        .output()
+        .expect("a shell");
+    let report = json(&ran);
+    assert_obeys(&report, "run");
+    assert!(report["stopped"].is_null(), "the run goes on to its end");
+    assert!(report["elapsed_ns"].as_u64() > Some(0));
+    let lost = report["cpus"][0]["lost_from_ns"].as_u64();
+    assert!(lost > Some(0) && lost < Some(2_000_000_000), "{lost:?}");
+    let fault = report["faults"][0].as_str().expect("said");
+    assert!(fault.contains("could not be written"), "{fault}");
+    assert!(code(&ran) == 3 || report["verdict"] == "missed");
+    reads_the_prefix(&log);
 }
 
 #[test]

@@ -13,6 +13,23 @@ use crate::sys::{self, HostClass};
 /// After the watchdog has told the CPUs to end, they have this long before they are demoted.
 const NOTICE: Duration = Duration::from_secs(1);
 
+/// The CPUs that may be used and are not in `used`.
+fn free_of(used: &[u32]) -> Vec<u32> {
+    let allowed = sys::allowed_cpus().unwrap_or_default();
+    let free = allowed.into_iter().filter(|cpu| !used.contains(cpu));
+    free.collect()
+}
+
+/// Has the calling thread execute on CPUs other than those of a run, if it may use any. For
+/// ordinary threads that should go on while a run does.
+pub fn stand_aside(used: &[u32]) {
+    let free = free_of(used);
+    if !free.is_empty() {
+        // Without it the thread waits until those of the run leave it a CPU.
+        let _ = sys::pin(None, &free);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Finished {
     flag: Mutex<bool>,
@@ -59,11 +76,7 @@ impl Watchdog {
             Duration::from_nanos(ns)
         });
         let finished = Arc::new(Finished::default());
-        let free: Vec<u32> = sys::allowed_cpus()
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|cpu| !used.contains(cpu))
-            .collect();
+        let free = free_of(used);
         if free.is_empty() && mode == Mode::RealTime {
             lost.push(Loss {
                 what: "a free CPU",

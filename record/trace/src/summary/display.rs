@@ -186,6 +186,12 @@ impl RunReport {
             let differ = Count(oracle.mismatches);
             reasons.push(format!("{differ} steps differ from the reference"));
         }
+        for cpu in &self.cpus {
+            if let Some(at) = cpu.lost_from_ns {
+                reasons.push(format!("CPU {}: not recorded after {}", cpu.id, Short(at)));
+            }
+        }
+        reasons.extend(self.faults.iter().map(|fault| format!("fault: {fault}")));
         reasons
     }
 }
@@ -313,7 +319,7 @@ fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fm
         )?;
     }
     match cpu.lost_from_ns {
-        Some(at) => writeln!(f, "    RECORDER FULL: nothing known after {}", Short(at)),
+        Some(at) => writeln!(f, "    RECORDING ENDED: nothing known after {}", Short(at)),
         None => Ok(()),
     }
 }

@@ -5,58 +5,54 @@ use std::io::BufRead;
 use punctual_model::{Frequency, Instant, Requirement, Span, TaskId};
 use punctual_tables::{CpuTables, Tables};
 
-use super::read_tables::{TablesReader, words_of};
+use super::read_tables::{TablesReader, created, words_of};
 use super::words::{clip, number, unescape};
 use super::{FIRST_LINE, LogError};
 use crate::encode;
-use crate::form;
-use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, TaskInfo};
+use crate::form::{self, Form};
+use crate::log::{Bound, CpuLog, Header, Log, Mode, Oracle, PREFIX, TaskInfo};
 use crate::record::Records;
+use crate::value::Field;
 
 /// Lines that no header does without.
-const NEEDED: [&str; 4] = ["platform", "mode", "duration", "ended"];
+const NEEDED: [&str; 2] = ["platform", "duration"];
 
 const NO_EVENT: &str = "the entry before has no event: after `@ missing` and `@ ceiling` one comes";
 const PREFIX_ORDER: &str =
     "before an event stands at most one `@ missing`, then at most one `@ ceiling`";
 
-/// Reads a log.
+/// Reads a log. One that ends too early, because the program that wrote it was killed or the disk
+/// was full, is read as far as it goes: [`Log::is_prefix`] says so, and each CPU from when on
+/// nothing of it is there.
 ///
 /// # Errors
 /// The first mistake with its line: not a log of this version, an unknown or misplaced line, a
-/// field that is not what its column holds, an end before `end-of-log`, bytes that are not UTF-8,
-/// or an error of `source` itself.
+/// field that is not what its column holds, an end before the first record, bytes that are not
+/// UTF-8, or an error of `source` itself.
 pub fn read(source: &mut impl BufRead) -> Result<Log, LogError> {
     let mut reader = Reader::default();
     let mut line = String::new();
     let mut number = 0;
-    while !reader.done {
+    while !reader.is_done() {
         line.clear();
         number += 1;
         let at = |message: String| LogError {
             line: number,
             message,
         };
-        match source.read_line(&mut line) {
-            Ok(0) => return Err(at("the log ends before its `end-of-log`".into())),
-            Ok(_) => {}
-            Err(error) => return Err(at(error.to_string())),
-        }
+        let length = source
+            .read_line(&mut line)
+            .map_err(|error| at(error.to_string()))?;
         let text = line.strip_suffix('\n').unwrap_or(&line);
+        let is_whole = text.len() < length || text == "end-of-log";
         if number == 1 {
-            if text != FIRST_LINE {
-                return Err(at(match text.starts_with("punctual-log ") {
-                    true => format!(
-                        "`{}` is another version than `{FIRST_LINE}`: record the run again, or \
-                         read the log with the release that wrote it",
-                        clip(text)
-                    ),
-                    false => format!("`{}` is not `{FIRST_LINE}`: this is no log", clip(text)),
-                }));
-            }
-            continue;
+            check_version(text).map_err(at)?;
+        } else if is_whole {
+            reader.line(text).map_err(at)?;
+        } else {
+            // The rest of a line is no line.
+            return reader.prefix(number - 1).map_err(at);
         }
-        reader.line(text).map_err(at)?;
     }
     reader.finish().map_err(|message| LogError {
         line: number,
@@ -64,20 +60,51 @@ pub fn read(source: &mut impl BufRead) -> Result<Log, LogError> {
     })
 }
 
+fn check_version(text: &str) -> Result<(), String> {
+    match text {
+        FIRST_LINE => Ok(()),
+        _ if text.starts_with("punctual-log ") => Err(format!(
+            "`{}` is another version than `{FIRST_LINE}`: record the run again, or read the log \
+             with the release that wrote it",
+            clip(text)
+        )),
+        _ => Err(format!(
+            "`{}` is not `{FIRST_LINE}`: this is no log",
+            clip(text)
+        )),
+    }
+}
+
 /// The part of a log that lines are read into.
-#[derive(Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Part {
     #[default]
     Header,
     Cpu,
-    /// The words, and the kind of the last line of an entry whose event is still to come.
-    Records(Vec<u64>, Option<u8>),
+    /// Of this CPU.
+    Records(usize),
+    Tail,
+    /// Of this CPU.
+    Counted(usize),
+    Done,
+}
+
+/// The records of one CPU.
+#[derive(Default)]
+struct Recorded {
+    words: Vec<u64>,
+    /// How many of them are whole entries, and the instant of the last of those.
+    whole: usize,
+    last: Option<Instant>,
+    /// The instant of the entry that is read.
+    now: Option<Instant>,
+    /// The kind of the last line of an entry whose event is still to come.
+    prefix: Option<u8>,
 }
 
 #[derive(Default)]
 struct Reader {
     part: Part,
-    done: bool,
     header: Header,
     /// Of the lines that a header cannot do without, those that were there.
     seen: Vec<&'static str>,
@@ -89,27 +116,27 @@ struct Reader {
     requirements: Vec<Requirement>,
     cpus: Vec<CpuLog>,
     cpu_tables: Vec<CpuTables>,
+    recorded: Vec<Recorded>,
     reading: TablesReader,
 }
 
 impl Reader {
+    fn is_done(&self) -> bool {
+        self.part == Part::Done
+    }
+
     fn line(&mut self, text: &str) -> Result<(), String> {
-        if let Part::Records(words, prefix) = &mut self.part
+        if let Part::Records(cpu) = self.part
             && let Some(mark) = text.get(..2)
             && matches!(mark, "@ " | "+ " | "= ")
         {
-            *prefix = record(&text[2..], mark, words, *prefix)?;
-            return Ok(());
+            let threads = self.cpu_tables[cpu].capacity.threads;
+            return self.recorded[cpu].line(&text[2..], mark, threads);
         }
         let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
-        match (key, &self.part) {
-            ("end-of-log", _) => {
-                self.end_cpu()?;
-                self.done = true;
-                Ok(())
-            }
-            ("cpu", _) => {
-                self.end_cpu()?;
+        match (key, self.part) {
+            ("cpu", Part::Header | Part::Cpu) => {
+                self.end_tables()?;
                 self.cpus.push(CpuLog {
                     name: unescape(rest)?,
                     ..CpuLog::default()
@@ -117,14 +144,43 @@ impl Reader {
                 self.part = Part::Cpu;
                 Ok(())
             }
-            (_, Part::Header) => self.header(key, rest),
-            ("records", Part::Cpu) => {
-                self.part = Part::Records(Vec::new(), None);
+            ("records", Part::Cpu | Part::Records(_)) => {
+                self.end_section()?;
+                self.part = Part::Records(self.numbered(rest)?);
                 Ok(())
             }
+            ("ended", Part::Header | Part::Cpu | Part::Records(_)) => {
+                self.end_section()?;
+                self.header.end = Instant::from_ticks(number(rest)?);
+                self.part = Part::Tail;
+                Ok(())
+            }
+            ("counted", Part::Tail | Part::Counted(_)) => {
+                self.part = Part::Counted(self.numbered(rest)?);
+                Ok(())
+            }
+            ("end-of-log", Part::Tail | Part::Counted(_)) => {
+                if !self.seen.contains(&"mode") {
+                    return Err("the log has no `mode`".into());
+                }
+                self.part = Part::Done;
+                Ok(())
+            }
+            ("end-of-log", _) => Err("the log has no `ended`".into()),
+            (_, Part::Header) => self.header(key, rest),
             (_, Part::Cpu) => self.cpu(key, rest),
-            (_, Part::Records(..)) => Err(format!("`{}` is not a record", clip(text))),
+            (_, Part::Tail) => self.tail(key, rest),
+            (_, Part::Counted(cpu)) => counted(&mut self.cpus[cpu], key, rest),
+            (_, Part::Records(_)) => Err(format!("`{}` is not a record", clip(text))),
+            (_, Part::Done) => Ok(()),
         }
+    }
+
+    /// The CPU that a section is about.
+    fn numbered(&self, rest: &str) -> Result<usize, String> {
+        let cpu = usize::try_from(number(rest)?).ok();
+        let cpu = cpu.filter(|cpu| *cpu < self.cpu_tables.len());
+        cpu.ok_or_else(|| format!("the log has no CPU number {}", clip(rest)))
     }
 
     fn header(&mut self, key: &str, rest: &str) -> Result<(), String> {
@@ -133,8 +189,6 @@ impl Reader {
         let h = &mut self.header;
         match key {
             "platform" => h.platform = unescape(rest)?,
-            "mode" => h.mode = mode(rest)?,
-            "lost" => h.lost.push(unescape(rest)?),
             "tool" => h.tool = unescape(rest)?,
             "source" => h.source = unescape(rest)?,
             "machine" => {
@@ -150,16 +204,6 @@ impl Reader {
                 self.frequency = Some(frequency.ok_or("a frequency of 0")?);
             }
             "duration" => h.duration = Span::from_ns(number(rest)?),
-            "ended" => h.end = Instant::from_ticks(number(rest)?),
-            "stopped" => h.stopped = Some(unescape(rest)?),
-            "fault" => h.faults.push(unescape(rest)?),
-            "oracle" => {
-                let (steps, mismatches) = rest.split_once(' ').ok_or("two numbers are needed")?;
-                self.oracle = Some(Oracle {
-                    steps: number(steps)?,
-                    mismatches: number(mismatches)?,
-                });
-            }
             "task" => self.tasks.push(TaskInfo {
                 name: unescape(rest)?,
                 ..TaskInfo::default()
@@ -187,56 +231,101 @@ impl Reader {
     }
 
     fn cpu(&mut self, key: &str, rest: &str) -> Result<(), String> {
-        let Some(cpu) = self.cpus.last_mut() else {
-            return Err("no CPU yet".into());
-        };
-        let c = &mut cpu.counters;
-        match key {
-            "host" => {
+        match (key, self.cpus.last_mut()) {
+            ("host", Some(cpu)) => {
                 let host = number(rest)?;
                 let host = u32::try_from(host).map_err(|_| "no CPU has such a number")?;
                 cpu.host = Some(host);
+                Ok(())
             }
-            "utilization" => cpu.utilization_ppm = Some(number(rest)?),
-            "machine-utilization" => cpu.machine_utilization_ppm = Some(number(rest)?),
-            "deferrals" => c.deferrals = number(rest)?,
-            "deferred-p50" => c.deferred_p50_ns = number(rest)?,
-            "deferred-p99" => c.deferred_p99_ns = number(rest)?,
-            "deferred-max" => c.deferred_max_ns = number(rest)?,
-            "late-max" => c.late_max_ns = number(rest)?,
-            "missing-error" => c.missing_error_ns = number(rest)?,
-            "missing-method" => c.missing_method = unescape(rest)?,
-            "counter" => {
-                let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
-                c.others.push((unescape(name)?, number(value)?));
+            ("utilization", Some(cpu)) => {
+                cpu.utilization_ppm = Some(number(rest)?);
+                Ok(())
             }
-            "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
-            _ => self.reading.line(key, rest)?,
+            ("machine-utilization", Some(cpu)) => {
+                cpu.machine_utilization_ppm = Some(number(rest)?);
+                Ok(())
+            }
+            _ => self.reading.line(key, rest),
+        }
+    }
+
+    /// What is known at the end.
+    fn tail(&mut self, key: &str, rest: &str) -> Result<(), String> {
+        let h = &mut self.header;
+        match key {
+            "mode" => {
+                h.mode = mode(rest)?;
+                self.seen.push("mode");
+            }
+            "lost" => h.lost.push(unescape(rest)?),
+            "stopped" => h.stopped = Some(unescape(rest)?),
+            "fault" => h.faults.push(unescape(rest)?),
+            "oracle" => {
+                let (steps, mismatches) = rest.split_once(' ').ok_or("two numbers are needed")?;
+                self.oracle = Some(Oracle {
+                    steps: number(steps)?,
+                    mismatches: number(mismatches)?,
+                });
+            }
+            _ => return Err(format!("`{}` is unknown here", clip(key))),
         }
         Ok(())
     }
 
-    fn end_cpu(&mut self) -> Result<(), String> {
-        match std::mem::take(&mut self.part) {
-            Part::Header => Ok(()),
-            Part::Cpu => Err("a CPU without its `records`".into()),
-            Part::Records(_, Some(_)) => Err(NO_EVENT.into()),
-            Part::Records(words, None) => {
-                let (tables, created) = std::mem::take(&mut self.reading).finish()?;
-                if let Some(cpu) = self.cpus.last_mut() {
-                    cpu.records = Records::from_words(words);
-                    cpu.created = created;
-                }
-                self.cpu_tables.push(tables);
-                Ok(())
-            }
+    /// After the tables of a CPU.
+    fn end_tables(&mut self) -> Result<(), String> {
+        if self.part == Part::Cpu {
+            let tables = std::mem::take(&mut self.reading).finish()?;
+            self.cpu_tables.push(tables);
+            self.recorded.push(Recorded::default());
+        }
+        Ok(())
+    }
+
+    /// After the tables of the last CPU, or after some records.
+    fn end_section(&mut self) -> Result<(), String> {
+        match self.part {
+            Part::Records(cpu) if self.recorded[cpu].prefix.is_some() => Err(NO_EVENT.into()),
+            _ => self.end_tables(),
         }
     }
 
-    fn finish(self) -> Result<Log, String> {
+    /// The log as far as it goes.
+    fn prefix(mut self, lines: usize) -> Result<Log, String> {
+        if matches!(self.part, Part::Header | Part::Cpu) {
+            return Err("the log ends before its first record".into());
+        }
+        if self.header.platform == "sim" {
+            self.header.mode = Mode::Virtual;
+        }
+        let mut until = Instant::ZERO;
+        for (cpu, recorded) in self.cpus.iter_mut().zip(&mut self.recorded) {
+            recorded.words.truncate(recorded.whole);
+            recorded.prefix = None;
+            until = until.max(recorded.last.unwrap_or_default());
+            let next = recorded
+                .last
+                .map_or(Instant::ZERO, |at| at.saturating_add(Span::from_ticks(1)));
+            cpu.lost_from = Some(cpu.lost_from.map_or(next, |lost| lost.min(next)));
+        }
+        self.header.end = self.header.end.max(until);
+        let why = format!("{PREFIX}: after line {lines}, without its end");
+        self.header.stopped = Some(match self.header.stopped.take() {
+            Some(stopped) => format!("{why} ({stopped})"),
+            None => why,
+        });
+        self.finish()
+    }
+
+    fn finish(mut self) -> Result<Log, String> {
         let missing = |key: &str| format!("the log has no `{key}`");
         if let Some(key) = NEEDED.iter().find(|key| !self.seen.contains(key)) {
             return Err(missing(key));
+        }
+        for (cpu, recorded) in self.cpus.iter_mut().zip(self.recorded) {
+            cpu.records = Records::from_words(recorded.words);
+            cpu.created.sort_unstable();
         }
         let tables = Tables {
             frequency: self.frequency.ok_or_else(|| missing("frequency"))?,
@@ -310,36 +399,80 @@ fn bound(text: &str) -> Result<Bound, String> {
     })
 }
 
-/// Reads one line of records and appends its words. `before` and the answer: the kind of the line,
-/// if the event of its entry is still to come.
-fn record(
-    text: &str,
-    mark: &str,
-    all: &mut Vec<u64>,
-    before: Option<u8>,
-) -> Result<Option<u8>, String> {
-    let (tables, is_entry): (&[_], _) = match mark {
-        "@ " => (&[form::EVENTS, form::PREFIXES], true),
-        "+ " => (&[form::TRACES], false),
-        _ => (&[form::DECISIONS], false),
-    };
-    let (name, fields) = text.split_once(' ').unwrap_or((text, ""));
-    let mut forms = tables.iter().copied().flatten();
-    let Some(form) = forms.find(|form| form.name == name) else {
-        return Err(format!("`{}` is no record of this kind", clip(name)));
-    };
-    if before.is_some() && !is_entry {
-        return Err(NO_EVENT.into());
+/// Reads a line about what a platform counted on a CPU.
+fn counted(cpu: &mut CpuLog, key: &str, rest: &str) -> Result<(), String> {
+    let c = &mut cpu.counters;
+    match key {
+        "deferrals" => c.deferrals = number(rest)?,
+        "deferred-p50" => c.deferred_p50_ns = number(rest)?,
+        "deferred-p99" => c.deferred_p99_ns = number(rest)?,
+        "deferred-max" => c.deferred_max_ns = number(rest)?,
+        "late-max" => c.late_max_ns = number(rest)?,
+        "missing-error" => c.missing_error_ns = number(rest)?,
+        "missing-method" => c.missing_method = unescape(rest)?,
+        "counter" => {
+            let (value, name) = rest.split_once(' ').unwrap_or((rest, ""));
+            c.others.push((unescape(name)?, number(value)?));
+        }
+        "lost-from" => cpu.lost_from = Some(Instant::from_ticks(number(rest)?)),
+        "created" => cpu.created.push(created(rest)?),
+        _ => return Err(format!("`{}` is unknown here", clip(key))),
     }
-    let mut prefixes = form::PREFIXES.iter().map(|prefix| prefix.kind);
-    let prefix = prefixes.find(|kind| *kind == form.kind);
-    if prefix.is_some() && prefix <= before {
-        return Err(PREFIX_ORDER.into());
+    Ok(())
+}
+
+impl Recorded {
+    /// Reads a line of records; the CPU has places for `threads` of them.
+    fn line(&mut self, text: &str, mark: &str, threads: usize) -> Result<(), String> {
+        let (tables, is_entry): (&[_], _) = match mark {
+            "@ " => (&[form::EVENTS, form::PREFIXES], true),
+            "+ " => (&[form::TRACES], false),
+            _ => (&[form::DECISIONS], false),
+        };
+        let (name, fields) = text.split_once(' ').unwrap_or((text, ""));
+        let mut forms = tables.iter().copied().flatten();
+        let Some(form) = forms.find(|form| form.name == name) else {
+            return Err(format!("`{}` is no record of this kind", clip(name)));
+        };
+        if self.prefix.is_some() && !is_entry {
+            return Err(NO_EVENT.into());
+        }
+        let mut prefixes = form::PREFIXES.iter().map(|prefix| prefix.kind);
+        let prefix = prefixes.find(|kind| *kind == form.kind);
+        if prefix.is_some() && prefix <= self.prefix {
+            return Err(PREFIX_ORDER.into());
+        }
+        let words = words_of(form, fields)?;
+        if !encode::is_line(&words) {
+            return Err(format!("the fields of `{name}` do not belong together"));
+        }
+        // An event may name anything: the scheduler refuses it. What it did, it did to threads.
+        if !is_entry {
+            check_threads(form, &words, threads)?;
+        }
+        self.words.extend_from_slice(&words);
+        self.prefix = prefix;
+        if is_entry && prefix.is_none() {
+            // Every event has its instant first.
+            self.now = words.get(1).copied().map(Instant::from_ticks);
+        } else if mark == "= " {
+            (self.whole, self.last) = (self.words.len(), self.now);
+        }
+        Ok(())
     }
-    let words = words_of(form, fields)?;
-    if !encode::is_line(&words) {
-        return Err(format!("the fields of `{name}` do not belong together"));
+}
+
+/// Readers have a place for every thread that a record names.
+fn check_threads(form: &Form, words: &[u64], threads: usize) -> Result<(), String> {
+    let columns = form.columns.iter().zip(words.iter().skip(1)).enumerate();
+    for (at, (column, word)) in columns {
+        let is_there = words[0] >> (8 + at) & 1 == 0;
+        let index = word & u64::from(u32::MAX);
+        if is_there && column.field == Field::Thread && index >= threads as u64 {
+            return Err(format!(
+                "thread {index} on a CPU with room for {threads} (its `capacity`)"
+            ));
+        }
     }
-    all.extend_from_slice(&words);
-    Ok(prefix)
+    Ok(())
 }

@@ -50,23 +50,13 @@ impl TablesReader {
         match key {
             "plan" => self.cpu = Some(tables(rest)?),
             "capacity" => self.capacity = Some(capacity(rest)?),
-            _ => {
-                let Some(form) = form::TABLES.iter().find(|form| form.name == key) else {
-                    return Err(format!("`{}` is unknown here", clip(key)));
-                };
-                let words = words_of(form, rest)?;
-                let line = form::split(&words)
-                    .and_then(|(kind, mut fields, _)| form::tables(kind, &mut fields));
-                let line =
-                    line.ok_or_else(|| format!("the fields of `{key}` do not belong together"))?;
-                self.lines.push(line);
-            }
+            _ => self.lines.push(tables_line(key, rest)?),
         }
         Ok(())
     }
 
-    /// The tables, and the threads that were created while it ran.
-    pub(super) fn finish(self) -> Result<(CpuTables, Vec<(ThreadId, TaskId)>), String> {
+    /// The tables.
+    pub(super) fn finish(self) -> Result<CpuTables, String> {
         let (cpu, policy) = self.cpu.ok_or("a CPU without its `plan`")?;
         let capacity = self.capacity.ok_or("a CPU without its `capacity`")?;
         let mut tables = CpuTables {
@@ -83,7 +73,7 @@ impl TablesReader {
             resources: Vec::new(),
             uses: Vec::new(),
         };
-        let (mut homes, mut created) = (Vec::new(), Vec::new());
+        let mut homes = Vec::new();
         for line in self.lines {
             match line {
                 TablesLine::Thread(task, constraint) => tables.threads.push((task, constraint)),
@@ -100,12 +90,31 @@ impl TablesReader {
                 }
                 TablesLine::Resource(resource) => tables.resources.push(resource),
                 TablesLine::Use(thread, declared) => tables.uses.push((thread, declared)),
-                TablesLine::Created(thread, task) => created.push((thread, task)),
+                TablesLine::Created(..) => {
+                    return Err("a thread that was created before the run began".into());
+                }
             }
         }
-        created.sort_unstable();
         tables.homes = homes_of(&tables, &homes)?;
-        Ok((tables, created))
+        Ok(tables)
+    }
+}
+
+fn tables_line(key: &str, rest: &str) -> Result<TablesLine, String> {
+    let Some(form) = form::TABLES.iter().find(|form| form.name == key) else {
+        return Err(format!("`{}` is unknown here", clip(key)));
+    };
+    let words = words_of(form, rest)?;
+    let line =
+        form::split(&words).and_then(|(kind, mut fields, _)| form::tables(kind, &mut fields));
+    line.ok_or_else(|| format!("the fields of `{key}` do not belong together"))
+}
+
+/// A thread that was created while the run went on, and its task.
+pub(super) fn created(rest: &str) -> Result<(ThreadId, TaskId), String> {
+    match tables_line("created", rest)? {
+        TablesLine::Created(thread, task) => Ok((thread, task)),
+        _ => Err("`created` names a thread and a task".into()),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn write_fields(f: &mut impl Write, form: &Form, words: &[u64]) -> fm
 
 fn write_field(f: &mut impl Write, field: Field, word: u64) -> fmt::Result {
     match field {
-        Field::Thread => {
+        Field::Thread | Field::Node => {
             let (index, generation) = (word & u64::from(u32::MAX), word >> 32);
             match generation {
                 0 => write!(f, "{index}"),
@@ -47,7 +47,7 @@ pub(super) fn read_field(column: Column, text: &str) -> Result<Option<u64>, Stri
         };
     }
     match column.field {
-        Field::Thread => read_thread(text).map(Some),
+        Field::Thread | Field::Node => read_thread(text).map(Some),
         Field::Instant if text == "never" => Ok(Some(u64::MAX)),
         Field::Instant | Field::Number => number(text).map(Some),
         Field::Word(words) => match words.iter().position(|word| *word == text) {
@@ -65,7 +65,7 @@ fn read_thread(text: &str) -> Result<u64, String> {
     let (index, generation) = text.split_once(':').unwrap_or((text, "0"));
     let part = |part: &str| match part.parse::<u32>() {
         Ok(number) if canonical(part) => Ok(u64::from(number)),
-        _ => Err(format!("`{}` is not a thread", clip(text))),
+        _ => Err(format!("`{}` is no number of a place", clip(text))),
     };
     Ok(part(generation)? << 32 | part(index)?)
 }

@@ -22,34 +22,109 @@ const CHUNK: usize = 1 << 16;
 /// # Errors
 /// Those of `out`.
 pub fn write(log: &Log, out: &mut impl Write) -> io::Result<()> {
-    let mut text = String::new();
-    header(log, &mut text);
-    for task in &log.tasks {
-        line(&mut text, "task", &task.name);
-        bound(&mut text, "bound", task.bound.as_ref());
-        bound(&mut text, "machine-bound", task.machine_bound.as_ref());
+    let mut writer = Writer::begin(log, out)?;
+    for (cpu, of_cpu) in log.cpus.iter().enumerate() {
+        writer.append(cpu, &of_cpu.records)?;
     }
-    for name in &log.schedulers {
-        line(&mut text, "scheduler", name);
-    }
-    for name in &log.resources {
-        line(&mut text, "resource", name);
-    }
-    for requirement in &log.requirements {
-        require(&mut text, requirement);
-    }
-    for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
-        line(&mut text, "cpu", &cpu.name);
-        counters(cpu, &mut text);
-        write_tables(tables, &mut text);
-        for (thread, task) in &cpu.created {
-            put_line(&mut text, TablesLine::Created(*thread, *task));
+    writer.finish(log)
+}
+
+/// Writes a log while its run goes on. What is written is at any instant a log that can be read, as
+/// far as it goes.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    text: String,
+    /// The CPU whose records were written last.
+    cpu: Option<usize>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes what is known of `log` before its run: names, bounds, tables, and of its CPUs their
+    /// names and hosts.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn begin(log: &Log, out: W) -> io::Result<Writer<W>> {
+        let mut text = String::new();
+        header(log, &mut text);
+        for task in &log.tasks {
+            line(&mut text, "task", &task.name);
+            bound(&mut text, "bound", task.bound.as_ref());
+            bound(&mut text, "machine-bound", task.machine_bound.as_ref());
         }
-        text.push_str("records\n");
-        records(&cpu.records, &mut text, out)?;
+        for name in &log.schedulers {
+            line(&mut text, "scheduler", name);
+        }
+        for name in &log.resources {
+            line(&mut text, "resource", name);
+        }
+        for requirement in &log.requirements {
+            require(&mut text, requirement);
+        }
+        for (cpu, tables) in log.cpus.iter().zip(&log.tables.cpus) {
+            line(&mut text, "cpu", &cpu.name);
+            if let Some(host) = cpu.host {
+                number(&mut text, "host", u64::from(host));
+            }
+            let promised = [
+                ("utilization", cpu.utilization_ppm),
+                ("machine-utilization", cpu.machine_utilization_ppm),
+            ];
+            for (key, ppm) in promised {
+                if let Some(ppm) = ppm {
+                    number(&mut text, key, ppm);
+                }
+            }
+            write_tables(tables, &mut text);
+        }
+        let cpu = None;
+        let mut writer = Writer { out, text, cpu };
+        writer.pass_on()?;
+        Ok(writer)
     }
-    text.push_str("end-of-log\n");
-    out.write_all(text.as_bytes())
+
+    /// Writes further records of a CPU, which are whole entries.
+    ///
+    /// # Errors
+    /// Those of the file or whatever it is.
+    pub fn append(&mut self, cpu: usize, records: &Records) -> io::Result<()> {
+        if self.cpu != Some(cpu) {
+            self.cpu = Some(cpu);
+            number(&mut self.text, "records", cpu as u64);
+        }
+        for (_, record) in records {
+            encode::record(&record, |words| put(&mut self.text, words));
+            if self.text.len() >= CHUNK {
+                self.pass_on()?;
+            }
+        }
+        self.pass_on()
+    }
+
+    /// Writes what is known of `log` after its run.
+    ///
+    /// # Errors
+    /// Those of the file or whatever it is.
+    pub fn finish(mut self, log: &Log) -> io::Result<()> {
+        tail(log, &mut self.text);
+        for (at, cpu) in log.cpus.iter().enumerate() {
+            number(&mut self.text, "counted", at as u64);
+            counters(cpu, &mut self.text);
+            for (thread, task) in &cpu.created {
+                put_line(&mut self.text, TablesLine::Created(*thread, *task));
+            }
+        }
+        self.text.push_str("end-of-log\n");
+        self.pass_on()?;
+        self.out.flush()
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        self.out.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
 }
 
 fn require(text: &mut String, requirement: &Requirement) {
@@ -89,10 +164,6 @@ fn header(log: &Log, text: &mut String) {
     text.push_str(FIRST_LINE);
     text.push('\n');
     line(text, "platform", &h.platform);
-    line(text, "mode", h.mode.name());
-    for lost in &h.lost {
-        line(text, "lost", lost);
-    }
     line(text, "tool", &h.tool);
     line(text, "source", &h.source);
     for (name, value) in &h.machine {
@@ -101,7 +172,16 @@ fn header(log: &Log, text: &mut String) {
     number(text, "seed", h.seed);
     number(text, "frequency", log.tables.frequency.hertz());
     number(text, "duration", h.duration.as_ns());
+}
+
+/// What is known at the end.
+fn tail(log: &Log, text: &mut String) {
+    let h = &log.header;
     number(text, "ended", h.end.ticks());
+    line(text, "mode", h.mode.name());
+    for lost in &h.lost {
+        line(text, "lost", lost);
+    }
     if let Some(stopped) = &h.stopped {
         line(text, "stopped", stopped);
     }
@@ -114,17 +194,6 @@ fn header(log: &Log, text: &mut String) {
 }
 
 fn counters(cpu: &CpuLog, text: &mut String) {
-    if let Some(host) = cpu.host {
-        number(text, "host", u64::from(host));
-    }
-    for (key, ppm) in [
-        ("utilization", cpu.utilization_ppm),
-        ("machine-utilization", cpu.machine_utilization_ppm),
-    ] {
-        if let Some(ppm) = ppm {
-            number(text, key, ppm);
-        }
-    }
     let c = &cpu.counters;
     number(text, "deferrals", c.deferrals);
     number(text, "deferred-p50", c.deferred_p50_ns);
@@ -186,17 +255,6 @@ fn write_tables(tables: &CpuTables, text: &mut String) {
 
 fn put_line(text: &mut String, line: TablesLine) {
     form::store_tables(&line, |words| put(text, words));
-}
-
-fn records(records: &Records, text: &mut String, out: &mut impl Write) -> io::Result<()> {
-    for (_, record) in records {
-        encode::record(&record, |words| put(text, words));
-        if text.len() >= CHUNK {
-            out.write_all(text.as_bytes())?;
-            text.clear();
-        }
-    }
-    Ok(())
 }
 
 /// Writes the line of a record from its words.

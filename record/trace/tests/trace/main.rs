@@ -6,6 +6,7 @@ mod common;
 mod behavior;
 mod export;
 mod page;
+mod prefix;
 mod replay;
 mod summary;
 mod text;

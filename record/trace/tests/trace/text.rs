@@ -71,7 +71,8 @@ impl Random {
         } else {
             0
         };
-        ThreadId::new(self.small(), generation)
+        // What happened can name no thread that the CPU has no room for.
+        ThreadId::new(self.small() % 6, generation)
     }
 
     fn pick<T: Copy>(&mut self, of: &[T]) -> T {
@@ -482,21 +483,74 @@ fn requirements_are_part_of_the_written_form() {
     }
 }
 
+/// What is changed into what, the line that is told, and a part of the message.
+type Mistake = (&'static str, &'static str, usize, &'static str);
+
+fn refuses(good: &str, mistakes: &[Mistake]) {
+    for (from, to, line, message) in mistakes {
+        let error = text::read(&mut good.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert_eq!(error.line, *line, "{from} -> {to}: {error}");
+        assert!(error.message.contains(message), "{from} -> {to}: {error}");
+    }
+}
+
+/// A log, and the number of its first line that begins so.
+fn good() -> (String, impl Fn(&str) -> usize) {
+    let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();
+    let lines = good.clone();
+    (good, move |what: &str| {
+        1 + lines.lines().position(|l| l.starts_with(what)).unwrap()
+    })
+}
+
 #[test]
 fn mistakes_have_their_line_and_a_reason() {
-    let good = String::from_utf8(written(&simulate(&two_tasks(), 20, 1, missing(1, 5)))).unwrap();
-    let line_of = |what: &str| 1 + good.lines().position(|l| l.starts_with(what)).unwrap();
-    let cases = [
-        ("punctual-log 3", "punctual-log 9", 1, "another version"),
+    let (good, line_of) = good();
+    let mistakes = [
+        ("punctual-log 4", "punctual-log 9", 1, "another version"),
         (
+            "punctual-log 4",
             "punctual-log 3",
-            "punctual-log 2",
             1,
             "record the run again",
         ),
-        ("punctual-log 3", "diary", 1, "this is no log"),
+        ("punctual-log 4", "diary", 1, "this is no log"),
         ("mode virtual", "mode dreamt", line_of("mode"), "is no mode"),
         ("seed 1", "seed 01", line_of("seed"), "not a number"),
+        (
+            "ended ",
+            "@ ceiling - -\nended ",
+            1 + line_of("ended"),
+            "has no event",
+        ),
+        ("cpu 0", "gpu 0", line_of("cpu"), "unknown here"),
+        (
+            "records 0",
+            "records 1",
+            line_of("records"),
+            "no CPU number 1",
+        ),
+        (
+            "counted 0",
+            "counted 1",
+            line_of("counted"),
+            "no CPU number 1",
+        ),
+        ("mode virtual\n", "", good.lines().count() - 1, "no `mode`"),
+        (
+            "ended ",
+            "end-of-log\nended ",
+            line_of("ended"),
+            "no `ended`",
+        ),
+    ];
+    refuses(&good, &mistakes);
+}
+
+#[test]
+fn mistakes_in_records_have_their_line_and_a_reason() {
+    let (good, line_of) = good();
+    let mistakes = [
         ("= run 0", "= run -", line_of("= run 0"), "cannot be absent"),
         (
             "+ released 0 0 ",
@@ -517,12 +571,6 @@ fn mistakes_have_their_line_and_a_reason() {
             "has no event",
         ),
         (
-            "end-of-log\n",
-            "@ ceiling - -\nend-of-log\n",
-            1 + line_of("end-of-log"),
-            "has no event",
-        ),
-        (
             "@ tick",
             "@ missing 1 0\n@ missing 2 0\n@ tick",
             1 + line_of("@ tick"),
@@ -540,17 +588,12 @@ fn mistakes_have_their_line_and_a_reason() {
             1 + line_of("@ tick"),
             "at most one `@ missing`",
         ),
-        ("cpu 0", "gpu 0", line_of("cpu"), "unknown here"),
         (
-            "end-of-log\n",
-            "",
-            1 + good.lines().count() - 1,
-            "ends before",
+            "+ completed 1 ",
+            "+ completed 83522607 ",
+            line_of("+ completed 1"),
+            "on a CPU with room for 2",
         ),
     ];
-    for (from, to, line, message) in cases {
-        let error = text::read(&mut good.replacen(from, to, 1).as_bytes()).unwrap_err();
-        assert_eq!(error.line, line, "{from} -> {to}: {error}");
-        assert!(error.message.contains(message), "{from} -> {to}: {error}");
-    }
+    refuses(&good, &mistakes);
 }

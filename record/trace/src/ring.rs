@@ -1,0 +1,143 @@
+//! A ring of words: a recorder fills it, and a drain takes whole entries out while the run goes on.
+//!
+//! ```text
+//!        taken        whole     at
+//!   -------|############|=======|--------      # whole entries, to be taken
+//!     free                        free         = the entry that is being recorded
+//! ```
+//!
+//! The recorder writes `whole`, the drain `taken`. Words from `taken` to `whole` are the drain's,
+//! all others the recorder's; one of them stays free, so that a full ring is not an empty one.
+//! Neither ever waits for the other. Checked in every order of its accesses by `interleave`.
+
+use std::collections::TryReserveError;
+use std::sync::Arc;
+
+use super::atomic::{AtomicUsize, Ordering, Word};
+
+struct Shared {
+    words: Vec<Word>,
+    whole: AtomicUsize,
+    taken: AtomicUsize,
+}
+
+/// The recorder's end of a ring.
+pub(crate) struct Ring {
+    shared: Arc<Shared>,
+    /// Where the next word goes.
+    at: usize,
+    /// Up to here there is room without a look at what was taken.
+    limit: usize,
+    /// Nothing goes in any more.
+    closed: bool,
+    drained: bool,
+}
+
+/// The other end.
+pub(crate) struct Outlet {
+    shared: Arc<Shared>,
+    at: usize,
+}
+
+impl Ring {
+    /// A ring with room for so many words.
+    pub(crate) fn with_capacity(capacity: usize) -> Result<Ring, TryReserveError> {
+        let mut words = Vec::new();
+        let size = capacity.saturating_add(1);
+        words.try_reserve_exact(size)?;
+        // Written once, so that the pages exist before the run.
+        words.resize_with(size, || Word::new(1));
+        Ok(Ring {
+            shared: Arc::new(Shared {
+                words,
+                whole: AtomicUsize::new(0),
+                taken: AtomicUsize::new(0),
+            }),
+            at: 0,
+            limit: capacity,
+            closed: false,
+            drained: false,
+        })
+    }
+
+    /// The other end. There is one: two would take the same words.
+    pub(crate) fn outlet(&mut self) -> Outlet {
+        self.drained = true;
+        Outlet {
+            shared: Arc::clone(&self.shared),
+            at: 0,
+        }
+    }
+
+    /// Puts words of an entry; `false`: there is no room, and there will be none.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn put(&mut self, words: &[u64]) -> bool {
+        let rest = self.shared.words.get(self.at..self.limit);
+        match rest.and_then(|rest| rest.get(..words.len())) {
+            Some(places) => {
+                for (place, word) in places.iter().zip(words) {
+                    place.put(*word);
+                }
+                self.at += words.len();
+                true
+            }
+            None => self.put_around(words),
+        }
+    }
+
+    /// Looks at what was taken, and goes on at the beginning after the end.
+    #[cold]
+    fn put_around(&mut self, words: &[u64]) -> bool {
+        let size = self.shared.words.len();
+        let taken = self.shared.taken.load(Ordering::Acquire);
+        let free = (taken + size - self.at - 1) % size;
+        if self.closed || words.len() > free {
+            self.close();
+            return false;
+        }
+        for word in words {
+            self.shared.words[self.at].put(*word);
+            self.at = (self.at + 1) % size;
+        }
+        self.limit = if taken > self.at { taken } else { size } - 1;
+        true
+    }
+
+    /// What was put so far is whole entries.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(crate) fn commit(&mut self) {
+        self.shared.whole.store(self.at, Ordering::Release);
+    }
+
+    /// Takes back what is no whole entry, for ever.
+    fn close(&mut self) {
+        self.closed = true;
+        self.at = self.shared.whole.load(Ordering::Relaxed);
+        self.limit = self.at;
+    }
+
+    /// All whole entries, if nobody took any; else nothing: the drain has them.
+    pub(crate) fn into_words(mut self) -> Vec<u64> {
+        self.commit();
+        if self.drained {
+            return Vec::new();
+        }
+        let Ok(shared) = Arc::try_unwrap(self.shared) else {
+            return Vec::new();
+        };
+        let words = shared.words.into_iter().take(self.at);
+        words.map(Word::into_inner).collect()
+    }
+}
+
+impl Outlet {
+    /// Moves all whole entries that are there behind `words`.
+    pub(crate) fn take(&mut self, words: &mut Vec<u64>) {
+        let whole = self.shared.whole.load(Ordering::Acquire);
+        while self.at != whole {
+            words.push(self.shared.words[self.at].get());
+            self.at = (self.at + 1) % self.shared.words.len();
+        }
+        self.shared.taken.store(self.at, Ordering::Release);
+    }
+}
