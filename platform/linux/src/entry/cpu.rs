@@ -18,7 +18,7 @@ use punctual_model::{Instant, Span, ThreadId};
 use crate::entry::child::Child;
 use crate::entry::end::End;
 use crate::entry::give_back::{GiveBack, of_slice};
-use crate::entry::missing::MissingTime;
+use crate::entry::missing::{MissingTime, note_hole};
 use crate::entry::switch::{running_group, switch_here};
 use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
 use crate::record::input::RunOptions;
@@ -125,7 +125,13 @@ impl<P: Policy, S: Sink> Core<P, S> {
         given_back: bool,
     ) -> *const Light {
         host.hear_kick(now);
-        note_overdue_timer(host, now, given_back);
+        if !given_back {
+            note_hole(host, now);
+        }
+        if host.gate.take_pending() {
+            // It may have been the timer's.
+            host.timer_fired();
+        }
         host.deferral.end(now);
         let missing = self.charge(host, now, given_back);
         self.note_yield(event);
@@ -157,6 +163,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         let mut rounds = 0;
         while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
             now = host.clock().now();
+            host.note_entry_until(now);
             let entry = Entry {
                 missing: self.charge(host, now, false),
                 ..Entry::at(now, &Event::Tick)
@@ -527,22 +534,6 @@ fn arm_for(host: &PerCpu, light: &Light, due: Instant, now: Instant) {
 fn is_overdue(host: &PerCpu, now: Instant, arm: Option<Instant>) -> bool {
     let near = now.saturating_add(host.limits.near);
     arm.is_some_and(|at| at <= near && at <= host.clock().now())
-}
-
-/// A timer that is long overdue when a light thread comes in of its own will, or that fired late
-/// while the gate was closed: the processor was away in between, often in the very system call that
-/// armed the timer, where a virtual machine leaves its processor.
-fn note_overdue_timer(host: &PerCpu, now: Instant, given_back: bool) {
-    let armed = if host.gate.take_pending() {
-        host.timer_fired()
-    } else {
-        host.armed_for()
-    };
-    let executing = !host.current.get().is_null() && running_group(host).is_none();
-    let late = armed.map_or(0, |armed| now.since(armed).ticks());
-    if executing && !given_back && late > host.limits.late {
-        host.note_missing(late);
-    }
 }
 
 /// The ceiling of the running thread, if it has changed since the core was told.

@@ -1,17 +1,20 @@
 //! Missing time: which part of an interval was executed by nobody of ours.
 //!
-//! Three witnesses, of which the one that saw most counts:
+//! Four witnesses, of which the one that saw most counts:
 //! * gaps between two readings of the clock in loops of a few instructions (burning, idle
-//!   spinning);
+//!   spinning), and between the last of them and the signal that interrupted the loop;
 //! * timers that interrupted user code much later than they were due: a processor that executes
-//!   takes its interrupts at once (`signal`). A hole that is over when the next timer is due is not
-//!   seen, of another only what lies behind the timer; so a run may ask for timers more often;
+//!   takes its interrupts at once ([`note_hole`]). A hole that is over when the next timer is due is
+//!   not seen, of another only what lies behind the timer; so a run may ask for timers more often;
+//! * entries of the scheduler that take much longer than an entry does;
 //! * the kernel's account of this thread's processor time, which tells other threads and SIGSTOP,
 //!   but not a hypervisor. To read it is a system call, so it is read when the thread has been away
 //!   ([`SwitchWatch`]), or when an interval is long where the kernel does not tell that.
 //!
 //! What none of them sees stays charged to the thread that ran, and is not called missing.
 //! (Counting executed cycles would be better; `doctor` says whether the processor offers it.)
+
+use core::sync::atomic::Ordering;
 
 use punctual_model::{Instant, Span};
 
@@ -40,6 +43,29 @@ pub(crate) fn method(watched: bool) -> MissingMethod {
                      processor time for intervals over 100 us",
             error_ns: SUSPICIOUS_NS,
         }
+    }
+}
+
+/// Notes a hole that the processor has just come out of, at `now`, when nobody has noted it: it fell
+/// into the running thread's loop of readings of the clock, or a timer is long overdue. The timer
+/// interrupted the thread just now, met a closed gate, or has not come yet, though a processor that
+/// executes would have taken it: often in the very system call that armed it, where a virtual
+/// machine leaves its processor. Gate closed.
+pub(crate) fn note_hole(host: &PerCpu, now: Instant) {
+    // SAFETY: records outlive the run (INV-L1 of `light`).
+    let Some(light) = (unsafe { host.current.get().as_ref() }) else {
+        return;
+    };
+    if light.group.get().is_some() {
+        return;
+    }
+    let executing = match light.looked.load(Ordering::Relaxed) {
+        0 => host.armed_for(),
+        looked => Some(Instant::from_ticks(looked.max(host.left_at()))),
+    };
+    let hole = executing.map_or(0, |at| now.since(at).ticks());
+    if hole > host.limits.late {
+        host.note_missing(hole);
     }
 }
 

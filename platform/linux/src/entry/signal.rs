@@ -19,6 +19,7 @@ use punctual_model::{Instant, Span};
 use punctual_switch::{Gate, abandon_to, in_signal_tail};
 
 use crate::entry::interrupted::Interrupted;
+use crate::entry::missing::note_hole;
 use crate::entry::request::open_gate;
 use crate::record::library_wait::{LONGEST_STEP_NS, SPIN_LIMIT_NS};
 use crate::record::light::Light;
@@ -94,7 +95,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
     }
     host.gate.close();
     host.count_entry();
-    let armed = host.timer_fired();
+    let armed = host.armed_for();
     // SAFETY: as the caller vouches.
     let found = unsafe { Interrupted::read(context) };
     if in_signal_tail(found.instruction) {
@@ -103,14 +104,13 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     let now = host.clock().now();
-    if let Some(armed) = armed {
-        let late = now.since(armed).ticks();
-        if late > host.limits.late && !found.in_call {
-            // User code would have been interrupted at once, had the processor executed any.
-            host.note_missing(late);
-        }
+    if found.in_call {
+        // The kernel works for the thread, with its timers held back.
+        host.timer_fired();
     }
     if host.defers && is_inside() {
+        note_hole(host, now);
+        host.timer_fired();
         host.defer(now);
         set_wanted(true);
         return Arrival::Later;
@@ -124,6 +124,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         host.clock().ns(spun.ticks()) >= SPIN_LIMIT_NS
     });
     if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
+        note_hole(host, now);
         host.retry();
         return Arrival::Later;
     }

@@ -75,6 +75,9 @@ pub(crate) struct Light {
     pub(crate) promise: AtomicU64,
     /// At which checkpoint to come in, if it has: the first at this instant or later. Any time.
     pub(crate) due: AtomicU64,
+    /// When it last read the clock in a loop that does nothing else; 0: it is in no such loop. Any
+    /// time.
+    pub(crate) looked: AtomicU64,
     /// Where it waits.
     pub(crate) wait_node: WaitNode,
 
@@ -166,6 +169,7 @@ impl Light {
             refused: Cell::new(None),
             panic: UnsafeCell::new(None),
             executed: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             promise: AtomicU64::new(0),
             due: AtomicU64::new(0),
             stop: AtomicBool::new(false),

@@ -18,6 +18,13 @@ pub(crate) const DEFERRAL_LIMIT_NS: u64 = 500_000;
 
 /// A timer later than this while user code runs: the processor did not run us.
 pub(crate) const LATE_LIMIT_NS: u64 = 50_000;
+/// An entry that takes longer than this until it sets its timer: the processor stood still in the
+/// midst of it. Without optimization the scheduler itself may take that long.
+const ENTRY_LIMIT_NS: u64 = if cfg!(debug_assertions) {
+    1_000_000
+} else {
+    100_000
+};
 
 /// What is due within this may be due before its entry is over: only then is the clock read again.
 const NEAR_NS: u64 = 5_000;
@@ -64,6 +71,8 @@ pub fn sample_in_force(ns: u64) -> u64 {
 pub(crate) struct Limits {
     /// [`LATE_LIMIT_NS`].
     pub(crate) late: u64,
+    /// [`ENTRY_LIMIT_NS`].
+    pub(crate) entry: u64,
     /// [`suspicious_ns`].
     pub(crate) suspicious: u64,
     /// [`STRETCH_NS`].
@@ -82,6 +91,7 @@ impl Limits {
     pub(crate) fn of(clock: &Clock, watch: &SwitchWatch) -> Limits {
         Limits {
             late: clock.ticks(LATE_LIMIT_NS),
+            entry: clock.ticks(ENTRY_LIMIT_NS),
             suspicious: clock.ticks(suspicious_ns(watch)),
             stretch: Span::from_ticks(clock.ticks(STRETCH_NS)),
             look: Span::from_ticks(clock.ticks(LOOK_NS)),

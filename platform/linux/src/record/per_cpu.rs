@@ -129,6 +129,8 @@ pub(crate) struct PerCpu {
     pub(crate) entries: AtomicU64,
     /// Instant of the last entry.
     pub(crate) last_entry: AtomicU64,
+    /// When an entry was last seen to set the timer, which is among the last things that it does.
+    pub(crate) left: AtomicU64,
     /// Ticks since the last entry that are known to have been nobody's.
     pub(crate) known_missing: AtomicU64,
     /// How many light threads wait on futexes of the program.
@@ -177,6 +179,7 @@ impl PerCpu {
             pool: Pool::default(),
             entries: AtomicU64::new(0),
             last_entry: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             known_missing: AtomicU64::new(0),
             futex_waiters: AtomicU32::new(0),
         }
@@ -243,13 +246,32 @@ impl PerCpu {
         }
     }
 
-    /// The timer counts from the call, so the entry's reading of the clock is too old here.
+    /// The timer counts from the call, so the entry's reading of the clock is too old here: much too
+    /// old, if the processor stood still meanwhile.
     #[cold]
     fn set_timer(&self, due: Instant) {
         let now = self.clock().now();
+        self.note_entry_until(now);
+        self.left.store(now.ticks(), Ordering::Relaxed);
         self.armed.set(Some(due.max(now)));
         self.timer.arm(self.clock().ns(due.since(now).ticks()));
         self.count(|c| c.timer_settings += 1);
+    }
+
+    /// When the thread that runs was let go on, as far as is known. Any time.
+    pub(crate) fn left_at(&self) -> u64 {
+        let entered = self.last_entry.load(Ordering::Relaxed);
+        entered.max(self.left.load(Ordering::Relaxed))
+    }
+
+    /// The entry is still at work. One that takes far too long did not execute all the while. Gate
+    /// closed.
+    pub(crate) fn note_entry_until(&self, now: Instant) {
+        let entered = Instant::from_ticks(self.last_entry.load(Ordering::Relaxed));
+        let spent = now.since(entered).ticks();
+        if spent > self.limits.entry {
+            self.note_missing(spent);
+        }
     }
 
     /// A preemption could not be taken now: ask again soon. Gate closed.

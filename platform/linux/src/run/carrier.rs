@@ -85,6 +85,7 @@ fn idle(host: &PerCpu, due: Option<Instant>) -> Option<(Instant, Instant)> {
     let due = due.map_or(look, |due| due.min(look));
     let mut slept = None;
     let mut last = clock.now();
+    host.note_entry_until(last);
     loop {
         let now = clock.now();
         let gap = now.since(last).ticks();

@@ -217,23 +217,35 @@ fn spin_until(light: &Light, end: u64) {
     let gap = clock.ticks(GAP_NS);
     let mut entries = host.entries.load(Ordering::Relaxed);
     let mut last = clock.now();
+    let looks = Looks(light);
     loop {
+        looks.0.looked.store(last.ticks(), Ordering::Relaxed);
         checkpoint();
         let now = clock.now();
         let entered = host.entries.load(Ordering::Relaxed);
-        if entered != entries {
-            // Others ran, or the scheduler did: that interval has been booked.
-            (last, entries) = (clock.now(), entered);
-            continue;
-        }
-        let pause = now.since(last).ticks();
-        if pause > gap {
+        let (since, longest) = match entered == entries {
+            true => (last, gap),
+            // Others ran, or the scheduler did, which has booked that interval. The way back to here
+            // is longer than from one reading to the next.
+            false => (Instant::from_ticks(host.left_at()), host.limits.late),
+        };
+        let pause = now.since(since).ticks();
+        if pause > longest {
             host.note_missing(pause);
         }
-        last = now;
+        (last, entries) = (now, entered);
         if executed_at(light, now).is_some_and(|executed| executed >= end) {
             return;
         }
+    }
+}
+
+/// A light thread in a loop of readings of the clock.
+struct Looks<'a>(&'a Light);
+
+impl Drop for Looks<'_> {
+    fn drop(&mut self) {
+        self.0.looked.store(0, Ordering::Relaxed);
     }
 }
 

@@ -5,6 +5,7 @@ mod common;
 
 mod backed;
 mod flight;
+mod holes;
 mod locks;
 mod own_time;
 mod programs;

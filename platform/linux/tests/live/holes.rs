@@ -1,0 +1,270 @@
+//! Time taken from the midst of a body: it is missing time, and no overrun of the body.
+//!
+//! `HOLES=1000` makes as many holes as that; a minute then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Log, alone, input, periodic, test_cpu, until_stopped};
+use punctual_generate::Random;
+use punctual_kern::TraceEvent;
+use punctual_linux::{Mode, Outcome, run};
+
+/// What a body executes, and what it may, the entries around it included.
+const BODY_NS: u64 = 300_000;
+const WCET_US: u64 = if cfg!(debug_assertions) { 1_000 } else { 500 };
+const PERIOD_US: u64 = 12_000;
+/// How long a hole is.
+const HOLE_US: (u64, u64) = (100, 5_000);
+
+fn holes() -> u64 {
+    let asked = std::env::var("HOLES").ok().and_then(|n| n.parse().ok());
+    asked.unwrap_or(60)
+}
+
+/// Executes for so long by the kernel's account of the calling kernel thread, which counts no other
+/// thread. Between two looks at it lies some time without a call.
+fn compute(ns: u64) {
+    let end = executed_ns() + ns;
+    while executed_ns() < end {
+        for round in 0..1_000_u64 {
+            std::hint::black_box(round);
+        }
+    }
+}
+
+fn executed_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes the structure.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(done, 0);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).expect("it counts up")
+}
+
+/// One job: what it was charged, whether something was taken from it, and whether it was said to
+/// have overrun.
+#[derive(Clone, Copy, Debug, Default)]
+struct Job {
+    charged_ns: u64,
+    taken_ns: u64,
+    overran: bool,
+}
+
+/// The jobs of the only task, in order.
+fn jobs(outcome: &Outcome<Log>) -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut at = |job: u64, change: &dyn Fn(&mut Job)| {
+        let index = usize::try_from(job).expect("few jobs");
+        if jobs.len() <= index {
+            jobs.resize(index + 1, Job::default());
+        }
+        change(&mut jobs[index]);
+    };
+    for (_, event) in &outcome.cpus[0].sink.traces {
+        match *event {
+            TraceEvent::Completed { job, received, .. } => {
+                let ns = outcome.frequency.ns_up(received.ticks());
+                at(job, &|job| job.charged_ns = ns);
+            }
+            TraceEvent::Overran { job, .. } => at(job, &|job| job.overran = true),
+            _ => {}
+        }
+    }
+    jobs
+}
+
+/// Of the time that was taken at least 95 % is not charged to the jobs, and no more than one in a
+/// hundred of those that were hit is called an overrun (the least number that this can be said of
+/// is one). The machine takes from jobs, too: those that were not hit tell how much.
+fn assert_charged_what_was_executed(jobs: &[Job]) {
+    let (hit, spared): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| job.taken_ns > 0);
+    let mut charged: Vec<u64> = spared.iter().map(|job| job.charged_ns).collect();
+    charged.sort_unstable();
+    let usual = charged[charged.len() / 2];
+    let beyond = |jobs: &[Job]| -> u64 {
+        let beyond = jobs.iter().map(|job| job.charged_ns.saturating_sub(usual));
+        beyond.sum()
+    };
+    let overran = |jobs: &[Job]| jobs.iter().filter(|job| job.overran).count();
+    let taken: u64 = hit.iter().map(|job| job.taken_ns).sum();
+    let said = format!(
+        "{} jobs hit: {taken} ns taken, {} ns beyond the usual {usual} ns charged, {} overran; {} \
+         spared: {} ns beyond it charged, {} overran",
+        hit.len(),
+        beyond(&hit),
+        overran(&hit),
+        spared.len(),
+        beyond(&spared),
+        overran(&spared)
+    );
+    eprintln!("{said}");
+    let by_itself = beyond(&spared) * hit.len() as u64 / spared.len() as u64;
+    assert!(beyond(&hit) <= by_itself + taken / 20, "{said}");
+    assert!(
+        overran(&hit) <= overran(&spared) + (hit.len() / 100).max(1),
+        "{said}"
+    );
+}
+
+/// When the body begins the next time, in nanoseconds since `begun`, and what was taken from the
+/// present job.
+struct Between {
+    begun: Instant,
+    next_ns: AtomicU64,
+    inside: AtomicBool,
+    taken_ns: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Waits on the CPU of the test above the run, and takes it away in the midst of every other body.
+fn take_away(shared: &Between) {
+    let mut random = Random::new(7);
+    let (mut hit, mut is_turn) = (0, false);
+    while !shared.over.load(Ordering::Relaxed) {
+        let next = shared.next_ns.load(Ordering::Relaxed);
+        if next == hit {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        hit = next;
+        is_turn = !is_turn;
+        if !is_turn {
+            continue;
+        }
+        let at = Duration::from_nanos(next + random.within(20_000, BODY_NS));
+        thread::sleep(at.saturating_sub(shared.begun.elapsed()));
+        if !shared.inside.load(Ordering::Relaxed) {
+            continue;
+        }
+        let begun = Instant::now();
+        let hole = Duration::from_micros(random.within(HOLE_US.0, HOLE_US.1));
+        while begun.elapsed() < hole {
+            std::hint::spin_loop();
+        }
+        shared.taken_ns.store(ns(begun), Ordering::Relaxed);
+    }
+}
+
+fn ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).expect("a short time")
+}
+
+#[test]
+fn what_a_more_urgent_thread_takes_from_a_body_is_missing_and_no_overrun() {
+    let _alone = alone();
+    let holes = holes();
+    let shared = Arc::new(Between {
+        begun: Instant::now(),
+        next_ns: AtomicU64::new(0),
+        inside: AtomicBool::new(false),
+        taken_ns: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+    });
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let of_injector = Arc::clone(&shared);
+    let injector = thread::spawn(move || {
+        let is_above = above_everybody_here();
+        if is_above {
+            take_away(&of_injector);
+        }
+        is_above
+    });
+    let taken: Arc<[AtomicU64]> = (0..6 * holes).map(|_| AtomicU64::new(0)).collect();
+    let (of_jobs, of_body) = (Arc::clone(&taken), Arc::clone(&shared));
+    let body = periodic("body", 1, PERIOD_US, WCET_US, move |info| {
+        of_body.taken_ns.store(0, Ordering::Relaxed);
+        let next = ns(of_body.begun) + PERIOD_US * 1_000;
+        of_body.next_ns.store(next, Ordering::Relaxed);
+        of_body.inside.store(true, Ordering::Relaxed);
+        compute(BODY_NS);
+        of_body.inside.store(false, Ordering::Relaxed);
+        let index = usize::try_from(info.index).expect("few jobs");
+        let taken_ns = of_body.taken_ns.load(Ordering::Relaxed);
+        of_jobs[index].store(taken_ns, Ordering::Relaxed);
+        let hit = of_jobs.iter().filter(|ns| ns.load(Ordering::Relaxed) > 0);
+        if hit.count() as u64 >= holes || index + 1 == of_jobs.len() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    let log = Log::with_room(1_000_000);
+    let outcome = run(vec![input(vec![body], 10_000, log)], &options).expect("a run");
+    shared.over.store(true, Ordering::Relaxed);
+    let is_above = injector.join().expect("it does not panic");
+    if !is_above || outcome.mode != Mode::RealTime {
+        eprintln!("skipped: this user gets no real-time priority");
+        return;
+    }
+    let mut jobs = jobs(&outcome);
+    for (job, taken) in jobs.iter_mut().zip(taken.iter()) {
+        job.taken_ns = taken.load(Ordering::Relaxed);
+    }
+    assert!(jobs.len() as u64 >= holes, "{}", jobs.len());
+    assert_charged_what_was_executed(&jobs);
+}
+
+/// The calling thread stands above the threads of a run, on their CPU; `false`: it may not.
+fn above_everybody_here() -> bool {
+    // SAFETY: all zeros is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    let parameter = libc::sched_param { sched_priority: 95 };
+    // SAFETY: both read what they are given, and concern the calling thread.
+    unsafe {
+        libc::CPU_SET(test_cpu() as usize, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0
+            && libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0
+    }
+}
+
+/// A process of its own that stops this one so often, for 1 to 5 ms each, and lets it go on.
+fn stopper(times: u64) -> std::process::Child {
+    let script = format!(
+        "n=0; while [ $n -lt {times} ]; do n=$((n + 1)); \
+         kill -STOP $PPID; sleep 0.00$((n % 5 + 1)); kill -CONT $PPID; sleep 0.01$((n % 9)); done"
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).spawn().expect("a shell")
+}
+
+#[test]
+fn a_process_that_was_stopped_did_not_overrun() {
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let mut stopper = stopper(holes());
+    let ends = thread::spawn(move || {
+        let ended = stopper.wait();
+        stop.store(true, Ordering::Relaxed);
+        ended
+    });
+    let body = periodic("body", 1, PERIOD_US, 8_000, |_| compute(5_000_000));
+    let log = Log::with_room(1_000_000);
+    let outcome = run(vec![input(vec![body], 10_000, log)], &options).expect("a run");
+    let ended = ends.join().expect("it does not panic").expect("a child");
+    assert!(ended.success());
+    let jobs = jobs(&outcome);
+    let mut charged: Vec<u64> = jobs.iter().map(|job| job.charged_ns).collect();
+    charged.sort_unstable();
+    let usual = charged[charged.len() / 4];
+    let beyond: u64 = charged.iter().map(|ns| ns.saturating_sub(usual)).sum();
+    let missing = outcome.cpus[0].counters.missing_ns;
+    let overran = jobs.iter().filter(|job| job.overran).count();
+    let said = format!(
+        "{} jobs: {missing} ns missing, {beyond} ns beyond the usual {usual} ns charged, {overran} \
+         overran",
+        jobs.len()
+    );
+    eprintln!("{said}");
+    // Some stops meet a CPU that sleeps; and the machine takes a hundredth of each body by itself.
+    assert!(missing > holes() * 300_000, "{said}");
+    assert!(
+        beyond <= missing / 20 + jobs.len() as u64 * 50_000,
+        "{said}"
+    );
+    assert!(overran <= (jobs.len() / 50).max(1), "{said}");
+}
