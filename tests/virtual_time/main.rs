@@ -1,5 +1,6 @@
 //! Whole systems in virtual time: the schedules keep the promises of the analysis.
 
+mod busiest;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;

@@ -34,6 +34,7 @@ mod background;
 mod blocking;
 mod bounds;
 mod build;
+mod busiest;
 mod busy_window;
 mod chain;
 mod change;
@@ -72,6 +73,7 @@ mod utilization;
 mod verdict;
 
 pub use admit::{MAX_TASKS_WITH_SLACK, admit, is_admitted};
+pub use busiest::busiest;
 pub use change::{Change, admit_change};
 pub use error::AnalysisError;
 pub use hyperperiod::{MAX_SIMULATED_JOBS, SimulatedJob, Simulation, simulate_hyperperiod};

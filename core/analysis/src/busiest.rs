@@ -1,0 +1,201 @@
+//! The most that guaranteed work takes of a CPU within a window of time
+//!
+//! # Assumptions
+//! 1. Every job completes by its deadline, and a server spends no more than its budget in a period.
+//! 2. At some instant s before the window, or at its start, no admitted work was pending. What was
+//!    executed in L behind s arrived in the first x of it, or was executed in the rest: Σ requests
+//!    of x, plus L − x, for any x. A window that begins later within the same busy window takes no
+//!    more: what it gains at its end it has lost at its start. (Min-plus convolution of the requests
+//!    with the processor, Le Boudec and Thiran 2001, Theorem 1.4.3.)
+//! 3. A job that may be pending while the processor idles (it suspends itself, waits for a
+//!    predecessor, for a slot or for a budget) has arrived up to its deadline before s.
+
+use alloc::vec::Vec;
+
+use punctual_model::{CpuId, PolicyKind, Scheduler, Supply, System, Task};
+
+use crate::AnalysisError;
+use crate::demand::RequestBound;
+use crate::error::{Checked, in_range};
+use crate::lookup::{ancestors, node_of, policy_of, schedulers, tasks};
+use crate::overhead;
+use crate::units::{Span, Work};
+
+/// The most that guaranteed work, its overheads and the reserves of the machine take of `cpu` in
+/// any window of this length, if `system` is admitted. Sufficient: less may be possible. O(n²) for n
+/// tasks.
+///
+/// # Errors
+/// [`AnalysisError::Overflow`]: times too large to add up. [`AnalysisError::Invalid`]: references of
+/// the system that point at nothing.
+pub fn busiest(
+    system: &System,
+    cpu: CpuId,
+    window: punctual_model::Span<punctual_model::Ns>,
+) -> Result<Work, AnalysisError> {
+    let streams = streams(system, cpu)?;
+    let periods = streams.iter().filter_map(|s| s.separation);
+    let last = periods.map(|t| window.saturating_sub(window % t));
+    let mut least = window.as_work();
+    for x in last.chain([window]).filter(|x| !x.is_zero()) {
+        let mut executed = window.saturating_sub(x).as_work();
+        for stream in &streams {
+            let requested = stream.request_bound(x)?;
+            executed = in_range(executed.checked_add(requested), "the busiest window")?;
+        }
+        least = least.min(executed);
+    }
+    Ok(least)
+}
+
+/// What may be requested of a CPU.
+fn streams(system: &System, cpu: CpuId) -> Checked<Vec<RequestBound>> {
+    let machine = &system.machine;
+    let mut reserved = overhead::reserves(machine)?;
+    let mut streams = Vec::new();
+    for (_, scheduler) in schedulers(system).filter(|(_, s)| s.cpu == cpu) {
+        reserved.extend(overhead::server_timers(machine, scheduler)?);
+        if let Supply::Server(server) = &scheduler.supply
+            && !is_in_server(system, scheduler)
+        {
+            // What is left of the budget of the period before s.
+            let carried = server.period;
+            let (period, budget) = (Some(server.period), server.budget);
+            streams.push(RequestBound::of_jobs(period, budget, carried));
+        }
+    }
+    for (_, task) in tasks(system).filter(|(_, task)| task.cpu == cpu) {
+        reserved.extend(overhead::timer(machine, task)?);
+        streams.extend(stream_of(system, task)?);
+    }
+    streams.extend(reserved.into_iter().map(|reserved| reserved.requests));
+    Ok(streams)
+}
+
+/// Whether the budget of another server covers that of this one.
+fn is_in_server(system: &System, scheduler: &Scheduler) -> bool {
+    ancestors(system, scheduler.parent).any(|(_, s)| matches!(s.supply, Supply::Server(_)))
+}
+
+/// What a task may request; `None`: it has no guarantee of its own, or its server covers it.
+fn stream_of(system: &System, task: &Task) -> Checked<Option<RequestBound>> {
+    let Some(budget) = task.class.budget() else {
+        return Ok(None);
+    };
+    let above = || ancestors(system, task.scheduler);
+    if above().any(|(_, s)| matches!(s.supply, Supply::Server(_))) {
+        return Ok(None);
+    }
+    let policy = policy_of(system, node_of(task))?;
+    let cost = overhead::cost(system, policy, task, budget)?.computing()?;
+    let is_held_up = !task.max_suspension.is_zero()
+        || !task.after.is_empty()
+        || !task.follows.is_empty()
+        || matches!(policy, PolicyKind::Tdm { .. })
+        || above().any(|(_, s)| s.supply != Supply::Shared);
+    let carried = match task.class.relative_deadline() {
+        Some(deadline) if is_held_up => deadline,
+        _ => Span::ZERO,
+    };
+    let jitter = in_range(task.jitter.checked_add(carried), "the busiest window")?;
+    Ok(Some(RequestBound::of_jobs(
+        task.class.min_separation(),
+        cost,
+        jitter,
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use punctual_model::{Class, Cpu, Server, ServerKind, Trust};
+
+    fn task(period: u64, wcet: u64) -> Task {
+        let class = Class::Periodic {
+            period: Span::from_ns(period),
+            wcet: Work::from_ns(wcet),
+            relative_deadline: Span::from_ns(period),
+        };
+        Task::new("t", CpuId(0), class)
+    }
+
+    fn system(tasks: Vec<Task>) -> System {
+        System {
+            cpus: vec![Cpu {
+                name: "0".into(),
+                host: None,
+                policy: PolicyKind::EarliestDeadlineFirst,
+            }],
+            tasks,
+            ..System::default()
+        }
+    }
+
+    fn of(system: &System, window: u64) -> u64 {
+        let busiest = busiest(system, CpuId(0), Span::from_ns(window));
+        busiest.expect("small numbers").as_ns()
+    }
+
+    #[test]
+    fn a_window_takes_what_arrives_in_it_and_its_own_length_at_most() {
+        let mut both = system(vec![task(10, 2), task(15, 3)]);
+        assert_eq!([1, 5, 10, 30].map(|l| of(&both, l)), [1, 5, 5, 12]);
+        // What arrives right before its end is not executed in it.
+        assert_eq!(of(&both, 31), 13);
+        // Each job pays a timer entry and two switches.
+        both.machine.timer = Work::from_ns(1);
+        assert_eq!(of(&both, 30), 12 + 5);
+        both.machine.switch = Work::from_ns(1);
+        assert_eq!(of(&both, 30), 12 + 5 + 10);
+        both.machine.reserves.push(punctual_model::Reserve {
+            name: "r".into(),
+            budget: Work::from_ns(1),
+            period: Span::from_ns(30),
+        });
+        assert_eq!(of(&both, 30), 28);
+        assert_eq!(
+            busiest(&both, CpuId(1), Span::from_ns(30)),
+            Ok(Work::from_ns(1))
+        );
+    }
+
+    #[test]
+    fn a_job_that_waits_is_executed_beside_the_next() {
+        let one = system(vec![task(10, 2)]);
+        assert_eq!(of(&one, 4), 2);
+        let change = |change: fn(&mut Task)| {
+            let mut system = one.clone();
+            change(&mut system.tasks[0]);
+            of(&system, 4)
+        };
+        assert_eq!(change(|task| task.max_suspension = Span::from_ns(1)), 4);
+        assert_eq!(change(|task| task.jitter = Span::from_ns(7)), 4);
+        assert_eq!(change(|task| task.jitter = Span::from_ns(6)), 2);
+        assert_eq!(
+            change(|task| task.after = vec![punctual_model::TaskId(0)]),
+            4
+        );
+    }
+
+    #[test]
+    fn a_server_covers_its_tasks_and_may_spend_two_budgets_at_once() {
+        let mut served = system(vec![task(10, 2), task(20, 1)]);
+        served.schedulers.push(Scheduler {
+            name: "s".into(),
+            cpu: CpuId(0),
+            parent: None,
+            policy: PolicyKind::EarliestDeadlineFirst,
+            priority: punctual_model::Priority::new(1),
+            supply: Supply::Server(Server {
+                kind: ServerKind::Deferrable,
+                budget: Work::from_ns(3),
+                period: Span::from_ns(10),
+            }),
+            trust: Trust::Inline,
+            quota: None,
+        });
+        served.tasks[0].scheduler = Some(punctual_model::SchedulerId(0));
+        assert_eq!([7, 10].map(|l| of(&served, l)), [7, 7]);
+    }
+}
