@@ -50,7 +50,7 @@ mod what_if;
 pub use children::ChildPolicies;
 pub use error::Error;
 pub use judge::{judge, judge_while};
-pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force};
+pub use live::{Admitted, GivenTerms, LiveOptions, admit_here, run, sample_in_force, terms_on};
 pub use program::Program;
 pub use punctual_analysis as analysis;
 pub use punctual_analysis::{Exactness, Verdict};

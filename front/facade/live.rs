@@ -7,10 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant as Wall};
 
-use punctual_analysis::Verdict;
-use punctual_linux::{ChildInput, Ending, Overheads, RunOptions as PlatformOptions, ThreadInput};
+use punctual_analysis::{AnalysisError, Verdict};
+use punctual_linux::{
+    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SHARE_OF_OTHERS,
+    ThreadInput,
+};
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
+    Work,
 };
 use punctual_policy::AnyPolicy;
 use punctual_sim::SimError;
@@ -129,17 +133,20 @@ fn admit_with(
     sample: Option<Span<Ns>>,
 ) -> Result<Admitted, Error> {
     let measured = overheads.as_ref().map(Overheads::machine);
-    let mut terms = match given.or(measured.as_ref()) {
-        Some(here) => system.machine.with(here),
-        None => system.machine.clone(),
-    };
+    let mut here = given.or(measured.as_ref()).cloned().unwrap_or_default();
     if let Some(period) = sample.map(sample_in_force) {
-        terms.reserves.push(Reserve {
+        let timer = here.timer.saturating_add(system.machine.timer);
+        here.reserves.push(Reserve {
             name: "missing-time-samples".to_owned(),
-            budget: terms.timer.min(period.as_work()),
+            budget: timer.min(period.as_work()),
             period,
         });
     }
+    let real_time = |overheads: &Overheads| overheads.mode == punctual_linux::Mode::RealTime;
+    let terms = match overheads.as_ref().is_none_or(real_time) {
+        true => terms_on(system, &here)?,
+        false => system.machine.with(&here),
+    };
     let machine = admit(&System {
         machine: terms.clone(),
         ..system.clone()
@@ -150,6 +157,44 @@ fn admit_with(
         overheads,
         terms,
     })
+}
+
+/// The terms of a system on a machine with these: term by term, and the slices that the rest of the
+/// machine gets out of the time of guaranteed work, where the busiest second of some CPU leaves too
+/// little. A file that states them itself is believed.
+///
+/// # Errors
+/// Those of the analysis.
+pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisError> {
+    let mut terms = system.machine.with(machine);
+    if terms.reserves.iter().any(|r| r.name == SHARE_OF_OTHERS) {
+        return Ok(terms);
+    }
+    let here = System {
+        machine: terms.clone(),
+        ..system.clone()
+    };
+    let busiest = |window| {
+        let cpus = (0..).map(punctual_model::CpuId).take(system.cpus.len());
+        let mut busiest = cpus.map(|cpu| punctual_analysis::busiest(&here, cpu, window));
+        busiest.try_fold(Work::ZERO, |most, one| {
+            Ok::<_, AnalysisError>(most.max(one?))
+        })
+    };
+    let reserve = punctual_linux::share_of_others(&here.machine, busiest)?;
+    terms.reserves.extend(reserve);
+    Ok(terms)
+}
+
+/// How a run gives the rest of the machine its share, by the terms that it was admitted with.
+fn give_back(terms: &Machine) -> GiveBack {
+    let mut reserves = terms.reserves.iter();
+    match reserves.find(|reserve| reserve.name == SHARE_OF_OTHERS) {
+        None => GiveBack::Holes,
+        Some(reserve) => GiveBack::Slices {
+            every_ns: reserve.period.as_ns(),
+        },
+    }
 }
 
 /// Runs a system on this machine, under real-time priority if that is permitted, else labelled
@@ -209,6 +254,7 @@ pub fn run(
         grace_ns: longest_deadline(system).as_ns(),
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
+        give_back: give_back(&admitted.terms),
         ..defaults
     };
     let outcome = while_watched(&platform, duration, progress, || {

@@ -7,7 +7,7 @@
 //! most of these periods, so the kernel may take what it calls fair; that is missing time, too.
 
 use punctual_linux::job::{burn_ns, promise_checkpoints};
-use punctual_linux::{Body, Mode as LiveMode};
+use punctual_linux::{Body, GiveBack, Mode as LiveMode};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, Priority, Span, System, Task, Work};
 use punctual_tables::Tables;
 use punctual_trace::{Header, Log, Mode, TaskInfo, TaskReport};
@@ -144,7 +144,7 @@ impl Tried {
         let live = Live {
             arrivals: arrivals.collect(),
             record_bytes: 1 << 28,
-            give_back: false,
+            give_back: GiveBack::Nothing,
             ..Live::of(policy, vec![(task, edge), (endless("busy", 1, 0), busy)])
         };
         let (tables, outcome) = live.fly(&notebook, for_ns)?;

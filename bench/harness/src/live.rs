@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_kern::Constraint;
-use punctual_linux::{Body, CpuInput, Mode, Outcome, RunOptions, ThreadInput, clock_rate, run};
+use punctual_linux::{
+    Body, CpuInput, GiveBack, Mode, Outcome, RunOptions, ThreadInput, clock_rate, run,
+};
 use punctual_model::{
     Class, Cpu, CpuId, Instant, Ns, PolicyKind, Priority, Span, System, Task, ThreadId,
 };
@@ -56,7 +58,7 @@ pub(super) struct Live {
     /// Room for the records of a CPU.
     pub(super) record_bytes: usize,
     /// Give slices back to the kernel's fair server, as any longer run does.
-    pub(super) give_back: bool,
+    pub(super) give_back: GiveBack,
 }
 
 impl Live {
@@ -68,7 +70,7 @@ impl Live {
             arrivals: Vec::new(),
             pool: 0,
             record_bytes: 16 << 20,
-            give_back: true,
+            give_back: RunOptions::default().give_back,
         }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let given = args.platform.as_deref().map(Given::load).transpose()?;
     if let Some(given) = &given {
-        system.machine = system.machine.with(&given.machine);
+        system.machine = punctual::terms_on(&system, &given.machine).map_err(input::no_verdict)?;
         if !args.quiet {
             output::remark(format!(
                 "remark: with the terms of {}",

@@ -14,11 +14,15 @@ pub(crate) fn load(path: &Path) -> Result<Description, Failure> {
     punctual_spec::load(path).map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))
 }
 
-/// Asks the analysis. No verdict is a property of the input: its numbers are too large or too
-/// close.
+/// Asks the analysis.
 pub(crate) fn admit(system: &System) -> Result<Verdict, Failure> {
-    punctual_analysis::admit(system)
-        .map_err(|error: AnalysisError| Failure::input(format!("no verdict: {error}")))
+    punctual_analysis::admit(system).map_err(no_verdict)
+}
+
+/// The analysis has no answer, which is a property of the input: its numbers are too large or too
+/// close.
+pub(crate) fn no_verdict(error: AnalysisError) -> Failure {
+    Failure::input(format!("no verdict: {error}"))
 }
 
 /// `--missing-time 500us/10ms`: at most so much in any window of that length.

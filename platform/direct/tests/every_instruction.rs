@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, for_ms, input_of, one_cpu};
 use punctual_direct::{self as direct, HelpingLock, Scheduler};
-use punctual_linux::{Body, Ending, JobInfo, RunOptions, run};
+use punctual_linux::{Body, Ending, GiveBack, JobInfo, RunOptions, run};
 use punctual_model::{Class, CpuId, Span, Task};
 use punctual_switch::{protocol_instructions, stepping};
 use stepped::{Covered, Ends, Place, SAMPLED, drawn, everywhere};
@@ -27,7 +27,7 @@ fn driven(drive: impl Fn() -> Covered + Send + 'static) -> Covered {
     let _alone = alone();
     let options = RunOptions {
         duration_ns: Some(120_000_000_000),
-        give_back: false,
+        give_back: GiveBack::Nothing,
         ..for_ms(1)
     };
     let stop = Arc::clone(&options.stop);

@@ -4,3 +4,4 @@ pub mod bench;
 pub(crate) mod gaps;
 pub(crate) mod overhead;
 pub(crate) mod probe;
+pub(crate) mod share;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Log, alone, for_ms, input_of, one_cpu};
 use punctual_linux::job::{sleep_ns, yield_now};
-use punctual_linux::{Body, Ending, JobInfo, Monitor, RunOptions, Step, run};
+use punctual_linux::{Body, Ending, GiveBack, JobInfo, Monitor, RunOptions, Step, run};
 use punctual_model::{Class, CpuId, Ns, PolicyKind, Span, Task};
 use stepped::{Covered, Ends, Place, SAMPLED, drawn, everywhere};
 
@@ -71,7 +71,7 @@ fn driven(policy: PolicyKind<Ns>, drive: impl Fn(&Pair) -> Covered + Send + 'sta
     let _alone = alone();
     let options = RunOptions {
         duration_ns: Some(120_000_000_000),
-        give_back: false,
+        give_back: GiveBack::Nothing,
         ..for_ms(1)
     };
     let pair = Arc::new(Pair::default());

@@ -1,14 +1,15 @@
 //! A run that threads are created in: CPU, policy, pool, and the terms of admission.
 
+use core::convert::Infallible;
 use core::fmt;
 use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
     Body, CpuInput, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput, clock_rate,
-    end_run, held_alive, measure_overheads, run, this_cpu, undisturbed,
+    end_run, held_alive, measure_overheads, run, share_of_others, this_cpu, undisturbed,
 };
-use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, System, TaskId, ThreadId, Work};
+use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, Span, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyPolicy;
 use punctual_tables::Tables;
 
@@ -271,7 +272,7 @@ impl Runtime {
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
             None => measure_overheads(self.host, &options)
-                .map(|overheads: Overheads| overheads.machine())
+                .map(|overheads| with_share_of_others(&overheads))
                 .map_err(StartError::Run)?,
         };
         let policies = self.beside.iter().map(|beside| beside.policy);
@@ -362,6 +363,18 @@ impl Runtime {
 
 /// The name of the first thread of every CPU.
 pub const FIRST: &str = "first";
+
+/// The terms of a machine that was measured. Threads come and go: guaranteed work may come to take
+/// all of a second, so what the rest of the machine gets of it is reserved from the start.
+fn with_share_of_others(overheads: &Overheads) -> Machine {
+    let mut machine = overheads.machine();
+    if overheads.mode == Mode::RealTime {
+        let all = |window: Span<Ns>| Ok::<_, Infallible>(window.as_work());
+        let Ok(reserve) = share_of_others(&machine, all);
+        machine.reserves.extend(reserve);
+    }
+    machine
+}
 
 fn cpu_input<S: Sink>(
     tables: &punctual_tables::CpuTables,

@@ -17,7 +17,7 @@ use punctual_model::{Instant, Span, ThreadId};
 
 use crate::entry::child::Child;
 use crate::entry::end::End;
-use crate::entry::give_back::{GiveBack, of_slice};
+use crate::entry::give_back::{Owed, Runs, of_slice};
 use crate::entry::missing::{MissingTime, note_hole};
 use crate::entry::switch::{running_group, switch_here};
 use crate::entry::wakes::{awaits_answers, next_answered, next_notified, next_woken};
@@ -54,10 +54,12 @@ pub(crate) struct Core<P, S> {
     unsent: Vec<Message>,
     pub(crate) missing: MissingTime,
     /// `None`: this run gives nothing back.
-    pub(crate) give_back: Option<GiveBack>,
+    pub(crate) owed: Option<Owed>,
     end: End,
     /// Before this instant the platform has nothing of its own to do; see `fast`.
     fast_until: Instant,
+    /// From here on background work is to give a slice back.
+    owing_from: Instant,
 }
 
 impl<P: Policy, S: Sink> Core<P, S> {
@@ -78,9 +80,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
             children: Vec::new(),
             unsent: Vec::with_capacity(1_024),
             missing: MissingTime::default(),
-            give_back: None,
+            owed: None,
             end,
             fast_until: Instant::ZERO,
+            owing_from: Instant::MAX,
         }
     }
 
@@ -122,10 +125,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         host: &PerCpu,
         now: Instant,
         event: Event,
-        given_back: bool,
+        given_back: Option<Instant>,
     ) -> *const Light {
         host.hear_kick(now);
-        if !given_back {
+        if given_back.is_none() {
             note_hole(host, now);
         }
         if host.gate.take_pending() {
@@ -165,7 +168,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             now = host.clock().now();
             host.note_entry_until(now);
             let entry = Entry {
-                missing: self.charge(host, now, false),
+                missing: self.charge(host, now, None),
                 ..Entry::at(now, &Event::Tick)
             };
             decision = self.handle_entry(host, entry);
@@ -189,16 +192,15 @@ impl<P: Policy, S: Sink> Core<P, S> {
     }
 
     /// Books the interval since the last entry: to the thread that ran, less what was nobody's,
-    /// which it returns.
-    fn charge(&mut self, host: &PerCpu, now: Instant, given_back: bool) -> Uncharged {
+    /// which it returns. `given_back`: the CPU was left alone, and was to be up to then.
+    fn charge(&mut self, host: &PerCpu, now: Instant, given_back: Option<Instant>) -> Uncharged {
         let last = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
         let interval = now.since(last);
         let light = host.current.get();
         let known = host.take_known_missing();
-        let missing = if given_back {
+        let missing = if let Some(until) = given_back {
             let late = Span::from_ticks(host.limits.late);
-            let slice = self.give_back.map_or(interval, |give_back| give_back.slice);
-            of_slice(interval, slice, late)
+            of_slice(interval, until.since(last), late)
         } else {
             let group = running_group(host).is_some();
             let executing = !light.is_null() && !group;
@@ -289,14 +291,22 @@ impl<P: Policy, S: Sink> Core<P, S> {
             host.reason.set(Reason::End);
             return core::ptr::null();
         }
-        let idle = light.is_null();
+        let working = self.working_for(decision.next);
+        let idle = working == Runs::Nobody;
         let due = self.next_due(host, now, decision.arm, more, idle);
-        if self.give_back.is_some_and(|g| g.is_now(now, idle, due)) {
-            host.reason.set(Reason::GiveBack);
+        if let Some(owed) = &mut self.owed
+            && let Some(until) = owed.slice(now, working, due)
+        {
+            let listens = working != Runs::Urgent;
+            host.reason.set(Reason::GiveBack { until, listens });
             return core::ptr::null();
         }
         let Some(runs) = runs else {
-            host.reason.set(Reason::Idle(Some(due)));
+            let owes = self.owed.is_some_and(|owed| owed.due <= now);
+            host.reason.set(Reason::Idle {
+                due: Some(due),
+                owes,
+            });
             return light;
         };
         let look = if awaits_answers(host) {
@@ -333,12 +343,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
         {
             due = due.min(at);
         }
-        // Sleep is not cut short for what sleep is.
-        if let Some(give_back) = self.give_back
+        if let Some(owed) = &self.owed
             && !idle
-            && give_back.due > now
         {
-            due = due.min(give_back.due);
+            due = due.min(owed.next(now));
         }
         if !self.unsent.is_empty() {
             due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
@@ -346,12 +354,19 @@ impl<P: Policy, S: Sink> Core<P, S> {
         due
     }
 
+    /// For whom the CPU works if this is next.
+    fn working_for(&self, next: Next) -> Runs {
+        match next {
+            Next::Thread(id) if !self.shard.is_above_background(id) => Runs::Background,
+            Next::Thread(_) | Next::RunChild(_) => Runs::Urgent,
+            _ => Runs::Nobody,
+        }
+    }
+
     /// The CPU slept of its own will from `from` to `to`: what that means for slices to give back.
     fn slept(&mut self, host: &PerCpu, from: Instant, to: Instant) {
-        if let Some(give_back) = &mut self.give_back
-            && to.since(from) >= give_back.slice
-        {
-            give_back.due = to.saturating_add(give_back.distance);
+        if let Some(owed) = &mut self.owed {
+            owed.note_sleep(from, to);
         }
         // What was spun since then has been executed.
         self.missing = MissingTime::starting(host.clock(), &host.watch);
@@ -392,7 +407,7 @@ impl<P: Policy, S: Sink> Cpu<P, S> {
 }
 
 /// Takes one entry on the slow path and returns the thread that runs then (null: the carrier). Does
-/// not switch.
+/// not switch. `given_back`: the CPU was left to the rest of the system, and was to be up to then.
 ///
 /// # Safety
 /// `host` is the host of a `Cpu<P, S>`, its gate is closed by the caller on its kernel thread, and
@@ -401,7 +416,7 @@ pub(crate) unsafe fn decide<P: Policy, S: Sink>(
     host: *const PerCpu,
     now: Instant,
     event: Event,
-    given_back: bool,
+    given_back: Option<Instant>,
 ) -> *const Light {
     // SAFETY: the host is the first field of the CPU (repr(C)), which outlives the run.
     let cpu = unsafe { &*host.cast::<Cpu<P, S>>() };
@@ -447,7 +462,7 @@ unsafe fn enter_here<P: Policy, S: Sink>(host: *const PerCpu, event: &Event) {
 #[inline(never)]
 unsafe fn enter_slowly<P: Policy, S: Sink>(host: *const PerCpu, now: Instant, event: Event) {
     // SAFETY: as the caller vouches.
-    let target = unsafe { decide::<P, S>(host, now, event, false) };
+    let target = unsafe { decide::<P, S>(host, now, event, None) };
     // SAFETY: the host is alive, and this reference ends here.
     unsafe { &*host }.suspend_for(target);
     // SAFETY: gate closed; the target is a thread of this host that has been started, or the

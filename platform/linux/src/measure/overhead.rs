@@ -22,11 +22,11 @@ use punctual_model::{
     Class, CpuId, Frequency, Instant, Late, Machine, Priority, Reserve, Span, Task, ThreadId, Work,
 };
 
+use crate::entry::give_back::SLICE_NS;
 use crate::record::body::Body;
-use crate::record::input::{CpuInput, RunError, RunOptions, ThreadInput};
+use crate::record::input::{CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
 use crate::record::limits::LOOK_NS;
 use crate::record::outcome::Mode;
-use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS};
 use crate::run::run;
 use crate::sys::{self, HostClass};
 use crate::time::clock::{Clock, clock_rate};
@@ -65,7 +65,7 @@ pub struct Overheads {
 }
 
 impl Overheads {
-    /// The terms as an analysis wants them; under SCHED_FIFO with the slices that a run gives back.
+    /// The terms as an analysis wants them.
     /// A release pays for two timers: its own, and one that had been armed for the end of a budget
     /// and was no longer needed (setting it anew would cost about as much as letting it fire).
     pub fn machine(&self) -> Machine {
@@ -84,22 +84,7 @@ impl Overheads {
                 period: Span::from_ns(LOOK_NS),
             });
         }
-        if self.mode == Mode::RealTime {
-            machine.reserves.push(self.fair_server_reserve());
-        }
         machine
-    }
-
-    /// The slices given back to Linux' fair server. A slice starts at least a period after the one
-    /// before; it lasts its 600 us, the wake-up, and the switches around it.
-    pub fn fair_server_reserve(&self) -> Reserve {
-        let around = 2 * self.switch_ns + self.preemption_ns;
-        Reserve {
-            name: "fair-server-slices".to_owned(),
-            // Where more was measured than there is, nothing fits beside it: that is a refusal.
-            budget: Work::from_ns((SLICE_NS + self.wake_late_ns + around).min(SLICE_PERIOD_NS)),
-            period: Span::from_ns(SLICE_PERIOD_NS),
-        }
     }
 }
 
@@ -241,7 +226,7 @@ pub(crate) fn short_run<S: Sink + Send + 'static>(
     let options = RunOptions {
         duration_ns: Some(RUN_NS),
         grace_ns: 0,
-        give_back: false,
+        give_back: GiveBack::Nothing,
         stop: Arc::new(AtomicBool::new(false)),
         ..options.clone()
     };

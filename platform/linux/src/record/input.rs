@@ -64,9 +64,9 @@ pub struct RunOptions {
     pub priority: i32,
     /// Usable bytes of each light thread's stack.
     pub stack_bytes: usize,
-    /// Under SCHED_FIFO: give slices back to the rest of the system (600 us in every 10 ms in which
-    /// a CPU did not sleep anyway), so that the kernel does not take 50 ms at once.
-    pub give_back: bool,
+    /// Under SCHED_FIFO: what is left to the rest of the system, so that the kernel does not take
+    /// 50 ms at once.
+    pub give_back: GiveBack,
     /// Ends the run when it becomes true (Ctrl-C).
     pub stop: Arc<AtomicBool>,
     /// Threads of each CPU that are prepared to be created while it runs ([`crate::spawn`]). The
@@ -83,6 +83,20 @@ pub struct RunOptions {
     pub sample_ns: u64,
 }
 
+/// How a run sees to it that a CPU sleeps a sixteenth of each second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GiveBack {
+    /// It does not: the kernel may take 50 ms at once.
+    Nothing,
+    /// In slices of 600 us at most, out of the time of work without a guarantee.
+    Holes,
+    /// If that is not enough, also out of the time of others.
+    Slices {
+        /// From the start of one such slice to that of the next, at least; nanoseconds.
+        every_ns: u64,
+    },
+}
+
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
@@ -91,7 +105,9 @@ impl Default for RunOptions {
             real_time: true,
             priority: 50,
             stack_bytes: 256 * 1024,
-            give_back: true,
+            give_back: GiveBack::Slices {
+                every_ns: 8_600_000,
+            },
             stop: Arc::new(AtomicBool::new(false)),
             pool: 0,
             spawned: 0,

@@ -31,10 +31,12 @@ use crate::time::deferral::Deferral;
 /// Why the carrier has the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// No thread wants to run before the given instant.
-    Idle(Option<Instant>),
-    /// A slice is given back to the rest of the system.
-    GiveBack,
+    /// No thread wants to run before the given instant, if there is one. A CPU that owes sleep to the
+    /// rest of the system sleeps all the while.
+    Idle { due: Option<Instant>, owes: bool },
+    /// The CPU is left to the rest of the system until then; unless somebody comes who is more
+    /// urgent, where that ends it.
+    GiveBack { until: Instant, listens: bool },
     /// The run is over on this CPU.
     End,
 }
@@ -165,7 +167,10 @@ impl PerCpu {
             current: Cell::new(core::ptr::null()),
             record: SchedulerRecord::new(core::ptr::null_mut()),
             carrier: RecordCell::new(carrier),
-            reason: Cell::new(Reason::Idle(None)),
+            reason: Cell::new(Reason::Idle {
+                due: None,
+                owes: false,
+            }),
             timer,
             armed: Cell::new(None),
             deferral: Deferral::new(),

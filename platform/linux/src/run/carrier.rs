@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_kern::{Event, Policy, Sink};
-use punctual_model::{Instant, Span};
+use punctual_model::Instant;
 use punctual_switch::instructions::pause;
 
 use crate::entry::cpu::{decide, note_sleep};
@@ -52,22 +52,27 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     while view.clock().now() == Instant::ZERO {
         pause();
     }
-    let mut given_back = false;
+    let mut given_back = None;
     loop {
         view.shared.post.executes(view.index);
         let now = view.clock().now();
         // SAFETY: as the caller vouches; `view` is not a reference into the core.
         let target = unsafe { decide::<P, S>(host, now, Event::Tick, given_back) };
-        given_back = false;
+        given_back = None;
         // SAFETY: the target is a started thread of this host, or null, which returns at once.
         unsafe { switch_to(host, target) };
         view.shared.post.polls(view.index);
         let from = match view.reason.get() {
             Reason::End => return,
-            Reason::Idle(due) => idle(view, due),
-            Reason::GiveBack => {
-                given_back = true;
-                Some(give_back(view))
+            Reason::Idle { due, owes } => idle(
+                view,
+                due,
+                if owes { 0 } else { view.wake_margin_ns.get() },
+                true,
+            ),
+            Reason::GiveBack { until, listens } => {
+                given_back = Some(until);
+                idle(view, Some(until), WAKE_MARGIN_NS, listens)
             }
         };
         if let Some((from, to)) = from {
@@ -77,9 +82,16 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     }
 }
 
-/// Waits until `due`, news, or the end. Returns the last sleep, if there was one.
-fn idle(host: &PerCpu, due: Option<Instant>) -> Option<(Instant, Instant)> {
+/// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. Returns the
+/// last sleep, if there was one.
+fn idle(
+    host: &PerCpu,
+    due: Option<Instant>,
+    margin_ns: u64,
+    listens: bool,
+) -> Option<(Instant, Instant)> {
     let clock = host.clock();
+    let margin = clock.ticks(margin_ns);
     let shortest = clock.ticks(SHORTEST_SLEEP_NS);
     let look = Instant::from_ticks(clock.now().ticks() + clock.ticks(LOOK_NS));
     let due = due.map_or(look, |due| due.min(look));
@@ -93,11 +105,10 @@ fn idle(host: &PerCpu, due: Option<Instant>) -> Option<(Instant, Instant)> {
             host.note_missing(gap);
         }
         last = now;
-        if now >= due || has_news(host) {
+        if now >= due || is_to_end(host) || listens && has_news(host) {
             return slept;
         }
         let left = due.since(now).ticks();
-        let margin = clock.ticks(host.wake_margin_ns.get());
         if left > margin + shortest {
             let wake = Instant::from_ticks(due.ticks() - margin);
             let ns = clock.ns(left - margin);
@@ -125,11 +136,12 @@ fn has_answers(host: &PerCpu) -> bool {
 }
 
 fn has_news(host: &PerCpu) -> bool {
+    host.shared.post.waits(host.index) || has_answers(host)
+}
+
+fn is_to_end(host: &PerCpu) -> bool {
     let shared = &host.shared;
-    shared.post.waits(host.index)
-        || has_answers(host)
-        || shared.stop.load(Ordering::Relaxed)
-        || shared.abort.load(Ordering::Relaxed)
+    shared.stop.load(Ordering::Relaxed) || shared.abort.load(Ordering::Relaxed)
 }
 
 /// A sleep that was to end at `wake` for something due a little later ended at `now`.
@@ -150,27 +162,6 @@ fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
         // The processor was ours from `due` on, and nothing of ours was executed.
         host.note_missing(lost);
     }
-}
-
-/// The length of a slice that is given back.
-pub(crate) const SLICE_NS: u64 = 600_000;
-/// From the start of one slice to the start of the next, at least.
-pub(crate) const SLICE_PERIOD_NS: u64 = 10_000_000;
-
-/// Leaves the CPU to the rest of the system for one slice. Returns when it slept.
-fn give_back(host: &PerCpu) -> (Instant, Instant) {
-    let nobody = AtomicU32::new(0);
-    let clock = host.clock();
-    let from = clock.now();
-    let slice = Span::from_ticks(clock.ticks(SLICE_NS));
-    let end = from.saturating_add(slice);
-    let mut now = from;
-    while now < end && !host.shared.abort.load(Ordering::Relaxed) {
-        // A signal may end the sleep early: sleep again.
-        sys::futex_wait(&nobody, 0, clock.ns(end.since(now).ticks()));
-        now = clock.now();
-    }
-    (from, now)
 }
 
 /// How long a thread that waits for a lock of the program on its way out is waited for.

@@ -5,22 +5,22 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use punctual_kern::{NodeId, Policy, Sink};
 use punctual_linux_io::Ring;
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::ThreadId;
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
 use crate::entry::child::{self, Child};
 use crate::entry::cpu::{Core, Cpu, by_policy};
-use crate::entry::give_back::GiveBack;
+use crate::entry::give_back::Owed;
 use crate::entry::missing::MissingTime;
-use crate::record::input::{ChildInput, CpuInput, RunError, RunOptions, ThreadInput};
+use crate::record::input::{ChildInput, CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
 use crate::record::light::{Light, Phase};
 use crate::record::local::local;
 use crate::record::outcome::{CpuOutcome, Loss, Mode, Panic};
 use crate::record::per_cpu::{PerCpu, Shared};
 use crate::record::pool::{Stage, discard};
 use crate::record::text::LibraryText;
-use crate::run::carrier::{SLICE_NS, SLICE_PERIOD_NS, end_threads, run_loop, start_threads};
+use crate::run::carrier::{end_threads, run_loop, start_threads};
 use crate::run::life::main;
 use crate::storage::stack::{AlternateStack, Stack};
 use crate::storage::tls::{Library, Storage};
@@ -85,7 +85,10 @@ where
     let sent = ready.send(Ok(said)).is_ok();
     let start = start.recv().ok().filter(|_| sent);
     if let Some(start) = start {
-        let gives_back = gives_back && start.mode == Mode::RealTime;
+        let gives_back = match start.mode {
+            Mode::RealTime => gives_back,
+            Mode::BestEffort => GiveBack::Nothing,
+        };
         // SAFETY: gate closed, and nobody else borrows the core before the first entry.
         unsafe { (*shared_cpu.core()).begin(&shared_cpu.host, gives_back, start.clock) };
         shared_cpu.host.set_clock(start.clock);
@@ -316,13 +319,8 @@ fn take_class(options: &RunOptions) -> Ready {
 
 impl<P: Policy, S: Sink> Core<P, S> {
     /// The run gets its origin.
-    fn begin(&mut self, host: &PerCpu, gives_back: bool, clock: Clock) {
-        let ticks = |ns| Span::from_ticks(clock.ticks(ns));
+    fn begin(&mut self, host: &PerCpu, gives_back: GiveBack, clock: Clock) {
         self.missing = MissingTime::starting(clock, &host.watch);
-        self.give_back = gives_back.then(|| GiveBack {
-            due: Instant::ZERO.saturating_add(ticks(SLICE_PERIOD_NS)),
-            distance: ticks(SLICE_PERIOD_NS - SLICE_NS),
-            slice: ticks(SLICE_NS),
-        });
+        self.owed = Owed::new(gives_back, &clock);
     }
 }

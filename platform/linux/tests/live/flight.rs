@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::common::{Log, alone, background, for_ms, input, periodic, until_stopped};
 use punctual_kern::TraceEvent;
-use punctual_linux::{Ending, RunOptions, job, run};
+use punctual_linux::{Ending, GiveBack, RunOptions, job, run};
 
 #[test]
 fn every_release_of_the_duration_becomes_one_job() {
@@ -113,7 +113,7 @@ fn who_breaks_the_promise_is_preempted_all_the_same() {
 fn who_promises_checkpoints_and_has_nothing_to_wait_for_learns_that_the_run_is_over() {
     let _alone = alone();
     let options = RunOptions {
-        give_back: false,
+        give_back: GiveBack::Nothing,
         ..until_stopped()
     };
     let stop = Arc::clone(&options.stop);

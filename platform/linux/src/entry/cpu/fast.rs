@@ -39,6 +39,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         if let Next::Thread(id) = next
             && !self.shard.has_message()
             && arm.is_none_or(|at| at > near)
+            && (now < self.owing_from || !self.gives_slice(now, next))
             && let Some(&chosen) = self.threads.get(id.index())
             // SAFETY: records of light threads outlive the run (INV-L1 of `light`).
             && let Some(light) = unsafe { chosen.as_ref() }
@@ -141,8 +142,16 @@ impl<P: Policy, S: Sink> Core<P, S> {
         light.granted.store(holds, Ordering::Relaxed);
     }
 
+    /// Whether a slice is due if this is next.
+    #[cold]
+    fn gives_slice(&self, now: Instant, next: Next) -> bool {
+        let working = self.working_for(next);
+        self.owed.is_some_and(|owed| owed.gives(now, working))
+    }
+
     /// Until when entries may take the fast path.
     pub(super) fn open_fast_path(&mut self, host: &PerCpu, now: Instant) {
+        self.owing_from = self.owed.map_or(Instant::MAX, |owed| owed.due);
         let is_open = self.children.is_empty() && now < self.end.horizon;
         self.fast_until = if is_open {
             // A thread that promised checkpoints has no timer that would fire for a look.

@@ -22,11 +22,13 @@ use punctual_policy::AnyPolicy;
 use punctual_switch::instructions::read_thread_pointer;
 use punctual_switch::{Control, DispatchRecord};
 
-use crate::entry::cpu::{Core, Cpu, GiveBack, by_policy};
+use crate::entry::cpu::{Core, Cpu, by_policy};
 use crate::entry::end::End;
+use crate::entry::give_back::Owed;
 use crate::entry::request::open_gate;
 use crate::measure::overhead::{Short, short_run};
 use crate::record::body::Body;
+use crate::record::input::GiveBack;
 use crate::record::input::RunOptions;
 use crate::record::light::Light;
 use crate::record::limits::LOOK_NS;
@@ -108,7 +110,7 @@ impl Bench {
         let ids: Vec<ThreadId> = constraints.iter().map(attach).collect();
         let arrivals = feeds.arrivals.clone();
         let mut core = Core::new(shard, Told::default(), arrivals, &RunOptions::default());
-        core.give_back = feeds.give_back;
+        core.owed = feeds.owed;
         core.end = feeds.end;
         core.shard.set_horizon(feeds.end.horizon);
         let cpu = Cpu::new(host(), core);
@@ -153,7 +155,7 @@ impl Bench {
             // As `give_way` does.
             (true, Event::Yield) => self.core().step_fast(host, now, &Event::Yield)?,
             (true, _) => self.core().step_fast(host, now, &event)?,
-            (false, _) => self.core().step_slowly(host, now, event, false),
+            (false, _) => self.core().step_slowly(host, now, event, None),
         };
         host.current.set(target);
         Some(())
@@ -195,7 +197,7 @@ struct State {
 /// What the platform has to do of its own.
 struct Feeds {
     arrivals: Vec<(Instant, ThreadId)>,
-    give_back: Option<GiveBack>,
+    owed: Option<Owed>,
     end: End,
 }
 
@@ -204,7 +206,7 @@ impl Feeds {
         let (horizon, limit) = (Instant::MAX, Instant::MAX);
         Feeds {
             arrivals: Vec::new(),
-            give_back: None,
+            owed: None,
             end: End { horizon, limit },
         }
     }
@@ -215,15 +217,20 @@ impl Feeds {
             .map(|_| (at(dice.below(end)), ThreadId::new(0, 0)))
             .collect();
         arrivals.sort_unstable_by_key(|(arrival, _)| *arrival);
-        let give_back = (dice.below(2) == 0).then(|| GiveBack {
-            due: at(dice.below(end)),
-            distance: Span::from_ticks(400_000),
-            slice: Span::from_ticks(30_000),
-        });
+        let how = match dice.below(3) {
+            0 => GiveBack::Nothing,
+            1 => GiveBack::Holes,
+            _ => GiveBack::Slices { every_ns: 160_000 },
+        };
+        let due = at(dice.below(end));
+        let mut owed = Owed::new(how, &host().clock());
+        if let Some(owed) = &mut owed {
+            owed.due = due;
+        }
         let (horizon, limit) = (at(end), at(end + 200_000));
         Feeds {
             arrivals,
-            give_back,
+            owed,
             end: End { horizon, limit },
         }
     }
