@@ -159,9 +159,9 @@ fn admit_with(
     })
 }
 
-/// The terms of a system on a machine with these: term by term, and the slices that the rest of the
-/// machine gets out of the time of guaranteed work, where the busiest second of some CPU leaves too
-/// little. A file that states them itself is believed.
+/// The terms of a system on a machine with these, term by term. Where the busiest second of some
+/// CPU leaves too little to the rest of the machine, the slices that it gets are a reserve. A file
+/// that states that reserve is believed.
 ///
 /// # Errors
 /// Those of the analysis.

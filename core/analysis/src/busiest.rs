@@ -1,14 +1,14 @@
 //! The most that guaranteed work takes of a CPU within a window of time
 //!
 //! # Assumptions
-//! 1. Every job completes by its deadline, and a server spends no more than its budget in a period.
-//! 2. At some instant s before the window, or at its start, no admitted work was pending. What was
-//!    executed in L behind s arrived in the first x of it, or was executed in the rest: Σ requests
-//!    of x, plus L − x, for any x. A window that begins later within the same busy window takes no
-//!    more: what it gains at its end it has lost at its start. (Min-plus convolution of the requests
-//!    with the processor, Le Boudec and Thiran 2001, Theorem 1.4.3.)
-//! 3. A job that may be pending while the processor idles (it suspends itself, waits for a
-//!    predecessor, for a slot or for a budget) has arrived up to its deadline before s.
+//! 1. Every job completes by its deadline. A server spends at most its budget in a period.
+//! 2. Let no admitted work be pending at s, the last such instant before the window. Work executed
+//!    in L behind s arrived in the first x of it, or was executed in the rest. So it is at most
+//!    Σ requests of x, plus L − x, for any x. A window that begins later within the same busy
+//!    window has no more: it has lost at its start as much as it gains at its end. (Min-plus
+//!    convolution of the requests with the processor, Le Boudec and Thiran 2001, Theorem 1.4.3.)
+//! 3. A job may be pending while the processor idles: it suspends itself, or waits for a
+//!    predecessor, a slot or a budget. Then it may have arrived up to its deadline before s.
 
 use alloc::vec::Vec;
 
@@ -22,12 +22,12 @@ use crate::overhead;
 use crate::units::{Span, Work};
 
 /// The most that guaranteed work, its overheads and the reserves of the machine take of `cpu` in
-/// any window of this length, if `system` is admitted. Sufficient: less may be possible. O(n²) for n
-/// tasks.
+/// any window of this length, if `system` is admitted. Sufficient: less may be possible. O(n²) for
+/// n tasks.
 ///
 /// # Errors
-/// [`AnalysisError::Overflow`]: times too large to add up. [`AnalysisError::Invalid`]: references of
-/// the system that point at nothing.
+/// [`AnalysisError::Overflow`]: times too large to add up. [`AnalysisError::Invalid`]: references
+/// of the system that point at nothing.
 pub fn busiest(
     system: &System,
     cpu: CpuId,
@@ -48,7 +48,7 @@ pub fn busiest(
     Ok(least)
 }
 
-/// What may be requested of a CPU.
+/// The requests of a CPU.
 fn streams(system: &System, cpu: CpuId) -> Checked<Vec<RequestBound>> {
     let machine = &system.machine;
     let mut reserved = overhead::reserves(machine)?;
@@ -58,7 +58,7 @@ fn streams(system: &System, cpu: CpuId) -> Checked<Vec<RequestBound>> {
         if let Supply::Server(server) = &scheduler.supply
             && !is_in_server(system, scheduler)
         {
-            // What is left of the budget of the period before s.
+            // The budget of the period before s may be left.
             let carried = server.period;
             let (period, budget) = (Some(server.period), server.budget);
             streams.push(RequestBound::of_jobs(period, budget, carried));
@@ -77,7 +77,7 @@ fn is_in_server(system: &System, scheduler: &Scheduler) -> bool {
     ancestors(system, scheduler.parent).any(|(_, s)| matches!(s.supply, Supply::Server(_)))
 }
 
-/// What a task may request; `None`: it has no guarantee of its own, or its server covers it.
+/// The requests of a task; `None`: it has no guarantee of its own, or its server covers it.
 fn stream_of(system: &System, task: &Task) -> Checked<Option<RequestBound>> {
     let Some(budget) = task.class.budget() else {
         return Ok(None);

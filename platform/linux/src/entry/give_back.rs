@@ -1,10 +1,10 @@
 //! What a run leaves of a CPU to the rest of the system, so that the kernel takes nothing by force.
 //!
-//! The kernel's fair server takes 50 ms in one piece from real-time threads when normal ones got less
-//! than that in a second, and the throttling of the class stops it after 950 ms. A CPU that sleeps
-//! 62.5 ms in each second meets neither. Most sleep more of their own will. What is lacking is given in
-//! slices: in holes, where background work runs, and out of the time of others only where admission
-//! found that guaranteed work may leave less (`measure::share`).
+//! The kernel's fair server takes 50 ms in one piece from real-time threads when normal ones got
+//! less than that in a second, and the throttling of the class stops it after 950 ms. A CPU that
+//! sleeps 62.5 ms in each second meets neither. Most sleep more of their own will. What is lacking
+//! is given in slices: in holes, where background work runs, and out of the time of others only
+//! where admission found that guaranteed work may leave less (`measure::share`).
 
 use punctual_kern::{MissingCause, Uncharged};
 use punctual_model::{Instant, Span};
@@ -109,8 +109,8 @@ impl Owed {
         counted.min(owing.max(self.last.saturating_add(self.hurried)))
     }
 
-    /// When a CPU that works looks again whether a slice is due: when it owes one, and when one is to
-    /// be given out of the time of others.
+    /// When a CPU that works looks again whether a slice is due: when it owes one, and when one is
+    /// to be given out of the time of others.
     pub(crate) fn next(&self, now: Instant) -> Instant {
         // What was due and did not fit is looked at when something else comes up.
         let next = [self.due, self.due_of_urgent()].into_iter();

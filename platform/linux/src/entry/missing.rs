@@ -4,8 +4,9 @@
 //! * gaps between two readings of the clock in loops of a few instructions (burning, idle
 //!   spinning), and between the last of them and the signal that interrupted the loop;
 //! * timers that interrupted user code much later than they were due: a processor that executes
-//!   takes its interrupts at once ([`note_hole`]). A hole that is over when the next timer is due is
-//!   not seen, of another only what lies behind the timer; so a run may ask for timers more often;
+//!   takes its interrupts at once ([`note_hole`]). A hole that is over when the next timer is due
+//!   is not seen, of another only what lies behind the timer; so a run may ask for timers more
+//!   often;
 //! * entries of the scheduler that take much longer than an entry does;
 //! * the kernel's account of this thread's processor time, which tells other threads and SIGSTOP,
 //!   but not a hypervisor. To read it is a system call, so it is read when the thread has been away
@@ -46,11 +47,11 @@ pub(crate) fn method(watched: bool) -> MissingMethod {
     }
 }
 
-/// Notes a hole that the processor has just come out of, at `now`, when nobody has noted it: it fell
-/// into the running thread's loop of readings of the clock, or a timer is long overdue. The timer
-/// interrupted the thread just now, met a closed gate, or has not come yet, though a processor that
-/// executes would have taken it: often in the very system call that armed it, where a virtual
-/// machine leaves its processor. Gate closed.
+/// Notes a hole that the processor has just come out of, at `now`, when nobody has noted it: it
+/// fell into the running thread's loop of readings of the clock, or a timer is long overdue. The
+/// timer interrupted the thread just now, met a closed gate, or has not come yet, though a
+/// processor that executes would have taken it: often in the very system call that armed it, where
+/// a virtual machine leaves its processor. Gate closed.
 pub(crate) fn note_hole(host: &PerCpu, now: Instant) {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let Some(light) = (unsafe { host.current.get().as_ref() }) else {

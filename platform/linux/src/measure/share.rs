@@ -1,5 +1,6 @@
-//! The part of each second that guaranteed work must leave to the rest of the system, as admission
-//! sees it.
+//! The part of each second that guaranteed work must leave to the rest of the system
+//!
+//! As admission sees it; `entry::give_back` is where a run does it.
 
 use punctual_model::{Machine, Ns, Reserve, Span, Work};
 

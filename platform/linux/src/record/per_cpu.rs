@@ -31,8 +31,8 @@ use crate::time::deferral::Deferral;
 /// Why the carrier has the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// No thread wants to run before the given instant, if there is one. A CPU that owes sleep to the
-    /// rest of the system sleeps all the while.
+    /// No thread wants to run before the given instant, if there is one. A CPU that owes sleep to
+    /// the rest of the system sleeps all the while.
     Idle { due: Option<Instant>, owes: bool },
     /// The CPU is left to the rest of the system until then; unless somebody comes who is more
     /// urgent, where that ends it.
@@ -251,8 +251,8 @@ impl PerCpu {
         }
     }
 
-    /// The timer counts from the call, so the entry's reading of the clock is too old here: much too
-    /// old, if the processor stood still meanwhile.
+    /// The timer counts from the call, so the entry's reading of the clock is too old here: much
+    /// too old, if the processor stood still meanwhile.
     #[cold]
     fn set_timer(&self, due: Instant) {
         let now = self.clock().now();

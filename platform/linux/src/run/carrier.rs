@@ -82,8 +82,8 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
     }
 }
 
-/// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. Returns the
-/// last sleep, if there was one.
+/// Waits until `due`, the end, or news that it listens to; for the last `margin_ns` awake. Returns
+/// the last sleep, if there was one.
 fn idle(
     host: &PerCpu,
     due: Option<Instant>,

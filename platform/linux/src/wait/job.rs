@@ -225,8 +225,8 @@ fn spin_until(light: &Light, end: u64) {
         let entered = host.entries.load(Ordering::Relaxed);
         let (since, longest) = match entered == entries {
             true => (last, gap),
-            // Others ran, or the scheduler did, which has booked that interval. The way back to here
-            // is longer than from one reading to the next.
+            // Others ran, or the scheduler did, which has booked that interval. The way back to
+            // here is longer than from one reading to the next.
             false => (Instant::from_ticks(host.left_at()), host.limits.late),
         };
         let pause = now.since(since).ticks();
