@@ -20,12 +20,13 @@ pub(crate) fn page(origin: &str, system: &System, verdict: &Verdict) -> String {
     let headline = verdict_text::headline(system, verdict, false);
     let headline = headline.split_once(": ").map_or("", |(_, rest)| rest);
     html::begin(&mut out, origin, (verdict.word(), headline));
+    let highest = verdict.cpus.iter().map(|cpu| cpu.utilization_ppm).max();
+    let late = verdict.tasks.iter().filter(|task| is_late(system, task));
     html::facts(
         &mut out,
         &[
-            (system.tasks.len().to_string(), "tasks"),
-            (system.cpus.len().to_string(), "CPUs"),
-            (verdict.refusals.len().to_string(), "reasons to refuse"),
+            (percent(highest.unwrap_or(0)), "highest utilization"),
+            (late.count().to_string(), "tasks that can be late"),
         ],
     );
     refusals(&mut out, system, &verdict.refusals);
@@ -90,8 +91,9 @@ fn refusals(out: &mut String, system: &System, refusals: &[Refusal]) {
     out.push_str("</section>\n");
 }
 
-/// A task with the names of its home and the longest response that is allowed, in nanoseconds.
-type TaskRow<'a> = (&'a TaskVerdict, String, Option<u64>);
+/// A task, the name of its home, the longest response that is allowed in nanoseconds, and whether
+/// one can be longer.
+type TaskRow<'a> = (&'a TaskVerdict, String, Option<u64>, bool);
 
 fn tasks(out: &mut String, system: &System, verdict: &Verdict) {
     html::section(
@@ -99,16 +101,23 @@ fn tasks(out: &mut String, system: &System, verdict: &Verdict) {
         "Tasks",
         "Bounds against deadlines and required responses. A bound is the sum of its terms.",
     );
-    let row = |task| (task, home(system, task), allowed(system, task));
+    let row = |task| {
+        (
+            task,
+            home(system, task),
+            allowed(system, task),
+            is_late(system, task),
+        )
+    };
     let rows: Vec<TaskRow> = verdict.tasks.iter().map(row).collect();
     let columns: &[Column<TaskRow>] = &[
         ("task", "name", |(t, ..)| text(&t.name, 60)),
-        ("on", "", |(_, home, _)| text(home, 60)),
+        ("on", "", |(_, home, ..)| text(home, 60)),
         ("bound", "n max", |(t, ..)| span(t.response_bound)),
-        ("allowed", "n", |(.., allowed)| {
+        ("allowed", "n", |(_, _, allowed, _)| {
             span(allowed.map(Span::from_ns))
         }),
-        ("bound against allowed", "", |(t, _, allowed)| {
+        ("bound against allowed", "", |(t, _, allowed, _)| {
             match (t.response_bound, allowed) {
                 (Some(bound), Some(allowed)) => bar(bound.as_ns(), *allowed),
                 (None, Some(_)) => "no bound".into(),
@@ -126,13 +135,7 @@ fn tasks(out: &mut String, system: &System, verdict: &Verdict) {
             text(&t.explanation, MAX_EXPLANATION)
         }),
     ];
-    let class = |(t, _, allowed): &TaskRow| {
-        let bound = t.response_bound.map(Span::as_ns);
-        match allowed {
-            Some(allowed) if bound.is_none_or(|bound| bound > *allowed) => "over",
-            _ => "",
-        }
-    };
+    let class = |(.., late): &TaskRow| if *late { "over" } else { "" };
     table(out, columns, (&rows, MAX_LINES, "tasks"), class);
     out.push_str("</section>\n");
 }
@@ -209,6 +212,12 @@ fn schedulers(out: &mut String, system: &System, verdict: &Verdict) {
     ];
     table(out, columns, (&rows, MAX_LINES, "schedulers"), no_class);
     out.push_str("</section>\n");
+}
+
+/// Whether a response can be longer than is allowed.
+fn is_late(system: &System, task: &TaskVerdict) -> bool {
+    let bound = task.response_bound.map(Span::as_ns);
+    allowed(system, task).is_some_and(|allowed| bound.is_none_or(|bound| bound > allowed))
 }
 
 /// The longest response that deadline and requirements allow, in nanoseconds.

@@ -39,6 +39,8 @@ pub struct Behavior {
     pub holds: Vec<Hold>,
     /// Stretches in which a server had used its budget, in order of their ends.
     pub starved: Vec<Starved>,
+    /// The budgets that servers had left, in order of time.
+    pub budgets: Vec<BudgetLeft>,
     /// Stretches in which a scheduler decided on its own supply, in order, disjoint.
     pub deciding: Vec<Deciding>,
     /// The schedulers by place; the CPU's own is the first.
@@ -139,6 +141,18 @@ pub struct Starved {
     pub start: Instant,
     /// To here, exclusive.
     pub end: Instant,
+}
+
+/// The budget that a scheduler's server had left at an instant. It becomes less only while the
+/// subtree executes, and more at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BudgetLeft {
+    /// The place of the scheduler.
+    pub node: usize,
+    /// When.
+    pub at: Instant,
+    /// How much.
+    pub budget: Work,
 }
 
 /// A stretch in which a scheduler decided on its own supply.

@@ -34,8 +34,8 @@ pub mod text;
 mod value;
 
 pub use behavior::{
-    Behavior, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved, ThreadCounts,
-    WaitReason, Waiting,
+    Behavior, BudgetLeft, Deciding, Hold, JobRecord, Missing, NodeRecord, Segment, Starved,
+    ThreadCounts, WaitReason, Waiting,
 };
 pub use diff::{Choice, CpuDiff, Diff, Growth, OtherChoice, TaskDiff, TaskRun, diff};
 pub use log::{Bound, Counters, CpuLog, Header, Log, Mode, Oracle, TaskInfo};

@@ -25,30 +25,28 @@ pub(crate) fn of_node(
     }
 }
 
-/// The slots in which a thread may run: its own, or those of the closest scheduler above it that
-/// has some. `None`: it does not run in slots.
+/// The slots of a thread in the frame of its own scheduler; none, if that has no frame.
 pub(crate) fn of_thread(
     tables: &CpuTables,
     thread: usize,
     stretch: (Instant, Instant),
     most: usize,
-) -> Option<Vec<(Instant, Instant)>> {
-    let mut at = tables.homes.get(thread).copied().unwrap_or(0);
-    let entity = u32::try_from(thread).ok()?;
-    if frame(tables, at).is_some() {
-        return Some(owned(tables, (at, entity), stretch, most));
-    }
-    // Parents come before their children, so this ends.
-    while let Some(node) = usize::from(at)
-        .checked_sub(1)
-        .and_then(|at| tables.nodes.get(at))
-    {
-        if frame(tables, node.parent).is_some() {
-            return Some(of_node(tables, at, stretch, most));
-        }
-        at = node.parent.min(at - 1);
-    }
-    None
+) -> Vec<(Instant, Instant)> {
+    let home = tables.homes.get(thread).copied().unwrap_or(0);
+    let entity = u32::try_from(thread);
+    entity.map_or_else(
+        |_| Vec::new(),
+        |entity| owned(tables, (home, entity), stretch, most),
+    )
+}
+
+/// About how many slots overlap a stretch of so many ticks.
+pub(crate) fn count(tables: &CpuTables, ticks: u64) -> u64 {
+    let frames = |slot: &SlotTerms| {
+        frame(tables, slot.node).map_or(0, |frame| ticks / frame.ticks().max(1) + 1)
+    };
+    let all = tables.slots.iter().map(frames);
+    all.fold(0, u64::saturating_add)
 }
 
 /// The frame of a node that divides time.

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 
 use punctual_kern::{Event, Next, NodeId, Outcome, Request, TraceEvent, Uncharged, WakeCause};
-use punctual_model::{Instant, Span, ThreadId};
+use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::supply::Tree;
-use super::{Behavior, Deciding, Hold, JobRecord, Missing, Segment, WaitReason, Waiting};
+use super::{
+    Behavior, BudgetLeft, Deciding, Hold, JobRecord, Missing, Segment, WaitReason, Waiting,
+};
 use crate::log::Log;
 use crate::record::{Record, RecordedEntry};
 
@@ -213,6 +215,8 @@ impl Builder {
             | TraceEvent::SectionOverran { .. } => self.section(now, event),
             TraceEvent::ServerReplenished { .. }
             | TraceEvent::ServerExhausted { .. }
+            | TraceEvent::Queued { .. }
+            | TraceEvent::Unqueued { .. }
             | TraceEvent::Lent { .. }
             | TraceEvent::Moved { .. }
             | TraceEvent::Promoted { .. } => self.supply(now, event),
@@ -250,6 +254,21 @@ impl Builder {
     }
 
     fn supply(&mut self, now: Instant, event: TraceEvent) {
+        let left = match event {
+            TraceEvent::ServerReplenished { node, budget } => Some((node, budget)),
+            TraceEvent::ServerExhausted { node } => Some((node, Work::ZERO)),
+            TraceEvent::Queued { node, budget, .. } | TraceEvent::Unqueued { node, budget } => {
+                budget.map(|budget| (node, budget))
+            }
+            _ => None,
+        };
+        self.behavior
+            .budgets
+            .extend(left.map(|(node, budget)| BudgetLeft {
+                node: node.index(),
+                at: now,
+                budget,
+            }));
         match event {
             TraceEvent::ServerReplenished { node, .. } => {
                 if let Some(record) = self.tree.record(node) {

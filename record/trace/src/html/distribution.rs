@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::MAX_DISTRIBUTIONS;
-use super::svg::{Escaped, Scale, clip, float, time_axis};
+use super::svg::{Escaped, Scale, clip, float};
 use crate::behavior::Behavior;
 use crate::log::Log;
 use crate::short::{Count, Short};
@@ -14,6 +14,7 @@ const HEIGHT: f64 = 124.0;
 const LEFT: f64 = 8.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 104.0;
+const LABEL: f64 = 40.0;
 const BINS: usize = 64;
 /// A bound this many times the largest observation leaves a linear axis empty.
 const FAR: u64 = 8;
@@ -98,7 +99,7 @@ fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) {
         Short(max),
         Escaped(&clip(&t.name, 60))
     );
-    time_axis(out, &scale, (TOP, BOTTOM), "");
+    axis(out, &scale);
     bars(out, &scale, responses, t.machine_bound_ns.or(t.bound_ns));
     put!(
         out,
@@ -112,6 +113,25 @@ fn card(out: &mut String, t: &TaskReport, responses: &[u64], duration_ns: u64) {
         bound(out, scale.place(ns), float(line as u64), (class, name, ns));
     }
     out.push_str("</svg></figure>\n");
+}
+
+/// Round times, with labels where these have room.
+fn axis(out: &mut String, scale: &Scale) {
+    for tick in scale.ticks() {
+        let x = scale.place(tick);
+        put!(
+            out,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{BOTTOM}\"/>"
+        );
+        if tick == 0 || (LABEL / 2.0..WIDTH - LABEL / 2.0).contains(&x) {
+            put!(
+                out,
+                "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+                BOTTOM + 14.0,
+                Short(tick)
+            );
+        }
+    }
 }
 
 /// Bars whose heights are logarithms of counts.

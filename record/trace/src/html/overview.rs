@@ -10,16 +10,18 @@ use punctual_model::{Instant, readable};
 
 use super::stretch::Drawn;
 use super::svg::{Escaped, Scale, clip, float};
-use crate::behavior::Behavior;
+use crate::behavior::{Behavior, Segment};
 use crate::log::Log;
 use crate::short::{Count, Short};
-use crate::summary::RunReport;
+use crate::summary::{RunReport, SchedulerReport};
 
 /// Parts of a run.
 const BUCKETS: usize = 480;
 /// Height of a strip, and of the least that shows something.
 const HEIGHT: f64 = 32.0;
 const LEAST: f64 = 2.0;
+/// A gap is long if the longest is less than so many times as long.
+const LONG: u64 = 10;
 /// Most strips.
 const MAX_STRIPS: usize = 32;
 
@@ -113,8 +115,20 @@ pub(super) fn write(
         log.ns(end.ticks())
     );
     misses(out, log, report, end);
-    for (cpu, behavior) in behaviors.iter().enumerate().take(MAX_STRIPS) {
-        strip(out, log, (cpu, behavior, end));
+    let mut room = MAX_STRIPS;
+    let mut hidden = 0;
+    for (cpu, behavior) in behaviors.iter().enumerate() {
+        let supplied = report.schedulers.iter();
+        let supplied = supplied.filter(|s| s.cpu == log.cpus[cpu].name && s.granted_ns.is_some());
+        let all = 1 + supplied.clone().count();
+        hidden += all.saturating_sub(room);
+        if room > 0 {
+            strip(out, log, (cpu, behavior, end));
+        }
+        for scheduler in supplied.take(room.saturating_sub(1)) {
+            supply(out, log, (cpu, behavior, end), scheduler);
+        }
+        room = room.saturating_sub(all);
     }
     // Which parts are drawn, and which of them the reader sees.
     let share = |at: Instant| 100.0 * float(at.min(end).ticks()) / float(end.ticks().max(1));
@@ -142,10 +156,12 @@ pub(super) fn write(
     }
     let window = place(drawn.window.start, drawn.window.end);
     putln!(out, "</div><div class=\"view\" {window}></div></div>");
-    let hidden = behaviors.len().saturating_sub(MAX_STRIPS);
     if hidden > 0 {
         let hidden = Count(hidden as u64);
-        putln!(out, "<p class=\"remark\">… and {hidden} more CPUs.</p>");
+        putln!(
+            out,
+            "<p class=\"remark\">… and {hidden} more CPUs and schedulers.</p>"
+        );
     }
 }
 
@@ -191,11 +207,12 @@ fn strip(out: &mut String, log: &Log, (cpu, b, end): (usize, &Behavior, Instant)
     for segment in &b.segments {
         executed.add(segment.start, segment.end);
     }
-    let mut longest = 0;
+    let mut peaks = vec![0_u64; BUCKETS];
     for gap in &b.missing {
         match gap.cause {
             MissingCause::Stolen => {
-                longest = longest.max(gap.end.since(gap.start).ticks());
+                let peak = &mut peaks[stolen.at(gap.start.ticks())];
+                *peak = gap.end.since(gap.start).ticks().max(*peak);
                 stolen.add(gap.start, gap.end);
             }
             MissingCause::GivenBack => given.add(gap.start, gap.end),
@@ -203,16 +220,15 @@ fn strip(out: &mut String, log: &Log, (cpu, b, end): (usize, &Behavior, Instant)
     }
     let (executed, stolen, given) = (executed.shares(), stolen.shares(), given.shares());
     let name = clip(&log.cpus[cpu].name, 30);
+    let longest = peaks.iter().copied().max().unwrap_or(0);
     let gaps = match longest {
         0 => String::new(),
         ticks => format!("; longest gap {}", Short(log.ns(ticks))),
     };
-    let seen = |share: f64| {
-        if share > 0.0 {
-            (share * HEIGHT).max(LEAST)
-        } else {
-            0.0
-        }
+    // A long gap is seen, however short it is beside the run.
+    let seen = |(share, peak): (&f64, &u64)| match *peak > longest / LONG {
+        true => (0.0, (share * HEIGHT).max(LEAST)),
+        false => (0.0, share * HEIGHT),
     };
     let below = |(done, back): (&f64, &f64)| {
         let (done, back) = (done * HEIGHT, back * HEIGHT);
@@ -231,6 +247,77 @@ fn strip(out: &mut String, log: &Log, (cpu, b, end): (usize, &Behavior, Instant)
                 .map(|share| (HEIGHT * (1.0 - share), HEIGHT * share))
         ),
         area("given", executed.iter().zip(&given).map(below)),
-        area("missing", stolen.iter().map(|share| (0.0, seen(*share))))
+        area("missing", stolen.iter().zip(&peaks).map(seen))
+    );
+}
+
+/// The strip of a scheduler with a supply of its own: what its subtree executed, the share that it
+/// is granted, and from above the time in which it had no budget.
+fn supply(
+    out: &mut String,
+    log: &Log,
+    (cpu, b, end): (usize, &Behavior, Instant),
+    scheduler: &SchedulerReport,
+) {
+    let nodes = 1..b.nodes.len();
+    let Some(node) = nodes
+        .clone()
+        .find(|at| log.node_name(cpu, *at) == scheduler.name)
+    else {
+        return;
+    };
+    let up = |at: &usize| b.nodes.get(*at)?.parent;
+    let lineage = |at| std::iter::successors(Some(at), up).take(b.nodes.len());
+    let below: Vec<bool> = (0..b.nodes.len())
+        .map(|at| lineage(at).any(|above| above == node))
+        .collect();
+    let homes = &log.tables.cpus[cpu].homes;
+    let home = |segment: &Segment| match segment.job.and_then(|at| b.jobs.get(at)) {
+        Some(job) => job.home,
+        None => homes
+            .get(segment.thread.index())
+            .map_or(0, |home| usize::from(*home)),
+    };
+    let (mut executed, mut starved) = (Buckets::new(end), Buckets::new(end));
+    for segment in b
+        .segments
+        .iter()
+        .filter(|s| below.get(home(s)) == Some(&true))
+    {
+        executed.add(segment.start, segment.end);
+    }
+    for stretch in b.starved.iter().filter(|s| s.node == node) {
+        starved.add(stretch.start, stretch.end);
+    }
+    let elapsed = float(log.ns(end.ticks()).max(1));
+    let granted = match (scheduler.budget_ns, scheduler.period_ns) {
+        (Some(budget), Some(period)) => float(budget) / float(period.max(1)),
+        _ => float(scheduler.granted_ns.unwrap_or(0)) / elapsed,
+    };
+    let granted = granted.min(1.0);
+    let used = float(scheduler.executed_ns) / elapsed;
+    let name = clip(&scheduler.name, 30);
+    put!(
+        out,
+        "<p class=\"strip\"><span>{}: granted {:.1} % (line), used {:.1} %</span></p>\
+         <svg class=\"lane\" viewBox=\"0 0 {BUCKETS} {HEIGHT}\" preserveAspectRatio=\"none\" \
+         role=\"img\"><title>The supply of {} over the run</title>{}{}<path class=\"granted\" \
+         d=\"M0 {:.1}H{BUCKETS}\"/></svg>",
+        Escaped(&name),
+        granted * 100.0,
+        used * 100.0,
+        Escaped(&name),
+        area(
+            "run",
+            executed
+                .shares()
+                .iter()
+                .map(|share| (HEIGHT * (1.0 - share), HEIGHT * share))
+        ),
+        area(
+            "starved",
+            starved.shares().iter().map(|share| (0.0, HEIGHT * share))
+        ),
+        HEIGHT * (1.0 - granted)
     );
 }

@@ -61,7 +61,8 @@
       const x = (100 * (at - from)) / length + "%";
       ticks.push(made("line", { x1: x, x2: x, y2: height }));
       // A label stands on the right of its line, and needs room there.
-      if ((from + length - at) * (width / length) >= 60) {
+      const room = Math.min(from + length, visible(film.scrollLeft + film.clientWidth)) - at;
+      if (room * (width / length) >= 60) {
         const text = made("text", { x, dx: 4, y: height - 4 });
         text.textContent = words(at);
         ticks.push(text);

@@ -11,6 +11,7 @@ use super::svg::clip;
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::Log;
 use crate::short::Count;
+use crate::slots;
 use crate::summary::Miss;
 
 /// Most jobs in the first window.
@@ -66,7 +67,7 @@ pub(super) fn drawn(log: &Log, behaviors: &[Behavior], misses: &[&Spot], end: In
         start: Instant::ZERO,
         end,
     };
-    if cost(behaviors, &whole) <= MAX_SHAPES {
+    if cost(log, behaviors, &whole) <= MAX_SHAPES {
         let stretches = vec![whole];
         return Drawn {
             stretches,
@@ -93,7 +94,7 @@ pub(super) fn drawn(log: &Log, behaviors: &[Behavior], misses: &[&Spot], end: In
             .fold(one.start, Instant::min);
         one.end = met.iter().map(|old| old.end).fold(one.end, Instant::max);
         apart.push(one);
-        let shapes: usize = apart.iter().map(|part| cost(behaviors, part)).sum();
+        let shapes: usize = apart.iter().map(|part| cost(log, behaviors, part)).sum();
         // What the reader sees first is drawn, however much it is.
         if stretches.is_empty() || (shapes <= MAX_SHAPES && apart.len() <= MAX_STRETCHES) {
             stretches = apart;
@@ -108,7 +109,7 @@ pub(super) fn drawn(log: &Log, behaviors: &[Behavior], misses: &[&Spot], end: In
 }
 
 /// About how many shapes a part of the run takes. O(log jobs).
-fn cost(behaviors: &[Behavior], part: &Stretch) -> usize {
+fn cost(log: &Log, behaviors: &[Behavior], part: &Stretch) -> usize {
     let one = |b: &Behavior| {
         let jobs = b.jobs.partition_point(|j| j.released < part.end)
             - b.jobs.partition_point(|j| j.released < part.start);
@@ -117,9 +118,16 @@ fn cost(behaviors: &[Behavior], part: &Stretch) -> usize {
         let held = b.holds.partition_point(|h| h.end < part.end)
             - b.holds.partition_point(|h| h.end < part.start);
         let runs = b.segments_in(part.start, part.end).len();
-        runs + SHAPES_PER_JOB * jobs + gaps + 2 * held
+        let budgets = b.budgets.partition_point(|l| l.at < part.end)
+            - b.budgets.partition_point(|l| l.at < part.start);
+        runs + SHAPES_PER_JOB * jobs + gaps + 2 * held + budgets
     };
-    behaviors.iter().map(one).sum()
+    let slots = |cpu| usize::try_from(slots::count(cpu, part.ticks())).unwrap_or(usize::MAX);
+    let all = behaviors
+        .iter()
+        .map(one)
+        .chain(log.tables.cpus.iter().map(slots));
+    all.fold(0, usize::saturating_add)
 }
 
 /// A listed miss, and where its job lies.

@@ -1,5 +1,9 @@
-//! Supply and locks in the timeline: slots, budgets used up, resources held.
+//! Supply and locks in the timeline: slots, budgets left and used up, resources held.
 
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+use punctual_kern::Grant;
 use punctual_model::Instant;
 
 use super::svg::float;
@@ -8,31 +12,75 @@ use crate::behavior::{Behavior, WaitReason};
 use crate::short::Short;
 use crate::slots;
 
+/// Height of what is drawn in a row.
+const HEIGHT: f64 = ROW - TOP - 2.0;
 /// Most slots drawn in one row.
 const MAX_SLOTS: usize = 2_000;
 
 impl Drawing<'_> {
-    /// Behind a row: when its slots are, and when a server above it has no budget.
-    pub(super) fn supply(&mut self, cpu: usize, b: &Behavior, (thread, y): (usize, f64)) {
+    /// Behind a row: the slots of the thread.
+    pub(super) fn slots(&mut self, cpu: usize, (thread, y): (usize, f64)) {
         let (from, to) = (self.stretch.start, self.stretch.end);
         let tables = &self.log.tables.cpus[cpu];
-        let own = slots::of_thread(tables, thread, (from, to), MAX_SLOTS).unwrap_or_default();
-        for slot in own {
-            self.named("slot", slot, (y, ROW - TOP - 2.0), "its slot");
+        for slot in slots::of_thread(tables, thread, (from, to), MAX_SLOTS) {
+            self.named("slot", slot, (y, HEIGHT), "its slot");
         }
-        let home = tables.homes.get(thread).copied().map_or(0, usize::from);
-        let up = |at: &usize| b.nodes.get(*at)?.parent;
-        let above: Vec<usize> = std::iter::successors(Some(home), up)
-            .take(b.nodes.len())
-            .collect();
-        let starved = b.starved.iter();
-        let near = starved.filter(|s| s.end > from && s.start < to && above.contains(&s.node));
-        for starved in near {
-            let name = self.log.node_name(cpu, starved.node).to_string();
-            let what = format!("{name} has no budget");
+    }
+
+    /// The row of a scheduler: its slots, or the budget that its server has left.
+    pub(super) fn scheduler(&mut self, cpu: usize, b: &Behavior, (at, y): (usize, f64)) {
+        let (from, to) = (self.stretch.start, self.stretch.end);
+        let tables = &self.log.tables.cpus[cpu];
+        let Some(node) = tables.nodes.get(at.saturating_sub(1)) else {
+            return;
+        };
+        if let Grant::Slots = node.terms.supply {
+            let place = u16::try_from(at).unwrap_or(0);
+            for slot in slots::of_node(tables, place, (from, to), MAX_SLOTS) {
+                self.named("slot", slot, (y, HEIGHT), "its slot");
+            }
+        }
+        let what = format!("{} has no budget", self.log.node_name(cpu, at));
+        let starved = b.starved.iter().filter(|s| s.node == at);
+        for starved in starved.filter(|s| s.end > from && s.start < to) {
             let stretch = (starved.start.max(from), starved.end.min(to));
-            self.named("starved", stretch, (y, ROW - TOP - 2.0), &what);
+            self.named("starved", stretch, (y, HEIGHT), &what);
         }
+        if let Grant::Server(server) = node.terms.supply {
+            self.budget(b, (at, server.budget.ticks()), y);
+        }
+    }
+
+    /// The budget that a server has left, as a filled curve.
+    fn budget(&mut self, b: &Behavior, (node, full): (usize, u64), y: f64) {
+        let (from, to) = (self.stretch.start, self.stretch.end);
+        let first = b.budgets.partition_point(|left| left.at < from);
+        let before = b.budgets[..first]
+            .iter()
+            .rev()
+            .find(|left| left.node == node);
+        let inside = b.budgets[first..].iter().take_while(|left| left.at < to);
+        let height = |budget: u64| HEIGHT - HEIGHT * float(budget.min(full)) / float(full.max(1));
+        let mut level = before.map_or(full, |left| left.budget.ticks());
+        let mut path = format!("M0 {HEIGHT}V{:.1}", height(level));
+        for left in inside.filter(|left| left.node == node) {
+            if !self.counted() {
+                break;
+            }
+            // A place in ten-thousandths of a percent.
+            let (x, now) = (self.x(left.at) * 1e4, left.budget.ticks());
+            match now.cmp(&level) {
+                Ordering::Less => put!(path, "L{x:.1} {:.1}", height(now)),
+                Ordering::Equal => put!(path, "H{x:.1}"),
+                Ordering::Greater => put!(path, "H{x:.1}V{:.1}", height(now)),
+            }
+            level = now;
+        }
+        put!(
+            self.body,
+            "<svg y=\"{y:.0}\" width=\"100%\" height=\"{HEIGHT}\" viewBox=\"0 0 1000000 {HEIGHT}\" \
+             preserveAspectRatio=\"none\"><path class=\"left\" d=\"{path}H1000000V{HEIGHT}z\"/></svg>"
+        );
     }
 
     /// Over the rows: resources that are held and waited for.

@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Write};
 
-use crate::short::Short;
-
 /// Text with what HTML gives a meaning replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a>(pub &'a str);
@@ -140,20 +138,6 @@ fn step(length: f64, most: f64) -> u64 {
         step = whole(float(step) * factor);
     }
     step
-}
-
-/// Ticks of a time axis from `top` to `bottom`; `sign` stands before the labels.
-pub(super) fn time_axis(out: &mut String, scale: &Scale, (top, bottom): (f64, f64), sign: &str) {
-    for tick in scale.ticks() {
-        let x = scale.place(tick);
-        put!(
-            out,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{bottom:.1}\"/>\
-             <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\">{sign}{}</text>",
-            bottom + 14.0,
-            Short(tick)
-        );
-    }
 }
 
 #[cfg(test)]

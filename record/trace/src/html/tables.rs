@@ -196,9 +196,16 @@ pub(super) fn cpus(out: &mut String, report: &RunReport) {
         ("missing time", "n", |(c, _)| short(c.missing_time_ns)),
         ("longest gap", "n", |(c, _)| short(c.missing_time_max_ns)),
         ("given back", "n", |(c, _)| short(c.given_back_ns)),
-        ("measured by", "", |(c, _)| Escaped(&method(c)).to_string()),
     ];
     table(out, columns, (&rows, MAX_LINES, "CPUs"), no_class);
+    for cpu in report.cpus.iter().take(MAX_LINES) {
+        let (id, method) = (clip(&cpu.id, 30), method(cpu));
+        let (id, method) = (Escaped(&id), Escaped(&method));
+        putln!(
+            out,
+            "<p class=\"remark\">CPU {id}: missing time measured by {method}</p>"
+        );
+    }
     let counters = report.cpus.iter().take(MAX_LINES);
     for (cpu, counter) in counters.flat_map(|c| c.counters.iter().take(20).map(move |n| (c, n))) {
         let (name, value) = (clip(&counter.name, 80), Count(counter.value));
@@ -233,8 +240,8 @@ fn deferred(cpu: &CpuReport) -> String {
 
 fn method(cpu: &CpuReport) -> String {
     match cpu.missing_method.as_str() {
-        "" => "–".into(),
-        method => format!("{}, ±{}", clip(method, 40), Short(cpu.missing_error_ns)),
+        "" => "nothing".into(),
+        method => format!("{}, ±{}", clip(method, 200), Short(cpu.missing_error_ns)),
     }
 }
 

@@ -12,8 +12,8 @@
 
 use std::fmt::Write;
 
-use punctual_kern::MissingCause;
-use punctual_model::{Instant, readable};
+use punctual_kern::{Grant, MissingCause};
+use punctual_model::{Instant, Span, readable};
 
 use super::overview;
 use super::stretch::{Drawn, MAX_SHAPES, Spot, Stretch, drawn, spots};
@@ -33,6 +33,8 @@ pub(super) const TOP: f64 = 14.0;
 const AXIS: f64 = 18.0;
 /// Most rows.
 const MAX_ROWS: usize = 48;
+/// Shapes are chosen by an estimate; beyond this many none is drawn.
+const LIMIT: usize = MAX_SHAPES / 3 * 4;
 /// How wide the first window is, and how far apart labels of time are.
 const WINDOW_WIDTH: f64 = 1_000.0;
 const LABEL_WIDTH: f64 = 110.0;
@@ -74,12 +76,11 @@ fn film_remark(out: &mut String, log: &Log, drawn: &Drawn, end: Instant) {
     let shown: u64 = drawn.stretches.iter().map(Stretch::ticks).sum();
     let what = match drawn.stretches.len() {
         1 if shown >= end.ticks() => "The whole run is drawn".to_string(),
-        n => format!(
-            "Of {} this page draws {} in {} stretches, around misses first",
-            of(end.ticks()),
-            of(shown),
-            Count(n as u64)
-        ),
+        n => {
+            let (all, shown, n) = (of(end.ticks()), of(shown), Count(n as u64));
+            let stretches = if n.0 == 1 { "stretch" } else { "stretches" };
+            format!("Of {all} this page draws {shown} in {n} {stretches}, around misses first")
+        }
     };
     putln!(
         out,
@@ -112,11 +113,7 @@ fn film(
     let (mut linked, mut shapes, mut before) = (Vec::new(), 0, Instant::ZERO);
     for stretch in &drawn.stretches {
         if stretch.start > before {
-            let left_out = Short(log.ns(stretch.start.since(before).ticks()));
-            put!(
-                out,
-                "<div class=\"gap\"><span>{left_out} not drawn</span></div>"
-            );
+            gap(out, log, stretch.start.since(before));
         }
         before = stretch.end;
         let mut drawing = Drawing::new(log, stretch, shapes);
@@ -132,11 +129,7 @@ fn film(
         out.push_str("</div>\n");
     }
     if before < end {
-        let left_out = Short(log.ns(end.since(before).ticks()));
-        put!(
-            out,
-            "<div class=\"gap\"><span>{left_out} not drawn</span></div>"
-        );
+        gap(out, log, end.since(before));
     }
     out.push_str("</div>\n");
     if bands.hidden > 0 {
@@ -146,10 +139,19 @@ fn film(
             "<p class=\"remark\">… and {hidden} more tasks, not drawn.</p>"
         );
     }
-    if shapes >= 2 * MAX_SHAPES {
+    if shapes >= LIMIT {
         out.push_str("<p class=\"remark\">Too much happens here to draw all of it.</p>");
     }
     linked
+}
+
+/// Between stretches: the length that is not drawn.
+fn gap(out: &mut String, log: &Log, length: Span) {
+    let length = Short(log.ns(length.ticks()));
+    put!(
+        out,
+        "<div class=\"gap\" title=\"{length} not drawn\"><span>… {length}</span></div>"
+    );
 }
 
 const TOOLS: &str = "<p class=\"tools\" hidden><button data-do=\"earlier\">← earlier</button> \
@@ -170,29 +172,59 @@ const LEGEND: &str = "<p class=\"legend\">\
 const TREE_LEGEND: &str = "<p class=\"legend\">\
     <span><svg width=\"22\" height=\"14\"><rect class=\"slot\" width=\"22\" height=\"14\"/></svg> its slots</span> \
     <span><svg width=\"22\" height=\"14\"><rect class=\"starved\" width=\"22\" height=\"14\"/></svg> its server has no budget</span> \
+    <span><svg width=\"22\" height=\"14\"><path class=\"left\" d=\"M0 14V2L16 14V6L22 14z\"/></svg> budget that is left</span> \
     <span><svg width=\"22\" height=\"14\"><rect class=\"hold\" y=\"9\" width=\"22\" height=\"3\"/></svg> holds a resource</span> \
     <span><svg width=\"22\" height=\"14\"><rect class=\"waits\" y=\"5\" width=\"22\" height=\"4\"/></svg> waits for one</span></p>\n";
 
 /// Where the rows of the CPUs are.
 struct Bands {
-    /// Of each CPU: where its band begins, and how many rows it has.
-    of_cpu: Vec<(f64, usize)>,
+    of_cpu: Vec<Band>,
     height: f64,
-    /// Tasks without room.
+    /// Schedulers and tasks without room.
     hidden: usize,
+}
+
+/// The rows of a CPU.
+struct Band {
+    /// Where its first row begins.
+    top: f64,
+    /// The schedulers with a supply of their own, by place.
+    nodes: Vec<usize>,
+    /// How many threads have a row below them.
+    threads: usize,
+}
+
+impl Band {
+    /// Where the row of a thread begins.
+    fn row(&self, thread: usize) -> f64 {
+        self.top + ROW * float((self.nodes.len() + thread) as u64)
+    }
+
+    fn bottom(&self) -> f64 {
+        self.row(self.threads)
+    }
 }
 
 impl Bands {
     fn of(log: &Log) -> Bands {
-        let (mut y, mut rows, mut hidden) = (0.0, 0, 0);
+        let (mut y, mut room, mut hidden) = (0.0, MAX_ROWS, 0);
         let mut of_cpu = Vec::new();
         for tables in log.tables.cpus.iter().take(log.cpus.len()) {
-            let shown = tables.threads.len().min(MAX_ROWS - rows);
-            of_cpu.push((y, shown));
-            hidden += tables.threads.len() - shown;
-            rows += shown;
-            if shown > 0 {
-                y += BAND + ROW * float(shown as u64) + SPACE;
+            let supplied = tables.nodes.iter().zip(1..);
+            let supplied = supplied.filter(|(node, _)| node.terms.supply != Grant::Shared);
+            let mut nodes: Vec<usize> = supplied.map(|(_, at)| at).collect();
+            let all = nodes.len() + tables.threads.len();
+            nodes.truncate(room);
+            let threads = tables.threads.len().min(room - nodes.len());
+            let rows = nodes.len() + threads;
+            (room, hidden) = (room - rows, hidden + all - rows);
+            of_cpu.push(Band {
+                top: y + BAND,
+                nodes,
+                threads,
+            });
+            if rows > 0 {
+                y += BAND + ROW * float(rows as u64) + SPACE;
             }
         }
         Bands {
@@ -202,43 +234,58 @@ impl Bands {
         }
     }
 
+    /// The bands that have rows.
+    fn shown(&self) -> impl Iterator<Item = (usize, &Band)> {
+        let all = self.of_cpu.iter().enumerate();
+        all.filter(|(_, band)| band.bottom() > band.top)
+    }
+
     /// Where the row of a thread begins, if it has one.
     fn row(&self, cpu: usize, thread: usize) -> Option<f64> {
-        let (y, rows) = *self.of_cpu.get(cpu)?;
-        (thread < rows).then(|| y + BAND + ROW * float(thread as u64))
+        let band = self.of_cpu.get(cpu)?;
+        (thread < band.threads).then(|| band.row(thread))
     }
 
     /// The names, which stay where they are while the drawings move below them.
     fn names(&self, out: &mut String, log: &Log) {
         out.push_str("<div class=\"names\">");
-        for (cpu, (y, rows)) in self.of_cpu.iter().enumerate().filter(|(_, (_, n))| *n > 0) {
+        for (cpu, band) in self.shown() {
+            let tables = &log.tables.cpus[cpu];
             let name = clip(&log.cpus[cpu].name, 30);
-            let policy = log.tables.cpus[cpu].policy.name();
+            let policy = tables.policy.name();
             put!(
                 out,
                 "<b style=\"top:{:.0}px\">CPU {}, {policy}</b>",
-                y + 4.0,
+                band.top + 4.0 - BAND,
                 Escaped(&name)
             );
-            for thread in 0..*rows {
-                let task = log.place_name(cpu, thread);
-                let home = log.tables.cpus[cpu].homes.get(thread).copied();
+            for (row, at) in (0_u64..).zip(&band.nodes) {
+                let scheduler = log.node_name(cpu, *at);
+                let policy = tables.nodes.get(at - 1).map_or("", |n| n.policy.name());
+                let supply = format!(", {policy}: its supply");
+                name_of_row(out, band.top + ROW * float(row), (scheduler, &supply));
+            }
+            for thread in 0..band.threads {
+                let home = tables.homes.get(thread).copied();
                 let home = home.map(usize::from).filter(|home| *home > 0);
-                let home = home.map(|home| clip(log.node_name(cpu, home), 200));
-                let on = home.map_or_else(String::new, |home| format!(" on {home}"));
-                put!(
-                    out,
-                    "<span style=\"top:{:.0}px\" title=\"{}{}\">{}<i>{}</i></span>",
-                    y + BAND + ROW * float(thread as u64),
-                    Escaped(&clip(&task, 200)),
-                    Escaped(&on),
-                    Escaped(&clip(&task, 32)),
-                    Escaped(&clip(&on, 24))
-                );
+                let on = home.map(|home| format!(" on {}", log.node_name(cpu, home)));
+                let task = log.place_name(cpu, thread);
+                name_of_row(out, band.row(thread), (&task, &on.unwrap_or_default()));
             }
         }
         out.push_str("</div>");
     }
+}
+
+fn name_of_row(out: &mut String, y: f64, (name, more): (&str, &str)) {
+    put!(
+        out,
+        "<span style=\"top:{y:.0}px\" title=\"{}{}\">{}<i>{}</i></span>",
+        Escaped(&clip(name, 200)),
+        Escaped(&clip(more, 200)),
+        Escaped(&clip(name, 32)),
+        Escaped(&clip(more, 36))
+    );
 }
 
 /// One stretch.
@@ -268,7 +315,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// A place as a percentage of the stretch.
-    fn x(&self, at: Instant) -> f64 {
+    pub(super) fn x(&self, at: Instant) -> f64 {
         let since = at.since(self.stretch.start);
         self.scale.place(self.log.ns(since.ticks()))
     }
@@ -328,24 +375,29 @@ impl<'a> Drawing<'a> {
     }
 
     fn bands(&mut self, behaviors: &[Behavior], bands: &Bands) {
-        for (cpu, behavior) in behaviors.iter().enumerate() {
-            if let Some((y, rows)) = bands.of_cpu.get(cpu).filter(|(_, rows)| *rows > 0) {
-                self.band(cpu, behavior, (y + BAND, *rows));
+        for (cpu, band) in bands.shown() {
+            if let Some(behavior) = behaviors.get(cpu) {
+                self.band(cpu, behavior, band);
             }
         }
     }
 
-    fn band(&mut self, cpu: usize, b: &Behavior, (top, rows): (f64, usize)) {
-        let row = |thread: usize| top + ROW * float(thread as u64);
-        for thread in 0..rows {
-            let y = row(thread + 1) - 2.0;
+    fn band(&mut self, cpu: usize, b: &Behavior, band: &Band) {
+        let (rows, row) = (band.threads, |thread| band.row(thread));
+        let all = 1..=band.nodes.len() + rows;
+        for y in all.map(|at| band.top + ROW * float(at as u64) - 2.0) {
             put!(
                 self.body,
                 "<line class=\"row\" x2=\"100%\" y1=\"{y:.0}\" y2=\"{y:.0}\"/>"
             );
-            self.supply(cpu, b, (thread, row(thread) + TOP));
         }
-        self.gaps(b, (top, row(rows)));
+        for (at, node) in (0_u64..).zip(&band.nodes) {
+            self.scheduler(cpu, b, (*node, band.top + ROW * float(at) + TOP));
+        }
+        for thread in 0..rows {
+            self.slots(cpu, (thread, row(thread) + TOP));
+        }
+        self.gaps(b, (band.top, band.bottom()));
         let shown = |j: &&JobRecord| {
             let end = j.ended.unwrap_or(b.end);
             j.thread.index() < rows && j.arrival < self.stretch.end && end >= self.stretch.start
@@ -367,12 +419,12 @@ impl<'a> Drawing<'a> {
                 self.run((segment.start, segment.end), y, late, job);
             }
         }
-        self.locks(cpu, b, (top, rows))
+        self.locks(cpu, b, (band.row(0), rows))
     }
 
-    fn counted(&mut self) -> bool {
+    pub(super) fn counted(&mut self) -> bool {
         self.shapes += 1;
-        self.shapes <= 2 * MAX_SHAPES
+        self.shapes <= LIMIT
     }
 
     fn gaps(&mut self, b: &Behavior, (top, bottom): (f64, f64)) {
