@@ -47,6 +47,7 @@ pub use measure::gaps::{Gaps, scan_gaps};
 pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use measure::probe::{Probe, Status, probe};
 pub use measure::share::{SHARE_OF_OTHERS, share_of_others};
+pub use measure::taken::{Taken, TakenAtOnce, what_is_taken};
 pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;

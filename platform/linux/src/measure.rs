@@ -5,3 +5,4 @@ pub(crate) mod gaps;
 pub(crate) mod overhead;
 pub(crate) mod probe;
 pub(crate) mod share;
+pub(crate) mod taken;

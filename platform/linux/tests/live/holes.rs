@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Log, alone, input, periodic, test_cpu, until_stopped};
 use punctual_generate::Random;
 use punctual_kern::TraceEvent;
-use punctual_linux::{Mode, Outcome, run};
+use punctual_linux::{Mode, Outcome, run, what_is_taken};
 
 /// What a body executes, and what it may, the entries around it included.
 const BODY_NS: u64 = 300_000;
@@ -267,4 +267,18 @@ fn a_process_that_was_stopped_did_not_overrun() {
         "{said}"
     );
     assert!(overran <= (jobs.len() / 50).max(1), "{said}");
+}
+
+/// What [`what_is_taken`] tries is what a run relies on.
+#[test]
+fn the_kernel_takes_nothing_at_once_from_a_cpu_that_sleeps_a_sixteenth() {
+    let _alone = alone();
+    match what_is_taken(test_cpu()) {
+        Err(why) => eprintln!("skipped: {why}"),
+        Ok(taken) => {
+            eprintln!("{taken:?}");
+            // Of two seconds. The machine below may stand still that long, too.
+            assert!(taken.sleeping.times <= 1, "{taken:?}");
+        }
+    }
 }
