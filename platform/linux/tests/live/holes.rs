@@ -269,7 +269,7 @@ fn a_process_that_was_stopped_did_not_overrun() {
     assert!(overran <= (jobs.len() / 50).max(1), "{said}");
 }
 
-/// What [`what_is_taken`] tries is what a run relies on.
+/// A run relies on the third trial of [`what_is_taken`].
 #[test]
 fn the_kernel_takes_nothing_at_once_from_a_cpu_that_sleeps_a_sixteenth() {
     let _alone = alone();
