@@ -12,7 +12,7 @@ use punctual_generate::Random;
 use punctual_kern::TraceEvent;
 use punctual_linux::{Mode, Outcome, run, what_is_taken};
 
-/// What a body executes, and what it may, the entries around it included.
+/// The work of a body, and its budget, which pays for the entries around it, too.
 const BODY_NS: u64 = 300_000;
 const WCET_US: u64 = if cfg!(debug_assertions) { 1_000 } else { 500 };
 const PERIOD_US: u64 = 12_000;
@@ -46,8 +46,7 @@ fn executed_ns() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).expect("it counts up")
 }
 
-/// One job: what it was charged, whether something was taken from it, and whether it was said to
-/// have overrun.
+/// One job: its charge, the time taken from it, and whether it was said to have overrun.
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     charged_ns: u64,
@@ -78,9 +77,9 @@ fn jobs(outcome: &Outcome<Log>) -> Vec<Job> {
     jobs
 }
 
-/// Of the time that was taken at least 95 % is not charged to the jobs, and no more than one in a
-/// hundred of those that were hit is called an overrun (the least number that this can be said of
-/// is one). The machine takes from jobs, too: those that were not hit tell how much.
+/// At least 95 % of the time that was taken is charged to nobody. Of the jobs that were hit one in a
+/// hundred is called an overrun at most, or one. The machine takes from jobs by itself, too: those
+/// that were not hit tell how much.
 fn assert_charged_what_was_executed(jobs: &[Job]) {
     let (hit, spared): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| job.taken_ns > 0);
     let mut charged: Vec<u64> = spared.iter().map(|job| job.charged_ns).collect();
