@@ -108,14 +108,15 @@ fn rivals(out: &mut String, report: &Report) {
         ("missed", "n miss", |row| cell(row, 2)),
         ("own", "n", |row| cell(row, 3)),
         ("missing", "n", |row| cell(row, 4)),
-        ("p99", "n", |row| cell(row, 5)),
+        ("p50", "n", |row| cell(row, 5)),
+        ("p99", "n", |row| cell(row, 6)),
         ("p99 against the longest", "", |row| {
             let p99 = row.figures.response_ns.p99;
             p99.map_or(String::new(), |p99| html::bar(p99, row.longest))
         }),
-        ("max", "n", |row| cell(row, 6)),
-        ("start late p99", "n", |row| cell(row, 7)),
-        ("processor", "n", |row| cell(row, 8)),
+        ("max", "n", |row| cell(row, 7)),
+        ("start late p99", "n", |row| cell(row, 8)),
+        ("processor", "n", |row| cell(row, 9)),
     ];
     let class = |row: &Row<'_>| match (row.figures.misses, row.figures.own_misses) {
         (0, _) => "",

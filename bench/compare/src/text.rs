@@ -55,14 +55,15 @@ pub(crate) fn heading(report: &Report) -> String {
 
 /// A row per rival; the responses are those of the most urgent task.
 fn table(report: &Report) -> Table {
-    let p99 = format!(">{} p99", report.urgent);
+    let p50 = format!(">{} p50", report.urgent);
     let columns = [
         "",
         ">jobs",
         ">missed",
         ">own",
         ">missing",
-        &p99,
+        &p50,
+        ">p99",
         ">max",
         ">start late p99",
         ">processor",
@@ -86,6 +87,7 @@ pub(crate) fn row(figures: &Figures) -> Vec<String> {
         figures.misses.to_string(),
         own_misses(figures),
         time(figures.missing_time_ns),
+        time(figures.response_ns.p50),
         time(figures.response_ns.p99),
         time(figures.response_ns.max),
         time(figures.start_late_ns.p99),
