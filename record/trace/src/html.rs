@@ -136,21 +136,37 @@ fn composition(out: &mut String, report: &RunReport) {
     }
 }
 
+/// The verdict in words.
+fn headline(report: &RunReport) -> &'static str {
+    let some = |of: fn(&TaskReport) -> u64| report.tasks.iter().any(|t| of(t) > 0);
+    let late = some(|t| t.misses - t.excused);
+    let gone = some(|t| t.lost + t.skipped);
+    let wrong = report.oracle.is_some_and(|oracle| oracle.mismatches > 0);
+    match report.verdict {
+        RunVerdict::Met if report.requirements.is_empty() => "Every deadline was met",
+        RunVerdict::Met => "Every deadline and requirement was met",
+        RunVerdict::Excused => "Not on time, by missing time alone",
+        RunVerdict::Missed if late => "Deadlines were missed",
+        RunVerdict::Missed if wrong => "Results differ from the reference",
+        RunVerdict::Missed if gone => "Jobs were dropped",
+        RunVerdict::Missed => "Requirements were not met",
+    }
+}
+
 fn head(out: &mut String, report: &RunReport) {
     let jobs: u64 = report.tasks.iter().map(|t| t.jobs).sum();
     let misses: u64 = report.tasks.iter().map(|t| t.misses).sum();
     let missing: u64 = report.cpus.iter().map(|c| c.missing_time_ns).sum();
-    let verdict = match report.verdict {
-        RunVerdict::Met => "Every deadline was met",
-        RunVerdict::Missed => "Deadlines were missed",
-        RunVerdict::Excused => "Late only by missing time",
-    };
     let mode = match report.mode {
         "real-time" => "real time",
         "virtual" => "virtual time",
         other => other,
     };
-    frame::begin(out, &report.source, (report.verdict.name(), verdict));
+    frame::begin(
+        out,
+        &report.source,
+        (report.verdict.name(), headline(report)),
+    );
     let sum = |of: fn(&TaskReport) -> u64| report.tasks.iter().map(of).sum::<u64>();
     let mut facts = vec![
         (Count(jobs).to_string(), "jobs (N)"),

@@ -5,8 +5,10 @@ use super::{MAX_LINES, MAX_TASKS};
 use crate::short::Short;
 use crate::summary::{CpuReport, RunReport, TaskReport};
 
-/// Most characters of an explanation.
-const MAX_EXPLANATION: usize = 600;
+/// Most characters of all explanations together, and most and least of one.
+const MAX_EXPLANATIONS: usize = 200_000;
+const MAX_EXPLANATION: usize = 4_000;
+const MIN_EXPLANATION: usize = 200;
 
 /// Writes the section, if something was admitted.
 pub(super) fn write(out: &mut String, report: &RunReport) {
@@ -20,18 +22,22 @@ pub(super) fn write(out: &mut String, report: &RunReport) {
         "What was promised before the run, why, and what was observed. A bound is the sum of its terms.",
     );
     utilization(out, report);
-    let columns: &[Column<TaskReport>] = &[
-        ("task", "name", |t| text(&t.name, 60)),
-        ("bound", "n", |t| bound(t.bound_ns)),
-        ("machine bound", "n", |t| bound(t.machine_bound_ns)),
-        ("observed", "n max", |t| bound(t.response_ns.max)),
-        ("exactness", "", |t| {
+    // Each task may have two: with the terms of the file, and with the machine's.
+    let shown = report.tasks.len().clamp(1, MAX_TASKS);
+    let most = (MAX_EXPLANATIONS / 2 / shown).clamp(MIN_EXPLANATION, MAX_EXPLANATION);
+    let rows: Vec<(&TaskReport, usize)> = report.tasks.iter().map(|task| (task, most)).collect();
+    let columns: &[Column<(&TaskReport, usize)>] = &[
+        ("task", "name", |(t, _)| text(&t.name, 60)),
+        ("bound", "n", |(t, _)| bound(t.bound_ns)),
+        ("machine bound", "n", |(t, _)| bound(t.machine_bound_ns)),
+        ("observed", "n max", |(t, _)| bound(t.response_ns.max)),
+        ("exactness", "", |(t, _)| {
             text(t.exactness.as_deref().unwrap_or("–"), 20)
         }),
-        ("why", "detail", why),
+        ("why", "detail", |(t, most)| why(t, *most)),
     ];
-    let class = |t: &TaskReport| if t.exceeds_bound() { "over" } else { "" };
-    table(out, columns, (&report.tasks, MAX_TASKS, "tasks"), class);
+    let class = |(t, _): &(&TaskReport, usize)| if t.exceeds_bound() { "over" } else { "" };
+    table(out, columns, (&rows, MAX_TASKS, "tasks"), class);
     out.push_str("</section>\n");
 }
 
@@ -73,15 +79,18 @@ fn bound(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| Short(ns).to_string())
 }
 
-/// The terms of a task's bounds; those of the machine's only where they differ.
-fn why(t: &TaskReport) -> String {
+/// The terms of a task's bounds; those of the machine's, which are many, only where they differ.
+fn why(t: &TaskReport, most: usize) -> String {
     let file = t.explanation.as_deref();
     let machine = t.machine_explanation.as_deref();
-    let machine = machine.filter(|words| Some(*words) != file);
-    let words = file.into_iter().map(|words| text(words, MAX_EXPLANATION));
-    let more = machine.map(|words| {
-        let words = text(words, MAX_EXPLANATION);
-        format!("with this machine's terms: {words}")
-    });
-    words.chain(more).collect::<Vec<_>>().join("<br/>")
+    let words = file.map_or_else(String::new, |words| text(words, most));
+    match machine.filter(|words| Some(*words) != file) {
+        None => words,
+        Some(machine) => {
+            let machine = text(machine, most);
+            format!(
+                "{words}<details><summary>with this machine's terms</summary>{machine}</details>"
+            )
+        }
+    }
 }
