@@ -77,9 +77,9 @@ fn jobs(outcome: &Outcome<Log>) -> Vec<Job> {
     jobs
 }
 
-/// At least 95 % of the time that was taken is charged to nobody. Of the jobs that were hit one in a
-/// hundred is called an overrun at most, or one. The machine takes from jobs by itself, too: those
-/// that were not hit tell how much.
+/// At least 95 % of the time that was taken is charged to nobody. Of the jobs that were hit one in
+/// a hundred is called an overrun at most, or one. The machine takes from jobs by itself, too:
+/// those that were not hit tell how much.
 fn assert_charged_what_was_executed(jobs: &[Job]) {
     let (hit, spared): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| job.taken_ns > 0);
     let mut charged: Vec<u64> = spared.iter().map(|job| job.charged_ns).collect();
