@@ -291,14 +291,10 @@ impl<P: Policy, S: Sink> Core<P, S> {
             host.reason.set(Reason::End);
             return core::ptr::null();
         }
-        let working = self.working_for(decision.next);
-        let idle = working == Runs::Nobody;
-        let due = self.next_due(host, now, decision.arm, more, idle);
-        if let Some(owed) = &mut self.owed
-            && let Some(until) = owed.slice(now, working, due)
+        let due = self.next_due(host, now, decision.arm, more, light.is_null());
+        if self.owed.is_some_and(|owed| owed.due <= now)
+            && self.gives_back(host, now, decision.next, due)
         {
-            let listens = working != Runs::Urgent;
-            host.reason.set(Reason::GiveBack { until, listens });
             return core::ptr::null();
         }
         let Some(runs) = runs else {
@@ -352,6 +348,21 @@ impl<P: Policy, S: Sink> Core<P, S> {
             due = due.min(now.saturating_add(Span::from_ticks(host.clock().ticks(RESEND_NS))));
         }
         due
+    }
+
+    /// Whether a CPU in debt gives a slice back now instead of working for whoever is next.
+    #[cold]
+    fn gives_back(&mut self, host: &PerCpu, now: Instant, next: Next, due: Instant) -> bool {
+        let working = self.working_for(next);
+        let slice = self
+            .owed
+            .as_mut()
+            .and_then(|owed| owed.slice(now, working, due));
+        if let Some(until) = slice {
+            let listens = working != Runs::Urgent;
+            host.reason.set(Reason::GiveBack { until, listens });
+        }
+        slice.is_some()
     }
 
     /// For whom the CPU works if this is next.

@@ -112,9 +112,12 @@ impl Owed {
     /// When a CPU that works looks again whether a slice is due: when it owes one, and when one is
     /// to be given out of the time of others.
     pub(crate) fn next(&self, now: Instant) -> Instant {
+        if self.due > now {
+            return self.due;
+        }
         // What was due and did not fit is looked at when something else comes up.
-        let next = [self.due, self.due_of_urgent()].into_iter();
-        next.filter(|at| *at > now).min().unwrap_or(Instant::MAX)
+        let urgent = self.due_of_urgent();
+        if urgent > now { urgent } else { Instant::MAX }
     }
 
     /// The CPU slept from `from` to `to`.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use punctual_kern::Outcome;
+use punctual_kern::{MissingCause, Outcome};
 use punctual_model::{Readable, readable};
 
 use super::cause::{Cause, Delays, Inquiry};
 use super::counterfactual::{Counterfactual, Fate, Fates};
 use super::{MAX_LISTED_MISSES, Miss};
-use crate::behavior::{Behavior, JobRecord};
+use crate::behavior::{Behavior, JobRecord, Missing};
 use crate::log::Log;
 
 /// The misses of a run.
@@ -130,8 +130,31 @@ impl Inquiry<'_> {
         }
         if delays.overran {
             text.push_str(", over its budget");
+            let taken = self.taken_inside(job, delays);
+            if taken > 0 {
+                let _ = write!(text, ", possibly taken: {} was, in its midst", ns(taken));
+            }
         }
         text
+    }
+
+    /// Ticks that are known to have been taken in the midst of the jobs of its thread that overran. A
+    /// platform that samples sees the end of such a hole alone: more of it may be in their work.
+    fn taken_inside(&self, job: &JobRecord, delays: &Delays) -> u64 {
+        let behavior = self.behavior;
+        if self.log.cpus[self.cpu].counters.missing_method.is_empty() {
+            return 0;
+        }
+        let overran = |at: usize| {
+            let other = behavior.jobs.get(at);
+            other.is_some_and(|other| other.thread == job.thread && other.overran)
+        };
+        let end = job.ended.unwrap_or(behavior.end);
+        let window = |m: &&Missing| m.end > delays.start && m.start < end;
+        let missing = behavior.missing.iter().filter(window);
+        let inside = missing.filter(|m| m.during.is_some_and(overran));
+        let stolen = inside.filter(|m| m.cause == MissingCause::Stolen);
+        stolen.map(|m| m.end.since(m.start).ticks()).sum()
     }
 
     /// Who or what is behind a part of a delay.

@@ -457,3 +457,27 @@ fn an_overloaded_system_is_not_excused_by_a_little_missing_time() {
         );
     }
 }
+
+#[test]
+fn an_overrun_with_a_hole_in_it_is_possibly_taken_where_holes_are_sampled() {
+    let (system, mut faults) = overrunning(&two_tasks(), "fast", OnOverrun::Throttle);
+    faults.missing = missing(7, 1).missing;
+    let mut log = simulate(&system, 200, 1, faults);
+    let late = |log: &punctual_trace::Log| -> Vec<bool> {
+        let report = punctual::judge(log);
+        let overrun = report
+            .misses
+            .iter()
+            .filter(|m| m.detail.contains("over its budget"));
+        overrun
+            .map(|m| m.detail.contains("possibly taken"))
+            .collect()
+    };
+    // Virtual time knows where each hole begins.
+    let exact = late(&log);
+    assert!(!exact.is_empty() && !exact.contains(&true), "{exact:?}");
+    log.cpus[0].counters.missing_method = "late timers".into();
+    let sampled = late(&log);
+    assert_eq!(sampled.len(), exact.len());
+    assert!(sampled.contains(&true), "{sampled:?}");
+}
