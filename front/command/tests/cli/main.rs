@@ -1,5 +1,6 @@
 //! The built `punctual` command, seen from outside: exit codes, output, files.
 
+mod agree;
 mod beside;
 mod c_functions;
 mod check;
