@@ -1,10 +1,10 @@
 //! `punctual doctor`: what this machine can promise, by trying it, and the command that mends it.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use punctual_linux::{Gaps, Probe, RunOptions, Status, Term, Terms};
+use punctual_linux::{Gaps, Mend, Probe, RunOptions, Status, Term, Terms};
 use punctual_model::{Ns, Span, readable};
 
 use crate::{input, platform_file, verdict_text};
@@ -62,8 +62,12 @@ struct Findings {
 pub(crate) fn execute(args: &Args) -> Ended {
     let cpus = punctual_linux::allowed_cpus()
         .map_err(|error| Failure::run(format!("the CPUs of this process: {error}")))?;
-    let last = || cpus.last().copied().ok_or("no CPU may be used");
-    let cpu = args.cpu.map_or_else(last, Ok).map_err(Failure::run)?;
+    let last = || cpus.last().copied();
+    let cpu = args.cpu.or_else(last);
+    let cpu = cpu.ok_or_else(|| Failure::run("no CPU may be used"))?;
+    if !cpus.contains(&cpu) {
+        return Err(other_cpu(cpu, &cpus));
+    }
     let file = args.platform.as_deref().map(PromisedFile::open);
     let file = file.transpose()?;
     let probes = punctual_linux::probe(cpu);
@@ -88,6 +92,17 @@ pub(crate) fn execute(args: &Args) -> Ended {
         output::print(findings.render(output::colour_stdout()))?;
     }
     Ok(Ending::Good)
+}
+
+/// A CPU was named that is not there, or not for this process.
+fn other_cpu(cpu: u32, allowed: &[u32]) -> Failure {
+    let is_there = Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
+    let message = match is_there {
+        true => format!("CPU {cpu} is not in the affinity mask of this process"),
+        false => format!("this machine has no CPU {cpu}"),
+    };
+    let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
+    Failure::input(message).with_help(format!("name one of {}", allowed.join(", ")))
 }
 
 fn measure(cpu: u32, other: Option<u32>, duration: Span<Ns>) -> Result<(Terms, Gaps), Failure> {
@@ -119,7 +134,8 @@ impl Findings {
                 status: word(probe.status),
                 value: &probe.value,
                 why: probe.why,
-                fix: probe.fix.clone(),
+                fix: probe.mend.as_ref().map(Mend::text),
+                by: probe.mend.as_ref().map(Mend::kind),
             }),
             measured: self.measured.as_ref().map(|(terms, gaps)| measured_json(terms, gaps)),
         }
@@ -162,9 +178,13 @@ impl Findings {
             if probe.status != Status::Ok {
                 let _ = writeln!(text, "        {:width$}  {}", "", probe.why);
             }
-            if let Some(fix) = &probe.fix {
-                let fix = styled(fix, Style::new().bold(), coloured);
-                let _ = writeln!(text, "        {:width$}  mend: {fix}", "");
+            if let Some(mend) = &probe.mend {
+                let with = match mend {
+                    Mend::Container(_) => "start the container with ",
+                    Mend::Command(_) | Mend::ByHand(_) => "",
+                };
+                let how = styled(mend.text(), Style::new().bold(), coloured);
+                let _ = writeln!(text, "        {:width$}  mend: {with}{how}", "");
             }
         }
         if let Some((terms, gaps)) = &self.measured {
@@ -178,13 +198,17 @@ impl Findings {
     fn script(&self) -> String {
         let mut text = String::from("#!/bin/sh\n# Made by `punctual doctor --fix-script`.\n");
         for probe in &self.probes {
-            if let Some(fix) = &probe.fix {
-                let _ = writeln!(
-                    text,
-                    "\n# {} is {}: {}\n{fix}",
-                    probe.name, probe.value, probe.why
-                );
-            }
+            let Some(mend) = &probe.mend else {
+                continue;
+            };
+            let _ = writeln!(text, "\n# {} is {}: {}", probe.name, probe.value, probe.why);
+            let _ = match mend {
+                Mend::Command(command) => writeln!(text, "{command}"),
+                Mend::Container(options) => {
+                    writeln!(text, "# Not from here. Start the container with {options}")
+                }
+                Mend::ByHand(what) => writeln!(text, "# By hand: {what}"),
+            };
         }
         text.truncate(text.trim_end().len());
         text

@@ -45,7 +45,7 @@ pub use wait::job;
 
 pub use measure::gaps::{Gaps, scan_gaps};
 pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
-pub use measure::probe::{Probe, Status, probe};
+pub use measure::probe::{Mend, Probe, Status, probe};
 pub use measure::share::{SHARE_OF_OTHERS, share_of_others};
 pub use measure::taken::{Taken, TakenAtOnce, what_is_taken};
 pub use punctual_linux_io::undisturbed;

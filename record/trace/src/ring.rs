@@ -72,13 +72,14 @@ impl Ring {
     /// Puts words of an entry; `false`: there is no room, and there will be none.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn put(&mut self, words: &[u64]) -> bool {
-        let rest = self.shared.words.get(self.at..self.limit);
-        match rest.and_then(|rest| rest.get(..words.len())) {
+        let end = self.at.wrapping_add(words.len());
+        let places = self.shared.words.get(self.at..end);
+        match places.filter(|_| end <= self.limit) {
             Some(places) => {
                 for (place, word) in places.iter().zip(words) {
                     place.put(*word);
                 }
-                self.at += words.len();
+                self.at = end;
                 true
             }
             None => self.put_around(words),

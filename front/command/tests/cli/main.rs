@@ -6,6 +6,7 @@ mod c_functions;
 mod check;
 mod common;
 mod doctor;
+mod findings;
 mod help;
 mod replay;
 mod report;

@@ -1,6 +1,12 @@
 //! What this machine can promise, found by trying: findings for `punctual doctor`, as data.
 
+mod cgroup;
+mod mend;
+
 use std::fs;
+use std::path::Path;
+
+pub use mend::Mend;
 
 use crate::measure::gaps::scan_gaps;
 use crate::run::mode::MemoryLock;
@@ -30,8 +36,8 @@ pub struct Probe {
     pub value: String,
     /// What it means for a run.
     pub why: &'static str,
-    /// The command that mends it, for a shell with the rights to do so.
-    pub fix: Option<String>,
+    /// How it is mended, if it can be.
+    pub mend: Option<Mend>,
 }
 
 impl Probe {
@@ -41,13 +47,13 @@ impl Probe {
             status,
             value,
             why,
-            fix: None,
+            mend: None,
         }
     }
 
-    fn with_fix(mut self, fix: impl Into<String>) -> Probe {
+    fn with_mend(mut self, mend: impl FnOnce() -> Mend) -> Probe {
         if self.status != Status::Ok {
-            self.fix = Some(fix.into());
+            self.mend = Some(mend());
         }
         self
     }
@@ -56,11 +62,16 @@ impl Probe {
 /// Looks at everything that a run depends on. About 0.4 s, of which `host` (the CPU to look at) is
 /// busy for 0.2 s. Changes nothing.
 pub fn probe(host: u32) -> Vec<Probe> {
+    let allowed = sys::allowed_cpus().unwrap_or_default();
+    let class = scheduling_class();
+    let budget = cgroup::real_time_budget(class.status == Status::Ok);
     vec![
         kernel(),
-        cpus(),
-        scheduling_class(),
+        cpus(&allowed),
+        class,
+        budget,
         throttling(),
+        cgroup::quota(allowed.len()),
         fair_server(host),
         memory_lock(),
         clock(),
@@ -94,20 +105,26 @@ fn kernel() -> Probe {
     )
 }
 
-fn cpus() -> Probe {
-    let allowed = sys::allowed_cpus().unwrap_or_default();
-    let status = if allowed.len() > 1 {
-        Status::Ok
-    } else {
-        Status::Warn
-    };
+fn cpus(allowed: &[u32]) -> Probe {
     let why = "one CPU should stay free of SCHED_FIFO, for the watchdog and the rest of the system";
-    Probe::new(
-        "cpus",
-        why,
-        status,
-        format!("{} allowed: {allowed:?}", allowed.len()),
-    )
+    let online = read("/sys/devices/system/cpu/online").unwrap_or_else(|| "unknown".to_owned());
+    let (status, value) = match allowed.len() {
+        2.. => (Status::Ok, format!("{} allowed", allowed.len())),
+        n => (Status::Warn, format!("{n} allowed")),
+    };
+    let value = format!("{value}: {allowed:?} (online: {online})");
+    let probe = Probe::new("cpus", why, status, value);
+    // One CPU online is the whole machine.
+    if online.parse::<u32>().is_ok() {
+        return probe;
+    }
+    probe.with_mend(|| {
+        mend::in_container_or(&format!("--cpuset-cpus={online}"), || {
+            Mend::ByHand(format!(
+                "start it with more CPUs: `taskset -c {online} COMMAND`, if its cpuset has them"
+            ))
+        })
+    })
 }
 
 fn scheduling_class() -> Probe {
@@ -121,48 +138,62 @@ fn scheduling_class() -> Probe {
         Ok(Ok(Err(error))) => (Status::Fail, format!("SCHED_FIFO refused: {error}")),
         _ => (Status::Fail, "no helper thread could be started".to_owned()),
     };
-    let user = std::env::var("USER").unwrap_or_else(|_| "USER".to_owned());
-    let fix =
-        format!("echo '{user} - rtprio 60' >> /etc/security/limits.conf  # then log in again");
-    Probe::new("scheduling-class", why, status, value).with_fix(fix)
+    let probe = Probe::new("scheduling-class", why, status, value);
+    if mend::has_capability(cgroup::SYS_NICE) {
+        // No limit stands in the way: the budget of the cgroup does, which is a finding of its own.
+        return probe;
+    }
+    probe.with_mend(|| {
+        let options = "--cap-add=SYS_NICE --ulimit rtprio=99";
+        mend::limit("rtprio", "60", options)
+    })
 }
 
 fn throttling() -> Probe {
-    let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
-    let period = read("/proc/sys/kernel/sched_rt_period_us");
+    let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let why = "the kernel may stop SCHED_FIFO for the rest of each period";
-    let value = format!(
-        "{} of {} us",
-        runtime.as_deref().unwrap_or("unknown"),
-        period.as_deref().unwrap_or("unknown")
-    );
-    let status = if runtime.as_deref() == Some("-1") {
-        Status::Ok
-    } else {
-        Status::Warn
-    };
-    Probe::new("rt-throttling", why, status, value)
-        .with_fix("sysctl -w kernel.sched_rt_runtime_us=-1")
+    let probe = |status, value| Probe::new("rt-throttling", why, status, value);
+    let number = |path: &str| read(path)?.parse::<i64>().ok();
+    match (number(path), number("/proc/sys/kernel/sched_rt_period_us")) {
+        (Some(-1), _) => probe(Status::Ok, "off".to_owned()),
+        (Some(runtime), Some(period)) => {
+            let value = format!("{runtime} of {period} us");
+            probe(Status::Warn, value).with_mend(|| mend::setting(path, "-1"))
+        }
+        _ => probe(Status::Warn, format!("unknown: {path} says nothing")),
+    }
 }
 
 fn fair_server(host: u32) -> Probe {
-    let path = format!("/sys/kernel/debug/sched/fair_server/cpu{host}/runtime");
+    const TOP: &str = "/sys/kernel/debug";
+    let path = format!("{TOP}/sched/fair_server/cpu{host}/runtime");
     let why = "a waiting ordinary thread may take 50 ms of every second from SCHED_FIFO; a run \
                gives back slices of 600 us every 10 ms instead";
-    match read(&path) {
-        Some(ns) if ns == "0" => Probe::new("fair-server", why, Status::Ok, "off".to_owned()),
-        Some(ns) => Probe::new(
-            "fair-server",
-            why,
-            Status::Warn,
-            format!("{ns} ns per period"),
-        )
-        .with_fix(format!("echo 0 > {path}")),
-        None => {
-            let value = "cannot be read (no debugfs, or an older kernel)".to_owned();
-            Probe::new("fair-server", why, Status::Warn, value)
+    let probe = |status, value| Probe::new("fair-server", why, status, value);
+    let unknown = |why: &str| probe(Status::Warn, format!("unknown: {why}"));
+    match fs::read_to_string(&path) {
+        Ok(ns) if ns.trim() == "0" => probe(Status::Ok, "off".to_owned()),
+        Ok(ns) => probe(Status::Warn, format!("{} ns per period", ns.trim()))
+            .with_mend(|| mend::setting(&path, "0")),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            unknown("debugfs is for root alone")
+                .with_mend(|| Mend::ByHand("let root look: `sudo punctual doctor`".to_owned()))
         }
+        Err(_) if !is_mounted(TOP) => {
+            unknown("debugfs is not mounted").with_mend(|| mend::mount("debugfs", TOP))
+        }
+        Err(_) if Path::new(TOP).join("sched").is_dir() => {
+            unknown("this kernel does not offer it in debugfs")
+        }
+        Err(error) => unknown(&format!("{path}: {error}")),
     }
+}
+
+fn is_mounted(at: &str) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(4) == Some(at))
 }
 
 fn memory_lock() -> Probe {
@@ -186,7 +217,13 @@ fn memory_lock() -> Probe {
             Status::Warn,
             format!("{}, {limit}", loss.detail),
         )
-        .with_fix("echo '* - memlock unlimited' >> /etc/security/limits.conf  # log in again"),
+        .with_mend(|| {
+            mend::limit(
+                "memlock",
+                "unlimited",
+                "--cap-add=IPC_LOCK --ulimit memlock=-1",
+            )
+        }),
     }
 }
 
@@ -252,7 +289,7 @@ fn cycle_counter() -> Probe {
             Status::Warn,
             format!("refused: {error}"),
         )
-        .with_fix("sysctl -w kernel.perf_event_paranoid=1"),
+        .with_mend(|| mend::setting("/proc/sys/kernel/perf_event_paranoid", "1")),
         Err(error) => Probe::new(
             "cycle-counter",
             why,
@@ -292,7 +329,8 @@ fn governor(host: u32) -> Probe {
             } else {
                 Status::Warn
             };
-            Probe::new("governor", why, status, name).with_fix(format!("echo performance > {path}"))
+            Probe::new("governor", why, status, name)
+                .with_mend(|| mend::setting(&path, "performance"))
         }
     }
 }
@@ -324,8 +362,9 @@ mod tests {
 
     #[test]
     fn a_finding_that_can_be_mended_says_how_and_others_do_not() {
-        let finding = |status| Probe::new("x", "y", status, String::new()).with_fix("z");
-        assert_eq!(finding(Status::Ok).fix, None);
-        assert_eq!(finding(Status::Fail).fix.as_deref(), Some("z"));
+        let mend = || Mend::Command("z".to_owned());
+        let finding = |status| Probe::new("x", "y", status, String::new()).with_mend(mend);
+        assert_eq!(finding(Status::Ok).mend, None);
+        assert_eq!(finding(Status::Fail).mend, Some(mend()));
     }
 }
