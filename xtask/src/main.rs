@@ -12,6 +12,7 @@ mod install;
 mod interleave;
 mod live;
 mod miri;
+mod pages;
 mod programs;
 mod replays;
 mod soak;
@@ -81,6 +82,12 @@ enum Chore {
     /// Record every example live, replay it, and ask what EDF would have done
     #[command(after_help = "Example:\n  cargo xtask replay-all --seconds 10")]
     ReplayAll(replays::ReplayOptions),
+    /// Make report pages and look in Chromium for text that collides or is cut, on wide and narrow
+    /// screens
+    #[command(
+        after_help = "Example:\n  cargo xtask pages    # needs Chromium; it says so where none is"
+    )]
+    Pages,
     /// Four light threads in the C library, preempted every 50 us; then without deferral
     #[command(after_help = "Example:\n  cargo xtask storm --operations 10000000")]
     Storm(storm::StormOptions),
@@ -146,6 +153,7 @@ fn main() -> ExitCode {
         Chore::Miri(options) => miri::run(&workspace, &options),
         Chore::Count(options) => count::run(&workspace, &options),
         Chore::Bench(options) => bench(&workspace, &options),
+        Chore::Pages => pages::run(&workspace),
         Chore::ReplayAll(options) => replays::run(&workspace, &options),
         Chore::Storm(options) => storm::run(&workspace, &options),
         Chore::Install(options) => install::run(&workspace, &options),

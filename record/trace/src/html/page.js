@@ -81,6 +81,7 @@
     for (const part of parts) {
       const x = part.element.offsetLeft;
       if (right >= x && x + part.element.offsetWidth >= left) axis(part);
+      else part.element.querySelector(".ticks").replaceChildren();
     }
   };
   const later = () => {
