@@ -4,6 +4,7 @@ mod backed;
 #[path = "../common/mod.rs"]
 mod common;
 mod examples;
+mod excuses;
 mod files;
 mod own_time;
 mod threads_log;

@@ -128,12 +128,14 @@ impl<P: Policy, S: Sink> Core<P, S> {
         given_back: Option<Instant>,
     ) -> *const Light {
         host.hear_kick(now);
-        if given_back.is_none() {
-            note_hole(host, now);
-        }
-        if host.gate.take_pending() {
+        let fired = host.fired.take();
+        let overdue = match host.gate.take_pending() {
             // It may have been the timer's.
-            host.timer_fired();
+            true => host.timer_fired(),
+            false => fired.or(host.armed_for()),
+        };
+        if given_back.is_none() {
+            note_hole(host, now, overdue);
         }
         host.deferral.end(now);
         let missing = self.charge(host, now, given_back);

@@ -52,7 +52,7 @@ pub(crate) fn method(watched: bool) -> MissingMethod {
 /// timer interrupted the thread just now, met a closed gate, or has not come yet, though a
 /// processor that executes would have taken it: often in the very system call that armed it, where
 /// a virtual machine leaves its processor. Gate closed.
-pub(crate) fn note_hole(host: &PerCpu, now: Instant) {
+pub(crate) fn note_hole(host: &PerCpu, now: Instant, overdue: Option<Instant>) {
     // SAFETY: records outlive the run (INV-L1 of `light`).
     let Some(light) = (unsafe { host.current.get().as_ref() }) else {
         return;
@@ -61,7 +61,7 @@ pub(crate) fn note_hole(host: &PerCpu, now: Instant) {
         return;
     }
     let executing = match light.looked.load(Ordering::Relaxed) {
-        0 => host.armed_for(),
+        0 => overdue,
         looked => Some(Instant::from_ticks(looked.max(host.left_at()))),
     };
     let hole = executing.map_or(0, |at| now.since(at).ticks());

@@ -95,7 +95,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
     }
     host.gate.close();
     host.count_entry();
-    let armed = host.armed_for();
+    let armed = host.timer_fired();
     // SAFETY: as the caller vouches.
     let found = unsafe { Interrupted::read(context) };
     if in_signal_tail(found.instruction) {
@@ -104,13 +104,10 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         return Arrival::Later;
     }
     let now = host.clock().now();
-    if found.in_call {
-        // The kernel works for the thread, with its timers held back.
-        host.timer_fired();
-    }
+    // In a call the kernel works for the thread, with its timers held back.
+    host.fired.set(armed.filter(|_| !found.in_call));
     if host.defers && is_inside() {
-        note_hole(host, now);
-        host.timer_fired();
+        note_hole(host, now, host.fired.take());
         host.defer(now);
         set_wanted(true);
         return Arrival::Later;
@@ -124,7 +121,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         host.clock().ns(spun.ticks()) >= SPIN_LIMIT_NS
     });
     if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
-        note_hole(host, now);
+        note_hole(host, now, host.fired.take());
         host.retry();
         return Arrival::Later;
     }

@@ -107,6 +107,9 @@ pub(crate) struct PerCpu {
     /// Whether the kernel has let somebody else on to this CPU.
     pub(crate) watch: SwitchWatch,
     armed: Cell<Option<Instant>>,
+    /// When the timer was due whose signal is being handled, if the processor should have taken it
+    /// at once.
+    pub(crate) fired: Cell<Option<Instant>>,
     /// Preemptions that had to wait.
     pub(crate) deferral: Deferral,
     /// Whether they do; see [`crate::forgo`].
@@ -173,6 +176,7 @@ impl PerCpu {
             }),
             timer,
             armed: Cell::new(None),
+            fired: Cell::new(None),
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
             wake_margin_ns: Cell::new(WAKE_MARGIN_NS),

@@ -1,0 +1,175 @@
+//! Misses of a process that was stopped: a simulator that shares no code with the scheduler agrees
+//! on each that is excused.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use punctual::trace::Behavior;
+use punctual::{
+    Class, Cpu, CpuId, LiveOptions, Log, Ns, PolicyKind, Priority, Span, System, Task, Work,
+    WorkSource, judge, run,
+};
+use punctual_model::Late;
+
+/// Period and work of each task, in microseconds.
+const TASKS: [(u64, u64); 3] = [(4_000, 600), (10_000, 1_500), (25_000, 4_000)];
+const RUN_MS: u64 = 3_000;
+/// The simulator has no entries and no timers: what is this close to a deadline is not compared.
+const NEAR_NS: u64 = 60_000;
+
+fn system(policy: PolicyKind<Ns>) -> System {
+    let cpus = punctual_linux::allowed_cpus().unwrap();
+    let mut system = System {
+        cpus: vec![Cpu {
+            name: "0".into(),
+            host: cpus.last().copied(),
+            policy,
+        }],
+        ..System::default()
+    };
+    for (urgency, (period, work)) in (0..).zip(TASKS) {
+        let class = Class::Periodic {
+            period: Span::from_us(period),
+            // A loaded machine takes from bodies what nobody sees, and here nobody is throttled.
+            wcet: Work::from_us(period.min(6 * work)),
+            relative_deadline: Span::from_us(period),
+        };
+        system.tasks.push(Task {
+            priority: Priority::new(9 - urgency),
+            work: Some(WorkSource::Burn(Work::from_us(work))),
+            late: Late::Queue { backlog: 1_000 },
+            ..Task::new(format!("t{urgency}"), CpuId(0), class)
+        });
+    }
+    system
+}
+
+/// A job by its task and the number of its arrival.
+type Job = (usize, u64);
+
+fn arrival((task, number): Job) -> u64 {
+    number * TASKS[task].0 * 1_000
+}
+
+fn deadline(job: Job) -> u64 {
+    arrival(job) + TASKS[job.0].0 * 1_000
+}
+
+/// When each job is done if it arrives when it is due, executes so much, and nothing is taken.
+fn completions(work: &BTreeMap<Job, u64>, policy: PolicyKind<Ns>) -> BTreeMap<Job, u64> {
+    let mut left = work.clone();
+    let mut done = BTreeMap::new();
+    let mut now = 0;
+    while !left.is_empty() {
+        let key = |job: &Job| match policy {
+            PolicyKind::EarliestDeadlineFirst => (deadline(*job), arrival(*job), job.0),
+            _ => (job.0 as u64, arrival(*job), job.0),
+        };
+        let ready = left
+            .keys()
+            .filter(|job| arrival(**job) <= now)
+            .min_by_key(|job| key(job));
+        let next = left
+            .keys()
+            .map(|job| arrival(*job))
+            .filter(|at| *at > now)
+            .min();
+        let Some(&job) = ready else {
+            now = next.unwrap();
+            continue;
+        };
+        let needed = left[&job];
+        let until = next.unwrap_or(u64::MAX).min(now + needed);
+        if until - now == needed {
+            left.remove(&job);
+            done.insert(job, until);
+        } else {
+            left.insert(job, needed - (until - now));
+        }
+        now = until;
+    }
+    done
+}
+
+/// What each job received.
+fn works(log: &Log) -> BTreeMap<Job, u64> {
+    let behavior = Behavior::new(log, 0);
+    let jobs = behavior.jobs.iter().map(|job| {
+        let arrived = log.ns(job.arrival.ticks());
+        let period = TASKS[job.thread.index()].0 * 1_000;
+        let number = (arrived + period / 2) / period;
+        let received = log.ns(job.received.ticks());
+        ((job.thread.index(), number), received)
+    });
+    jobs.collect()
+}
+
+/// A process that stops this one now and then, for 2 to 9 ms.
+fn stopper() -> std::process::Child {
+    let script = "n=0; while [ $n -lt 60 ]; do n=$((n + 1)); \
+                  kill -STOP $PPID; sleep 0.00$((n % 8 + 2)); kill -CONT $PPID; sleep 0.03; done";
+    Command::new("sh").args(["-c", script]).spawn().unwrap()
+}
+
+#[test]
+fn an_independent_simulator_agrees_on_the_excuses_of_a_stopped_process() {
+    let _alone = crate::alone();
+    let fixed = PolicyKind::FixedPriority { preemptive: true };
+    for policy in [fixed, PolicyKind::EarliestDeadlineFirst] {
+        let options = LiveOptions {
+            duration: Some(Span::from_ms(RUN_MS)),
+            force: true,
+            ..LiveOptions::default()
+        };
+        let mut stopper = stopper();
+        let log = run(
+            &system(policy),
+            &options,
+            &mut crate::common::examples::workloads(),
+            &mut |_| true,
+        );
+        stopper.wait().unwrap();
+        let log = log.unwrap();
+        let report = judge(&log);
+        assert_eq!(report.unexcused, None);
+        let done = completions(&works(&log), policy);
+        let open = Behavior::new(&log, 0)
+            .jobs
+            .iter()
+            .any(|job| job.ended.is_none());
+        assert!(!open, "every job ends: {:?}", log.header.stopped);
+        let (mut excused, mut own, mut near) = (0, 0, 0);
+        for miss in &report.misses {
+            let task = miss.task_index.unwrap().index();
+            let period = TASKS[task].0 * 1_000;
+            let job = (task, (miss.release_ns + period / 2) / period);
+            let early = deadline(job).cast_signed() - done[&job].cast_signed();
+            if early.unsigned_abs() < NEAR_NS {
+                near += 1;
+            } else if miss.excused {
+                excused += 1;
+                if early <= 0 {
+                    let w = works(&log);
+                    let lo = miss.release_ns - 30_000_000;
+                    for (j, t) in &w {
+                        if arrival(*j) > lo && arrival(*j) < miss.release_ns + 20_000_000 {
+                            eprintln!("{j:?} at {} work {t} done {}", arrival(*j), done[j]);
+                        }
+                    }
+                }
+                assert!(
+                    early > 0,
+                    "{policy:?}: excused, and late by {early}: {miss:?}"
+                );
+            } else {
+                own += 1;
+                // On time without it, and yet not excused: what was taken alone does not do it.
+                let alone = miss.detail.contains("alone does not make it late");
+                assert!(early < 0 || alone, "{policy:?}: early by {early}: {miss:?}");
+            }
+        }
+        eprintln!("{policy:?}: {excused} excused, {own} not, {near} too near");
+        assert!(excused + own + near > 0, "some of 60 stops make a job late");
+    }
+}
