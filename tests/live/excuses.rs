@@ -1,5 +1,6 @@
-//! Misses of a process that was stopped: a simulator that shares no code with the scheduler agrees
-//! on each that is excused.
+//! Misses of a process that was stopped
+//!
+//! A simulator that shares no code with the scheduler agrees on each that is excused.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use punctual_model::Late;
 /// Period and work of each task, in microseconds.
 const TASKS: [(u64, u64); 3] = [(4_000, 600), (10_000, 1_500), (25_000, 4_000)];
 const RUN_MS: u64 = 3_000;
-/// The simulator has no entries and no timers: what is this close to a deadline is not compared.
+/// The simulator has no entries and no timers: so close to a deadline nothing is compared.
 const NEAR_NS: u64 = 60_000;
 
 fn system(policy: PolicyKind<Ns>) -> System {
@@ -92,7 +93,7 @@ fn completions(work: &BTreeMap<Job, u64>, policy: PolicyKind<Ns>) -> BTreeMap<Jo
     done
 }
 
-/// What each job received.
+/// The processor time that each job received.
 fn works(log: &Log) -> BTreeMap<Job, u64> {
     let behavior = Behavior::new(log, 0);
     let jobs = behavior.jobs.iter().map(|job| {

@@ -138,8 +138,8 @@ impl Inquiry<'_> {
         text
     }
 
-    /// Ticks that are known to have been taken in the midst of the jobs of its thread that overran. A
-    /// platform that samples sees the end of such a hole alone: more of it may be in their work.
+    /// Ticks that are known to have been taken in the midst of the jobs of its thread that overran.
+    /// A platform that samples sees the end of such a hole alone: more of it may be in their work.
     fn taken_inside(&self, job: &JobRecord, delays: &Delays) -> u64 {
         let behavior = self.behavior;
         if self.log.cpus[self.cpu].counters.missing_method.is_empty() {
