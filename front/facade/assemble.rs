@@ -67,6 +67,12 @@ pub(crate) fn recorder(
     Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
+/// A recorder for a run of the same policies again, which recorded so much.
+pub(crate) fn recorder_again(recorded: usize) -> Result<Recorder, Error> {
+    let bytes = recorded.saturating_mul(2).saturating_add(1 << 20);
+    Recorder::with_capacity(bytes).map_err(|_| Error::OutOfMemory { bytes })
+}
+
 /// A recorder that is emptied while the run goes on: of `most` bytes, or for a short run less.
 pub(crate) fn recorder_within(
     most: usize,

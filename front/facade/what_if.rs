@@ -17,7 +17,7 @@ use punctual_sim::{CpuInput, Observer, Recording, SimError};
 use punctual_tables::Tables;
 use punctual_trace::{Log, Mode, Record, Recorder};
 
-use crate::assemble::{recorder, tool};
+use crate::assemble::{recorder, recorder_again, tool};
 use crate::{Error, Progress, children};
 pub use policies::PolicyChange;
 
@@ -152,7 +152,7 @@ fn answer(
         recordings.push(prepare(recording));
     }
     let known = known_jobs(&tables, &recordings);
-    let answer = play(log, tables, recordings, progress)?;
+    let answer = play(log, (tables, changed), recordings, progress)?;
     let answer = describe(log, answer, changed);
     assumed_jobs += unknown_jobs(&answer, &known);
     Ok(WhatIf {
@@ -172,7 +172,7 @@ type Outcome = (Tables, punctual_sim::Outcome<Recorder>);
 
 fn play(
     log: &Log,
-    tables: Tables,
+    (tables, changed): (Tables, bool),
     recordings: Vec<Recording>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, WhatIfError> {
@@ -181,13 +181,16 @@ fn play(
     for (cpu, recorded) in tables.cpus.iter().zip(&log.cpus) {
         inputs.push(CpuInput {
             shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
-            // Another policy may switch more often.
-            sink: recorder(
-                cpu,
-                log.tables.frequency,
-                log.header.duration,
-                recorded.records.bytes(),
-            )?,
+            sink: match changed {
+                // Another policy may switch more often.
+                true => recorder(
+                    cpu,
+                    log.tables.frequency,
+                    log.header.duration,
+                    recorded.records.bytes(),
+                )?,
+                false => recorder_again(recorded.records.bytes())?,
+            },
         });
         let nodes = (1_u16..).zip(&cpu.nodes);
         let own_time = nodes.filter(|(_, node)| node.terms.trust == Trust::OwnTime);
