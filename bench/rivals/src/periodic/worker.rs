@@ -10,8 +10,9 @@ use crate::call::{now, sleep_until};
 /// A sleep is not longer, so that a wish to stop is seen.
 const LONGEST_SLEEP_NS: i64 = 100_000_000;
 
-/// Room for gaps, by job and at all.
+/// Room for gaps: of a job, one more for so much of its work, and at all.
 const GAPS_PER_JOB: u64 = 8;
+const WORK_PER_GAP_NS: u64 = 20_000;
 const MOST_GAPS: u64 = 1 << 19;
 
 /// One thread with all that it needs.
@@ -74,9 +75,14 @@ impl Worker {
     ) -> Worker {
         let jobs = options.duration / task.period.max(1) + 2;
         let room = |n: u64| usize::try_from(n).unwrap_or(0);
+        let of_work = match task.work {
+            Work::Burn(ns) | Work::RunAway(ns, _) => ns / WORK_PER_GAP_NS,
+            Work::Call(_) => 0,
+        };
+        let gaps = jobs.saturating_mul(GAPS_PER_JOB + of_work);
         let seen = Seen {
             jobs: Vec::with_capacity(room(jobs)),
-            gaps: Vec::with_capacity(room((jobs * GAPS_PER_JOB).min(MOST_GAPS))),
+            gaps: Vec::with_capacity(room(gaps.min(MOST_GAPS))),
             ..Seen::default()
         };
         Worker {
