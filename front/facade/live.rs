@@ -9,8 +9,7 @@ use std::time::{Duration, Instant as Wall};
 
 use punctual_analysis::{AnalysisError, Verdict};
 use punctual_linux::{
-    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, SHARE_OF_OTHERS,
-    ThreadInput,
+    ChildInput, Ending, GiveBack, Overheads, RunOptions as PlatformOptions, ThreadInput,
 };
 use punctual_model::{
     ArrivalTimes, Class, Frequency, Instant, Machine, Ns, Reserve, Span, System, Task, ThreadId,
@@ -161,15 +160,18 @@ fn admit_with(
 
 /// The terms of a system on a machine with these, term by term. Where the busiest second of some
 /// CPU leaves too little to the rest of the machine, the slices that it gets are a reserve. A file
-/// that states that reserve is believed.
+/// that reserves slices of full length is believed.
 ///
 /// # Errors
 /// Those of the analysis.
 pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisError> {
     let mut terms = system.machine.with(machine);
-    if terms.reserves.iter().any(|r| r.name == SHARE_OF_OTHERS) {
+    let (share, slice) = (punctual_linux::SHARE_OF_OTHERS, punctual_linux::SLICE);
+    let states = |reserve: &Reserve| reserve.name == share && reserve.budget >= slice;
+    if terms.reserves.iter().any(states) {
         return Ok(terms);
     }
+    terms.reserves.retain(|reserve| reserve.name != share);
     let here = System {
         machine: terms.clone(),
         ..system.clone()
@@ -184,17 +186,6 @@ pub fn terms_on(system: &System, machine: &Machine) -> Result<Machine, AnalysisE
     let reserve = punctual_linux::share_of_others(&here.machine, busiest)?;
     terms.reserves.extend(reserve);
     Ok(terms)
-}
-
-/// How a run gives the rest of the machine its share, by the terms that it was admitted with.
-fn give_back(terms: &Machine) -> GiveBack {
-    let mut reserves = terms.reserves.iter();
-    match reserves.find(|reserve| reserve.name == SHARE_OF_OTHERS) {
-        None => GiveBack::Holes,
-        Some(reserve) => GiveBack::Slices {
-            every_ns: reserve.period.as_ns(),
-        },
-    }
 }
 
 /// Runs a system on this machine, under real-time priority if that is permitted, else labelled
@@ -254,7 +245,7 @@ pub fn run(
         grace_ns: longest_deadline(system).as_ns(),
         stop: Arc::clone(&options.stop),
         sample_ns: options.sample.map_or(defaults.sample_ns, Span::as_ns),
-        give_back: give_back(&admitted.terms),
+        give_back: GiveBack::of(&admitted.terms),
         ..defaults
     };
     let outcome = while_watched(&platform, duration, progress, || {

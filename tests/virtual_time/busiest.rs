@@ -5,6 +5,7 @@ use punctual::trace::{Behavior, Segment};
 use punctual::{CpuId, Faults, Ns, SimOptions, Span, System, Workloads, admit, simulate_unjudged};
 use punctual_analysis::busiest;
 use punctual_generate::{Feature, Mix, Random};
+use punctual_model::{SchedulerId, Supply};
 use punctual_trace::Log;
 
 /// The longest window that is looked at, in periods of the task with the longest.
@@ -16,7 +17,14 @@ fn is_guaranteed(system: &System, log: &Log, cpu: usize, segment: &Segment) -> b
     let Some((id, _)) = tables.threads.get(segment.thread.index()) else {
         return false;
     };
-    system.tasks[id.index()].class.budget().is_some()
+    let task = &system.tasks[id.index()];
+    let parent = |id: &SchedulerId| system.schedulers[id.index()].parent;
+    let mut above = std::iter::successors(task.scheduler, parent);
+    let served = |id: SchedulerId| {
+        let supply = &system.schedulers[id.index()].supply;
+        matches!(supply, Supply::Server(_))
+    };
+    task.class.budget().is_some() || above.any(served)
 }
 
 /// The most that was executed within any window of this length.

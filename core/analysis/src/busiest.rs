@@ -7,6 +7,8 @@
 //!    Σ requests of x, plus L − x, for any x. A window that begins later within the same busy
 //!    window has no more: it has lost at its start as much as it gains at its end. (Min-plus
 //!    convolution of the requests with the processor, Le Boudec and Thiran 2001, Theorem 1.4.3.)
+//!    Work without a guarantee that lets nobody in between (its sections and locks) may be under way
+//!    at s and later; its longest piece is added once.
 //! 3. A job may be pending while the processor idles: it suspends itself, or waits for a
 //!    predecessor, a slot or a budget. Then it may have arrived up to its deadline before s.
 
@@ -16,7 +18,7 @@ use punctual_model::{CpuId, PolicyKind, Scheduler, Supply, System, Task};
 
 use crate::AnalysisError;
 use crate::demand::RequestBound;
-use crate::error::{Checked, in_range};
+use crate::error::{Checked, in_range, invalid};
 use crate::lookup::{ancestors, node_of, policy_of, schedulers, tasks};
 use crate::overhead;
 use crate::units::{Span, Work};
@@ -34,11 +36,13 @@ pub fn busiest(
     window: punctual_model::Span<punctual_model::Ns>,
 ) -> Result<Work, AnalysisError> {
     let streams = streams(system, cpu)?;
+    let in_the_way = in_the_way(system, cpu);
     let periods = streams.iter().filter_map(|s| s.separation);
     let last = periods.map(|t| window.saturating_sub(window % t));
     let mut least = window.as_work();
     for x in last.chain([window]).filter(|x| !x.is_zero()) {
         let mut executed = window.saturating_sub(x).as_work();
+        executed = in_range(executed.checked_add(in_the_way), "the busiest window")?;
         for stream in &streams {
             let requested = stream.request_bound(x)?;
             executed = in_range(executed.checked_add(requested), "the busiest window")?;
@@ -46,6 +50,16 @@ pub fn busiest(
         least = least.min(executed);
     }
     Ok(least)
+}
+
+/// The longest piece of work without a guarantee that guaranteed work may have to wait for.
+fn in_the_way(system: &System, cpu: CpuId) -> Work {
+    let here = tasks(system).filter(|(_, task)| task.cpu == cpu && task.class.budget().is_none());
+    let pieces = here.flat_map(|(_, task)| {
+        let locked = task.uses.iter().map(|declared| declared.length);
+        locked.chain([task.non_preemptive])
+    });
+    pieces.max().unwrap_or(Work::ZERO)
 }
 
 /// The requests of a CPU.
@@ -69,7 +83,11 @@ fn streams(system: &System, cpu: CpuId) -> Checked<Vec<RequestBound>> {
         streams.extend(stream_of(system, task)?);
     }
     streams.extend(reserved.into_iter().map(|reserved| reserved.requests));
-    Ok(streams)
+    let never_ends = |stream: &RequestBound| stream.separation.is_some_and(Span::is_zero);
+    match streams.iter().any(never_ends) {
+        true => Err(invalid("a period is 0s")),
+        false => Ok(streams),
+    }
 }
 
 /// Whether the budget of another server covers that of this one.
@@ -158,6 +176,22 @@ mod tests {
             busiest(&both, CpuId(1), Span::from_ns(30)),
             Ok(Work::from_ns(1))
         );
+    }
+
+    #[test]
+    fn a_section_of_background_work_delays_guaranteed_work_into_the_window() {
+        let mut one = system(vec![task(10, 5)]);
+        let mut background = Task::new("b", CpuId(0), Class::Aperiodic);
+        background.non_preemptive = Work::from_ns(4);
+        one.tasks.push(background);
+        // Released at 2, 12: the first waits for the section until 6, and is executed until 11.
+        assert_eq!([11, 13].map(|l| of(&one, l)), [10, 12]);
+        one.tasks[0].class = Class::Periodic {
+            period: Span::ZERO,
+            wcet: Work::from_ns(1),
+            relative_deadline: Span::from_ns(1),
+        };
+        assert!(busiest(&one, CpuId(0), Span::from_ns(9)).is_err());
     }
 
     #[test]

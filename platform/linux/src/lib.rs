@@ -46,14 +46,16 @@ pub use wait::job;
 pub use measure::gaps::{Gaps, scan_gaps};
 pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use measure::probe::{Mend, Probe, Status, probe};
-pub use measure::share::{SHARE_OF_OTHERS, share_of_others};
+pub use measure::share::{SLICE, share_of_others};
 pub use measure::taken::{Taken, TakenAtOnce, what_is_taken};
 pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;
 #[doc(hidden)] // For the test that such runs fail.
 pub use record::forgo::forgo_deferral;
-pub use record::input::{ChildInput, CpuInput, GiveBack, RunError, RunOptions, ThreadInput};
+pub use record::input::{
+    ChildInput, CpuInput, GiveBack, RunError, RunOptions, SHARE_OF_OTHERS, ThreadInput,
+};
 pub use record::limits::sample_in_force;
 pub use record::outcome::{
     CpuCounters, CpuOutcome, Ending, Loss, MissingMethod, Mode, Outcome, Panic,

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex as HostMutex, PoisonError};
 
 use punctual_kern::{ConfigError, NoSink, Sink};
 use punctual_linux::{
-    Body, CpuInput, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput, clock_rate,
-    end_run, held_alive, measure_overheads, run, share_of_others, this_cpu, undisturbed,
+    Body, CpuInput, GiveBack, Mode, Outcome, Overheads, RunError, RunOptions, ThreadInput,
+    clock_rate, end_run, held_alive, measure_overheads, run, share_of_others, this_cpu,
+    undisturbed,
 };
 use punctual_model::{Cpu, Instant, Machine, Ns, PolicyKind, Span, System, TaskId, ThreadId, Work};
 use punctual_policy::AnyPolicy;
@@ -268,13 +269,14 @@ impl Runtime {
         T: Send + 'static,
         S: Sink + Send + 'static,
     {
-        let options = self.options(spawned);
+        let mut options = self.options(spawned);
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
             None => measure_overheads(self.host, &options)
                 .map(|overheads| with_share_of_others(&overheads))
                 .map_err(StartError::Run)?,
         };
+        options.give_back = GiveBack::of(&terms);
         let policies = self.beside.iter().map(|beside| beside.policy);
         let policies: Vec<PolicyKind<Ns>> = [self.policy].into_iter().chain(policies).collect();
         let hosts = self.beside.iter().map(|beside| beside.host);

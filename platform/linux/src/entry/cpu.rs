@@ -207,6 +207,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
             let group = running_group(host).is_some();
             let executing = !light.is_null() && !group;
             let missing = self.missing.assess(host, last, now, known, executing);
+            self.note_others(now);
             if group {
                 // The carrier slept in the kernel meanwhile, which is no news.
                 self.missing = MissingTime::starting(host.clock(), &host.watch);
@@ -370,9 +371,30 @@ impl<P: Policy, S: Sink> Core<P, S> {
     /// For whom the CPU works if this is next.
     fn working_for(&self, next: Next) -> Runs {
         match next {
-            Next::Thread(id) if !self.shard.is_above_background(id) => Runs::Background,
+            // Below another scheduler others may wait behind it, for what is left of the CPU.
+            Next::Thread(id) if !self.shard.is_above_background(id) && self.is_at_root(id) => {
+                Runs::Background
+            }
             Next::Thread(_) | Next::RunChild(_) => Runs::Urgent,
             _ => Runs::Nobody,
+        }
+    }
+
+    /// Whether a ready thread stands in the queue of the CPU's own scheduler.
+    fn is_at_root(&self, thread: ThreadId) -> bool {
+        let tree = self.shard.tree();
+        let home = tree.supplier(thread);
+        home.is_some_and(|home| tree.parent(home).is_none())
+    }
+
+    /// The rest of the machine has had what it took.
+    fn note_others(&mut self, now: Instant) {
+        let others = self.missing.take_others();
+        if let Some(owed) = &mut self.owed
+            && !others.is_zero()
+        {
+            let from = Instant::from_ticks(now.ticks().saturating_sub(others.ticks()));
+            owed.note_sleep(from, now);
         }
     }
 

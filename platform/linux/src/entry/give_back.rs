@@ -9,7 +9,8 @@
 use punctual_kern::{MissingCause, Uncharged};
 use punctual_model::{Instant, Span};
 
-use crate::record::input::GiveBack;
+use crate::record::input::{GiveBack, SHORTEST_DISTANCE_NS};
+use crate::record::limits::WAKE_MARGIN_NS;
 use crate::time::clock::Clock;
 
 /// The part of time that is left: one in so many, which is 62.5 ms in each second.
@@ -20,14 +21,16 @@ pub(crate) const SLICE_NS: u64 = 600_000;
 /// counts from an instant that nobody here knows.
 const CREDIT_NS: u64 = 120_000_000;
 /// More is never owed: the kernel has taken it meanwhile.
-const DEBT_NS: u64 = 1_000_000_000;
+const DEBT_NS: u64 = 750_000_000;
 /// Who owes this much gives slices out of anybody's time: the machine took more than admission knew
 /// of, and the kernel would take 50 ms at once, once a second, for good.
 const PATIENCE_NS: u64 = 700_000_000;
 /// From the start of one such slice to that of the next: then they are a sixteenth.
-const HURRIED_NS: u64 = 8_600_000;
+const HURRIED_NS: u64 = SHORTEST_DISTANCE_NS;
 /// A hole that is shorter than this is not worth leaving.
-const SHORTEST_NS: u64 = 200_000;
+const SHORTEST_NS: u64 = 30_000;
+/// The last part of a slice, and of a hole that is no shorter than a few of them, is spent awake.
+pub(crate) const AWAKE_NS: u64 = WAKE_MARGIN_NS;
 
 /// For whom a CPU works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,7 +194,7 @@ mod tests {
         // It ends with the hole, and a small one is left alone.
         let soon = due.saturating_add(Span::from_ticks(300_000));
         assert_eq!(owed.slice(due, Runs::Background, soon), Some(soon));
-        let sooner = due.saturating_add(Span::from_ticks(100_000));
+        let sooner = due.saturating_add(Span::from_ticks(20_000));
         assert_eq!(owed.slice(due, Runs::Background, sooner), None);
         assert_eq!(owed.slice(due, Runs::Urgent, far), None);
         assert_eq!(owed.slice(due, Runs::Nobody, far), None);

@@ -77,6 +77,8 @@ pub(crate) struct MissingTime {
     account_ns: u64,
     /// Missing time of this stretch that has been booked.
     booked: Span,
+    /// Time that other threads of this machine had, and that nobody has taken note of.
+    others: Span,
 }
 
 impl MissingTime {
@@ -91,6 +93,7 @@ impl MissingTime {
             since,
             account_ns: sys::read_clock(KernelClock::Thread),
             booked: Span::ZERO,
+            others: Span::ZERO,
         }
     }
 
@@ -110,7 +113,9 @@ impl MissingTime {
         let is_long = interval.ticks() >= host.limits.suspicious
             || now.since(self.since) >= host.limits.stretch;
         if was_away || executing && is_long {
+            let others = self.others;
             let seen = self.settle(host).min(interval);
+            self.others = others.saturating_add(if was_away { seen } else { Span::ZERO });
             if executing {
                 missing = missing.max(seen);
             }
@@ -120,6 +125,12 @@ impl MissingTime {
             self.booked = self.booked.saturating_add(inside);
         }
         missing
+    }
+
+    /// Takes what other threads of this machine had.
+    #[inline]
+    pub(crate) fn take_others(&mut self) -> Span {
+        core::mem::take(&mut self.others)
     }
 
     /// Ends the stretch: how much of it was nobody's by the kernel's account, less what has been

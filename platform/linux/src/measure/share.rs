@@ -5,17 +5,17 @@
 use punctual_model::{Machine, Ns, Reserve, Span, Work};
 
 use crate::entry::give_back::{ONE_IN, SLICE_NS};
+use crate::record::input::SHARE_OF_OTHERS;
 use crate::record::limits::WAKE_MARGIN_NS;
 
 /// What a CPU sleeps in any window of [`WINDOW_NS`]. The kernel takes 50 ms by force of a second in
 /// which it did not get them, and stops the class for as long after 950 ms.
 const SHARE_NS: u64 = WINDOW_NS / ONE_IN;
 const WINDOW_NS: u64 = 1_000_000_000;
-/// What a CPU sleeps in a slice.
+/// The length of a slice.
+pub const SLICE: Work<Ns> = Work::from_ns(SLICE_NS);
+/// What a CPU sleeps in one.
 const SLEEP_NS: u64 = SLICE_NS - WAKE_MARGIN_NS;
-
-/// The name of their reserve.
-pub const SHARE_OF_OTHERS: &str = "fair-server-slices";
 
 /// The slices that a run gives out of the time of guaranteed work, by what that may take of such a
 /// window of time at most ([`GiveBack::Slices`](crate::GiveBack) with this period). `None`: it

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::Shard;
-use punctual_model::{Instant, ThreadId};
+use punctual_model::{Instant, Machine, ThreadId};
 
 use super::body::Body;
 use super::limits::LOOK_NS;
@@ -83,6 +83,26 @@ pub struct RunOptions {
     pub sample_ns: u64,
 }
 
+impl GiveBack {
+    /// As a machine with these terms was admitted: in slices where they reserve them, else in holes.
+    pub fn of(machine: &Machine) -> GiveBack {
+        let mut reserves = machine.reserves.iter();
+        match reserves.find(|reserve| reserve.name == SHARE_OF_OTHERS) {
+            None => GiveBack::Holes,
+            Some(reserve) => GiveBack::Slices {
+                every_ns: reserve.period.as_ns(),
+            },
+        }
+    }
+}
+
+/// The name of the reserve of these slices.
+pub const SHARE_OF_OTHERS: &str = "fair-server-slices";
+
+/// From one slice out of the time of guaranteed work to the next, at least: so often they make up for
+/// all of the share.
+pub(crate) const SHORTEST_DISTANCE_NS: u64 = 8_620_690;
+
 /// How a run sees to it that a CPU sleeps a sixteenth of each second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GiveBack {
@@ -106,7 +126,7 @@ impl Default for RunOptions {
             priority: 50,
             stack_bytes: 256 * 1024,
             give_back: GiveBack::Slices {
-                every_ns: 8_600_000,
+                every_ns: SHORTEST_DISTANCE_NS,
             },
             stop: Arc::new(AtomicBool::new(false)),
             pool: 0,

@@ -10,6 +10,7 @@ use punctual_model::Instant;
 use punctual_switch::instructions::pause;
 
 use crate::entry::cpu::{decide, note_sleep};
+use crate::entry::give_back::AWAKE_NS;
 use crate::entry::switch::switch_to;
 use crate::record::light::{Light, Phase};
 use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
@@ -72,7 +73,9 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
             ),
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
-                idle(view, Some(until), WAKE_MARGIN_NS, listens)
+                let left = view.clock().ns(until.since(view.clock().now()).ticks());
+                let awake = if left > 3 * AWAKE_NS { AWAKE_NS } else { 0 };
+                idle(view, Some(until), awake, listens)
             }
         };
         if let Some((from, to)) = from {
@@ -95,6 +98,7 @@ fn idle(
     let shortest = clock.ticks(SHORTEST_SLEEP_NS);
     let look = Instant::from_ticks(clock.now().ticks() + clock.ticks(LOOK_NS));
     let due = due.map_or(look, |due| due.min(look));
+    let nobody = AtomicU32::new(0);
     let mut slept = None;
     let mut last = clock.now();
     host.note_entry_until(last);
@@ -112,13 +116,11 @@ fn idle(
         if left > margin + shortest {
             let wake = Instant::from_ticks(due.ticks() - margin);
             let ns = clock.ns(left - margin);
-            host.shared.post.sleep(host.index, ns, |kicks, seen, ns| {
-                // SAFETY: gate closed, and nothing in here reaches the ring by another way.
-                match unsafe { &mut *host.ring.get() } {
-                    Some(ring) if ring.is_busy() => ring.sleep(kicks, seen, ns),
-                    _ => sys::futex_wait(kicks, seen, ns),
-                }
-            });
+            if listens {
+                sleep_for_news(host, ns);
+            } else {
+                sys::futex_wait(&nobody, 0, ns);
+            }
             last = clock.now();
             slept = Some((now, last));
             note_wake(host, wake, due, last);
@@ -126,6 +128,17 @@ fn idle(
             pause();
         }
     }
+}
+
+/// Sleeps for so long, or until there is news.
+fn sleep_for_news(host: &PerCpu, ns: u64) {
+    host.shared.post.sleep(host.index, ns, |kicks, seen, ns| {
+        // SAFETY: gate closed, and nothing in here reaches the ring by another way.
+        match unsafe { &mut *host.ring.get() } {
+            Some(ring) if ring.is_busy() => ring.sleep(kicks, seen, ns),
+            _ => sys::futex_wait(kicks, seen, ns),
+        }
+    });
 }
 
 /// Whether an operation of a light thread is over, or can be finished now.

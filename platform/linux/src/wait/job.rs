@@ -218,22 +218,29 @@ fn spin_until(light: &Light, end: u64) {
     let mut entries = host.entries.load(Ordering::Relaxed);
     let mut last = clock.now();
     let looks = Looks(light);
+    looks.0.looked.store(last.ticks(), Ordering::Relaxed);
     loop {
-        looks.0.looked.store(last.ticks(), Ordering::Relaxed);
         checkpoint();
         let now = clock.now();
         let entered = host.entries.load(Ordering::Relaxed);
-        let (since, longest) = match entered == entries {
-            true => (last, gap),
-            // Others ran, or the scheduler did, which has booked that interval. The way back to
-            // here is longer than from one reading to the next.
-            false => (Instant::from_ticks(host.left_at()), host.limits.late),
+        let (since, longest) = if entered == entries {
+            (last, gap)
+        } else {
+            // Others ran, or the scheduler did, which has booked that interval. The way back to here
+            // is longer than from one reading to the next.
+            let left = Instant::from_ticks(host.left_at());
+            if left > now {
+                // It did so after the reading.
+                continue;
+            }
+            (last.max(left), host.limits.late)
         };
+        (last, entries) = (now, entered);
+        looks.0.looked.store(now.ticks(), Ordering::Relaxed);
         let pause = now.since(since).ticks();
         if pause > longest {
             host.note_missing(pause);
         }
-        (last, entries) = (now, entered);
         if executed_at(light, now).is_some_and(|executed| executed >= end) {
             return;
         }
