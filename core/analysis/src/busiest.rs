@@ -7,8 +7,8 @@
 //!    Σ requests of x, plus L − x, for any x. A window that begins later within the same busy
 //!    window has no more: it has lost at its start as much as it gains at its end. (Min-plus
 //!    convolution of the requests with the processor, Le Boudec and Thiran 2001, Theorem 1.4.3.)
-//!    Work without a guarantee that lets nobody in between (its sections and locks) may be under way
-//!    at s and later; its longest piece is added once.
+//!    Work without a guarantee that lets nobody in between (its sections and locks) may be under
+//!    way at s and later; its longest piece is added once.
 //! 3. A job may be pending while the processor idles: it suspends itself, or waits for a
 //!    predecessor, a slot or a budget. Then it may have arrived up to its deadline before s.
 

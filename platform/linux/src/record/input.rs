@@ -84,7 +84,8 @@ pub struct RunOptions {
 }
 
 impl GiveBack {
-    /// As a machine with these terms was admitted: in slices where they reserve them, else in holes.
+    /// As a machine with these terms was admitted: in slices where they reserve them, else in
+    /// holes.
     pub fn of(machine: &Machine) -> GiveBack {
         let mut reserves = machine.reserves.iter();
         match reserves.find(|reserve| reserve.name == SHARE_OF_OTHERS) {
@@ -99,8 +100,8 @@ impl GiveBack {
 /// The name of the reserve of these slices.
 pub const SHARE_OF_OTHERS: &str = "fair-server-slices";
 
-/// From one slice out of the time of guaranteed work to the next, at least: so often they make up for
-/// all of the share.
+/// From one slice out of the time of guaranteed work to the next, at least: so often they make up
+/// for all of the share.
 pub(crate) const SHORTEST_DISTANCE_NS: u64 = 8_620_690;
 
 /// How a run sees to it that a CPU sleeps a sixteenth of each second.

@@ -18,7 +18,7 @@ use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
 use crate::record::forgo;
 use crate::record::light::Light;
-use crate::record::limits::{Limits, RETRY_NS, WAKE_MARGIN_NS};
+use crate::record::limits::{Limits, RETRY_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
@@ -114,8 +114,6 @@ pub(crate) struct PerCpu {
     pub(crate) deferral: Deferral,
     /// Whether they do; see [`crate::forgo`].
     pub(crate) defers: bool,
-    /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
-    pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
     /// How often others have interrupted this CPU.
     pub(crate) kicks: Cell<Kicks>,
@@ -179,7 +177,6 @@ impl PerCpu {
             fired: Cell::new(None),
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
-            wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             kicks: Cell::new(Kicks::default()),
             ring: UnsafeCell::new(None),

@@ -226,8 +226,8 @@ fn spin_until(light: &Light, end: u64) {
         let (since, longest) = if entered == entries {
             (last, gap)
         } else {
-            // Others ran, or the scheduler did, which has booked that interval. The way back to here
-            // is longer than from one reading to the next.
+            // Others ran, or the scheduler did, which has booked that interval. The way back to
+            // here is longer than from one reading to the next.
             let left = Instant::from_ticks(host.left_at());
             if left > now {
                 // It did so after the reading.
