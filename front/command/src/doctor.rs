@@ -26,12 +26,16 @@ use punctual_terminal::output::{self, JSON_FORMAT, PromisedFile, styled};
     punctual doctor                        # a second of looking\n  \
     punctual doctor --measure --for 10s    # overheads and missing time as well\n  \
     punctual doctor --measure --platform here.toml   # terms for `run --platform here.toml`\n  \
+    punctual doctor --try-kernel           # what its fair server and throttling do here\n  \
     punctual doctor --fix-script | sudo sh # read it first"
 )]
 pub(crate) struct Args {
     /// Measure as well: the costs of a switch, a timer entry and a preemption, and the missing time
     #[arg(long)]
     measure: bool,
+    /// Try for ten seconds what the kernel takes at once from a CPU under SCHED_FIFO
+    #[arg(long)]
+    try_kernel: bool,
     /// With --measure: how long to look for missing time
     #[arg(long = "for", value_name = "DURATION", value_parser = input::duration, default_value = "3s")]
     duration: Span<Ns>,
@@ -70,7 +74,10 @@ pub(crate) fn execute(args: &Args) -> Ended {
     }
     let file = args.platform.as_deref().map(PromisedFile::open);
     let file = file.transpose()?;
-    let probes = punctual_linux::probe(cpu);
+    let mut probes = punctual_linux::probe(cpu);
+    if args.try_kernel {
+        probes.extend(punctual_linux::try_kernel(cpu));
+    }
     let measured = if args.measure {
         // The quietest of the others, by the same guess as for the one itself.
         let other = cpus.iter().rev().find(|&&other| other != cpu);

@@ -47,7 +47,7 @@ pub use measure::gaps::{Gaps, scan_gaps};
 pub use measure::overhead::{Overheads, Term, Terms, measure_overheads, measure_terms};
 pub use measure::probe::{Mend, Probe, Status, probe};
 pub use measure::share::{SLICE, share_of_others};
-pub use measure::taken::{Taken, TakenAtOnce, what_is_taken};
+pub use measure::taken::try_kernel;
 pub use punctual_linux_io::undisturbed;
 pub use record::body::{Body, JobInfo};
 pub use record::coherence::broken_invariant;

@@ -41,7 +41,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    fn new(name: &'static str, why: &'static str, status: Status, value: String) -> Probe {
+    pub(super) fn new(
+        name: &'static str,
+        why: &'static str,
+        status: Status,
+        value: String,
+    ) -> Probe {
         Probe {
             name,
             status,
@@ -168,7 +173,7 @@ fn fair_server(host: u32) -> Probe {
     const TOP: &str = "/sys/kernel/debug";
     let path = format!("{TOP}/sched/fair_server/cpu{host}/runtime");
     let why = "a waiting ordinary thread may take 50 ms of every second from SCHED_FIFO; a run \
-               gives back slices of 600 us every 10 ms instead";
+               sleeps a sixteenth of the time instead (--try-kernel shows both)";
     let probe = |status, value| Probe::new("fair-server", why, status, value);
     let unknown = |why: &str| probe(Status::Warn, format!("unknown: {why}"));
     match fs::read_to_string(&path) {

@@ -10,6 +10,7 @@ use std::io;
 use std::thread;
 
 use crate::entry::give_back::{ONE_IN, SLICE_NS};
+use crate::measure::probe::{Probe, Status};
 use crate::sys::{self, HostClass};
 use crate::time::clock::{Clock, clock_rate};
 
@@ -22,42 +23,68 @@ const SLEEP_EVERY_NS: u64 = SLICE_NS * ONE_IN;
 /// Shorter gaps are of the host, or of interrupts.
 const LEAST_NS: u64 = 15_000_000;
 
-/// Gaps of at least 15 ms in one trial.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TakenAtOnce {
-    /// How many.
-    pub times: u64,
-    /// The longest, in nanoseconds; also of those that are shorter than 15 ms.
-    pub longest_ns: u64,
+/// Gaps in one trial.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// How many were of [`LEAST_NS`] or more.
+    times: u64,
+    /// The longest of all, in nanoseconds.
+    longest_ns: u64,
 }
 
-/// The three trials on one CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken {
-    /// From a thread that never sleeps, alone on its CPU.
-    pub alone: TakenAtOnce,
-    /// From the same beside a normal thread.
-    pub beside: TakenAtOnce,
-    /// From one beside a normal thread that sleeps as a run does.
-    pub sleeping: TakenAtOnce,
+/// Each trial: its name, why it matters, whether a normal thread runs beside, whether it sleeps.
+const TRIALS: [(&str, &str, bool, bool); 3] = [
+    (
+        "throttling-tried",
+        "the class is stopped for the rest of a period: a CPU that never sleeps loses that at once",
+        false,
+        false,
+    ),
+    (
+        "fair-server-tried",
+        "a CPU that never sleeps loses that at once when an ordinary thread waits for it",
+        true,
+        false,
+    ),
+    (
+        "share-tried",
+        "a run sleeps a sixteenth of the time so that nothing is taken at once",
+        true,
+        true,
+    ),
+];
+
+/// Tries for ten seconds what the kernel takes at once on this CPU. Changes nothing.
+pub fn try_kernel(host: u32) -> Vec<Probe> {
+    let alone = sys::allowed_cpus().map_or(0, |cpus| cpus.len()) < 2;
+    let probe = |(name, why, beside, sleeps)| {
+        let tried = match alone {
+            true => Err(io::Error::other("this process may use one CPU only")),
+            false => trial(host, beside, sleeps),
+        };
+        let (status, value) = match tried {
+            Err(error) => (Status::Warn, format!("not tried: {error}")),
+            Ok(taken) => {
+                let longest = punctual_model::readable(taken.longest_ns);
+                let trial = punctual_model::readable(TRIAL_NS);
+                let status = if taken.times == 0 {
+                    Status::Ok
+                } else {
+                    Status::Warn
+                };
+                let value = format!(
+                    "{} times 15 ms or more in {trial}, the longest gap {longest}",
+                    taken.times
+                );
+                (status, value)
+            }
+        };
+        Probe::new(name, why, status, value)
+    };
+    TRIALS.map(probe).into()
 }
 
-/// Tries it, for ten seconds.
-///
-/// # Errors
-/// SCHED_FIFO is refused, there is no other CPU to stay free, or no thread can be started.
-pub fn what_is_taken(host: u32) -> io::Result<Taken> {
-    if sys::allowed_cpus()?.len() < 2 {
-        return Err(io::Error::other("this process may use one CPU only"));
-    }
-    Ok(Taken {
-        alone: trial(host, false, false)?,
-        beside: trial(host, true, false)?,
-        sleeping: trial(host, true, true)?,
-    })
-}
-
-fn trial(host: u32, beside: bool, sleeps: bool) -> io::Result<TakenAtOnce> {
+fn trial(host: u32, beside: bool, sleeps: bool) -> io::Result<Taken> {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let clock = Clock::starting_in(clock_rate(), 0);
@@ -89,9 +116,9 @@ fn trial(host: u32, beside: bool, sleeps: bool) -> io::Result<TakenAtOnce> {
 }
 
 /// The gaps between two readings of the clock, those in which it slept left out.
-fn look(clock: Clock, sleeps: bool) -> TakenAtOnce {
+fn look(clock: Clock, sleeps: bool) -> Taken {
     let nobody = core::sync::atomic::AtomicU32::new(0);
-    let (begin, mut taken) = (clock.now(), TakenAtOnce::default());
+    let (begin, mut taken) = (clock.now(), Taken::default());
     let (mut last, mut slept) = (begin, begin);
     let (lead, end) = (clock.ticks(LEAD_NS), clock.ticks(LEAD_NS + TRIAL_NS));
     while last.since(begin).ticks() < end {
