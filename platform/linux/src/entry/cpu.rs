@@ -128,14 +128,15 @@ impl<P: Policy, S: Sink> Core<P, S> {
         given_back: Option<Instant>,
     ) -> *const Light {
         host.hear_kick(now);
-        let fired = host.fired.take();
         let overdue = match host.gate.take_pending() {
             // It may have been the timer's.
             true => host.timer_fired(),
-            false => fired.or(host.armed_for()),
+            false => host.armed_for(),
         };
-        if given_back.is_none() {
-            note_hole(host, now, overdue);
+        match host.arrived.take() {
+            Some(arrived) => host.note_work_since(arrived, now),
+            None if given_back.is_none() => note_hole(host, now, overdue),
+            None => {}
         }
         host.deferral.end(now);
         let missing = self.charge(host, now, given_back);

@@ -47,6 +47,9 @@ pub(crate) enum Runs {
 pub(crate) struct Owed {
     /// The rest has had its part up to here; afterwards a slice is due.
     pub(crate) due: Instant,
+    /// Background work runs up to here before it gives the next slice: news ends a slice early, and
+    /// may do so each time.
+    rested: Instant,
     /// The start of the last slice out of the time of guaranteed work.
     last: Instant,
     /// From there to the start of the next, at least, as admission counts them.
@@ -71,6 +74,7 @@ impl Owed {
         };
         Some(Owed {
             due: Instant::ZERO.saturating_add(ticks(SLICE_NS).saturating_mul(ONE_IN)),
+            rested: Instant::ZERO,
             last: Instant::ZERO,
             every,
             hurried: ticks(HURRIED_NS),
@@ -90,7 +94,12 @@ impl Owed {
         }
         let end = now.saturating_add(self.slice);
         if runs == Runs::Background {
-            return (due.since(now) >= self.shortest).then(|| end.min(due));
+            if due.since(now) < self.shortest {
+                return None;
+            }
+            let end = end.min(due);
+            self.rested = end.saturating_add(self.slice);
+            return Some(end);
         }
         self.last = now;
         Some(end)
@@ -100,7 +109,7 @@ impl Owed {
     pub(crate) fn gives(&self, now: Instant, runs: Runs) -> bool {
         match runs {
             Runs::Nobody => false,
-            Runs::Background => self.due <= now,
+            Runs::Background => self.due <= now && self.rested <= now,
             Runs::Urgent => self.due_of_urgent() <= now,
         }
     }
@@ -119,8 +128,8 @@ impl Owed {
             return self.due;
         }
         // What was due and did not fit is looked at when something else comes up.
-        let urgent = self.due_of_urgent();
-        if urgent > now { urgent } else { Instant::MAX }
+        let next = [self.rested, self.due_of_urgent()].into_iter();
+        next.filter(|at| *at > now).min().unwrap_or(Instant::MAX)
     }
 
     /// The CPU slept from `from` to `to`.
@@ -191,11 +200,18 @@ mod tests {
         assert_eq!(owed.slice(at(due.ticks() - 1), Runs::Background, far), None);
         let end = due.saturating_add(Span::from_ticks(SLICE_NS));
         assert_eq!(owed.slice(due, Runs::Background, far), Some(end));
+        // Then it runs for as long, whatever ended the slice.
+        let rested = end.saturating_add(Span::from_ticks(SLICE_NS));
+        assert_eq!(owed.next(due), rested);
+        assert_eq!(owed.slice(end, Runs::Background, far), None);
+        assert!(owed.slice(rested, Runs::Background, far).is_some());
         // It ends with the hole, and a small one is left alone.
-        let soon = due.saturating_add(Span::from_ticks(300_000));
-        assert_eq!(owed.slice(due, Runs::Background, soon), Some(soon));
+        let mut owed = self::owed(GiveBack::Holes);
         let sooner = due.saturating_add(Span::from_ticks(20_000));
         assert_eq!(owed.slice(due, Runs::Background, sooner), None);
+        let soon = due.saturating_add(Span::from_ticks(300_000));
+        assert_eq!(owed.slice(due, Runs::Background, soon), Some(soon));
+        let mut owed = self::owed(GiveBack::Holes);
         assert_eq!(owed.slice(due, Runs::Urgent, far), None);
         assert_eq!(owed.slice(due, Runs::Nobody, far), None);
         // But for one whose time the kernel is about to take at once.

@@ -105,9 +105,8 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
     }
     let now = host.clock().now();
     // In a call the kernel works for the thread, with its timers held back.
-    host.fired.set(armed.filter(|_| !found.in_call));
+    note_hole(host, now, armed.filter(|_| !found.in_call));
     if host.defers && is_inside() {
-        note_hole(host, now, host.fired.take());
         host.defer(now);
         set_wanted(true);
         return Arrival::Later;
@@ -121,7 +120,6 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         host.clock().ns(spun.ticks()) >= SPIN_LIMIT_NS
     });
     if library && host.defer(now) < DEFERRAL_LIMIT_NS && !spins {
-        note_hole(host, now, host.fired.take());
         host.retry();
         return Arrival::Later;
     }
@@ -134,6 +132,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
         let waits = (found.awaits_futex && host.defers) || spins;
         if let Some(ns) = light.library_wait.next_try(waits) {
             let until = now.ticks().saturating_add(host.clock().ticks(ns));
+            host.arrived.set(Some(now));
             return Arrival::Waits(Instant::from_ticks(until));
         }
     }
@@ -144,6 +143,7 @@ unsafe fn arrive(host: &PerCpu, context: *const u8) -> Arrival {
             punctual_switch::instructions::pause();
         }
     }
+    host.arrived.set(Some(now));
     Arrival::Now
 }
 

@@ -34,11 +34,12 @@ pub(crate) const LOOK_NS: u64 = 20_000_000;
 /// While blocking calls of light threads are outstanding, a running thread is looked at this often:
 /// the latest that an answer is noticed beside a thread that makes no calls of its own.
 pub(crate) const ANSWER_LOOK_NS: u64 = 200_000;
-/// How long before the due instant a sleep ends; the rest is spun. It covers the 99th percentile of
-/// wake-ups on a quiet machine. Where they come later the host has put the processor to sleep, or
-/// taken it: one that spins longer is taken more often, and misses as much.
+/// How long before the due instant a sleep ends; the rest is spun. At least the first, which covers
+/// the 99th percentile of wake-ups on a quiet machine; where they come later (a virtual processor
+/// that its host has put to sleep), the margin follows them up to the second and shrinks again.
 pub(crate) const WAKE_MARGIN_NS: u64 = 60_000;
 
+pub(crate) const LARGEST_MARGIN_NS: u64 = 600_000;
 /// Where nobody tells whether the thread has been away, an interval longer than this is compared
 /// with the kernel's account.
 pub(crate) const SUSPICIOUS_NS: u64 = 100_000;

@@ -18,7 +18,7 @@ use punctual_switch::{DispatchRecord, Gate, RecordCell, SchedulerRecord};
 
 use crate::record::forgo;
 use crate::record::light::Light;
-use crate::record::limits::{Limits, RETRY_NS};
+use crate::record::limits::{Limits, RETRY_NS, WAKE_MARGIN_NS};
 use crate::record::outcome::{CpuCounters, Panic};
 use crate::record::pool::Pool;
 use crate::record::post::Post;
@@ -107,13 +107,14 @@ pub(crate) struct PerCpu {
     /// Whether the kernel has let somebody else on to this CPU.
     pub(crate) watch: SwitchWatch,
     armed: Cell<Option<Instant>>,
-    /// When the timer was due whose signal is being handled, if the processor should have taken it
-    /// at once.
-    pub(crate) fired: Cell<Option<Instant>>,
+    /// When the signal came that is on its way into the scheduler.
+    pub(crate) arrived: Cell<Option<Instant>>,
     /// Preemptions that had to wait.
     pub(crate) deferral: Deferral,
     /// Whether they do; see [`crate::forgo`].
     pub(crate) defers: bool,
+    /// How long before it is due the idle CPU wakes up and spins, in nanoseconds.
+    pub(crate) wake_margin_ns: Cell<u64>,
     pub(crate) counters: Cell<CpuCounters>,
     /// How often others have interrupted this CPU.
     pub(crate) kicks: Cell<Kicks>,
@@ -174,9 +175,10 @@ impl PerCpu {
             }),
             timer,
             armed: Cell::new(None),
-            fired: Cell::new(None),
+            arrived: Cell::new(None),
             deferral: Deferral::new(),
             defers: forgo::keeps_deferral(),
+            wake_margin_ns: Cell::new(WAKE_MARGIN_NS),
             counters: Cell::new(CpuCounters::default()),
             kicks: Cell::new(Kicks::default()),
             ring: UnsafeCell::new(None),
@@ -270,11 +272,16 @@ impl PerCpu {
         entered.max(self.left.load(Ordering::Relaxed))
     }
 
-    /// The entry is still at work. One that takes far too long did not execute all the while. Gate
-    /// closed.
+    /// The entry is still at work. Gate closed.
     pub(crate) fn note_entry_until(&self, now: Instant) {
         let entered = Instant::from_ticks(self.last_entry.load(Ordering::Relaxed));
-        let spent = now.since(entered).ticks();
+        self.note_work_since(entered, now);
+    }
+
+    /// The scheduler, or the way into it, is still at work. If that takes far too long it did not
+    /// execute all the while. Gate closed.
+    pub(crate) fn note_work_since(&self, since: Instant, now: Instant) {
+        let spent = now.since(since).ticks();
         if spent > self.limits.entry {
             self.note_missing(spent);
         }

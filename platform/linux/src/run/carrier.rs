@@ -13,9 +13,12 @@ use crate::entry::cpu::{decide, note_sleep};
 use crate::entry::give_back::AWAKE_NS;
 use crate::entry::switch::switch_to;
 use crate::record::light::{Light, Phase};
+use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
 use crate::record::per_cpu::{PerCpu, Reason};
 use crate::sys;
 
+/// A wake-up in time takes this part off the margin: a late one is remembered for some hundred.
+const FORGET: u64 = 128;
 /// Shorter sleeps are not worth their system call.
 const SHORTEST_SLEEP_NS: u64 = 10_000;
 /// With nothing due, the stop flag is looked at this often.
@@ -62,7 +65,12 @@ pub(crate) unsafe fn run_loop<P: Policy, S: Sink>(host: *const PerCpu) {
         view.shared.post.polls(view.index);
         let from = match view.reason.get() {
             Reason::End => return,
-            Reason::Idle { due, owes } => idle(view, due, if owes { 0 } else { AWAKE_NS }, true),
+            Reason::Idle { due, owes } => idle(
+                view,
+                due,
+                if owes { 0 } else { view.wake_margin_ns.get() },
+                true,
+            ),
             Reason::GiveBack { until, listens } => {
                 given_back = Some(until);
                 let left = view.clock().ns(until.since(view.clock().now()).ticks());
@@ -155,6 +163,12 @@ fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
     host.count(|c| {
         c.sleeps += 1;
         c.wake_late_max_ns = c.wake_late_max_ns.max(late);
+    });
+    let margin = host.wake_margin_ns.get();
+    host.wake_margin_ns.set(if late > margin {
+        late.saturating_add(late / 4).min(LARGEST_MARGIN_NS)
+    } else {
+        (margin - margin / FORGET).max(WAKE_MARGIN_NS)
     });
     let lost = now.since(due).ticks();
     if lost > host.limits.late {
