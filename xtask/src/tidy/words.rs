@@ -212,7 +212,10 @@ mod tests {
 
     #[test]
     fn leftovers_are_found() {
-        assert_eq!(problems("fn f() { todo!() }").len(), 1);
+        assert_eq!(
+            problems(&format!("fn f() {{ {}{} }}", "to", "do!()")).len(),
+            1
+        );
         assert_eq!(problems(&format!("// {}{}: later\n", "FIX", "ME")).len(), 1);
         assert_eq!(
             problems("fn todo() {} // the word todo alone says nothing\n").len(),
@@ -224,7 +227,7 @@ mod tests {
     fn paths_of_one_machine_are_found_and_relative_ones_are_not() {
         let line = |path: &str| problems(&format!("// see {path}\n")).len();
         assert_eq!(line(&format!("{}{}main", "/wor", "k/")), 1);
-        assert_eq!(line("doc/work/notes"), 0);
-        assert_eq!(line("../work/notes"), 0);
+        assert_eq!(line(&format!("doc{}{}notes", "/wor", "k/")), 0);
+        assert_eq!(line(&format!("..{}{}notes", "/wor", "k/")), 0);
     }
 }
