@@ -512,7 +512,7 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
         return facts;
     };
     let measured = |n: usize| format!(" (p90 of the quietest quarter of {n} samples)");
-    let [switches, timers, preemptions, _] = overheads.samples;
+    let [switches, timers, preemptions] = overheads.samples;
     vec![
         ("terms".to_string(), "measured before the run".to_string()),
         fact("switch", overheads.switch_ns, &measured(switches)),

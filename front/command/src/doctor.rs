@@ -245,11 +245,12 @@ fn measured_json(terms: &Terms, gaps: &Gaps) -> Json {
         }
     };
     let overheads = &terms.overheads;
+    let wake_late = terms.terms.iter().find(|term| term.name == "wake-late");
     object! {
         switch_ns: overheads.switch_ns,
         timer_ns: overheads.timer_ns,
         preemption_ns: overheads.preemption_ns,
-        wake_late_ns: overheads.wake_late_ns,
+        wake_late_ns: wake_late.map_or(0, |term| term.proposed_ns),
         mode: platform_file::mode(overheads.mode),
         terms: list(&terms.terms, of_term),
         not_measured: list(&terms.missing, |(name, why)| object! { name: *name, why: why }),

@@ -56,18 +56,16 @@ pub struct Overheads {
     /// From the instant at which a preemption was due to the first instruction of the successor:
     /// the lateness of the timer, the signal, the decision and the switch.
     pub preemption_ns: u64,
-    /// How late a thread wakes up that gave its CPU away.
-    pub wake_late_ns: u64,
-    /// Samples behind the three figures above, in this order, and behind the wake-up.
-    pub samples: [usize; 4],
+    /// Samples behind the three figures above, in this order.
+    pub samples: [usize; 3],
     /// Under which class this was measured.
     pub mode: Mode,
 }
 
 impl Overheads {
-    /// The terms as an analysis wants them.
-    /// A release pays for two timers: its own, and one that had been armed for the end of a budget
-    /// and was no longer needed (setting it anew would cost about as much as letting it fire).
+    /// The terms as an analysis wants them. A release pays for two timers: its own, and one that
+    /// had been armed for the end of a budget and was no longer needed (setting it anew would cost
+    /// about as much as letting it fire).
     pub fn machine(&self) -> Machine {
         let mut machine = Machine {
             switch: Work::from_ns(self.switch_ns),
@@ -97,24 +95,19 @@ pub fn measure_overheads(host: u32, options: &RunOptions) -> Result<Overheads, R
     let (switches, mode) = persist(|| measure_switch(host, options))?;
     let timers = persist(|| measure_timer(host, options))?;
     let preemptions = persist(|| measure_preemption(host, options))?.first;
-    let wakes = measure_wake(host, options, mode)?;
-    Ok(Overheads::of(
-        [&switches, &timers, &preemptions, &wakes],
-        mode,
-    ))
+    Ok(Overheads::of([&switches, &timers, &preemptions], mode))
 }
 
 impl Overheads {
-    /// From what was measured of switches, timers, preemptions and wake-ups.
-    fn of(measured: [&Measured; 4], mode: Mode) -> Overheads {
+    /// From what was measured of switches, timers and preemptions.
+    fn of(measured: [&Measured; 3], mode: Mode) -> Overheads {
         let rate = clock_rate().frequency;
-        let [switches, timers, preemptions, wakes] = measured;
+        let [switches, timers, preemptions] = measured;
         let proposed = |m: &Measured| rate.ns_up(quiet_percentile_90(&mut m.ticks.clone()));
         Overheads {
             switch_ns: proposed(switches),
             timer_ns: proposed(timers),
             preemption_ns: proposed(preemptions),
-            wake_late_ns: proposed(wakes),
             samples: measured.map(|m| m.ticks.len()),
             mode,
         }

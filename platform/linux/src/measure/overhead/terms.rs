@@ -1,9 +1,9 @@
 //! Everything that a machine takes for scheduling, term by term, for `punctual doctor --measure`.
 //!
-//! The terms that admission counts (switch, timer entry, preemption, and how late a CPU wakes up
-//! that was given away), and beside them the parts that they are made of. What is proposed is the
-//! rule of [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest
-//! sample stand beside it, because they say how much above the proposal comes and goes with the
+//! The terms that admission counts (switch, timer entry, preemption), and beside them the parts
+//! that they are made of and how late a CPU wakes up. The proposal follows the rule of
+//! [`measure_overheads`](super::measure_overheads); median, 99th percentile and largest sample
+//! stand beside it, because they say how much above the proposal comes and goes with the
 //! neighbours.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -114,7 +114,7 @@ pub fn measure_terms(
     let timers = persist(|| measure_timer(host, options))?;
     let preemptions = persist(|| measure_preemption(host, options))?;
     let wakes = measure_wake(host, options, mode)?;
-    let counted = [&switches, &timers, &preemptions.first, &wakes];
+    let counted = [&switches, &timers, &preemptions.first];
     let overheads = Overheads::of(counted, mode);
     // What nobody counts on may fail: who else uses these CPUs under real-time priority can keep a
     // run from ending, and the last needs two of them.
