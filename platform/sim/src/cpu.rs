@@ -106,6 +106,8 @@ pub(crate) struct Cpu<'a, P, S> {
     /// When the running section of work or decision ends, if nothing intervenes.
     section_end: Option<Instant>,
     timer: Option<Instant>,
+    /// When the core wanted its timer.
+    armed: Option<Instant>,
     feeds: Vec<Feed<'a>>,
     inbox: VecDeque<(Instant, Message)>,
     /// Next arrivals: release, order of the thread, feed, arrival.
@@ -149,6 +151,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             deciding: None,
             section_end: None,
             timer: Some(Instant::ZERO),
+            armed: None,
             feeds,
             inbox: VecDeque::new(),
             arrivals: BinaryHeap::new(),
@@ -216,6 +219,11 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
 
     pub(crate) fn unsettled(&self) -> bool {
         self.shard.unsettled() > 0
+    }
+
+    /// Whether a timer was due before `at`: its interrupt comes late, or is delayed by a standstill.
+    pub(crate) fn owes_timer_before(&self, at: Instant) -> bool {
+        self.armed.is_some_and(|armed| armed < at)
     }
 
     /// Whether an arrival is still to be fed.
@@ -373,6 +381,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             (None, Some(child)) => self.children[child].resume(now, &self.shard),
             (None, None) => None,
         };
+        self.armed = decision.arm;
         self.timer = decision.arm.map(|at| {
             if self.late_timer.is_zero() || at <= now {
                 at

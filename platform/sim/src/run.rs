@@ -362,10 +362,11 @@ impl<P: Policy, S: Sink> Group<'_, '_, P, S> {
             .min()
     }
 
+    /// A job that was due before the horizon is still to come when its release is delayed past it.
     fn is_done(&self) -> bool {
-        self.members
-            .iter()
-            .all(|(_, cpu)| !cpu.unsettled() && !cpu.has_arrivals())
+        self.members.iter().all(|(_, cpu)| {
+            !cpu.unsettled() && !cpu.has_arrivals() && !cpu.owes_timer_before(self.horizon)
+        })
     }
 
     fn deliver_messages(&mut self, from: usize, now: Instant) {

@@ -192,6 +192,12 @@ pub fn burn_ns(ns: u64) {
 fn burn_on(light: &Light, ns: u64) {
     // SAFETY: the host outlives its threads.
     let host = unsafe { &*light.host() };
+    // A hole that nobody has seen yet would be executed again.
+    let entered = Instant::from_ticks(host.last_entry.load(Ordering::Relaxed));
+    if !light.has_gate_closed() && host.clock().now().since(entered).ticks() > host.limits.late {
+        request(light, Event::Tick);
+        checkpoint();
+    }
     let end = executed_now(light).saturating_add(host.clock().frequency().ticks_up(ns));
     // As of an entry: one may find that part of this was not executed (by the kernel's account),
     // and what has passed since the last one may be a hole that it has not seen. Where there are no

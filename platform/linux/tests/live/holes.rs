@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Log, alone, input, periodic, test_cpu, until_stopped};
 use punctual_generate::Random;
 use punctual_kern::TraceEvent;
-use punctual_linux::{Mode, Outcome, Status, run, try_kernel};
+use punctual_linux::{Mode, Outcome, Status, job, run, try_kernel};
 
 /// The work of a body, and its budget, which pays for the entries around it, too.
 const BODY_NS: u64 = 300_000;
@@ -272,6 +272,44 @@ fn a_process_that_was_stopped_did_not_overrun() {
     assert!(missing > holes() * 300_000, "{said}");
     assert!(charged <= missing / 20 + 3 * by_itself, "{said}");
     assert!(overruns <= 3 * (overran * jobs / of).max(1), "{said}");
+}
+
+/// Lets this process go on whenever it was stopped, until it is killed or for a minute.
+fn waker() -> std::process::Child {
+    let script = "n=0; while [ $n -lt 6000 ]; do n=$((n + 1)); sleep 0.01; kill -CONT $PPID; done";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script]).spawn().expect("a shell")
+}
+
+#[test]
+fn work_that_begins_after_a_hole_is_executed_once() {
+    const WORK_NS: u64 = 1_000_000;
+    let _alone = alone();
+    let options = until_stopped();
+    let stop = Arc::clone(&options.stop);
+    let taken = Arc::new(AtomicU64::new(0));
+    let of_body = Arc::clone(&taken);
+    let mut waker = waker();
+    let body = periodic("body", 1, 50_000, 40_000, move |info| {
+        let begun = Instant::now();
+        // SAFETY: the waker lets this process go on.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        of_body.fetch_add(ns(begun), Ordering::Relaxed);
+        job::burn_ns(WORK_NS);
+        stop.store(info.index == 9, Ordering::Relaxed);
+    });
+    let log = Log::with_room(100_000);
+    let outcome = run(vec![input(vec![body], 10_000, log)], &options);
+    waker.kill().expect("it runs");
+    waker.wait().expect("it ends");
+    let charged: Vec<u64> = jobs(&outcome.expect("a run"))
+        .iter()
+        .map(|job| job.charged_ns)
+        .collect();
+    let taken = taken.load(Ordering::Relaxed);
+    eprintln!("{taken} ns taken, charged {charged:?}");
+    let beyond: u64 = charged.iter().map(|ns| ns.saturating_sub(WORK_NS)).sum();
+    assert!(beyond < taken / 2, "{taken} ns taken, charged {charged:?}");
 }
 
 /// A run relies on that. The machine below may stand still, too, but hardly twice.

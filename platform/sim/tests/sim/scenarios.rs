@@ -315,6 +315,31 @@ fn missing_time_is_charged_to_nobody_and_jobs_queue_behind_it() {
 }
 
 #[test]
+fn a_release_that_is_delayed_past_the_horizon_comes_all_the_same() {
+    let mut s = system(1, FIXED);
+    s.tasks = vec![periodic("a", 2, 10, 40)];
+    let standstill = Faults {
+        missing: vec![MissingTime {
+            cpu: None,
+            length: Span::from_ns(16),
+            every: Span::from_ns(1_000),
+        }],
+        missing_from: Some(punctual_model::Instant::from_ns(28)),
+        ..Faults::default()
+    };
+    let outcome = simulate(&s, 40, standstill, 0);
+    assert_eq!(outcome.cpus[0].sink.responses(0), [2, 2, 2, 16]);
+    let late_timer = Faults {
+        late_timer: Span::from_ns(30),
+        ..Faults::default()
+    };
+    for seed in 0..100 {
+        let outcome = simulate(&s, 40, late_timer.clone(), seed);
+        assert_eq!(outcome.cpus[0].sink.responses(0).len(), 4, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_crash_ends_its_task_and_nobody_else() {
     let mut s = system(1, FIXED);
     s.tasks = textbook();
