@@ -116,7 +116,7 @@ fn stopper() -> std::process::Child {
     Command::new("sh").args(["-c", script]).spawn().unwrap()
 }
 
-/// What the record tells of the time around a miss, for whoever reads why this test failed.
+/// The record of the time around a miss.
 fn around(log: &Log, miss: &Miss) -> String {
     let behavior = Behavior::new(log, 0);
     let from = miss.release_ns.saturating_sub(30_000_000);

@@ -221,7 +221,8 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         self.shard.unsettled() > 0
     }
 
-    /// Whether a timer was due before `at`: its interrupt comes late, or is delayed by a standstill.
+    /// Whether a timer was due before `at` that has not come: it is late, or the processor stands
+    /// still.
     pub(crate) fn owes_timer_before(&self, at: Instant) -> bool {
         self.armed.is_some_and(|armed| armed < at)
     }
