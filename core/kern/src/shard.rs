@@ -141,7 +141,7 @@ impl<P: Policy> Shard<P> {
         if let Some(ceiling) = entry.ceiling {
             self.set_ceiling(ceiling);
         }
-        let due = Choice::earlier(self.timeline.next(), self.tree.next_timer());
+        let due = self.next_timer();
         let quota = self.serve_timers(now, true, MAX_RELEASES_PER_ENTRY, sink);
         if due.is_some_and(|due| due < now) && *event != Event::Tick {
             sink.trace(now, TraceEvent::CaughtUp);
@@ -174,6 +174,12 @@ impl<P: Policy> Shard<P> {
     /// The thread that the last [`Event::Create`] made.
     pub fn last_created(&self) -> Option<ThreadId> {
         self.last_created
+    }
+
+    /// When something is due by itself next, whoever runs: a release, a replenishment, a timeout.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        Choice::earlier(self.timeline.next(), self.tree.next_timer())
     }
 
     /// How many threads there can be at any one time; their indices are smaller.
@@ -467,9 +473,7 @@ impl<P: Policy> Shard<P> {
             let left = t.allowance().into_iter().chain(section).min();
             left.map(|left| now.saturating_add(left.as_span()))
         });
-        let own = Choice::earlier(self.timeline.next(), budget_end);
-        let theirs = Choice::earlier(self.tree.next_timer(), until);
-        Choice::earlier(own, theirs)
+        Choice::earlier(self.next_timer(), Choice::earlier(budget_end, until))
     }
 
     /// Tells something of a thread.

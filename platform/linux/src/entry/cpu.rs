@@ -4,6 +4,7 @@
 //! takes the decision, ends the borrow, and only then switches (rule of the house: decide, return a
 //! value, act at the edge).
 
+mod begin;
 mod fast;
 
 use core::cell::UnsafeCell;
@@ -118,8 +119,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
         }
     }
 
-    /// The slow path through an entry: what is due, the event, and the thread that runs then (null:
-    /// the carrier).
+    /// The slow path through an entry: what is due, the event, and who goes on (null: the carrier).
     fn step_slowly(
         &mut self,
         host: &PerCpu,
@@ -129,6 +129,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     ) -> *const Light {
         host.hear_kick(now);
         let overdue = match host.gate.take_pending() {
+            true if self.lets_begin(host, now, event) => return host.current.get(),
             // It may have been the timer's.
             true => host.timer_fired(),
             false => host.armed_for(),
@@ -167,7 +168,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
     ) -> *const Light {
         let mut more = self.feed(host, now, &mut decision);
         let mut rounds = 0;
-        while rounds < FOLLOW_UPS && (more || is_overdue(host, now, decision.arm)) {
+        while rounds < FOLLOW_UPS && (more || self.has_overdue(host, now, decision.arm)) {
             now = host.clock().now();
             host.note_entry_until(now);
             let entry = Entry {
@@ -578,13 +579,6 @@ fn arm_for(host: &PerCpu, light: &Light, due: Instant, now: Instant) {
             host.arm_behind(due, Span::from_ticks(promise), now);
         }
     }
-}
-
-/// Whether what a decision is to be followed up by is due already, though it was not at `now`.
-#[inline]
-fn is_overdue(host: &PerCpu, now: Instant, arm: Option<Instant>) -> bool {
-    let near = now.saturating_add(host.limits.near);
-    arm.is_some_and(|at| at <= near && at <= host.clock().now())
 }
 
 /// The ceiling of the running thread, if it has changed since the core was told.

@@ -261,3 +261,15 @@ fn a_thread_that_is_cancelled_while_it_sleeps_does_not_sleep_on() {
     });
     assert_eq!(ended.result, (true, Err(JoinError::Cancelled)));
 }
+
+/// INV-B1: else each entry uses the budget up that it has just given, and the thread never ends.
+#[test]
+fn a_thread_whose_budget_is_shorter_than_an_entry_comes_to_its_end() {
+    let short = Constraint::periodic(ms(1), us(10));
+    let ended = done(move || {
+        let body = || (0..1_000_u64).fold(0, |sum, n| core::hint::black_box(sum ^ n));
+        let short = thread::spawn("short", short, body).expect("it is admitted");
+        short.join_within(ms(20_000)).is_ok()
+    });
+    assert!(ended);
+}
