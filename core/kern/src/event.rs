@@ -51,6 +51,8 @@ pub struct Uncharged {
     pub stolen: Span,
     /// See [`MissingCause::GivenBack`].
     pub given_back: Span,
+    /// Of what was stolen, or of most of it.
+    pub taker: Taker,
 }
 
 impl Uncharged {
@@ -58,6 +60,7 @@ impl Uncharged {
     pub const NONE: Uncharged = Uncharged {
         stolen: Span::ZERO,
         given_back: Span::ZERO,
+        taker: Taker::Unknown,
     };
 
     /// Missing time of one cause.
@@ -66,7 +69,20 @@ impl Uncharged {
             MissingCause::Stolen => (span, Span::ZERO),
             MissingCause::GivenBack => (Span::ZERO, span),
         };
-        Uncharged { stolen, given_back }
+        Uncharged {
+            stolen,
+            given_back,
+            taker: Taker::Unknown,
+        }
+    }
+
+    /// Time that `taker` has stolen.
+    pub const fn by(taker: Taker, stolen: Span) -> Uncharged {
+        Uncharged {
+            stolen,
+            given_back: Span::ZERO,
+            taker,
+        }
     }
 
     /// Whether nothing is missing.
@@ -80,7 +96,11 @@ impl Uncharged {
     pub(crate) fn within(self, interval: Span) -> Uncharged {
         let stolen = self.stolen.min(interval);
         let given_back = self.given_back.min(interval.saturating_sub(stolen));
-        Uncharged { stolen, given_back }
+        Uncharged {
+            stolen,
+            given_back,
+            ..self
+        }
     }
 
     /// What is missing by each cause, if anything, in the order in which it was: time is taken
@@ -101,6 +121,9 @@ impl Uncharged {
 
     /// Adds what is missing, too.
     pub fn add(&mut self, other: Uncharged) {
+        if other.stolen > self.stolen {
+            self.taker = other.taker;
+        }
         self.stolen = self.stolen.saturating_add(other.stolen);
         self.given_back = self.given_back.saturating_add(other.given_back);
     }
@@ -216,6 +239,20 @@ pub enum MissingCause {
     Stolen,
     /// Given back voluntarily to the rest of the system (fair-server slices).
     GivenBack,
+}
+
+/// The one that stole time, as far as the platform can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Taker {
+    /// Nobody told.
+    #[default]
+    Unknown,
+    /// The kernel: it ran other threads here meanwhile, or had stopped the process.
+    Kernel,
+    /// The machine below the kernel's threads: a hypervisor, interrupts, firmware.
+    Below,
+    /// A slice that was given back and did not end as planned.
+    LateSlice,
 }
 
 /// What the platform must do now.

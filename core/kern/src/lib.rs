@@ -40,7 +40,7 @@ mod timeline;
 mod trace;
 
 pub use effective::WaitOrder;
-pub use event::{Decision, Entry, Event, Message, MissingCause, Uncharged};
+pub use event::{Decision, Entry, Event, Message, MissingCause, Taker, Uncharged};
 pub use lock::{Ceiling, MAX_NESTING, ResourceTerms, UseTerms};
 pub use manage::Request;
 pub use precedence::{Edge, Source};

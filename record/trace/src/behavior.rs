@@ -17,7 +17,7 @@ mod supply;
 
 use std::collections::BTreeMap;
 
-use punctual_kern::{MissingCause, Outcome};
+use punctual_kern::{MissingCause, Outcome, Taker};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use crate::log::Log;
@@ -81,8 +81,10 @@ pub struct Missing {
     pub start: Instant,
     /// To here, exclusive.
     pub end: Instant,
-    /// Who took it.
+    /// Why.
     pub cause: MissingCause,
+    /// The one that stole it.
+    pub taker: Taker,
     /// Whose execution it interrupted, as an index into [`Behavior::jobs`]; `None`: nobody's.
     pub during: Option<usize>,
     /// The entry that it was reported with, and that ended the interval.
@@ -266,11 +268,24 @@ impl Behavior {
     /// Time in [`from`, `to`) that was charged to nobody because of `cause`. O(log gaps + gaps
     /// in the interval).
     pub fn missing_during(&self, from: Instant, to: Instant, cause: MissingCause) -> Span {
-        let first = self.missing.partition_point(|m| m.end <= from);
-        let gaps = self.missing[first..].iter().take_while(|m| m.start < to);
+        self.sum_of_gaps(from, to, |gap| gap.cause == cause)
+    }
+
+    /// Time in [`from`, `to`) that `taker` stole. O(log gaps + gaps in the interval).
+    pub fn taken_during(&self, from: Instant, to: Instant, taker: Taker) -> Span {
+        self.sum_of_gaps(from, to, |gap| {
+            gap.cause == MissingCause::Stolen && gap.taker == taker
+        })
+    }
+
+    fn sum_of_gaps(&self, from: Instant, to: Instant, wanted: impl Fn(&Missing) -> bool) -> Span {
+        let first = self.missing.partition_point(|gap| gap.end <= from);
+        let gaps = self.missing[first..]
+            .iter()
+            .take_while(|gap| gap.start < to);
         let ticks = gaps
-            .filter(|m| m.cause == cause)
-            .map(|m| overlap((m.start, m.end), from, to));
+            .filter(|gap| wanted(gap))
+            .map(|gap| overlap((gap.start, gap.end), from, to));
         Span::from_ticks(ticks.sum())
     }
 

@@ -3,7 +3,7 @@
 //! The most frequent records are stored without a look at the table of forms: they are on the
 //! scheduling path of a live run.
 
-use punctual_kern::{Ceiling, Decision, Event, Next, Uncharged};
+use punctual_kern::{Ceiling, Decision, Event, Next, Taker, Uncharged};
 use punctual_model::{Instant, ThreadId};
 
 use crate::form::{self, Prefix};
@@ -45,10 +45,14 @@ pub(crate) fn prefixes(
     mut put: impl FnMut(&[u64]),
 ) {
     if !missing.is_zero() {
-        form::store_prefix(&Prefix::Uncharged(missing), &mut put);
+        let prefix = Prefix::Uncharged(missing.stolen, missing.given_back);
+        form::store_prefix(&prefix, &mut put);
     }
     if let Some(ceiling) = ceiling {
         form::store_prefix(&Prefix::Ceiling(ceiling), &mut put);
+    }
+    if missing.taker != Taker::Unknown {
+        form::store_prefix(&Prefix::Taker(missing.taker), &mut put);
     }
 }
 
@@ -144,7 +148,10 @@ fn decode_prefixed(words: &[u64]) -> Option<(Record, usize)> {
             return Some((Record::Entry(entry), at));
         }
         match form::prefix(kind, &mut fields)? {
-            Prefix::Uncharged(news) => missing.add(news),
+            Prefix::Uncharged(stolen, given_back) => {
+                (missing.stolen, missing.given_back) = (stolen, given_back);
+            }
+            Prefix::Taker(taker) => missing.taker = taker,
             Prefix::Ceiling(news) => ceiling = Some(news),
         }
     }

@@ -5,7 +5,7 @@
 
 use punctual_kern::{
     Ceiling, ChildPick, Constraint, Decision, Edge, Event, Grant, Message, Next, NodeId, NodeTerms,
-    Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, TraceEvent, Uncharged, UseTerms,
+    Outcome, Refusal, Request, ResourceTerms, SlotTerms, Source, Taker, TraceEvent, UseTerms,
     WaitOrder, WakeCause,
 };
 use punctual_model::{
@@ -27,8 +27,9 @@ pub(crate) struct Form {
 /// What an entry has beside its event, which follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Prefix {
-    Uncharged(Uncharged),
+    Uncharged(Span, Span),
     Ceiling(Option<Ceiling>),
+    Taker(Taker),
 }
 
 /// One line of what a shard was built from.
@@ -144,9 +145,9 @@ forms! { EVENTS, #[inline(never)] store_event: (&Instant, &Event), event: (Insta
 }
 
 forms! { PREFIXES, #[inline(never)] store_prefix: &Prefix, prefix: Prefix;
-    28 "missing" (stolen: Span, given_back: Span)
-        [Prefix::Uncharged(Uncharged { stolen, given_back })];
+    28 "missing" (stolen: Span, given_back: Span) [Prefix::Uncharged(stolen, given_back)];
     29 "ceiling" (ceiling: Option<Ceiling>) [Prefix::Ceiling(ceiling)];
+    30 "taken-by" (taker: Taker) [Prefix::Taker(taker)];
 }
 
 forms! { TRACES, #[inline] store_trace: &TraceEvent, trace: TraceEvent;

@@ -44,6 +44,6 @@ pub use recorder::{Drain, Recorder};
 pub use replay::{Difference, Divergence, ReplayStats, replay};
 pub use summary::{
     Cause, Counter, Counterfactual, CpuReport, FORMAT, Fact, MAX_LISTED_MISSES, Miss, OracleReport,
-    Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport,
+    Quantiles, RequirementReport, ResourceReport, RunReport, RunVerdict, SchedulerReport, TakenBy,
     TaskReport,
 };

@@ -12,6 +12,7 @@ mod observed;
 mod requirement;
 mod starved;
 mod supply;
+mod taken;
 mod tree;
 
 use punctual_model::TaskId;
@@ -24,6 +25,7 @@ pub use counterfactual::Counterfactual;
 pub use figures::Quantiles;
 pub use requirement::RequirementReport;
 pub use supply::{ResourceReport, SchedulerReport};
+pub use taken::TakenBy;
 
 /// Version of the JSON.
 pub const FORMAT: u32 = 1;
@@ -205,6 +207,8 @@ pub struct CpuReport {
     pub missing_time_ns: u64,
     /// The longest single gap of it.
     pub missing_time_max_ns: u64,
+    /// The ones who took it.
+    pub missing_time_by: TakenBy,
     /// Time given back voluntarily to the rest of the system.
     pub given_back_ns: u64,
     /// How missing time was measured; empty: not at all.

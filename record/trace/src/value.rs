@@ -1,7 +1,7 @@
 //! Values as columns of a record: each type says once how it is stored, read and written in a file.
 
 use punctual_kern::{
-    Ceiling, Constraint, Grant, MissingCause, NodeId, Outcome, Refusal, WaitOrder, WakeCause,
+    Ceiling, Constraint, Grant, MissingCause, NodeId, Outcome, Refusal, Taker, WaitOrder, WakeCause,
 };
 use punctual_model::{
     AtBudgetEnd, Class, CpuId, Instant, Late, Mode, OnOverrun, PolicyKind, Priority, Protocol,
@@ -230,6 +230,9 @@ named! {
     ForPredecessors, of bool: [false] = 0 "request", [true] = 1 "predecessors";
     MissingCause, of MissingCause:
         [MissingCause::Stolen] = 0 "stolen", [MissingCause::GivenBack] = 1 "given-back";
+    Taker, of Taker:
+        [Taker::Unknown] = 0 "unknown", [Taker::Kernel] = 1 "kernel",
+        [Taker::Below] = 2 "below", [Taker::LateSlice] = 3 "late-slice";
     OnOverrun, of OnOverrun:
         [OnOverrun::Throttle] = 0 "throttle", [OnOverrun::Demote] = 1 "demote",
         [OnOverrun::Stop] = 2 "stop", [OnOverrun::Signal] = 3 "signal";

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 
 use punctual_child::ChildScheduler;
 use punctual_kern::{
-    Ceiling, Decision, Entry, Event, Message, MissingCause, Next, Policy, Shard, Sink, Uncharged,
+    Ceiling, Decision, Entry, Event, Message, Next, Policy, Shard, Sink, Uncharged,
 };
 use punctual_model::{Instant, Span, ThreadId};
 
@@ -214,7 +214,7 @@ impl<P: Policy, S: Sink> Core<P, S> {
                 // The carrier slept in the kernel meanwhile, which is no news.
                 self.missing = MissingTime::starting(host.clock(), &host.watch);
             }
-            Uncharged::of(MissingCause::Stolen, missing)
+            missing
         };
         for (cause, span) in missing.by_cause() {
             let ns = host.clock().ns(span.ticks());

@@ -6,7 +6,7 @@
 //! is given in slices: in holes, where background work runs, and out of the time of others only
 //! where admission found that guaranteed work may leave less (`measure::share`).
 
-use punctual_kern::{MissingCause, Uncharged};
+use punctual_kern::{MissingCause, Taker, Uncharged};
 use punctual_model::{Instant, Span};
 
 use crate::record::input::{GiveBack, SHORTEST_DISTANCE_NS};
@@ -149,8 +149,8 @@ pub(crate) fn of_slice(interval: Span, planned: Span, late: Span) -> Uncharged {
         return Uncharged::of(MissingCause::GivenBack, interval);
     }
     Uncharged {
-        stolen: beyond,
         given_back: planned,
+        ..Uncharged::by(Taker::LateSlice, beyond)
     }
 }
 
@@ -171,6 +171,8 @@ mod tests {
         assert_eq!(of(650), (650, 0));
         assert_eq!(of(651), (600, 51));
         assert_eq!(of(49_000), (600, 48_400));
+        let late = of_slice(Span::from_ticks(49_000), Span::from_ticks(600), Span::ZERO);
+        assert_eq!(late.taker, Taker::LateSlice);
     }
 
     const MS: u64 = 1_000_000;

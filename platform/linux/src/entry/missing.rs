@@ -17,6 +17,7 @@
 
 use core::sync::atomic::Ordering;
 
+use punctual_kern::{Taker, Uncharged};
 use punctual_model::{Instant, Span};
 
 use crate::record::limits::{STRETCH_NS, SUSPICIOUS_NS};
@@ -97,7 +98,8 @@ impl MissingTime {
         }
     }
 
-    /// How much of the interval from `last` to `now` was nobody's. `known`: as other witnesses saw.
+    /// How much of the interval from `last` to `now` was nobody's, and who took it. `known`: as
+    /// other witnesses saw.
     #[inline]
     pub(crate) fn assess(
         &mut self,
@@ -106,16 +108,18 @@ impl MissingTime {
         now: Instant,
         known: Span,
         executing: bool,
-    ) -> Span {
+    ) -> Uncharged {
         let interval = now.since(last);
         let was_away = host.watch.has_news();
         let mut missing = known.min(interval);
+        let mut by_kernel = Span::ZERO;
         let is_long = interval.ticks() >= host.limits.suspicious
             || now.since(self.since) >= host.limits.stretch;
         if was_away || executing && is_long {
             let others = self.others;
             let seen = self.settle(host).min(interval);
             self.others = others.saturating_add(if was_away { seen } else { Span::ZERO });
+            by_kernel = seen;
             if executing {
                 missing = missing.max(seen);
             }
@@ -124,7 +128,17 @@ impl MissingTime {
             let inside = missing.min(now.since(self.since));
             self.booked = self.booked.saturating_add(inside);
         }
-        missing
+        if missing.is_zero() {
+            return Uncharged::NONE;
+        }
+        let taker = if by_kernel.saturating_add(by_kernel) >= missing {
+            Taker::Kernel
+        } else if host.watch.is_on() {
+            Taker::Below
+        } else {
+            Taker::Unknown
+        };
+        Uncharged::by(taker, missing)
     }
 
     /// Takes what other threads of this machine had.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use punctual_kern::{Event, Next, NodeId, Outcome, Request, TraceEvent, Uncharged, WakeCause};
+use punctual_kern::{
+    Event, MissingCause, Next, NodeId, Outcome, Request, Taker, TraceEvent, Uncharged, WakeCause,
+};
 use punctual_model::{Instant, Span, ThreadId, Work};
 
 use super::supply::Tree;
@@ -117,6 +119,10 @@ impl Builder {
                     start: at,
                     end,
                     cause,
+                    taker: match cause {
+                        MissingCause::Stolen => missing.taker,
+                        MissingCause::GivenBack => Taker::Unknown,
+                    },
                     during: job,
                     entry: now,
                 });

@@ -241,7 +241,19 @@ fn deferred(cpu: &CpuReport) -> String {
 fn method(cpu: &CpuReport) -> String {
     match cpu.missing_method.as_str() {
         "" => "nothing".into(),
-        method => format!("{}, ±{}", clip(method, 200), Short(cpu.missing_error_ns)),
+        method => {
+            let by = cpu.missing_time_by.to_string();
+            let by = if by.is_empty() {
+                by
+            } else {
+                format!("; taken by: {by}")
+            };
+            format!(
+                "{}, ±{}{by}",
+                clip(method, 200),
+                Short(cpu.missing_error_ns)
+            )
+        }
     }
 }
 

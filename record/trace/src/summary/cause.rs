@@ -248,7 +248,7 @@ impl<'a> Inquiry<'a> {
         self.over(job).signed_since(job.absolute_deadline)
     }
 
-    fn over(&self, job: &JobRecord) -> Instant {
+    pub(super) fn over(&self, job: &JobRecord) -> Instant {
         job.ended.unwrap_or(self.behavior.end)
     }
 

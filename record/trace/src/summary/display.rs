@@ -310,6 +310,10 @@ fn write_cpu(f: &mut fmt::Formatter<'_>, cpu: &CpuReport, elapsed_ns: u64) -> fm
             "" => writeln!(f)?,
             method => writeln!(f, " (by {method}, +-{} each)", Short(cpu.missing_error_ns))?,
         }
+        let by = cpu.missing_time_by.to_string();
+        if !by.is_empty() {
+            writeln!(f, "      taken by: {by}")?;
+        }
     }
     if cpu.given_back_ns > 0 {
         writeln!(

@@ -1,6 +1,6 @@
 //! Counts and quantiles of a run.
 
-use super::{Counter, CpuReport, Fact, TaskReport};
+use super::{Counter, CpuReport, Fact, TakenBy, TaskReport};
 use crate::behavior::{Behavior, JobRecord};
 use crate::log::{Bound, Counters, Log};
 use punctual_kern::MissingCause;
@@ -155,6 +155,7 @@ pub(super) fn cpus(log: &Log, behaviors: &[Behavior]) -> Vec<CpuReport> {
                 .ns(behavior.late_max.ticks())
                 .max(cpu.counters.late_max_ns),
             missing_time_ns: log.ns(gaps(MissingCause::Stolen).sum()),
+            missing_time_by: TakenBy::during(log, behavior, Instant::ZERO, Instant::MAX),
             missing_time_max_ns: log.ns(gaps(MissingCause::Stolen).max().unwrap_or(0)),
             given_back_ns: log.ns(gaps(MissingCause::GivenBack).sum()),
             missing_method: cpu.counters.missing_method.clone(),

@@ -7,7 +7,7 @@ use punctual_model::{Readable, readable};
 
 use super::cause::{Cause, Delays, Inquiry};
 use super::counterfactual::{Counterfactual, Fate, Fates};
-use super::{MAX_LISTED_MISSES, Miss};
+use super::{MAX_LISTED_MISSES, Miss, TakenBy};
 use crate::behavior::{Behavior, JobRecord, Missing};
 use crate::log::Log;
 
@@ -92,6 +92,10 @@ impl Inquiry<'_> {
         let mut text = ill(job.outcome, ns(self.needed(job)));
         let (start, missing) = (ns(delays.start.ticks()), delays.missing);
         let _ = write!(text, "; busy window from {start}: missing {}", ns(missing));
+        let by = TakenBy::during(self.log, self.behavior, delays.start, self.over(job)).to_string();
+        if !by.is_empty() {
+            let _ = write!(text, " ({by})");
+        }
         let _ = match fate {
             Some(Fate::OnTime { early }) => {
                 let early = ns(early);

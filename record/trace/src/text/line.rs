@@ -15,7 +15,7 @@ pub fn line(record: &Record) -> String {
 mod tests {
     use super::*;
     use crate::record::RecordedEntry;
-    use punctual_kern::Event;
+    use punctual_kern::{Event, Taker};
     use punctual_model::{Instant, Span, ThreadId};
 
     #[test]
@@ -27,5 +27,10 @@ mod tests {
         entry.ceiling = Some(None);
         let text = line(&Record::Entry(entry));
         assert_eq!(text, "@ missing 0 4, @ ceiling - -, @ wake 17 3:2");
+        entry.missing.stolen = Span::from_ticks(5);
+        entry.missing.taker = Taker::Kernel;
+        entry.ceiling = None;
+        let text = line(&Record::Entry(entry));
+        assert_eq!(text, "@ missing 5 4, @ taken-by kernel, @ wake 17 3:2");
     }
 }

@@ -17,9 +17,9 @@ use crate::value::Field;
 /// Lines that no header does without.
 const NEEDED: [&str; 2] = ["platform", "duration"];
 
-const NO_EVENT: &str = "the entry before has no event: after `@ missing` and `@ ceiling` one comes";
-const PREFIX_ORDER: &str =
-    "before an event stands at most one `@ missing`, then at most one `@ ceiling`";
+const NO_EVENT: &str =
+    "the entry before has no event: after `@ missing`, `@ ceiling` and `@ taken-by` one comes";
+const PREFIX_ORDER: &str = "before an event stands at most one each of `@ missing`, `@ ceiling`, `@ taken-by`, in this order";
 
 /// Reads a log. One that ends too early, because the program that wrote it was killed or the disk
 /// was full, is read as far as it goes: [`Log::is_prefix`] says so, and each CPU from when on

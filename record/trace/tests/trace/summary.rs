@@ -6,7 +6,7 @@ use punctual_model::{
     Class, CpuId, Late, OnOverrun, PolicyKind, Requirement, Span, System, TaskId, Work,
 };
 use punctual_sim::Faults;
-use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict};
+use punctual_trace::{Cause, Oracle, RequirementReport, RunReport, RunVerdict, text};
 
 fn report(system: &System, ms: u64, faults: Faults) -> RunReport {
     punctual::judge(&simulate(system, ms, 1, faults))
@@ -74,6 +74,7 @@ fn the_json_has_the_keys_of_the_contract() {
                 "deferred_max_ns",
                 "missing_time_ns",
                 "missing_time_max_ns",
+                "missing_time_by",
             ],
         ),
         (
@@ -107,6 +108,29 @@ fn a_miss_that_missing_time_explains_is_excused_with_its_arithmetic() {
         assert!(miss.detail.ends_with(excuse), "{}", miss.detail);
     }
     assert!(!report.misses.is_empty());
+}
+
+#[test]
+fn the_one_who_took_missing_time_is_told_per_cpu_and_per_miss() {
+    let log = simulate(&two_tasks(), 2_000, 1, missing(9_000, 30));
+    let mut text = Vec::new();
+    text::write(&log, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines = text
+        .lines()
+        .map(|line| match line.starts_with("@ missing") {
+            true => format!("{line}\n@ taken-by kernel\n"),
+            false => format!("{line}\n"),
+        });
+    let told: String = lines.collect();
+    let told = text::read(&mut told.as_bytes()).unwrap();
+    let report = RunReport::new(&told);
+    let cpu = &report.cpus[0];
+    assert!(cpu.missing_time_ns > 0);
+    assert_eq!(cpu.missing_time_by.kernel_ns, cpu.missing_time_ns);
+    assert_eq!(cpu.missing_time_by.below_ns, 0);
+    assert!(report.misses[0].detail.contains(" (kernel "), "{report}");
+    assert_eq!(RunReport::new(&log).cpus[0].missing_time_by.to_string(), "");
 }
 
 #[test]

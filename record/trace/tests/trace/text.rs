@@ -574,19 +574,19 @@ fn mistakes_in_records_have_their_line_and_a_reason() {
             "@ tick",
             "@ missing 1 0\n@ missing 2 0\n@ tick",
             1 + line_of("@ tick"),
-            "at most one `@ missing`",
+            "at most one each of `@ missing`",
         ),
         (
             "@ tick",
             "@ missing 1 0\n@ ceiling - -\n@ ceiling - -\n@ tick",
             2 + line_of("@ tick"),
-            "at most one `@ ceiling`",
+            "at most one each of `@ missing`",
         ),
         (
             "@ tick",
             "@ ceiling - -\n@ missing 1 0\n@ tick",
             1 + line_of("@ tick"),
-            "at most one `@ missing`",
+            "at most one each of `@ missing`",
         ),
         (
             "+ completed 1 ",
