@@ -1,6 +1,7 @@
 //! Whole systems in virtual time: the schedules keep the promises of the analysis.
 
 mod busiest;
+mod causes;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;

@@ -225,7 +225,10 @@ impl Reader {
                     };
                     wait.length = Some(end.since(wait.since));
                 }
-                state.settle_wait();
+                // A wait that begins with this very entry is not a step yet.
+                if !self.act.is_some_and(|(acting, _)| acting == thread) {
+                    state.settle_wait();
+                }
             }
             _ => {}
         }

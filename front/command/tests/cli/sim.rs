@@ -238,3 +238,21 @@ fn what_decisions_cost_is_no_fault_where_nobody_decides_on_its_own_supply() {
     let done = output(&["sim", &own_time, "--for", "100ms", fault[0], fault[1]]);
     assert_eq!(code(&done), 0);
 }
+
+#[test]
+fn a_crash_is_the_cause_of_the_job_that_it_ends() {
+    let file = example("rosace.toml");
+    let fault = "crash=elevator@50";
+    let done = output(&["sim", &file, "--for", "1s", "--fault", fault, "--json"]);
+    let report = json(&done);
+    assert_eq!(code(&done), 1);
+    let misses = report["misses"].as_array().expect("misses");
+    assert_eq!(misses.len(), 1, "{misses:?}");
+    assert_eq!(misses[0]["cause"], "aborted");
+    let said = misses[0]["detail"].as_str().unwrap_or("");
+    assert!(
+        said.starts_with("its thread ended before it was done"),
+        "{said}"
+    );
+    assert_obeys(&report, "sim");
+}

@@ -8,9 +8,9 @@
 //! disappear, or else the largest of them.
 
 use punctual_kern::{MissingCause, Outcome, Source};
-use punctual_model::{Instant, Priority};
+use punctual_model::{Class, Instant, Priority, Work};
 
-use crate::behavior::{Behavior, JobRecord, WaitReason, Waiting};
+use crate::behavior::{Behavior, JobRecord, WaitReason};
 use crate::log::Log;
 
 /// How many jobs a busy window is followed back over, and how many segments are added up. A window
@@ -28,17 +28,19 @@ pub enum Cause {
     Overrun,
     /// More urgent jobs executed, those of its own thread before it included.
     HigherPriority,
-    /// The entry that released it came late.
+    /// The entry that released it, or ended its slice, came late.
     LateTimer,
     /// Preemption had to wait for code that cannot be interrupted.
     Deferral,
-    /// It waited for predecessors, for a resource, for less urgent work that could not be
+    /// It, or a job of its own thread before it, waited for predecessors, for a resource, for less urgent work that could not be
     /// preempted, or for supply of its scheduler, which may have gone into deciding.
     Blocked,
     /// Page faults (reported by platforms that can tell).
     PageFault,
-    /// It waited by its own request.
+    /// It, or a job of its own thread before it, waited by its own request.
     Suspension,
+    /// Its thread ended before it was done.
+    Aborted,
     /// Nothing in the log explains it.
     Unattributed,
 }
@@ -55,6 +57,7 @@ impl Cause {
             Cause::Blocked => "blocked",
             Cause::PageFault => "page-fault",
             Cause::Suspension => "suspension",
+            Cause::Aborted => "aborted",
             Cause::Unattributed => "unattributed",
         }
     }
@@ -92,9 +95,33 @@ pub(super) struct Delays {
     /// Other schedulers decided, before it.
     pub(super) others_deciding: u64,
     pub(super) late_release: u64,
+    /// The entry that ended its slice came late: a reservation ran on so long.
+    pub(super) late_end: u64,
     pub(super) overran: bool,
-    /// Without budget, by this job and those of its thread before it.
+    pub(super) waits: Waits,
+}
+
+/// How long a job and those of its thread before it waited in its busy window, in ticks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Waits {
+    /// Without budget, or below all real-time work after it.
     pub(super) unfunded: u64,
+    pub(super) suspended: u64,
+    /// For predecessors.
+    pub(super) held_back: u64,
+    /// For resources.
+    pub(super) locked_out: u64,
+    /// For a budget of its scheduler that its section fits into.
+    pub(super) postponed: u64,
+}
+
+impl Waits {
+    /// Time in which the thread was not ready. O(1).
+    pub(super) fn not_ready(&self) -> u64 {
+        let all = [self.unfunded, self.suspended, self.held_back];
+        let all = all.into_iter().chain([self.locked_out, self.postponed]);
+        all.fold(0, u64::saturating_add)
+    }
 }
 
 impl<'a> Inquiry<'a> {
@@ -158,6 +185,7 @@ impl<'a> Inquiry<'a> {
         let mut delays = Delays {
             given_back: self.behavior.missing_during(from, to, given_back).ticks(),
             late_release: self.late_entry(job),
+            late_end: self.late_end(job),
             overran: job.overran,
             ..Delays::default()
         };
@@ -187,7 +215,7 @@ impl<'a> Inquiry<'a> {
                 let (start, end) = (job.released.max(segment.start), segment.end.min(to));
                 let home = other.map_or(0, |other| other.home);
                 let blocks = self.held_something(segment.thread.index(), start, end);
-                let lacks = !blocks && self.may_lack_supply(job, Some(home));
+                let lacks = !blocks && self.may_lack_supply(job, home);
                 let kind = match lacks {
                     true => &mut delays.unsupplied,
                     false => &mut delays.less_urgent,
@@ -197,7 +225,8 @@ impl<'a> Inquiry<'a> {
         }
         self.add_deciding(&mut delays, job, to);
         delays.unsupplied += self.idle_while_ready(job, job.released.max(from), to);
-        delays.unfunded = self.unfunded(job, from, to);
+        delays.waits = self.waits(job, from, to);
+        delays.waits.unfunded += job.demoted.map_or(0, |at| to.since(at).ticks());
         let most = shares.iter().enumerate().max_by_key(|(_, ticks)| **ticks);
         delays.worst = most.map(|(thread, ticks)| (thread, *ticks));
         delays
@@ -213,7 +242,7 @@ impl<'a> Inquiry<'a> {
             let ticks = deciding.end.min(to).since(deciding.start.max(from)).ticks();
             let kind = if above.contains(&deciding.node) {
                 &mut delays.deciding
-            } else if self.may_lack_supply(job, Some(deciding.node)) {
+            } else if self.may_lack_supply(job, deciding.node) {
                 &mut delays.unsupplied
             } else {
                 &mut delays.others_deciding
@@ -229,18 +258,24 @@ impl<'a> Inquiry<'a> {
         to.since(from).saturating_sub(gaps).ticks()
     }
 
-    /// How long the thread of `job` had no budget, or ran demoted, within the window.
-    fn unfunded(&self, job: &JobRecord, from: Instant, to: Instant) -> u64 {
+    /// How long the thread of `job` waited within the window, by reason.
+    pub(super) fn waits(&self, job: &JobRecord, from: Instant, to: Instant) -> Waits {
+        let mut waited = Waits::default();
         let waits = &self.behavior.waits;
         let first = waits.partition_point(|wait| wait.end <= from);
-        let own = |wait: &&Waiting| {
-            let of = &self.behavior.jobs[wait.job];
-            wait.reason == WaitReason::Budget && of.thread == job.thread
-        };
-        let waits = waits[first..].iter().take(MAX_WINDOW).filter(own);
-        let throttled = waits.map(|w| w.end.min(to).since(w.start.max(from)).ticks());
-        let demoted = job.demoted.map_or(0, |at| to.since(at).ticks());
-        throttled.sum::<u64>() + demoted
+        for wait in waits[first..].iter().take(MAX_WINDOW) {
+            if self.behavior.jobs[wait.job].thread != job.thread || wait.start >= to {
+                continue;
+            }
+            *match wait.reason {
+                WaitReason::Budget => &mut waited.unfunded,
+                WaitReason::Request => &mut waited.suspended,
+                WaitReason::Predecessors => &mut waited.held_back,
+                WaitReason::Resource(_) => &mut waited.locked_out,
+                WaitReason::Supply => &mut waited.postponed,
+            } += wait.end.min(to).since(wait.start.max(from)).ticks();
+        }
+        waited
     }
 
     /// Ticks from the deadline of a job to its completion, or to the end of the run.
@@ -274,23 +309,37 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// What a reservation did not get of its slice.
-    fn shortfall(&self, job: &JobRecord) -> u64 {
-        self.budget(job).saturating_sub(job.received.ticks())
+    /// What a reservation got beyond its slice, because the entry that ends it came late.
+    fn late_end(&self, job: &JobRecord) -> u64 {
+        match self.class(job) {
+            Some(class) if !class.runs_per_job() => {
+                job.received.saturating_sub(self.budget(job)).ticks()
+            }
+            _ => 0,
+        }
     }
 
-    /// One allotment of the thread of `job`, in ticks.
-    fn budget(&self, job: &JobRecord) -> u64 {
-        let tables = self.log.tables.cpus.get(self.cpu);
-        let thread = tables.and_then(|tables| tables.threads.get(job.thread.index()));
-        let budget = thread.and_then(|(_, constraint)| constraint.class.budget());
-        budget.unwrap_or_default().ticks()
+    /// What a reservation did not get of its slice.
+    fn shortfall(&self, job: &JobRecord) -> u64 {
+        self.budget(job).saturating_sub(job.received).ticks()
+    }
+
+    /// One allotment of the thread of `job`.
+    fn budget(&self, job: &JobRecord) -> Work {
+        let budget = self.class(job).and_then(Class::budget);
+        budget.unwrap_or_default()
+    }
+
+    fn class(&self, job: &JobRecord) -> Option<&Class> {
+        let threads = &self.log.tables.cpus.get(self.cpu)?.threads;
+        let (_, constraint) = threads.get(job.thread.index())?;
+        Some(&constraint.class)
     }
 
     /// The cause of a miss by the amounts of its delays.
     pub(super) fn cause(&self, job: &JobRecord, delays: &Delays) -> Cause {
         if job.outcome == Some(Outcome::Aborted) && !job.last {
-            return Cause::Unattributed;
+            return Cause::Aborted;
         }
         let late = self.needed(job);
         let deferred = self.log.cpus[self.cpu].counters.deferred_max_ns;
@@ -300,17 +349,17 @@ impl<'a> Inquiry<'a> {
             Cause::LateTimer
         };
         let overrun = if delays.overran {
-            (delays.own + delays.earlier).max(delays.unfunded)
+            (delays.own + delays.earlier).max(delays.waits.unfunded)
         } else {
             0
         };
-        let waited = job.held_back.max(job.locked_out).ticks();
-        let supply = delays.unsupplied + delays.deciding + job.postponed.ticks();
+        let waited = delays.waits.held_back.max(delays.waits.locked_out);
+        let supply = delays.unsupplied + delays.deciding + delays.waits.postponed;
         let blocked = waited.max(delays.less_urgent) + supply;
         let amounts = [
             (Cause::Overrun, overrun),
-            (Cause::Suspension, job.suspended.ticks()),
-            (entry, delays.late_release),
+            (Cause::Suspension, delays.waits.suspended),
+            (entry, delays.late_release.max(delays.late_end)),
             (Cause::Blocked, blocked),
             (
                 Cause::HigherPriority,

@@ -64,15 +64,15 @@ impl Inquiry<'_> {
         let cause = match fate {
             Some(Fate::OnTime { .. }) => Cause::MissingTime,
             Some(Fate::Late { cause, .. }) => cause,
-            // Time that was taken is not why.
-            Some(Fate::NotByMissingTime) => self.cause(
+            // Time that was taken is not why: what is dropped without it is no better there.
+            Some(Fate::NotByMissingTime | Fate::Unknown) => self.cause(
                 job,
                 &Delays {
                     missing: 0,
                     ..delays
                 },
             ),
-            Some(Fate::Unknown) | None => self.cause(job, &delays),
+            None => self.cause(job, &delays),
         };
         Miss {
             task: self.log.task_name(self.cpu, job.thread).into(),
@@ -115,18 +115,19 @@ impl Inquiry<'_> {
             ("more urgent work", delays.urgent),
             ("less urgent work", delays.less_urgent),
             ("given back", delays.given_back),
-            ("without budget", delays.unfunded),
-            ("suspended", job.suspended.ticks()),
-            ("waiting for predecessors", job.held_back.ticks()),
-            ("waiting for resources", job.locked_out.ticks()),
+            ("without budget", delays.waits.unfunded),
+            ("suspended", delays.waits.suspended),
+            ("waiting for predecessors", delays.waits.held_back),
+            ("waiting for resources", delays.waits.locked_out),
             ("without supply", delays.unsupplied),
             ("its schedulers deciding", delays.deciding),
             ("other schedulers deciding", delays.others_deciding),
             (
                 "waiting for a budget that its section fits into",
-                job.postponed.ticks(),
+                delays.waits.postponed,
             ),
             ("released late by", delays.late_release),
+            ("its slice ended late by", delays.late_end),
         ];
         for (name, ticks) in parts.into_iter().filter(|(_, ticks)| *ticks > 0) {
             let _ = write!(text, ", {name} {}", ns(ticks));

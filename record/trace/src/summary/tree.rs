@@ -42,15 +42,26 @@ impl Inquiry<'_> {
         (branch, place)
     }
 
-    /// Whether a job runs on a server or in slots.
-    pub(super) fn is_supplied(&self, job: &JobRecord) -> bool {
-        self.supplier(job).is_some()
-    }
-
-    /// Its closest scheduler with a bounded supply.
+    /// Its closest scheduler with a bounded supply, or its own one if that gives it slots.
     pub(super) fn supplier(&self, job: &JobRecord) -> Option<usize> {
+        if self.gives_slots(job.home) {
+            return Some(job.home);
+        }
         let mut lineage = self.lineage(job.home).into_iter();
         lineage.find(|&at| self.is_bounded(at))
+    }
+
+    /// Whether all that a scheduler orders has slots there.
+    fn gives_slots(&self, place: usize) -> bool {
+        matches!(self.policy(place), PolicyKind::Tdm { .. })
+    }
+
+    fn policy(&self, place: usize) -> PolicyKind {
+        match (self.node(place), self.tables()) {
+            (Some(node), _) => node.policy,
+            (None, Some(tables)) => tables.policy,
+            (None, None) => PolicyKind::Fifo,
+        }
     }
 
     /// Whether the closest common scheduler of two jobs puts `other` at least as high as `job`, so
@@ -74,13 +85,7 @@ impl Inquiry<'_> {
         let (Some(first), Some(second)) = (of(&other_below, other), of(&below, job)) else {
             return true;
         };
-        let policy = match self.node(common) {
-            Some(node) => node.policy,
-            None => self
-                .tables()
-                .map_or(PolicyKind::Fifo, |tables| tables.policy),
-        };
-        match (policy, first.1, second.1) {
+        match (self.policy(common), first.1, second.1) {
             (PolicyKind::FixedPriority { .. }, ..) => !second.0.is_higher_than(first.0),
             (PolicyKind::EarliestDeadlineFirst, Some(a), Some(b)) => a.0 <= b.0,
             (PolicyKind::Fifo, Some(a), Some(b)) => a.1 <= b.1,
@@ -90,22 +95,16 @@ impl Inquiry<'_> {
         }
     }
 
-    /// Whether a job may lack supply while a thread of scheduler `running` executes, or nobody.
-    pub(super) fn may_lack_supply(&self, job: &JobRecord, running: Option<usize>) -> bool {
-        match running {
-            Some(home) => self
-                .branch(job, home)
-                .0
-                .iter()
-                .any(|&at| self.is_bounded(at)),
-            None => self.is_supplied(job),
-        }
+    /// Whether a job may lack supply while a thread of scheduler `running` executes.
+    pub(super) fn may_lack_supply(&self, job: &JobRecord, running: usize) -> bool {
+        let (below, common) = self.branch(job, running);
+        self.gives_slots(common) || below.iter().any(|&at| self.is_bounded(at))
     }
 
     /// Ticks of [`from`, `to`) in which a job was ready and nobody executed: whoever idles then
     /// waits for supply.
     pub(super) fn idle_while_ready(&self, job: &JobRecord, from: Instant, to: Instant) -> u64 {
-        if !self.is_supplied(job) {
+        if self.supplier(job).is_none() {
             return 0;
         }
         let b = self.behavior;
@@ -118,9 +117,8 @@ impl Inquiry<'_> {
         let first = b.deciding.partition_point(|d| d.end <= from);
         let deciding = b.deciding[first..].iter().take_while(|d| d.start < to);
         let deciding: u64 = deciding.map(|d| within(d.start, d.end)).sum();
-        let waits = [job.suspended, job.held_back, job.throttled, job.locked_out];
-        let waits: u64 = waits.iter().map(|wait| wait.ticks()).sum();
-        let busy = [executed, gaps, deciding, waits, job.postponed.ticks()];
+        let waits = self.waits(job, from, to).not_ready();
+        let busy = [executed, gaps, deciding, waits];
         let busy = busy.into_iter().fold(0, u64::saturating_add);
         to.since(from).ticks().saturating_sub(busy)
     }
