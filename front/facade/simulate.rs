@@ -1,16 +1,19 @@
 //! A system in virtual time, recorded.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
 
 use punctual_model::{Frequency, Instant, Ns, Span, System, WorkSource};
 use punctual_policy::AnyPolicy;
 use punctual_sim::{Completion, CpuInput, Faults, Observer};
-use punctual_tables::Tables;
+use punctual_tables::{CpuTables, Tables};
 use punctual_thread::{JobContext, Step, Workloads};
-use punctual_trace::{Header, Log, Mode};
+use punctual_trace::{CpuLog, Header, Log, Mode, Recorder};
 
-use crate::assemble::{asked, header, oracle, recorder, set_promises};
+use crate::assemble::{asked, header, oracle, recorder, recorder_within, set_promises};
 use crate::children::ChildPolicies;
+use crate::stream::{RING_BYTES, Steps};
 use crate::{Error, Progress, Verdict, admit};
 
 /// How to simulate.
@@ -28,6 +31,8 @@ pub struct SimOptions {
     pub fingerprint: Vec<(String, String)>,
     /// The program's own policies for schedulers that decide on their own supply.
     pub policies: ChildPolicies,
+    /// A file for the log, as [`crate::LiveOptions::record`] has it.
+    pub record: Option<Arc<File>>,
 }
 
 /// Runs a system in virtual time. Functions are executed, in the order in which their jobs
@@ -75,19 +80,27 @@ fn run_virtually(
     let mut tables = Tables::new(system, Frequency::NANOSECONDS);
     tables.set_duration(system, duration);
     punctual_sim::prepare(system, &mut tables, &options.faults);
+    let steps = steps(system, workloads)?;
+    let mut inputs = inputs(&tables, duration, options.record.is_some())?;
+    let header = Header {
+        source: options.source.clone(),
+        machine: options.fingerprint.clone(),
+        seed,
+        duration,
+        ..header("sim", Mode::Virtual)
+    };
+    let mut log = Log::new(header, system, tables.clone());
+    let record = options.record.as_ref().map(|file| {
+        let drains = inputs.iter_mut().map(|cpu| cpu.sink.drain()).collect();
+        Steps::start(&head(&log, system, verdict), file, drains)
+    });
     let mut player = Player {
-        steps: steps(system, workloads)?,
+        steps,
         tables: &tables,
         duration,
         progress,
+        record,
     };
-    let mut inputs = Vec::with_capacity(tables.cpus.len());
-    for cpu in &tables.cpus {
-        inputs.push(CpuInput {
-            shard: cpu.build(AnyPolicy::new).map_err(Error::Config)?,
-            sink: recorder(cpu, tables.frequency, duration, 0)?,
-        });
-    }
     let sim_options = punctual_sim::Options {
         duration,
         seed,
@@ -109,16 +122,9 @@ fn run_virtually(
         &sim_options,
         &mut player,
     )?;
-    let header = Header {
-        source: options.source.clone(),
-        machine: options.fingerprint.clone(),
-        seed,
-        duration,
-        end: outcome.end,
-        stopped: outcome.stopped.then(|| "stopped by request".to_string()),
-        ..header("sim", Mode::Virtual)
-    };
-    let mut log = Log::new(header, system, tables);
+    log.header.end = outcome.end;
+    log.header.stopped = outcome.stopped.then(|| "stopped by request".to_string());
+    let record = player.record;
     for (cpu, of_system) in outcome.cpus.into_iter().zip(&system.cpus) {
         log.add_cpu(&of_system.name, None, cpu.sink);
     }
@@ -126,7 +132,38 @@ fn run_virtually(
         set_promises(&mut log, verdict, None);
     }
     log.oracle = oracle(workloads);
+    if let Some(record) = record {
+        record.finish(&mut log);
+    }
     Ok(log)
+}
+
+/// The CPUs, with recorders that are emptied while the run goes on, or have room for all of it.
+fn inputs(tables: &Tables, duration: Span<Ns>, emptied: bool) -> Result<Vec<Input>, Error> {
+    let input = |cpu: &CpuTables| {
+        let sink = match emptied {
+            true => recorder_within(RING_BYTES, cpu, tables.frequency, duration)?,
+            false => recorder(cpu, tables.frequency, duration, 0)?,
+        };
+        let shard = cpu.build(AnyPolicy::new).map_err(Error::Config)?;
+        Ok(CpuInput { shard, sink })
+    };
+    tables.cpus.iter().map(input).collect()
+}
+
+type Input = CpuInput<AnyPolicy, Recorder>;
+
+/// What is known of a log before its run.
+fn head(log: &Log, system: &System, verdict: Option<&Verdict>) -> Log {
+    let mut head = log.clone();
+    head.cpus.extend(system.cpus.iter().map(|cpu| CpuLog {
+        name: cpu.name.clone(),
+        ..CpuLog::default()
+    }));
+    if let Some(verdict) = verdict {
+        set_promises(&mut head, verdict, None);
+    }
+    head
 }
 
 /// The functions of the tasks that have one, by task.
@@ -140,12 +177,13 @@ fn steps(system: &System, workloads: &mut Workloads) -> Result<HashMap<u32, Step
     Ok(steps)
 }
 
-/// Executes the functions as their jobs complete.
+/// Executes the functions as their jobs complete, and has the log written.
 struct Player<'a> {
     steps: HashMap<u32, Step>,
     tables: &'a Tables,
     duration: Span<Ns>,
     progress: &'a mut dyn FnMut(Progress) -> bool,
+    record: Option<Steps>,
 }
 
 impl Observer for Player<'_> {
@@ -164,6 +202,9 @@ impl Observer for Player<'_> {
     }
 
     fn goes_on(&mut self, now: Instant) -> bool {
+        if let Some(record) = &mut self.record {
+            record.write();
+        }
         let passed = now.since(Instant::ZERO).ns_up(self.tables.frequency);
         (self.progress)(Progress {
             passed,

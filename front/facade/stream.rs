@@ -1,6 +1,7 @@
 //! The log of a run is written while the run goes on.
 //!
-//! An ordinary thread takes whole entries from the recorders, and writes them
+//! Whole entries are taken from the recorders and written: by an ordinary thread while a machine
+//! runs, and between two steps in virtual time, so that equal runs have equal logs
 //! (doc/design/0030-logs-while-the-run-goes-on.md).
 
 use std::fs::File;
@@ -36,8 +37,7 @@ impl Stream {
     /// Replaces what the file holds by `head`, a log whose run is to come on `cpus`, and has its
     /// records written from now on. After an error the recorders keep what they can hold.
     pub(crate) fn start(head: &Log, file: &Arc<File>, cpus: &mut Inputs) -> io::Result<Stream> {
-        file.set_len(0)?;
-        let writer = text::Writer::begin(head, Arc::clone(file))?;
+        let writer = begin(head, file)?;
         let hosts: Vec<u32> = cpus.iter().map(|cpu| cpu.host).collect();
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
@@ -61,31 +61,11 @@ impl Stream {
     /// The log says from when on something could not be written, and why.
     pub(crate) fn finish(mut self, log: &mut Log) {
         let ended = || io::Error::other("the thread that writes it ended");
-        let written = match self.end().map(JoinHandle::join) {
-            Some(Ok(Ok(writer))) => writer.finish(log),
-            Some(Ok(Err(error))) => Err(error),
+        let writer = match self.end().map(JoinHandle::join) {
+            Some(Ok(writer)) => writer,
             Some(Err(_)) | None => Err(ended()),
         };
-        if let Err(error) = &written {
-            log.header.faults.push(not_written(error));
-        }
-        let read = read_back(&self.file);
-        if let Err(error) = &read {
-            let fault = format!("the log cannot be read back: {error}");
-            log.header.faults.push(fault);
-        }
-        let mut read = read
-            .map_or_else(|_| Vec::new(), |read| read.cpus)
-            .into_iter();
-        for cpu in &mut log.cpus {
-            let none = || CpuLog {
-                lost_from: Some(Instant::ZERO),
-                ..CpuLog::default()
-            };
-            let read = read.next().unwrap_or_else(none);
-            cpu.records = read.records;
-            cpu.lost_from = read.lost_from.or(cpu.lost_from);
-        }
+        conclude(&self.file, writer, log);
     }
 
     /// Has the thread come to its end.
@@ -104,21 +84,89 @@ impl Drop for Stream {
     }
 }
 
+/// The log of a simulation, written by the simulation itself.
+pub(crate) struct Steps {
+    file: Arc<File>,
+    writer: io::Result<Writer>,
+    drains: Vec<Drain>,
+}
+
+impl Steps {
+    /// As [`Stream::start`]. What cannot be written is told at the end.
+    pub(crate) fn start(head: &Log, file: &Arc<File>, drains: Vec<Drain>) -> Steps {
+        Steps {
+            file: Arc::clone(file),
+            writer: begin(head, file),
+            drains,
+        }
+    }
+
+    /// Writes what was recorded since the last time. After an error the recorders keep what they
+    /// can hold.
+    pub(crate) fn write(&mut self) {
+        let Ok(writer) = &mut self.writer else { return };
+        if let Err(error) = append(writer, &mut self.drains) {
+            self.writer = Err(error);
+        }
+    }
+
+    /// As [`Stream::finish`].
+    pub(crate) fn finish(mut self, log: &mut Log) {
+        self.write();
+        conclude(&self.file, self.writer, log);
+    }
+}
+
+/// Replaces what the file holds by the beginning of a log.
+fn begin(head: &Log, file: &Arc<File>) -> io::Result<Writer> {
+    file.set_len(0)?;
+    text::Writer::begin(head, Arc::clone(file))
+}
+
 /// Writes what the recorders have until all is over.
 fn write_all(mut writer: Writer, mut drains: Vec<Drain>, over: &AtomicBool) -> io::Result<Writer> {
     loop {
         // In this order: what is recorded before the end is taken after it.
         let is_last = over.load(Ordering::Acquire);
-        for (cpu, drain) in drains.iter_mut().enumerate() {
-            let records = drain.take();
-            if !records.is_empty() {
-                writer.append(cpu, &records)?;
-            }
-        }
+        append(&mut writer, &mut drains)?;
         if is_last {
             return Ok(writer);
         }
         thread::park_timeout(EVERY);
+    }
+}
+
+/// Writes what the recorders have now.
+fn append(writer: &mut Writer, drains: &mut [Drain]) -> io::Result<()> {
+    for (cpu, drain) in drains.iter_mut().enumerate() {
+        let records = drain.take();
+        if !records.is_empty() {
+            writer.append(cpu, &records)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the end of a log and reads its records back.
+fn conclude(file: &File, writer: io::Result<Writer>, log: &mut Log) {
+    if let Err(error) = writer.and_then(|writer| writer.finish(log)) {
+        log.header.faults.push(not_written(&error));
+    }
+    let read = read_back(file);
+    if let Err(error) = &read {
+        let fault = format!("the log cannot be read back: {error}");
+        log.header.faults.push(fault);
+    }
+    let read = read.map_or_else(|_| Vec::new(), |read| read.cpus);
+    let mut read = read.into_iter();
+    for cpu in &mut log.cpus {
+        let none = || CpuLog {
+            lost_from: Some(Instant::ZERO),
+            ..CpuLog::default()
+        };
+        let read = read.next().unwrap_or_else(none);
+        cpu.records = read.records;
+        cpu.lost_from = read.lost_from.or(cpu.lost_from);
     }
 }
 

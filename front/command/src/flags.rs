@@ -34,7 +34,7 @@ pub(crate) struct Outputs {
     /// Write a trace; by ending: .pftrace Perfetto, .csv one line per job, else text
     #[arg(long, value_name = "OUT")]
     trace: Vec<PathBuf>,
-    /// Write the log, for `punctual report`, `replay` and `diff`; `run` writes it while it goes on
+    /// Write the log while the run goes on, for `punctual report`, `replay` and `diff`
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
     /// Write the report as one HTML page

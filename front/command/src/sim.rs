@@ -41,16 +41,18 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Ended {
     let flags = &args.flags;
     let description = input::load(&args.file)?;
+    let faults = faults::resolve(&args.faults, &description.system)?;
+    let interrupt = Interrupt::listen()?;
+    let mut promised = flags.outputs.promise(&args.file)?;
     let options = SimOptions {
         duration: flags.duration,
         seed: flags.seed,
-        faults: faults::resolve(&args.faults, &description.system)?,
+        faults,
         source: description.origin().into(),
         fingerprint: origin::of_simulation(),
+        record: promised.stream(),
         ..SimOptions::default()
     };
-    let interrupt = Interrupt::listen()?;
-    let promised = flags.outputs.promise(&args.file)?;
     let bar = Bar::new("sim", flags.outputs.quiet);
     let log = punctual::simulate(
         &description.system,

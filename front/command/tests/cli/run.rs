@@ -220,14 +220,23 @@ fn reads_the_prefix(log: &str) {
 
 #[test]
 fn a_run_that_is_killed_leaves_a_log_up_to_there_that_says_so() {
-    let folder = Folder::new("run-killed");
+    killed("run --for 600s --force");
+}
+
+#[test]
+fn a_simulation_that_is_killed_leaves_a_log_up_to_there_that_says_so() {
+    killed("sim --for 10000000s");
+}
+
+/// Ends a command that records once there is something in its log.
+fn killed(words: &str) {
+    let (verb, _) = words.split_once(' ').expect("a verb");
+    let folder = Folder::new(&format!("{verb}-killed"));
     let file = folder.write("easy.toml", EASY);
     let log = folder.path("log");
-    let mut child = punctual(&[
-        "run", &file, "--for", "600s", "-q", "--force", "--record", &log,
-    ])
-    .spawn()
-    .expect("starts");
+    let mut words: Vec<&str> = words.split(' ').collect();
+    words.extend([file.as_str(), "-q", "--record", log.as_str()]);
+    let mut child = punctual(&words).spawn().expect("starts");
     let lines = || {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.lines().filter(|line| line.starts_with("= ")).count()
@@ -242,12 +251,22 @@ fn a_run_that_is_killed_leaves_a_log_up_to_there_that_says_so() {
 
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_run() {
-    let folder = Folder::new("run-full");
+    on_a_full_disk("run --for 2s --force");
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_simulation() {
+    on_a_full_disk("sim --for 60s");
+}
+
+fn on_a_full_disk(words: &str) {
+    let (verb, _) = words.split_once(' ').expect("a verb");
+    let folder = Folder::new(&format!("{verb}-full"));
     let file = folder.write("easy.toml", EASY);
     let log = folder.path("log");
     // A file of 16 KiB at most, in blocks of 512 bytes, stands for the full disk.
     let limited = format!(
-        "trap '' XFSZ; ulimit -f 32; exec {} run {file} --for 2s --json --force --record {log}",
+        "trap '' XFSZ; ulimit -f 32; exec {} {words} {file} --json --record {log}",
         env!("CARGO_BIN_EXE_punctual")
     );
     let ran = std::process::Command::new("sh")
@@ -259,7 +278,10 @@ fn a_full_disk_ends_the_recording_and_not_the_run() {
     assert!(report["stopped"].is_null(), "the run goes on to its end");
     assert!(report["elapsed_ns"].as_u64() > Some(0));
     let lost = report["cpus"][0]["lost_from_ns"].as_u64();
-    assert!(lost > Some(0) && lost < Some(2_000_000_000), "{lost:?}");
+    assert!(
+        lost > Some(0) && lost < report["duration_ns"].as_u64(),
+        "{lost:?}"
+    );
     let fault = report["faults"][0].as_str().expect("said");
     assert!(fault.contains("could not be written"), "{fault}");
     assert!(code(&ran) == 3 || report["verdict"] == "missed");
