@@ -153,7 +153,7 @@ fn inputs(tables: &Tables, duration: Span<Ns>, emptied: bool) -> Result<Vec<Inpu
 
 type Input = CpuInput<AnyPolicy, Recorder>;
 
-/// What is known of a log before its run.
+/// The part of a log that is known before its run.
 fn head(log: &Log, system: &System, verdict: Option<&Verdict>) -> Log {
     let mut head = log.clone();
     head.cpus.extend(system.cpus.iter().map(|cpu| CpuLog {

@@ -92,7 +92,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// As [`Stream::start`]. What cannot be written is told at the end.
+    /// As [`Stream::start`]. An error is told at the end.
     pub(crate) fn start(head: &Log, file: &Arc<File>, drains: Vec<Drain>) -> Steps {
         Steps {
             file: Arc::clone(file),

@@ -32,8 +32,9 @@ pub enum Cause {
     LateTimer,
     /// Preemption had to wait for code that cannot be interrupted.
     Deferral,
-    /// It, or a job of its own thread before it, waited for predecessors, for a resource, for less urgent work that could not be
-    /// preempted, or for supply of its scheduler, which may have gone into deciding.
+    /// It, or a job of its own thread before it, waited: for predecessors, for a resource, for less
+    /// urgent work that could not be preempted, or for supply of its scheduler, which may have gone
+    /// into deciding.
     Blocked,
     /// Page faults (reported by platforms that can tell).
     PageFault,
