@@ -244,6 +244,7 @@ fn bodies_beside(beside: impl FnOnce() + Send + 'static) -> (u64, u64, u64, u64)
     let outcome = run(vec![input(vec![body], 10_000, log)], &options).expect("a run");
     ends.join().expect("it does not panic");
     let jobs = jobs(&outcome);
+    assert!(!jobs.is_empty(), "others had the CPU: {outcome:?}");
     let mut charged: Vec<u64> = jobs.iter().map(|job| job.charged_ns).collect();
     charged.sort_unstable();
     let usual = charged[charged.len() / 4];
@@ -256,18 +257,24 @@ fn bodies_beside(beside: impl FnOnce() + Send + 'static) -> (u64, u64, u64, u64)
 #[test]
 fn a_process_that_was_stopped_did_not_overrun() {
     let _alone = alone();
-    // The machine takes from bodies by itself: so much from each when nobody stops it.
-    let (of, beyond, overran, _) = bodies_beside(|| thread::sleep(Duration::from_secs(1)));
+    // The machine takes from bodies by itself: so much from each when nobody stops it, before
+    // and after.
+    let spared = || bodies_beside(|| thread::sleep(Duration::from_secs(1)));
+    let before = spared();
     let (jobs, charged, overruns, missing) = bodies_beside(|| {
         let ended = stopper(holes()).wait().expect("a child");
         assert!(ended.success());
     });
+    let after = spared();
+    let per_job = |ns: u64, of: u64| (ns / of).max(50_000);
+    let by_itself = per_job(before.1, before.0).max(per_job(after.1, after.0)) * jobs;
+    let overran = before.2.max(after.2);
+    let of = before.0.min(after.0);
     let said = format!(
         "{jobs} jobs: {missing} ns missing, {charged} ns beyond the usual charged, {overruns} \
-         overran; {of} jobs without a stop: {beyond} ns, {overran} overran"
+         overran; jobs, ns and overruns without a stop, before: {before:?}, after: {after:?}"
     );
     eprintln!("{said}");
-    let by_itself = (beyond / of).max(50_000) * jobs;
     // Some stops meet a CPU that sleeps.
     assert!(missing > holes() * 300_000, "{said}");
     assert!(charged <= missing / 20 + 3 * by_itself, "{said}");
