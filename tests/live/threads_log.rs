@@ -133,14 +133,17 @@ fn a_first_thread_that_panics_leaves_its_log() {
     let _alone = crate::alone();
     let recorded = record(runtime(FIXED), 1 << 20, || {
         let child = thread::spawn("child", Constraint::aperiodic(9), || 7).expect("room");
-        assert_eq!(child.join(), Ok(8), "as it should be");
+        // On purpose: this is the panic that the log is to tell.
+        panic!("on purpose, after {:?}", child.join());
     });
     let recorded = recorded.expect("a run");
-    assert_eq!(recorded.result, None);
+    assert_eq!(recorded.result, None::<()>);
     prove(&recorded);
     let faults = &recorded.log.header.faults;
     assert!(
-        faults.iter().any(|f| f.starts_with("first panicked")),
+        faults
+            .iter()
+            .any(|f| f.starts_with("first panicked") && f.contains("on purpose, after Ok(7)")),
         "{faults:?}"
     );
 }

@@ -10,10 +10,11 @@ mod round;
 mod runaway;
 mod sign;
 mod subject;
+mod sum;
 mod text;
 mod theirs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::input::{duration, refuse_overwriting};
 use punctual_terminal::interrupt::Interrupt;
 use punctual_terminal::output::{self, PromisedFile};
+use punctual_terminal::platform::Given;
+use punctual_trace::RunVerdict;
 
 use load::{Kind, Load};
 use ours::Setting;
@@ -31,6 +34,7 @@ use report::Report;
 use round::{Rival, Round, Series};
 use runaway::Runaway;
 use subject::Subject;
+use sum::{Several, Sum};
 
 /// Compares a system under Punctual with the same as threads of the kernel, in turns
 ///
@@ -44,21 +48,22 @@ use subject::Subject;
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "punctual compare",
-    override_usage = "punctual compare [OPTIONS] <FILE>",
+    override_usage = "punctual compare [OPTIONS] <FILE>...",
     version,
-    after_help = "Exit codes: 0 Punctual missed nothing that missing time does not excuse; \
-    1 refused, or it did; 2 bad input; 3 failure of a run; 130 ended by Ctrl-C, with the rounds \
+    after_help = "Exit codes: 0 met or excused under Punctual; 1 refused or missed; 2 bad input; 3 failure of a run; 130 ended by Ctrl-C, with the rounds \
     that were finished.\n\n\
     Examples:\n  \
     punctual compare examples/two-tasks.toml\n  \
     punctual compare plant.toml --rounds 10 --load cpu,fork,memory,network\n  \
     punctual compare plant.toml --runaway fast            # and let one body loop for ever\n  \
-    punctual compare plant.toml --report plant.html       # the same as a page"
+    punctual compare plant.toml --report plant.html       # the same as a page\n  \
+    punctual compare a.toml b.toml c.toml                 # a line for each, and their sum"
 )]
 struct Args {
-    /// The system file: periodic tasks on CPUs under fixed priority or EDF
-    #[arg(required_unless_present = "be_load")]
-    file: Option<PathBuf>,
+    /// The system file: periodic tasks on CPUs under fixed priority or EDF. Several are compared
+    /// one after the other, and added up
+    #[arg(required_unless_present = "be_load", value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// How many rounds
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -74,6 +79,9 @@ struct Args {
     /// Afterwards, for a second each, let a body of this task loop for ever
     #[arg(long, value_name = "TASK")]
     runaway: Option<String>,
+    /// Take the terms of this machine from a platform file (`doctor --measure --platform`)
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
     /// Compare even if Punctual does not admit the system
     #[arg(long)]
     force: bool,
@@ -104,74 +112,123 @@ fn execute(args: &Args) -> Ended {
     if let Some(kind) = args.be_load {
         return load::be(kind, args.duration);
     }
-    let Some(file) = &args.file else {
-        return Err(Failure::input("no system file"));
-    };
-    let description = punctual_spec::load(file)
-        .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
-    let subject = Subject::of(&description, &args.cpu)?;
-    leave_one_cpu(&subject)?;
-    let runaway = args
-        .runaway
-        .as_deref()
-        .map(|name| task_of(&subject, name))
-        .transpose()?;
+    let given = args.platform.as_deref().map(Given::load).transpose()?;
+    let systems = args.files.iter().map(|file| System::load(file, args));
+    let systems: Vec<System> = systems.collect::<Result<_, _>>()?;
+    if systems.len() > 1 && (args.runaway.is_some() || args.report.is_some()) {
+        return Err(Failure::input("--runaway and --report are about one file")
+            .with_help("compare the files one by one, or read --json"));
+    }
     let page = args.report.as_deref().map(|path| {
-        refuse_overwriting(path, file)?;
+        let files = args.files.iter();
+        let kept = files.map(|file| refuse_overwriting(path, file));
+        kept.collect::<Result<(), _>>()?;
         PromisedFile::open(path)
     });
     let page = page.transpose()?;
     if cfg!(debug_assertions) && !args.quiet {
         output::remark("remark: this build is not optimised, and its figures mean little");
     }
+    if let Some(given) = given.as_ref().filter(|_| !args.quiet) {
+        let terms = given.origin.describe();
+        output::remark(format!("remark: with the terms of {terms}"));
+    }
     let interrupt = Interrupt::listen()?;
-    let terms = admit(&subject, args)?;
-    let Some(terms) = terms else {
-        return Ok(Ending::Bad);
-    };
+    let mut reports = Vec::new();
+    for system in &systems {
+        if interrupt.is_wanted() {
+            break;
+        }
+        let Some(terms) = admit(&system.subject, given.as_ref(), args)? else {
+            return Ok(Ending::Bad);
+        };
+        reports.push(compare(system, terms, &interrupt, args)?);
+    }
+    let all = Sum::of(&reports, args.files.len());
+    tell((&reports, &all), args, page)?;
+    Ok(match interrupt.is_wanted() {
+        true => Ending::Stopped,
+        false => Ending::of(all.verdict != RunVerdict::Missed),
+    })
+}
+
+/// A file that is compared.
+struct System {
+    subject: Subject,
+    runaway: Option<usize>,
+    source: String,
+    base: PathBuf,
+}
+
+impl System {
+    fn load(file: &Path, args: &Args) -> Result<System, Failure> {
+        let description = punctual_spec::load(file)
+            .map_err(|error| Failure::diagnostics(error.diagnostics().to_vec()))?;
+        let subject = Subject::of(&description, &args.cpu)?;
+        leave_one_cpu(&subject)?;
+        let runaway = args.runaway.as_deref();
+        let runaway = runaway.map(|name| task_of(&subject, name)).transpose()?;
+        Ok(System {
+            runaway,
+            source: description.origin().into(),
+            base: description.base.clone(),
+            subject,
+        })
+    }
+}
+
+/// All rounds of one file.
+fn compare(
+    system: &System,
+    terms: GivenTerms,
+    interrupt: &Interrupt,
+    args: &Args,
+) -> Result<Report, Failure> {
+    let subject = &system.subject;
     let setting = Setting {
         duration: args.duration.unwrap_or(USUAL).as_ns(),
         force: args.force,
         terms,
-        source: description.origin().into(),
-        base: description.base.clone(),
+        source: system.source.clone(),
+        base: system.base.clone(),
         stop: interrupt.flag(),
     };
-    let (series, runaway) = {
-        let _load = Load::start(&args.load, lifetime(args, &setting))?;
-        let series = rounds(&subject, &setting, args)?;
-        let runaway = match runaway {
-            Some(at) if !interrupt.is_wanted() => Some(runs_away(&subject, &setting, at)?),
-            _ => None,
-        };
-        // Cut off, it would blame nobody.
-        let runaway = runaway.filter(|_| !interrupt.is_wanted());
-        (series, runaway)
+    let _load = Load::start(&args.load, lifetime(args, &setting))?;
+    let series = rounds(subject, &setting, args)?;
+    let runaway = match system.runaway {
+        Some(at) if !interrupt.is_wanted() => Some(runs_away(subject, &setting, at)?),
+        _ => None,
     };
-    let report = Report::new(
-        &subject,
-        &setting,
-        (args.rounds, &args.load),
-        &series,
-        runaway,
-    );
-    tell(&report, args, page)?;
-    Ok(match interrupt.is_wanted() {
-        true => Ending::Stopped,
-        false => Ending::of(report.is_good()),
-    })
+    // Cut off, it would blame nobody.
+    let runaway = runaway.filter(|_| !interrupt.is_wanted());
+    let asked = (args.rounds, args.load.as_slice());
+    Ok(Report::new(subject, &setting, asked, &series, runaway))
 }
 
 /// The text or the JSON, and the page.
-fn tell(report: &Report, args: &Args, page: Option<PromisedFile>) -> Result<(), Failure> {
+fn tell(
+    (reports, all): (&[Report], &Sum),
+    args: &Args,
+    page: Option<PromisedFile>,
+) -> Result<(), Failure> {
+    let one = match (reports, args.files.len()) {
+        ([one], 1) => Some(one),
+        _ => None,
+    };
     // The file first: a reader of standard output that left must not cost it. Nor does a file that
     // cannot be written cost the figures.
-    let kept = page.map_or(Ok(()), |file| {
-        file.fill(|out| out.write_all(page::page(report).as_bytes()))
+    let kept = page.zip(one).map_or(Ok(()), |(file, one)| {
+        file.fill(|out| out.write_all(page::page(one).as_bytes()))
     });
-    match args.json {
-        true => output::print_json(report)?,
-        false => output::print(text::render(report, args.quiet).trim_end())?,
+    match (args.json, one) {
+        (true, Some(one)) => output::print_json(one)?,
+        (true, None) => output::print_json(&Several::new(reports, all))?,
+        (false, Some(one)) => output::print(text::render(one, args.quiet).trim_end())?,
+        (false, None) => {
+            let each = reports.iter().map(|one| text::render(one, args.quiet));
+            let each: String = each.map(|text| text + "\n").collect();
+            output::print(format!("{each}{all}").trim_end())?;
+        }
     }
     kept
 }
@@ -206,11 +263,16 @@ fn task_of(subject: &Subject, name: &str) -> Result<usize, Failure> {
     })
 }
 
-/// Measures this machine's terms once, for all rounds; `None`: the system is refused and not
+/// Takes this machine's terms from the file, or measures them once for all rounds; `None`: the system is refused and not
 /// forced.
-fn admit(subject: &Subject, args: &Args) -> Result<Option<GivenTerms>, Failure> {
+fn admit(
+    subject: &Subject,
+    given: Option<&Given>,
+    args: &Args,
+) -> Result<Option<GivenTerms>, Failure> {
     let failed = |error: punctual::Error| Failure::run(error.to_string());
-    let admitted = punctual::admit_here(&subject.system, None).map_err(failed)?;
+    let terms = given.map(|given| &given.machine);
+    let admitted = punctual::admit_here(&subject.system, terms).map_err(failed)?;
     let verdict = match admitted.file.admitted {
         true => &admitted.machine,
         false => &admitted.file,
@@ -224,7 +286,8 @@ fn admit(subject: &Subject, args: &Args) -> Result<Option<GivenTerms>, Failure> 
         let remark = format!("Punctual refuses this system here: {}", reasons.join("; "));
         if !args.force {
             let failure = Failure::input(remark).with_help(
-                "`punctual check` says what would be admitted; --force compares all the same",
+                "`punctual check` says what would be admitted; terms of a quieter hour: --platform; \
+                 --force compares all the same",
             );
             output::remark(failure.render(output::colour_stderr()));
             if args.json {
@@ -233,6 +296,12 @@ fn admit(subject: &Subject, args: &Args) -> Result<Option<GivenTerms>, Failure> 
             return Ok(None);
         }
         output::remark(format!("remark: {remark}; forced"));
+    }
+    if let Some(given) = given {
+        return Ok(Some(GivenTerms {
+            machine: given.machine.clone(),
+            from: given.origin.describe(),
+        }));
     }
     let machine = admitted
         .overheads

@@ -55,6 +55,7 @@ pub(crate) fn round(
         processor_ns,
         missing_ns: Some(report.cpus.iter().map(|cpu| cpu.missing_time_ns).sum()),
         mismatches: report.oracle.map(|oracle| oracle.mismatches),
+        verdict: Some(report.verdict),
         remarks: remarks(&log, &report),
     })
 }

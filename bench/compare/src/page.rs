@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use punctual_model::readable;
+use punctual_trace::RunVerdict;
 use punctual_trace::html::{self, Column};
 
 use crate::report::Report;
@@ -80,12 +81,12 @@ pub(crate) fn page(report: &Report) -> String {
 
 /// Punctual's verdict over all rounds, and a headline.
 fn verdict(report: &Report) -> (&'static str, &'static str) {
-    let ours = report.rivals.iter().find(|one| one.name == Rival::Punctual);
-    match ours {
-        Some(ours) if ours.misses == 0 => ("met", "Punctual missed nothing"),
-        Some(_) if report.is_good() => ("excused", "Punctual was late only by missing time"),
-        _ => ("missed", "Punctual missed deadlines"),
-    }
+    let headline = match report.verdict {
+        RunVerdict::Met => "Punctual missed nothing",
+        RunVerdict::Excused => "Punctual was late only by missing time",
+        RunVerdict::Missed => "Punctual missed deadlines or requirements",
+    };
+    (report.verdict.name(), headline)
 }
 
 fn rivals(out: &mut String, report: &Report) {

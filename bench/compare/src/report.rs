@@ -1,7 +1,8 @@
 //! The comparison as one value, for text, JSON and the page.
 
-use punctual_terminal::machine::{self, Fact};
+use punctual_terminal::origin;
 use punctual_terminal::output::JSON_FORMAT;
+use punctual_trace::{Fact, RunVerdict};
 use serde::Serialize;
 
 use crate::load::Kind;
@@ -15,6 +16,8 @@ use crate::subject::Subject;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Report {
     format: u32,
+    /// Punctual's over all rounds.
+    pub(crate) verdict: RunVerdict,
     pub(crate) source: String,
     pub(crate) machine: Vec<Fact>,
     /// Of each rival in each round.
@@ -65,8 +68,9 @@ impl Report {
             .flat_map(|ours| theirs().filter(ran).map(|theirs| Against::of(ours, theirs)));
         Report {
             format: JSON_FORMAT,
+            verdict: verdict(series),
             source: setting.source.clone(),
-            machine: machine::facts(),
+            machine: machine(setting),
             duration_ns: setting.duration,
             rounds_wanted,
             rounds: ours.map_or(0, |ours| ours.rounds.len()),
@@ -84,12 +88,28 @@ impl Report {
             rivals,
         }
     }
+}
 
-    /// Whether Punctual missed nothing that missing time does not excuse.
-    pub(crate) fn is_good(&self) -> bool {
-        let ours = self.rivals.iter().filter(|one| one.name == Rival::Punctual);
-        ours.fold(0, |sum, ours| sum + ours.own_misses.unwrap_or(ours.misses)) == 0
-    }
+/// Where the figures come from: the command, the date, the host, the terms of admission.
+pub(crate) fn machine(setting: &Setting) -> Vec<Fact> {
+    let fact = |(name, value)| Fact { name, value };
+    let mut facts: Vec<Fact> = origin::of_run("punctual compare")
+        .into_iter()
+        .map(fact)
+        .collect();
+    facts.push(fact((
+        "terms".into(),
+        format!("from {}", setting.terms.from),
+    )));
+    facts
+}
+
+/// The worst of Punctual's rounds. None at all is nothing to be content with.
+fn verdict(series: &[Series]) -> RunVerdict {
+    let ours = series.iter().filter(|one| one.rival == Rival::Punctual);
+    let rounds = ours.flat_map(|one| &one.rounds);
+    let all = rounds.filter_map(|round| round.verdict);
+    all.reduce(RunVerdict::worse).unwrap_or(RunVerdict::Missed)
 }
 
 impl Against {

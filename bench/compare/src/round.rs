@@ -1,6 +1,6 @@
 //! One round of one rival, and all of its rounds together.
 
-use punctual_trace::Quantiles;
+use punctual_trace::{Quantiles, RunVerdict};
 use serde::Serialize;
 
 use crate::subject::Subject;
@@ -62,6 +62,8 @@ pub(crate) struct Round {
     pub(crate) missing_ns: Option<u64>,
     /// Results that differ from the reference of a workload.
     pub(crate) mismatches: Option<u64>,
+    /// Of the judge of runs; a thread of the kernel has none.
+    pub(crate) verdict: Option<RunVerdict>,
     pub(crate) remarks: Vec<String>,
 }
 

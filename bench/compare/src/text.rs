@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use punctual_model::readable;
 use punctual_terminal::table::Table;
+use punctual_trace::RunVerdict;
 
 use crate::report::{Against, Report};
 use crate::round::Figures;
@@ -11,8 +12,7 @@ use crate::runaway::{Runaway, Victims};
 
 /// All of it; in brief without remarks.
 pub(crate) fn render(report: &Report, brief: bool) -> String {
-    let mut text = heading(report);
-    text.push_str("\n\n");
+    let mut text = format!("{}: {}\n\n", word(report.verdict), heading(report));
     let _ = write!(text, "{}", table(report));
     text.push('\n');
     for against in &report.against {
@@ -30,6 +30,14 @@ pub(crate) fn render(report: &Report, brief: bool) -> String {
         let _ = writeln!(text, "  {remark}");
     }
     text
+}
+
+/// Punctual's verdict, as the text of a run begins.
+pub(crate) fn word(verdict: RunVerdict) -> &'static str {
+    match verdict {
+        RunVerdict::Missed => "MISSED",
+        other => other.name(),
+    }
 }
 
 /// The file, the rounds and the load in one line.
@@ -97,7 +105,12 @@ pub(crate) fn row(figures: &Figures) -> Vec<String> {
 
 /// From the least to the most that may be its own.
 fn own_misses(figures: &Figures) -> String {
-    match (figures.own_misses_at_least, figures.own_misses) {
+    between(figures.own_misses_at_least, figures.own_misses)
+}
+
+/// From the least to the most.
+pub(crate) fn between(least: Option<u64>, most: Option<u64>) -> String {
+    match (least, most) {
         (Some(least), Some(most)) if least < most => format!("{least}–{most}"),
         (_, Some(own)) => own.to_string(),
         (_, None) => "–".into(),

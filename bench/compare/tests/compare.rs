@@ -63,8 +63,14 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     let report = json(&done);
     assert_obeys(&report, "compare");
     assert_eq!(report["urgent"], "fast");
+    assert_eq!(code(&done), i32::from(report["verdict"] == "missed"));
+    let origin = fact(&report, "command").expect("where it comes from");
+    assert!(origin.starts_with("punctual compare ") && !origin.contains("--report"));
+    assert!(fact(&report, "date").is_some() && fact(&report, "host").is_some());
     let page = fs::read_to_string(page).expect("a page");
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    let verdict = report["verdict"].as_str().expect("a verdict");
+    assert!(page.contains(&format!("<span class=\"verdict\">{verdict}<")));
     for word in [
         "Rivals",
         "Ratios",
@@ -107,6 +113,57 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
         assert!(fifo["misses_of_others"].as_u64() > Some(0), "{fifo:#}");
         assert_eq!(fifo["other_tasks"], serde_json::json!(["slow"]));
     }
+}
+
+/// What the report says about where it comes from.
+fn fact<'a>(report: &'a Value, name: &str) -> Option<&'a str> {
+    let facts = report["machine"].as_array()?;
+    facts.iter().find(|fact| fact["name"] == name)?["value"].as_str()
+}
+
+/// Terms of a machine that is twice as slow as any.
+const PLATFORM: &str = "[measured]\nprocessor = \"another\"\n\
+    [machine]\nswitch = \"1us\"\ntimer = \"2us\"\npreemption = \"3us\"\n";
+
+#[test]
+fn several_files_have_a_line_each_and_a_sum_with_the_terms_of_a_platform_file() {
+    let folder = Folder::new("compare-several");
+    let file = folder.write("two.toml", SYSTEM);
+    let platform = folder.write("here.toml", PLATFORM);
+    let words = |form: &str| {
+        let words = format!("compare {file} {file} --rounds 1 --for 200ms --platform {platform}");
+        let words = format!("{words} --force{form}");
+        output(&words.split(' ').collect::<Vec<_>>())
+    };
+    let done = words(" --json -q");
+    if !can_compare(&done) {
+        return;
+    }
+    let report = json(&done);
+    assert_obeys(&report, "compare");
+    assert_eq!(code(&done), i32::from(report["verdict"] == "missed"));
+    let files = report["files"].as_array().expect("a list");
+    assert_eq!(files.len(), 2);
+    let terms = fact(&files[0], "terms").expect("their origin");
+    assert!(
+        terms.contains("here.toml") && terms.contains("`another` there"),
+        "{terms}"
+    );
+    for sum in report["sum"]["rivals"].as_array().expect("a list") {
+        let name = sum["name"].as_str().expect("a name");
+        let each = |key: &str| -> u64 {
+            let counts = files.iter().filter_map(|one| of(one, name)[key].as_u64());
+            counts.sum()
+        };
+        assert_eq!(sum["jobs"].as_u64(), Some(each("jobs")), "{name}");
+        assert_eq!(sum["misses"].as_u64(), Some(each("misses")), "{name}");
+    }
+    let done = words(" -q");
+    let text = stdout(&done);
+    let (_, sum) = text.split_once("files\n").expect("a sum");
+    assert!(sum.contains("sum ") && sum.contains("Punctual"), "{text}");
+    let word = text.lines().find_map(|line| line.strip_suffix(": 2 files"));
+    assert_eq!(code(&done), i32::from(word == Some("MISSED")), "{text}");
 }
 
 /// The program by a path of its own, which tells its children from those of other tests.
@@ -219,6 +276,11 @@ fn what_cannot_be_compared_is_bad_input() {
             "CPU 9999 is none of those",
         ),
         (vec!["compare", &file, "--rounds", "0"], "--rounds"),
+        (
+            vec!["compare", &file, &file, "--runaway", "fast"],
+            "about one file",
+        ),
+        (vec!["compare", &file, "--platform", &file], "two.toml"),
     ] {
         let done = output(&arguments);
         assert_eq!(code(&done), 2, "{arguments:?}: {}", stderr(&done));

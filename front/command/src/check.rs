@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use punctual_analysis::Verdict;
 use punctual_model::{Reserve, System};
 
-use crate::platform_file::Given;
 use crate::verdict_json;
 use crate::{certify, hyperperiod_text, input, suggest, verdict_text};
 use punctual_terminal::ending::{Ended, Ending, Failure};
 use punctual_terminal::output;
 use punctual_terminal::output::PromisedFile;
+use punctual_terminal::platform::Given;
 
 /// Says whether a system will be on time, and why
 ///

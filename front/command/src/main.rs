@@ -17,7 +17,6 @@ mod for_c;
 mod hyperperiod_text;
 mod input;
 mod logfile;
-mod origin;
 mod outcome;
 mod platform_file;
 mod progress;

@@ -27,7 +27,7 @@ const CONTEXT: usize = 8;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 identical, and the run met or was excused; 1 different, or the \
-    run missed; 2 bad input; 3 identical as far as it was recorded, or a failure. With --policy: 0 \
+    run missed; 2 bad input; 3 identical and met as far as it was recorded, or a failure. With --policy: 0 \
     met or excused; 1 missed.\n\n\
     Examples:\n  \
     punctual run examples/rosace.toml --for 10s --record flight.log\n  \

@@ -6,12 +6,12 @@ use punctual::{Error, GivenTerms, LiveOptions, Verdict};
 use punctual_model::{Ns, Reserve, Span, System};
 
 use crate::flags::Flags;
-use crate::platform_file::Given;
 use crate::progress::Bar;
-use crate::{input, origin, outcome, verdict_text, workloads};
+use crate::{input, outcome, verdict_text, workloads};
 use punctual_terminal::ending::{Ended, Ending};
 use punctual_terminal::interrupt::Interrupt;
-use punctual_terminal::output;
+use punctual_terminal::platform::Given;
+use punctual_terminal::{origin, output};
 
 /// Runs a system on this machine, if it is admitted here
 ///
@@ -79,7 +79,7 @@ pub(crate) fn execute(args: &Args) -> Ended {
         stop: interrupt.flag(),
         source: description.origin().into(),
         base: description.base.clone(),
-        fingerprint: origin::of_run(),
+        fingerprint: origin::of_run("punctual"),
         terms: given.as_ref().map(|given| GivenTerms {
             machine: given.machine.clone(),
             from: given.origin.describe(),

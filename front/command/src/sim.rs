@@ -7,10 +7,10 @@ use punctual::SimOptions;
 use crate::faults::{self, Fault};
 use crate::flags::Flags;
 use crate::progress::Bar;
-use crate::{input, origin, outcome, workloads};
+use crate::{input, outcome, workloads};
 use punctual_terminal::ending::Ended;
 use punctual_terminal::interrupt::Interrupt;
-use punctual_terminal::output;
+use punctual_terminal::{origin, output};
 
 /// Runs a system in virtual time, with faults if you like
 ///

@@ -10,7 +10,9 @@ pub mod input;
 pub mod interrupt;
 pub mod json;
 pub mod machine;
+pub mod origin;
 pub mod output;
+pub mod platform;
 pub mod table;
 
 use std::io::ErrorKind;

@@ -102,7 +102,8 @@ pub enum RunVerdict {
 }
 
 impl RunVerdict {
-    fn worse(self, other: RunVerdict) -> RunVerdict {
+    /// The worse of two: missed, excused, met.
+    pub fn worse(self, other: RunVerdict) -> RunVerdict {
         match (self, other) {
             (RunVerdict::Missed, _) | (_, RunVerdict::Missed) => RunVerdict::Missed,
             (RunVerdict::Excused, _) | (_, RunVerdict::Excused) => RunVerdict::Excused,

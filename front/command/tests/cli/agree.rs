@@ -1,9 +1,13 @@
 //! Every way of asking for the verdict of one run gives the same verdict.
 //!
 //! A run is met, excused, missed by a deadline, missed by a requirement alone, or missed by results
-//! that differ from their reference. The verbs are `sim`, `run`, `report` and `replay`. The forms
-//! are text, `-q`, `--json`, the page and the exit code, each also with `--strict`. Admission is
-//! asked for in the same way.
+//! that differ from their reference. The verbs are `sim`, `run`, `report` and `replay`, also with
+//! `--policy`. The forms are text, `-q`, `--json`, the page and the exit code, each also with
+//! `--strict`. `check`, `report`, `run` and `verify` are asked for admission in the same way, and
+//! `doctor` for what the machine can promise.
+//!
+//! `compare` and `conform` have tests of their own beside their programs. `bench`, `sweep` and
+//! `schema` have no verdict.
 
 use std::process::Output;
 
@@ -155,6 +159,10 @@ fn every_form_of_every_verb_tells_the_same_verdict_of_a_run() {
         for verb in ["report", "replay"] {
             assert_forms_agree(verb, &log, verdict, kind.reason);
         }
+        // Another policy has a verdict of its own.
+        let other = told("replay --policy edf FILE --json", &[&log]);
+        let verdict = json(&other)["verdict"].as_str().map(str::to_owned);
+        assert_forms_agree("replay --policy edf", &log, &verdict.expect("one"), "");
         // The difference of a run from itself is none, whatever its verdict.
         let same = told("diff FILE FILE --json", &[&log, &log]);
         assert_eq!(code(&same), 0);
@@ -193,6 +201,59 @@ fn a_live_run_tells_what_is_told_of_its_log() {
             assert_forms_agree(verb, &log, &verdict, "");
         }
     }
+}
+
+#[test]
+fn a_log_that_was_cut_has_one_verdict_and_one_exit_code() {
+    let folder = Folder::new("agree-cut");
+    let file = example("two-tasks.toml");
+    for (fault, expected) in [("jitter", 3), ("overrun=fast:6", 1)] {
+        let log = folder.path("log");
+        let words = format!("sim FILE --for 1s --fault {fault} --record FILE -q");
+        let _ = told(&words, &[&file, &log]);
+        let text = read(&log);
+        std::fs::write(&log, &text[..text.len() / 2]).expect("written");
+        for verb in ["report", "replay"] {
+            let done = told(&format!("{verb} FILE --json"), &[&log]);
+            assert_eq!(code(&done), expected, "{verb}, {fault}");
+        }
+    }
+}
+
+#[test]
+fn every_form_tells_the_same_of_a_certificate() {
+    let folder = Folder::new("agree-verify");
+    let [file, other] = ["two-tasks.toml", "waters2019.toml"].map(example);
+    let certificate = folder.path("proof.json");
+    let made = told("check FILE --certificate FILE", &[&file, &certificate]);
+    assert_eq!(code(&made), 0);
+    for (against, valid) in [(&file, true), (&other, false)] {
+        let form = |form: &str| told(&format!("verify FILE FILE{form}"), &[&certificate, against]);
+        let (text, value) = (form(""), form(" --json"));
+        assert_eq!(
+            (code(&text), code(&value)),
+            (i32::from(!valid), i32::from(!valid))
+        );
+        assert_eq!(stdout(&text).starts_with("valid: admitted"), valid);
+        assert_eq!(json(&value)["valid"], valid);
+        assert_eq!(
+            json(&value)["verdict"].as_str(),
+            valid.then_some("admitted")
+        );
+    }
+}
+
+#[test]
+fn the_text_and_the_json_of_doctor_tell_the_same_verdict() {
+    let (text, value) = (told("doctor", &[]), told("doctor --json", &[]));
+    assert_eq!((code(&text), code(&value)), (0, 0));
+    let value = json(&value);
+    let verdict = value["verdict"].as_str().expect("a verdict");
+    assert!(
+        stdout(&text).contains(verdict),
+        "{verdict}: {}",
+        stdout(&text)
+    );
 }
 
 #[test]

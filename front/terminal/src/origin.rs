@@ -5,30 +5,32 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::SystemTime;
 
-use punctual_terminal::machine;
+use crate::machine;
 
 /// Options that say where results go, and whether a value follows: they change no run.
-const OUTPUTS: [(&str, bool); 6] = [
+const OUTPUTS: [(&str, bool); 7] = [
     ("--trace", true),
     ("--record", true),
     ("--report", true),
+    ("--out", true),
     ("--json", false),
     ("--quiet", false),
     ("-q", false),
 ];
 
 /// Lines for the log of a run in virtual time: equal runs of one program have equal ones.
-pub(crate) fn of_simulation() -> Vec<(String, String)> {
-    let mut facts = vec![("command".to_owned(), command(env::args_os().skip(1)))];
+pub fn of_simulation() -> Vec<(String, String)> {
+    let mut facts = vec![("command".to_owned(), here("punctual"))];
     facts.extend(commit());
     facts
 }
 
-/// Lines for the log of a run on this machine.
-pub(crate) fn of_run() -> Vec<(String, String)> {
+/// Lines for the log or the figures of a run on this machine. `program` is the command that users
+/// type before the arguments of this process.
+pub fn of_run(program: &str) -> Vec<(String, String)> {
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let mut facts = vec![
-        ("command".to_owned(), command(env::args_os().skip(1))),
+        ("command".to_owned(), here(program)),
         ("date".to_owned(), date),
     ];
     let host = fs::read_to_string("/proc/sys/kernel/hostname");
@@ -48,9 +50,14 @@ fn commit() -> Option<(String, String)> {
     Some(("commit".into(), commit.into()))
 }
 
+/// The command line of this process.
+fn here(program: &str) -> String {
+    command(program, env::args_os().skip(1))
+}
+
 /// The command line without the options of [`OUTPUTS`], as a shell would take it.
-fn command(arguments: impl Iterator<Item = OsString>) -> String {
-    let mut words = vec!["punctual".to_owned()];
+fn command(program: &str, arguments: impl Iterator<Item = OsString>) -> String {
+    let mut words = vec![program.to_owned()];
     let mut arguments = arguments.map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = arguments.next() {
         let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
@@ -77,7 +84,7 @@ mod tests {
     use super::*;
 
     fn of(words: &[&str]) -> String {
-        command(words.iter().map(OsString::from))
+        command("punctual", words.iter().map(OsString::from))
     }
 
     #[test]
