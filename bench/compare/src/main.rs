@@ -263,8 +263,8 @@ fn task_of(subject: &Subject, name: &str) -> Result<usize, Failure> {
     })
 }
 
-/// Takes this machine's terms from the file, or measures them once for all rounds; `None`: the system is refused and not
-/// forced.
+/// Takes this machine's terms from the file, or measures them once for all rounds. `None`: the
+/// system is refused and not forced.
 fn admit(
     subject: &Subject,
     given: Option<&Given>,

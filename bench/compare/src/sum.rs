@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::round::{Figures, Rival};
 use crate::text;
 
-/// What several files come to.
+/// The sum of several files.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Sum {
     /// The worst of all; a file without a round is missed.
@@ -39,7 +39,7 @@ struct Counts {
     processor_ns: u64,
 }
 
-/// What `compare --json` prints for several files.
+/// The JSON of `compare` for several files.
 #[derive(Serialize)]
 pub(crate) struct Several<'a> {
     format: u32,

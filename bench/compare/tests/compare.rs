@@ -115,7 +115,7 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     }
 }
 
-/// What the report says about where it comes from.
+/// A fact of the report about where it comes from.
 fn fact<'a>(report: &'a Value, name: &str) -> Option<&'a str> {
     let facts = report["machine"].as_array()?;
     facts.iter().find(|fact| fact["name"] == name)?["value"].as_str()

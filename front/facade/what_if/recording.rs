@@ -226,7 +226,7 @@ impl Reader {
                     wait.length = Some(end.since(wait.since));
                 }
                 // A wait that begins with this very entry is not a step yet.
-                if !self.act.is_some_and(|(acting, _)| acting == thread) {
+                if self.act.is_none_or(|(acting, _)| acting != thread) {
                     state.settle_wait();
                 }
             }

@@ -20,7 +20,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// The code that a shell reports for a program that Ctrl-C ended.
 pub const ENDED_BY_CTRL_C: u8 = 130;
 
 impl Ending {
@@ -60,7 +60,7 @@ pub struct Failure {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// What every command returns.
+/// The answer of every command.
 pub type Ended = Result<Ending, Failure>;
 
 impl Failure {

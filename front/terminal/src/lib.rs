@@ -1,4 +1,4 @@
-//! What every command shares: how it starts, prints, fails and ends.
+//! The parts that all commands share: how one starts, prints, fails and ends.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes of every command: 0
 //! admitted, met or excused; 1 refused or missed; 2 bad input; 3 failure of the run itself; 130

@@ -13,7 +13,7 @@ pub struct Fact {
     pub value: String,
 }
 
-/// Processor, kernel, build. What cannot be read is left out.
+/// Processor, kernel, build. A fact that cannot be read is left out.
 pub fn facts() -> Vec<Fact> {
     let build = if cfg!(debug_assertions) {
         "debug"

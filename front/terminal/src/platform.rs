@@ -30,7 +30,7 @@ pub struct Given {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
     file: String,
-    /// What is otherwise than where and as it was measured; empty: nothing.
+    /// Each fact that is not as it was where it was measured.
     differences: Vec<String>,
 }
 
@@ -79,7 +79,9 @@ impl Origin {
     }
 }
 
-/// What is not here as it was there. A file without a word on where it is from is from elsewhere.
+/// The facts that are not here as they were there.
+///
+/// A file without a word on where it is from is from elsewhere.
 fn differences(there: &[(String, String)], here: &[Fact]) -> Vec<String> {
     let relevant = here.iter().filter(|fact| !IRRELEVANT.contains(&fact.name));
     let differ = relevant.filter_map(|fact| {
