@@ -63,14 +63,9 @@ fn every_rival_has_a_row_with_the_jobs_of_the_file() {
     let report = json(&done);
     assert_obeys(&report, "compare");
     assert_eq!(report["urgent"], "fast");
-    assert_eq!(code(&done), i32::from(report["verdict"] == "missed"));
-    let origin = fact(&report, "command").expect("where it comes from");
-    assert!(origin.starts_with("punctual compare ") && !origin.contains("--report"));
-    assert!(fact(&report, "date").is_some() && fact(&report, "host").is_some());
     let page = fs::read_to_string(page).expect("a page");
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    let verdict = report["verdict"].as_str().expect("a verdict");
-    assert!(page.contains(&format!("<span class=\"verdict\">{verdict}<")));
+    agree(&done, &report, &page);
     for word in [
         "Rivals",
         "Ratios",
@@ -164,6 +159,17 @@ fn several_files_have_a_line_each_and_a_sum_with_the_terms_of_a_platform_file() 
     assert!(sum.contains("sum ") && sum.contains("Punctual"), "{text}");
     let word = text.lines().find_map(|line| line.strip_suffix(": 2 files"));
     assert_eq!(code(&done), i32::from(word == Some("MISSED")), "{text}");
+}
+
+/// The exit code, the JSON and the page have one verdict, and say where they come from.
+fn agree(done: &Output, report: &Value, page: &str) {
+    assert_eq!(code(done), i32::from(report["verdict"] == "missed"));
+    let verdict = report["verdict"].as_str().expect("a verdict");
+    assert!(page.contains(&format!("<span class=\"verdict\">{verdict}<")));
+    let command = fact(report, "command").expect("where it comes from");
+    assert!(command.starts_with("punctual compare ") && !command.contains("--report"));
+    let date = fact(report, "date").expect("a date");
+    assert!(page.contains(date) && fact(report, "host").is_some());
 }
 
 /// The program by a path of its own, which tells its children from those of other tests.
