@@ -498,7 +498,8 @@ fn term_facts(admitted: &Admitted, given: Option<&GivenTerms>) -> Vec<(String, S
         let mut facts = vec![
             ("terms".to_string(), format!("from {from}")),
             fact("switch", machine.switch.as_ns(), ""),
-            fact("timer entries of a release", machine.timer.as_ns(), ""),
+            fact("timer entry", machine.timer.as_ns(), ""),
+            fact("timer entry for a budget", machine.budget_timer.as_ns(), ""),
             fact("preemption", machine.preemption.as_ns(), ""),
         ];
         facts.extend(machine.reserves.iter().map(|reserve| {

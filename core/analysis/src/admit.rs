@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::precedence::{self, Edge};
 use crate::solve::{self, Options, Solution};
 use crate::supply::Supply;
+use crate::together;
 use crate::tree::Solved;
 use crate::trials::Trials;
 use crate::utilization::{compare_with_one, parts_per_million};
@@ -162,6 +163,7 @@ fn rows(system: &System, edges: &[Edge], solution: &Solution) -> Checked<Vec<Tas
             }
         }
     }
+    together::explain(system, &mut rows)?;
     Ok(rows)
 }
 

@@ -15,6 +15,7 @@ use crate::error::{Checked, in_range, invalid};
 use crate::lookup::{NodeId, policy_of, tasks_of};
 use crate::node::{FromParent, Node, note_background};
 use crate::overhead;
+use crate::together;
 use crate::units::Span;
 
 impl Node {
@@ -41,6 +42,7 @@ impl Node {
             held_above: from_parent.held_above,
             locks: Locks::of_node(system, (cpu, scheduler), policy),
         };
+        let behind = together::behind(system)?;
         for (id, task) in tasks_of(system, (cpu, scheduler)) {
             if !matches!(task.class, Class::Aperiodic) {
                 let waiting = waiting
@@ -48,8 +50,12 @@ impl Node {
                     .copied()
                     .flatten()
                     .unwrap_or_default();
-                node.entities
-                    .push(entity(system, policy, task, id, waiting)?);
+                node.entities.push(entity(
+                    system,
+                    policy,
+                    (id, task, behind[id.index()]),
+                    waiting,
+                )?);
             }
             if matches!(task.class, Class::Aperiodic | Class::Once { .. }) {
                 note_background(&mut node.background, id, task.non_preemptive);
@@ -66,8 +72,7 @@ impl Node {
 fn entity(
     system: &System,
     policy: PolicyKind<Ns>,
-    task: &Task,
-    id: TaskId,
+    (id, task, is_behind): (TaskId, &Task, bool),
     waiting: Span,
 ) -> Checked<Entity> {
     let (Some(deadline), Some(budget)) = (task.class.relative_deadline(), task.class.budget())
@@ -78,7 +83,7 @@ fn entity(
     if separation == Some(Span::ZERO) {
         return Err(invalid(&format!("`{}` arrives every 0s", task.name)));
     }
-    let cost = overhead::cost(system, policy, task, budget)?;
+    let cost = overhead::cost(system, policy, (task, is_behind), budget)?;
     let runs_through = match policy {
         PolicyKind::Fifo | PolicyKind::FixedPriority { preemptive: false } => true,
         PolicyKind::RoundRobin { .. } => false,

@@ -21,6 +21,7 @@ use crate::demand::RequestBound;
 use crate::error::{Checked, in_range, invalid};
 use crate::lookup::{ancestors, node_of, policy_of, schedulers, tasks};
 use crate::overhead;
+use crate::together;
 use crate::units::{Span, Work};
 
 /// The most that guaranteed work, its overheads and the reserves of the machine take of `cpu` in
@@ -78,10 +79,13 @@ fn streams(system: &System, cpu: CpuId) -> Checked<Vec<RequestBound>> {
             streams.push(RequestBound::of_jobs(period, budget, carried));
         }
     }
-    for (_, task) in tasks(system).filter(|(_, task)| task.cpu == cpu) {
-        reserved.extend(overhead::timer(machine, task)?);
-        streams.extend(stream_of(system, task)?);
+    let behind = together::behind(system)?;
+    for ((_, task), is_behind) in tasks(system).zip(behind) {
+        if task.cpu == cpu {
+            streams.extend(stream_of(system, (task, is_behind))?);
+        }
     }
+    reserved.extend(together::timers(system, cpu));
     streams.extend(reserved.into_iter().map(|reserved| reserved.requests));
     let never_ends = |stream: &RequestBound| stream.separation.is_some_and(Span::is_zero);
     match streams.iter().any(never_ends) {
@@ -96,7 +100,7 @@ fn is_in_server(system: &System, scheduler: &Scheduler) -> bool {
 }
 
 /// The requests of a task; `None`: it has no guarantee of its own, or its server covers it.
-fn stream_of(system: &System, task: &Task) -> Checked<Option<RequestBound>> {
+fn stream_of(system: &System, (task, is_behind): (&Task, bool)) -> Checked<Option<RequestBound>> {
     let Some(budget) = task.class.budget() else {
         return Ok(None);
     };
@@ -105,7 +109,7 @@ fn stream_of(system: &System, task: &Task) -> Checked<Option<RequestBound>> {
         return Ok(None);
     }
     let policy = policy_of(system, node_of(task))?;
-    let cost = overhead::cost(system, policy, task, budget)?.computing()?;
+    let cost = overhead::cost(system, policy, (task, is_behind), budget)?.computing()?;
     let is_held_up = !task.max_suspension.is_zero()
         || !task.after.is_empty()
         || !task.follows.is_empty()

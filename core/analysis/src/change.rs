@@ -25,7 +25,8 @@ pub enum Change {
 }
 
 impl Change {
-    /// The system after the change. O(tasks + edges).
+    /// The system after the change. The phases of what comes while it runs lie anywhere.
+    /// O(tasks + edges).
     ///
     /// # Errors
     ///
@@ -34,8 +35,12 @@ impl Change {
     pub fn apply(&self, system: &System) -> Result<System, AnalysisError> {
         let mut changed = system.clone();
         match self {
-            Change::Add(task) => changed.tasks.push(task.clone()),
+            Change::Add(task) => {
+                changed.free_phases = true;
+                changed.tasks.push(task.clone());
+            }
             Change::Replace(id, task) => {
+                changed.free_phases = true;
                 *changed
                     .tasks
                     .get_mut(id.index())

@@ -112,6 +112,7 @@ impl<'a> Doubts<'a> {
         let overheads = [
             machine.switch,
             machine.timer,
+            machine.budget_timer,
             machine.preemption,
             machine.cache_delay,
         ];

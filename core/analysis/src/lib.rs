@@ -64,6 +64,7 @@ mod solve;
 mod spuri;
 mod supply;
 mod synthesis;
+mod together;
 mod transition;
 mod tree;
 mod trials;

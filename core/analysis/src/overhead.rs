@@ -2,14 +2,14 @@
 //!
 //! # Assumptions
 //! 1. Each job pays two switches, one preemption and one refill of the caches, whether it needs
-//!    them or not. A job preempts at most one other when it is released, so charging the refill to
-//!    the one that preempts is, in sum, one refill per preemption. How much of a cache the
-//!    preempted job really uses again is not known here. Under round robin each of its turns
-//!    pays, and the timer entry that ends it.
-//! 2. Each release pays one timer entry, above all tasks of its CPU, in the order of releases.
-//! 3. A reserve or missing time takes at most its budget in any window of its period, above all, on
+//!    them or not. The rules for timer entries, and for jobs that pay less, are in `together`. A
+//!    job preempts at most one other when it is released, so charging the refill to the one that
+//!    preempts is, in sum, one refill per preemption. How much of a cache the preempted job really
+//!    uses again is not known here. Under round robin each of its turns pays, and the timer entry
+//!    that ends it.
+//! 2. A reserve or missing time takes at most its budget in any window of its period, above all, on
 //!    every CPU.
-//! 4. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
+//! 3. A job that suspends itself is counted as if it computed meanwhile (suspension-oblivious:
 //!    the one treatment that has no known counter-example, Chen et al., "Many suspensions, many
 //!    problems", Real-Time Systems 2019, §4.1). Each time it resumes it pays the overheads again
 //!    and may meet one non-preemptive section of another task, and its server may have lost what
@@ -31,11 +31,12 @@ use crate::node::Node;
 use crate::supply;
 use crate::units::{Span, Work, signed};
 
-/// The cost of one job of `task` with this budget, suspension's blocking not yet included. O(1).
+/// The cost of one job of `task` with this budget, suspension's blocking not yet included.
+/// `is_behind`: its release preempts nobody ([`together::behind`](crate::together::behind)). O(1).
 pub(crate) fn cost(
     system: &System,
     policy: PolicyKind<Ns>,
-    task: &Task,
+    (task, is_behind): (&Task, bool),
     budget: Work,
 ) -> Checked<Cost> {
     let machine = &system.machine;
@@ -60,9 +61,14 @@ pub(crate) fn cost(
     };
     // The timer entry of the release is reserved by itself; those of resumes and turns are here.
     let timers = in_range(timers.checked_add(resumes), "turns")?;
+    let spared = match is_behind {
+        true => in_range(preemption(machine), "overheads")?,
+        false => Work::ZERO,
+    };
     let overhead = episode
         .checked_mul(episodes)
-        .and_then(|o| o.checked_add(timer.checked_mul(timers)?));
+        .and_then(|o| o.checked_add(timer.checked_mul(timers)?))
+        .map(|o| o.saturating_sub(spared));
     Ok(Cost {
         wcet: budget,
         overhead: in_range(overhead, "overheads of a job")?,
@@ -73,10 +79,13 @@ pub(crate) fn cost(
 /// The cost of one stretch of execution: a switch in and out, a preemption, a refill of the caches.
 pub(crate) fn episode(machine: &Machine) -> Checked<Work> {
     let in_and_out = machine.switch.checked_mul(2);
-    let episode = in_and_out
-        .and_then(|s| s.checked_add(machine.preemption))
-        .and_then(|s| s.checked_add(machine.cache_delay));
+    let episode = in_and_out.and_then(|s| s.checked_add(preemption(machine)?));
     in_range(episode, "overheads")
+}
+
+/// One preemption, and the refill of the caches behind it.
+fn preemption(machine: &Machine) -> Option<Work> {
+    machine.preemption.checked_add(machine.cache_delay)
 }
 
 /// The timer entries of a server: one when its budget comes, one when it is used up.
@@ -146,16 +155,6 @@ pub(crate) fn add_suspensions(node: &mut Node, system: &System) -> Checked<()> {
         entity.requests.cost = entity.cost.total()?;
     }
     Ok(())
-}
-
-/// The timer entries that the releases of `task` cause. O(1).
-pub(crate) fn timer(machine: &Machine, task: &Task) -> Checked<Option<Reserved>> {
-    if machine.timer.is_zero() || !task.class.is_real_time() {
-        return Ok(None);
-    }
-    let name = format!("timer entry of {}", task.name);
-    let requests = RequestBound::of_jobs(task.class.min_separation(), machine.timer, task.jitter);
-    Ok(Some(Reserved::of_machine(name, requests)))
 }
 
 /// Reserves and missing time as reserved demand above all tasks. O(reserves).

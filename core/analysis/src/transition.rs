@@ -231,6 +231,7 @@ fn stands_alone(system: &System, id: TaskId) -> bool {
 /// The system with the new task beside the old one, and what is required of it.
 fn with_both(system: &System, id: TaskId, new: &Task) -> System {
     let mut both = system.clone();
+    both.free_phases = true;
     let added = TaskId(u32::try_from(both.tasks.len()).unwrap_or(u32::MAX));
     let mut new = new.clone();
     new.name = format!("{} (changed)", new.name);

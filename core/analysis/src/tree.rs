@@ -40,6 +40,7 @@ use crate::lookup::{ancestors, children, policy_of, schedulers, tasks};
 use crate::node::{FromParent, Node, note_background};
 use crate::overhead;
 use crate::supply::Supply;
+use crate::together;
 use crate::units::{Span, Work};
 
 const PREEMPTIVE: PolicyKind<Ns> = PolicyKind::FixedPriority { preemptive: true };
@@ -92,9 +93,7 @@ impl Walk<'_> {
     fn root(&self) -> Checked<FromParent> {
         let mut reserved = overhead::reserves(&self.system.machine)?;
         let here = |task: &&punctual_model::Task| task.cpu == self.cpu;
-        for task in self.system.tasks.iter().filter(here) {
-            reserved.extend(overhead::timer(&self.system.machine, task)?);
-        }
+        reserved.extend(together::timers(self.system, self.cpu));
         for (_, scheduler) in self.schedulers() {
             reserved.extend(overhead::server_timers(&self.system.machine, scheduler)?);
         }

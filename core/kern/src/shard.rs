@@ -39,7 +39,8 @@ pub use fast::FastOutcome;
 pub use setup::ConfigError;
 
 /// Most timers that one entry serves; the rest is served by the next entry, which is armed at once.
-/// Bounds the length of an entry (the analysis counts one timer entry per release).
+/// Bounds the length of an entry. The analysis counts one timer entry per instant, and a sixteenth
+/// for each release that falls on one of another task: four times what it may be of an entry.
 pub const MAX_RELEASES_PER_ENTRY: usize = 64;
 
 /// The scheduler of one CPU, specialised for the policy that orders it.

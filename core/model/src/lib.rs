@@ -26,6 +26,7 @@ extern crate alloc;
 mod arrival;
 mod constraint;
 mod id;
+mod instants;
 mod machine;
 mod priority;
 mod readable;

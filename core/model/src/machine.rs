@@ -32,8 +32,12 @@ impl Share {
 pub struct Machine {
     /// One switch from thread to thread; each job pays two (in and out).
     pub switch: Work<Ns>,
-    /// One timer entry; each release pays one, on the CPU of its task, whatever runs there.
+    /// One timer entry; each release pays one, on the CPU of its task, whatever runs there. A
+    /// release that falls on one of another task pays [`Machine::release_in_entry`] instead.
     pub timer: Work<Ns>,
+    /// One timer entry for the end of a budget that was not used up; each job causes at most one,
+    /// and pays it, above all tasks.
+    pub budget_timer: Work<Ns>,
     /// One preemption by signal; each job causes at most one, and pays it.
     pub preemption: Work<Ns>,
     /// Caches to fill again after a preemption; each job pays one.
@@ -57,6 +61,7 @@ impl Machine {
         let mut sum = self.clone();
         sum.switch = sum.switch.saturating_add(other.switch);
         sum.timer = sum.timer.saturating_add(other.timer);
+        sum.budget_timer = sum.budget_timer.saturating_add(other.budget_timer);
         sum.preemption = sum.preemption.saturating_add(other.preemption);
         sum.cache_delay = sum.cache_delay.saturating_add(other.cache_delay);
         sum.missing_time = sum.missing_time.or_else(|| other.missing_time.clone());
@@ -70,10 +75,17 @@ impl Machine {
         sum
     }
 
+    /// The share of a release in the timer entry of another task: a sixteenth, for it lengthens the
+    /// entry, and the core serves at most 64 releases in one (design note 0032).
+    pub fn release_in_entry(&self) -> Work<Ns> {
+        Work::from_ns(self.timer.as_ns().div_ceil(16))
+    }
+
     /// The cost of one stretch of execution beyond its work: a switch in and one out, a preemption,
-    /// the caches to fill again, a timer entry.
+    /// the caches to fill again, a timer entry, and the one for the end of a budget.
     pub fn stretch(&self) -> Work<Ns> {
-        let parts = [self.switch, self.preemption, self.cache_delay, self.timer];
+        let timers = self.timer.saturating_add(self.budget_timer);
+        let parts = [self.switch, self.preemption, self.cache_delay, timers];
         parts.into_iter().fold(self.switch, Work::saturating_add)
     }
 }

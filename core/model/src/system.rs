@@ -22,6 +22,9 @@ pub struct System {
     pub resources: Vec<Resource>,
     /// In the order of the file, which is the last tie-break.
     pub tasks: Vec<Task>,
+    /// Nobody knows how the first arrivals lie to each other: tasks join while it runs. Else their
+    /// phases count from one start.
+    pub free_phases: bool,
     /// Overheads, limits, reserves.
     pub machine: Machine,
     /// Requirements beyond the deadlines.

@@ -6,7 +6,9 @@
 //! joined by precedence, the greatest common divisor of all periods is rounded once. Each time is a
 //! multiple of it and a rest: equal sums stay equal, and the error stays below half a tick per
 //! divisor. A divisor of a few ticks would change the rate of everything: then each time is
-//! rounded alone, and instants that coincide in the file may come a tick apart per period.
+//! rounded alone, and instants that coincide in the file may come a tick apart per period. Tasks
+//! whose releases fall on those of a leader ([`System::leaders`]) are rounded on its divisor, or
+//! else on its period, for one timer entry is to serve both.
 
 mod nodes;
 mod resources;
@@ -259,7 +261,7 @@ struct Grids {
 
 impl Grids {
     fn new(system: &System, frequency: Frequency) -> Grids {
-        let groups = joined_by_precedence(system);
+        let groups = system.joined_by_precedence();
         let mut divisors = vec![0_u64; system.tasks.len()];
         for (task, &group) in system.tasks.iter().zip(&groups) {
             let period = task.class.min_separation().map_or(0, Span::as_ns);
@@ -270,14 +272,23 @@ impl Grids {
         for (index, task) in system.tasks.iter().enumerate() {
             has_edges[groups[index]] |= connected(task);
         }
-        let step = |group: usize| match divisors[group] {
+        let step = |divisor: u64| match divisor {
             0 => None,
             divisor => Some((divisor, frequency.ticks_nearest(divisor))),
         };
-        let steps = groups
-            .iter()
-            .map(|&g| step(g).filter(|&(_, ticks)| has_edges[g] && ticks >= LEAST_STEP))
-            .collect();
+        let of_group = |group: usize| {
+            let step = step(divisors[group]).filter(|_| has_edges[group]);
+            step.filter(|&(_, ticks)| ticks >= LEAST_STEP)
+        };
+        let mut steps: Vec<_> = groups.iter().map(|&group| of_group(group)).collect();
+        for (index, leader) in system.leaders().into_iter().enumerate() {
+            let Some(leader) = leader.map(TaskId::index) else {
+                continue;
+            };
+            let period = system.tasks[leader].class.min_separation();
+            let of_leader = of_group(groups[leader]).or(step(period.map_or(0, Span::as_ns)));
+            (steps[index], steps[leader]) = (of_leader, of_leader);
+        }
         Grids { frequency, steps }
     }
 
@@ -298,27 +309,6 @@ impl Grids {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// For each task, the smallest task of those that precedence joins it with, in any direction.
-fn joined_by_precedence(system: &System) -> Vec<usize> {
-    let mut parent: Vec<usize> = (0..system.tasks.len()).collect();
-    fn root(parent: &mut [usize], mut at: usize) -> usize {
-        while parent[at] != at {
-            parent[at] = parent[parent[at]];
-            at = parent[at];
-        }
-        at
-    }
-    for (index, task) in system.tasks.iter().enumerate() {
-        for from in task.after.iter().chain(&task.follows) {
-            let (a, b) = (root(&mut parent, index), root(&mut parent, from.index()));
-            parent[a.max(b)] = a.min(b);
-        }
-    }
-    (0..system.tasks.len())
-        .map(|index| root(&mut parent, index))
-        .collect()
 }
 
 fn small(n: usize) -> u32 {
@@ -373,6 +363,56 @@ mod tests {
             assert_eq!(period(1, 0), 3 * period(0, 0));
             let ideal = u128::from(hertz) * 15 / 1_000;
             assert!(u128::from(period(1, 0)).abs_diff(ideal) <= 3);
+        }
+    }
+
+    #[test]
+    fn releases_that_fall_together_do_so_in_ticks_at_any_frequency() {
+        let mut system = two_cpus();
+        system.tasks = [
+            (2_000, 0),
+            (2_500, 0),
+            (4_000, 6_000),
+            (12_500, 5_000),
+            (7, 1),
+        ]
+        .map(|(period, phase)| {
+            let mut task = periodic("t", 0, 1);
+            *task.class.relative_deadline_mut().expect("it has one") = Span::from_us(period);
+            if let Class::Periodic { period: own, .. } = &mut task.class {
+                *own = Span::from_us(period);
+            }
+            task.phase = Span::from_us(phase);
+            task
+        })
+        .into();
+        let leaders = system.leaders();
+        assert_eq!(
+            leaders,
+            [None, None, Some(TaskId(0)), Some(TaskId(1)), None]
+        );
+        for hertz in [2_445_434_097, 999_999_937, 33_333_333, 3_000_000_001] {
+            let frequency = Frequency::try_new(hertz).expect("not zero");
+            let tables = Tables::new(&system, frequency);
+            let row = |thread: usize| {
+                let constraint = tables.cpus[0].threads[thread].1;
+                let period = constraint.class.min_separation().expect("periodic");
+                (period.ticks(), constraint.phase.ticks())
+            };
+            for (own, leader) in (0..).zip(&leaders) {
+                let (period, phase) = row(own);
+                let ideal = |us: u64| u128::from(hertz) * u128::from(us) / 1_000_000;
+                let class = &system.tasks[own].class;
+                let us = class.min_separation().expect("periodic").as_ns() / 1_000;
+                assert!(
+                    u128::from(period).abs_diff(ideal(us)) <= 4,
+                    "{us} at {hertz}"
+                );
+                if let Some(leader) = leader {
+                    let (step, first) = row(leader.index());
+                    assert_eq!((period % step, phase % step), (0, first % step));
+                }
+            }
         }
     }
 

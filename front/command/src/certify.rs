@@ -198,6 +198,7 @@ fn machine(system: &System) -> plain::Machine {
     plain::Machine {
         switch: machine.switch.as_ns(),
         timer: machine.timer.as_ns(),
+        budget_timer: machine.budget_timer.as_ns(),
         preemption: machine.preemption.as_ns(),
         cache_delay: machine.cache_delay.as_ns(),
         limit_ppm: machine.limits.utilization.ppm().into(),

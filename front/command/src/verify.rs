@@ -81,7 +81,9 @@ fn finding(certificate: &Certificate, wrong: Option<&Wrong>) -> Json {
 
 fn what(certificate: &Certificate) -> String {
     match &certificate.claims {
-        Claims::Admitted { nodes, required } => {
+        Claims::Admitted {
+            nodes, required, ..
+        } => {
             let entities = nodes.iter().map(|node| node.entities.len()).sum::<usize>();
             format!(
                 "admitted; {} on {} and {} follow from the system",

@@ -86,6 +86,7 @@ pub(crate) fn lower(mut file: File, report: &mut Report<'_>) -> (System, Places)
         schedulers,
         resources,
         tasks,
+        free_phases: false,
         machine,
         requirements,
         run,

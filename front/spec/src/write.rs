@@ -152,6 +152,7 @@ pub fn write_platform(platform: &Platform) -> String {
 fn write_terms(machine: &Machine, out: &mut Out) {
     out.unless(Work::ZERO, "switch", machine.switch);
     out.unless(Work::ZERO, "timer", machine.timer);
+    out.unless(Work::ZERO, "budget-timer", machine.budget_timer);
     out.unless(Work::ZERO, "preemption", machine.preemption);
     out.unless(Work::ZERO, "cache-delay", machine.cache_delay);
     let missing = machine.missing_time.as_ref();

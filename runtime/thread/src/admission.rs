@@ -83,6 +83,7 @@ impl Admission {
         Admission {
             system: System {
                 cpus: vec![cpu],
+                free_phases: true,
                 machine,
                 ..System::default()
             },

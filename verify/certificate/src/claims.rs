@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::system::System;
 
 /// The version of the format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A system, what is claimed of it, and a digest that ties both together.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum Claims {
     Admitted {
         /// Every node with work on it: the CPUs' own first, then the schedulers.
         nodes: Vec<NodeClaim>,
+        /// Tasks whose releases fall on those of another, which pays the timer entry.
+        led: Vec<LedClaim>,
         /// Every requirement, in the order of the file.
         required: Vec<RequiredClaim>,
     },
@@ -36,6 +38,20 @@ pub enum Claims {
     Overdue(DemandClaim),
     /// A job of a task is late when all that may delay it is released together.
     Late(LateClaim),
+}
+
+/// A task whose releases fall on those of another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedClaim {
+    /// The task.
+    pub task: String,
+    /// The task that pays the timer entry of their common instants.
+    pub leader: String,
+    /// The price of a release beside it, in nanoseconds.
+    pub entry: u64,
+    /// Whether its jobs pay for a preemption and the caches behind it.
+    pub preempts: bool,
 }
 
 /// One scheduler, or a CPU's own.

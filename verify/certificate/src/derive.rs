@@ -5,6 +5,7 @@ use crate::chain;
 use crate::claims::{Claims, DemandClaim, EntityClaim, LateClaim, NodeClaim, RequiredClaim};
 use crate::node::{Entity, Node, Place, Who, is_on, reserves, slots_of};
 use crate::system::{Policy, Required, Supply, System};
+use crate::together;
 use crate::window;
 
 /// Everything that proves a system to be admitted.
@@ -46,7 +47,12 @@ pub(crate) fn admitted(system: &System) -> Result<Claims, Why> {
         }
         required.push(RequiredClaim { bound, within });
     }
-    Ok(Claims::Admitted { nodes, required })
+    let led = together::claims(system);
+    Ok(Claims::Admitted {
+        nodes,
+        led,
+        required,
+    })
 }
 
 /// More is due on a CPU by `at` than it can supply.

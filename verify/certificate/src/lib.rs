@@ -8,10 +8,10 @@
 //! one of the claims is not what follows. The first wrong number is named.
 //!
 //! It shares no code with the analysis, and knows none of the workspace's types. Its reader is
-//! meant to read it whole: `node` (entities and their costs), `supply`, `locks`, `window` (busy
-//! windows and demand), `chain`, `derive`. It refuses to certify a rule that it cannot check, and
-//! says so: locks across nodes or in servers, precedence that makes a job wait, schedulers that
-//! share without a server, sporadic and constant-bandwidth servers.
+//! meant to read it whole: `node` (entities and their costs), `together`, `supply`, `locks`,
+//! `window` (busy windows and demand), `chain`, `derive`. It refuses to certify a rule that it
+//! cannot check, and says so: locks across nodes or in servers, precedence that makes a job wait,
+//! schedulers that share without a server, sporadic and constant-bandwidth servers.
 //!
 //! Design note 0009 compares it with certificates for proof assistants.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod locks;
 mod node;
 mod supply;
 pub mod system;
+mod together;
 mod window;
 
 use std::fmt;
@@ -30,8 +31,8 @@ use std::fmt;
 use serde_json::Value;
 
 pub use claims::{
-    Certificate, Claims, DemandClaim, EntityClaim, FORMAT, JobClaim, LateClaim, NodeClaim, Point,
-    RequiredClaim,
+    Certificate, Claims, DemandClaim, EntityClaim, FORMAT, JobClaim, LateClaim, LedClaim,
+    NodeClaim, Point, RequiredClaim,
 };
 use system::System;
 

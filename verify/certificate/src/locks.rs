@@ -62,6 +62,7 @@ pub(crate) fn sections(
     let costs = [
         machine.switch,
         machine.timer,
+        machine.budget_timer,
         machine.preemption,
         machine.cache_delay,
     ];

@@ -1,13 +1,15 @@
 //! A node as its tests see it: entities, their costs, and the supply
 //!
 //! Every rule here is one of the model. A job costs two switches, a preemption and a refill of the
-//! caches, again whenever it resumes; suspension counts as computation. Other rules are those of
-//! blocking, of precedence that costs nothing, and of the supply of servers and slots.
+//! caches, again whenever it resumes (but see `together`); suspension counts as computation. Other
+//! rules are those of blocking, of precedence that costs nothing, and of the supply of servers and
+//! slots.
 
 use crate::Why;
 use crate::locks::{self, Section};
 use crate::supply::{LIMIT, Stream, Supply};
 use crate::system::{self, Policy, System, Task};
+use crate::together;
 
 /// A CPU's own scheduler or one below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,12 +78,15 @@ impl Node {
         };
         let mut entities = Vec::new();
         let mut background = 0;
+        let leaders = together::leaders(system);
         for (id, task) in tasks() {
             if task.deadline.is_none() && !task.uses.is_empty() {
                 return Err(Why::new(format!("the critical sections of {}", task.name)));
             }
             if let (Some(wcet), Some(deadline)) = (task.wcet, task.deadline) {
-                entities.push(entity(system, policy, id, wcet.into(), deadline.into())?);
+                let preempts = together::preempts(system, policy, id, leaders[id]);
+                let own = (id, preempts);
+                entities.push(entity(system, policy, own, wcet.into(), deadline.into())?);
             }
             if task.class == "aperiodic" || task.class == "once" {
                 background = background.max(u128::from(task.section));
@@ -130,7 +135,7 @@ fn place_of_parent(scheduler: &system::Scheduler) -> Place {
         .map_or(Place::Cpu(scheduler.cpu), Place::Scheduler)
 }
 
-/// Reserves and missing time, and a timer entry for each release on the CPU.
+/// Reserves and missing time, and the timer entries for releases and budgets on the CPU.
 pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
     let machine = &system.machine;
     let reserves = machine.reserves.iter().filter(|t| t.budget > 0);
@@ -141,15 +146,16 @@ pub(crate) fn reserves(system: &System, cpu: usize) -> Vec<Stream> {
             jitter: 0,
         })
         .collect();
-    let released = system
-        .tasks
-        .iter()
-        .filter(|t| t.cpu == cpu && t.deadline.is_some());
-    reserves.extend(released.filter(|_| machine.timer > 0).map(|t| Stream {
-        separation: t.separation.map(u128::from),
-        cost: machine.timer.into(),
-        jitter: t.jitter.into(),
-    }));
+    for (task, leader) in system.tasks.iter().zip(together::leaders(system)) {
+        let costs = [together::entry(machine, leader), machine.budget_timer];
+        let here = task.cpu == cpu && task.deadline.is_some();
+        let costs = costs.into_iter().filter(|&cost| here && cost > 0);
+        reserves.extend(costs.map(|cost| Stream {
+            separation: task.separation.map(u128::from),
+            cost: cost.into(),
+            jitter: task.jitter.into(),
+        }));
+    }
     reserves
 }
 
@@ -162,6 +168,7 @@ fn supply_of(system: &System, place: Place) -> Result<Supply, Why> {
     let costs = [
         machine.switch,
         machine.timer,
+        machine.budget_timer,
         machine.preemption,
         machine.cache_delay,
     ];
@@ -227,15 +234,14 @@ pub(crate) fn slots_of(system: &System, cpu: usize, slots: &[system::Slot]) -> R
 fn entity(
     system: &System,
     policy: Policy,
-    id: usize,
+    (id, preempts): (usize, bool),
     wcet: u128,
     deadline: u128,
 ) -> Result<Entity, Why> {
     let task = &system.tasks[id];
     let machine = &system.machine;
-    let episode = 2 * u128::from(machine.switch)
-        + u128::from(machine.preemption)
-        + u128::from(machine.cache_delay);
+    let preemption = u128::from(machine.preemption) + u128::from(machine.cache_delay);
+    let episode = 2 * u128::from(machine.switch) + preemption;
     let resumes = resumes(task);
     let (episodes, timers) = match policy {
         Policy::RoundRobin { timeslice: 0 } => return Err(Why::new("a timeslice of nothing")),
@@ -247,6 +253,7 @@ fn entity(
     };
     let computing = wcet
         .saturating_add(episodes.saturating_mul(episode))
+        .saturating_sub(if preempts { 0 } else { preemption })
         .saturating_add(timers.saturating_mul(machine.timer.into()));
     let section = u128::from(task.section);
     let runs_through = match policy {

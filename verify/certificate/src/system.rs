@@ -127,7 +127,7 @@ pub struct Task {
     pub deadline: Option<u64>,
     /// Larger is more urgent.
     pub priority: u32,
-    /// First arrival.
+    /// First arrival, from the common start.
     pub phase: u64,
     /// Release after arrival, at most.
     pub jitter: u64,
@@ -179,6 +179,8 @@ pub struct Machine {
     pub switch: u64,
     /// One timer entry.
     pub timer: u64,
+    /// One timer entry for the end of a budget.
+    pub budget_timer: u64,
     /// One preemption.
     pub preemption: u64,
     /// Caches to fill again after one.

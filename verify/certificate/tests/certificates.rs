@@ -5,8 +5,8 @@ use punctual_certificate::system::{
     Cpu, Machine, Policy, Required, Resource, Scheduler, Slot, Supply, System, Task, Use,
 };
 use punctual_certificate::{
-    Certificate, Claims, EntityClaim, Wrong, certify_admitted, certify_late, certify_overdue,
-    digest, read, verify,
+    Certificate, Claims, EntityClaim, LedClaim, Wrong, certify_admitted, certify_late,
+    certify_overdue, digest, read, verify,
 };
 use serde_json::Value;
 
@@ -222,11 +222,54 @@ fn what_is_not_understood_is_not_certified() {
 }
 
 #[test]
+fn it_says_which_task_pays_the_timer_entry_of_which() {
+    let mut costly = system(FP, &[(10, 100, 100), (20, 200, 200)]);
+    costly.machine = Machine {
+        switch: 1,
+        timer: 32,
+        preemption: 3,
+        cache_delay: 2,
+        ..costly.machine
+    };
+    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone.
+    assert_eq!(bounds(&costly), [51, 73]);
+    let certificate = certify_admitted(&costly).unwrap();
+    let led = |certificate: &Certificate| match &certificate.claims {
+        Claims::Admitted { led, .. } => led.clone(),
+        other => panic!("{other:?}"),
+    };
+    let claim = LedClaim {
+        task: "t1".into(),
+        leader: "t0".into(),
+        entry: 2,
+        preempts: false,
+    };
+    assert_eq!(led(&certificate), [claim]);
+    let text = serde_json::to_string(&certificate).unwrap();
+    for (true_, false_) in [
+        ("\"leader\":\"t0\"", "\"leader\":\"t1\""),
+        ("\"preempts\":false", "\"preempts\":true"),
+        ("\"entry\":2", "\"entry\":0"),
+    ] {
+        let forged = read(&text.replace(true_, false_)).unwrap();
+        assert!(matches!(verify(&forged), Err(Wrong::Number { .. })));
+    }
+    let alone = |change: &dyn Fn(&mut Task)| {
+        let mut other = costly.clone();
+        change(&mut other.tasks[1]);
+        assert_eq!(bounds(&other), [81, 157]);
+        assert_eq!(led(&certify_admitted(&other).unwrap()), []);
+    };
+    alone(&|task| task.phase = 99);
+    alone(&|task| task.class = "sporadic".into());
+}
+
+#[test]
 fn unknown_keys_and_other_formats_are_no_certificates() {
     let certificate = certify_admitted(&system(FP, &[(3, 7, 7)])).unwrap();
     let text = serde_json::to_string(&certificate).unwrap();
     assert!(read(&text).is_ok());
-    let newer = text.replace("\"format\":1", "\"format\":2");
+    let newer = text.replace("\"format\":2", "\"format\":3");
     assert!(matches!(read(&newer), Err(Wrong::Form(_))));
     let more = text.replace("\"digest\"", "\"trust\":1,\"digest\"");
     assert!(matches!(read(&more), Err(Wrong::Form(_))));

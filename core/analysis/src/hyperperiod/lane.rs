@@ -14,6 +14,7 @@ use crate::component::Component;
 use crate::error::Checked;
 use crate::lookup::{schedulers, tasks_of};
 use crate::overhead;
+use crate::together;
 use crate::units::{Span, TICK, Work};
 use crate::utilization::{Ratio, compare_with_one, hyperperiod};
 
@@ -105,6 +106,7 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
     if let Some(reason) = unknown_reserved(system) {
         return Ok(Err(reason));
     }
+    let behind = together::behind(system)?;
     let mut lanes = Vec::new();
     for cpu in component.cpus() {
         let Some(description) = system.cpus.get(cpu.index()) else {
@@ -117,7 +119,7 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
         for (policy, slots, tasks) in nodes {
             let mut contestants = Vec::new();
             for id in tasks {
-                match contestant(system, policy, id)? {
+                match contestant(system, policy, (id, behind[id.index()]))? {
                     Ok(Some(contestant)) => contestants.push(contestant),
                     Ok(None) => {}
                     Err(reason) => return Ok(Err(reason)),
@@ -135,7 +137,7 @@ pub(crate) fn lanes(system: &System, component: &Component) -> Checked<Result<Ve
 
 fn unknown_reserved(system: &System) -> Option<String> {
     let machine = &system.machine;
-    if !machine.timer.is_zero() {
+    if !machine.timer.is_zero() || !machine.budget_timer.is_zero() {
         return Some("timer entries come at instants of their own".into());
     }
     let taken = machine.reserves.iter().chain(&machine.missing_time);
@@ -206,7 +208,7 @@ fn nodes_of(
 fn contestant(
     system: &System,
     policy: PolicyKind<Ns>,
-    id: TaskId,
+    (id, is_behind): (TaskId, bool),
 ) -> Checked<Result<Option<Contestant>, String>> {
     let task = &system.tasks[id.index()];
     if let Some(what) = unknown(task) {
@@ -233,7 +235,7 @@ fn contestant(
         task: id,
         first: task.phase,
         period: task.class.min_separation(),
-        cost: overhead::cost(system, policy, task, budget)?.total()?,
+        cost: overhead::cost(system, policy, (task, is_behind), budget)?.total()?,
         deadline,
         priority: task.priority.number(),
         runs_through,

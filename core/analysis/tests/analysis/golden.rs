@@ -3,7 +3,7 @@
 use crate::common::{
     EDF, FP, NP_FP, bounds, empty, periodic, require_response, span, sporadic, work,
 };
-use punctual_analysis::{Exactness, QuickAnswer, Subject, Verdict, Witness, admit};
+use punctual_analysis::{Change, Exactness, QuickAnswer, Subject, Verdict, Witness, admit};
 use punctual_model::{Class, CpuId, PolicyKind, Priority, Reserve, Share, System, Task, TaskId};
 
 const MS: u64 = 1_000_000;
@@ -176,6 +176,7 @@ fn reserves_and_missing_time_come_before_everybody() {
 #[test]
 fn overheads_are_paid_by_every_job_and_every_release() {
     let mut system = periodic(FP, &[(10, 100, 100), (20, 200, 200)]);
+    system.tasks[1].phase = span(1);
     system.machine.switch = work(1);
     system.machine.preemption = work(3);
     system.machine.cache_delay = work(2);
@@ -184,6 +185,46 @@ fn overheads_are_paid_by_every_job_and_every_release() {
     assert_eq!(bounds(&system), [Some(19), Some(46)]);
     let v = verdict(&system);
     assert!(v.tasks.iter().all(|t| t.exactness == Exactness::Sufficient));
+    system.machine.budget_timer = work(4);
+    assert_eq!(bounds(&system), [Some(27), Some(54)]);
+}
+
+#[test]
+fn releases_that_fall_together_share_a_timer_entry_and_a_preemption() {
+    let mut system = periodic(FP, &[(10, 100, 100), (20, 200, 200)]);
+    system.machine.switch = work(1);
+    system.machine.preemption = work(3);
+    system.machine.cache_delay = work(2);
+    system.machine.timer = work(32);
+    // 10 + 7 + an entry of 32 and a sixteenth; the second job pays two switches alone.
+    assert_eq!(bounds(&system), [Some(51), Some(73)]);
+    let second = &verdict(&system).tasks[1];
+    let expected = "73ns = 22ns (own t1) + 17ns (t0) + 32ns (timer entry of t0) + 2ns (share of t1 \
+                    in the timer entry of t0)";
+    assert!(
+        second.explanation.starts_with(expected),
+        "{}",
+        second.explanation
+    );
+    let said = "each release falls on one of t0: one timer entry serves both; t0 goes first, so it \
+                preempts nobody by itself";
+    assert!(second.assumptions.iter().any(|a| a == said));
+
+    // 27 + 2 x 17 + three entries of 32: the second of t0 comes meanwhile.
+    let alone = [Some(81), Some(157)];
+    let other = |change: &dyn Fn(&mut System)| {
+        let mut system = system.clone();
+        change(&mut system);
+        bounds(&system)
+    };
+    assert_eq!(other(&|s| s.tasks[1].phase = span(99)), alone);
+    assert_eq!(other(&|s| s.free_phases = true), alone);
+    // A leader that goes second leaves the preemption to the other.
+    let preempts = other(&|s| s.tasks[0].priority = Priority::new(0));
+    assert_eq!(preempts, [Some(78), Some(61)]);
+    // What joins while it runs has phases that nobody knows.
+    let joins = Change::Replace(TaskId(1), system.tasks[1].clone());
+    assert_eq!(bounds(&joins.apply(&system).expect("it is there")), alone);
 }
 
 #[test]

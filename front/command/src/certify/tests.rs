@@ -66,9 +66,14 @@ fn random_system(dice: &mut Dice) -> System {
     });
     system.tasks = (0..count).map(|i| random_task(dice, i, count)).collect();
     if dice.one_in(3) {
+        let [switch, timer] = [0; 2].map(|_| dice.below(2));
         system.machine = Machine {
-            switch: Work::from_ns(dice.below(2)),
-            timer: Work::from_ns(dice.below(2)),
+            switch: Work::from_ns(switch),
+            // The share of a release that falls on another is 1.
+            timer: Work::from_ns(3 * timer),
+            budget_timer: Work::from_ns(switch),
+            preemption: Work::from_ns(switch),
+            cache_delay: Work::from_ns(timer),
             ..Machine::default()
         };
     }

@@ -22,6 +22,7 @@ pub(crate) fn lower_machine(places: &mut Places) -> Machine {
     let mut machine = Machine {
         switch: work("switch"),
         timer: work("timer"),
+        budget_timer: work("budget-timer"),
         preemption: work("preemption"),
         cache_delay: work("cache-delay"),
         missing_time: record

@@ -6,8 +6,10 @@ use crate::shape::{Keys, keys, words};
 pub(super) static MACHINE: Keys = keys! {
     /// One switch from thread to thread; each job pays two, in and out.
     "switch": Duration, "1us";
-    /// One timer entry; each release pays one.
+    /// One timer entry; each release pays one, or a sixteenth if it falls on one of another task.
     "timer": Duration, "1us";
+    /// One timer entry for the end of a budget that was not used up; each job pays one.
+    "budget-timer": Duration, "1us";
     /// One preemption by signal; each job causes at most one, and pays it.
     "preemption": Duration, "4us";
     /// Caches to fill again after a preemption; each job pays one.

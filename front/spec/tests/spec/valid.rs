@@ -170,6 +170,7 @@ fn overheads_and_missing_time_arrive() {
     let machine = &system.machine;
     assert_eq!(machine.switch, Work::from_us(1));
     assert_eq!(machine.timer, Work::from_ns(800));
+    assert_eq!(machine.budget_timer, Work::from_ns(700));
     assert_eq!(machine.preemption, Work::from_us(4));
     assert_eq!(machine.cache_delay, Work::from_us(10));
     let missing = machine.missing_time.as_ref().expect("missing time");

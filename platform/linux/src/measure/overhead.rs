@@ -63,13 +63,14 @@ pub struct Overheads {
 }
 
 impl Overheads {
-    /// The terms as an analysis wants them. A release pays for two timers: its own, and one that
-    /// had been armed for the end of a budget and was no longer needed (setting it anew would cost
-    /// about as much as letting it fire).
+    /// The terms as an analysis wants them. A job pays for a timer that had been armed for the end
+    /// of a budget and was no longer needed (setting it anew would cost about as much as letting
+    /// it fire).
     pub fn machine(&self) -> Machine {
         let mut machine = Machine {
             switch: Work::from_ns(self.switch_ns),
-            timer: Work::from_ns(self.timer_ns * 2),
+            timer: Work::from_ns(self.timer_ns),
+            budget_timer: Work::from_ns(self.timer_ns),
             preemption: Work::from_ns(self.preemption_ns),
             ..Machine::default()
         };
