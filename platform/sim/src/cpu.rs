@@ -120,6 +120,7 @@ pub(crate) struct Cpu<'a, P, S> {
     asleep_until: Instant,
     late_timer: Span,
     cache_delay: Work,
+    timer_cost: Span,
     random: Random,
     pub(crate) counters: Counters,
 }
@@ -161,6 +162,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             asleep_until: Instant::ZERO,
             late_timer: faults.late_timer.ticks_up(RATE),
             cache_delay: faults.cache_delay.ticks_up(RATE),
+            timer_cost: faults.timer_cost.ticks_up(RATE).as_span(),
             random,
             counters: Counters::default(),
         };
@@ -250,11 +252,7 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
         let Some((at, length, cause)) = self.take_standstill(next) else {
             return false;
         };
-        self.asleep_until = at.max(self.asleep_until).saturating_add(length);
-        self.unreported.add(Uncharged::of(cause, length));
-        if let Some(end) = &mut self.section_end {
-            *end = end.saturating_add(length);
-        }
+        self.take(at.max(self.asleep_until), (length, cause));
         true
     }
 
@@ -291,10 +289,28 @@ impl<'a, P: Policy, S: Sink> Cpu<'a, P, S> {
             let thread = ThreadId::new(self.feeds[feed].thread, 0);
             self.feed_next(feed);
             self.enter(now, Event::Arrive { thread, arrival });
+            self.pay_entry(now);
             return None;
         }
         self.enter(now, Event::Tick);
+        self.pay_entry(now);
         None
+    }
+
+    /// Pays for an entry that a timer or an arrival has brought.
+    fn pay_entry(&mut self, now: Instant) {
+        if !self.timer_cost.is_zero() {
+            self.take(now, (self.timer_cost, MissingCause::Stolen));
+        }
+    }
+
+    /// Nobody gets this time.
+    fn take(&mut self, from: Instant, (length, cause): (Span, MissingCause)) {
+        self.asleep_until = from.saturating_add(length);
+        self.unreported.add(Uncharged::of(cause, length));
+        if let Some(end) = &mut self.section_end {
+            *end = end.saturating_add(length);
+        }
     }
 
     /// Whether an arrival of this instant comes before what the running body does in it: what is

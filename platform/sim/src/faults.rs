@@ -24,6 +24,8 @@ pub struct Faults {
     /// cold: whether others or nobody ran meanwhile, as on a processor that keeps its applications
     /// apart by starting each slot cold.
     pub cache_delay: Work<Ns>,
+    /// Every entry at which a timer or an arrival comes takes so long.
+    pub timer_cost: Work<Ns>,
     /// What every decision costs a scheduler that decides on its own supply.
     pub decision_cost: Work<Ns>,
     /// Schedulers that decide on their own supply, and what is wrong with them.

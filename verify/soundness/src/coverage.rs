@@ -60,6 +60,7 @@ const BRANCHES: &[&str] = &[
     "term: blocking by a section of _",
     "term: missing-time",
     "term: timer entries of the server of _",
+    "term: share of _ in the timer entry of _",
     "term: timer entry of _",
     "test: chain of arrivals by the clock (sufficient)",
     "test: chain of periods and responses (sufficient)",

@@ -21,7 +21,7 @@ pub struct Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 9] = [
+pub const ALL: [Mutant; 11] = [
     Mutant {
         mistake: "rounds the number of interfering jobs down",
         features: &[],
@@ -66,6 +66,16 @@ pub const ALL: [Mutant; 9] = [
         mistake: "halves the time in which a server gives nothing",
         features: &[Feature::Servers],
         analysis: halved_blackout,
+    },
+    Mutant {
+        mistake: "lets releases share a timer entry whose phases are not congruent",
+        features: &[Feature::Overheads, Feature::Phases],
+        analysis: without_phases,
+    },
+    Mutant {
+        mistake: "lets sporadic releases share the timer entry of others",
+        features: &[Feature::Overheads, Feature::Sporadic],
+        analysis: sporadic_by_clock,
     },
 ];
 
@@ -203,6 +213,33 @@ fn without_precedence(system: &System) -> Result<Claim, AnalysisError> {
         for task in &mut system.tasks {
             task.after.clear();
             task.follows.clear();
+        }
+    })
+}
+
+fn without_phases(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            task.phase = Span::ZERO;
+        }
+    })
+}
+
+fn sporadic_by_clock(system: &System) -> Result<Claim, AnalysisError> {
+    changed(system, |system| {
+        for task in &mut system.tasks {
+            if let Class::Sporadic {
+                min_separation: period,
+                wcet,
+                relative_deadline,
+            } = task.class
+            {
+                task.class = Class::Periodic {
+                    period,
+                    wcet,
+                    relative_deadline,
+                };
+            }
         }
     })
 }

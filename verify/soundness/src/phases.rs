@@ -29,7 +29,7 @@ fn fed_jitter(task: &Task) -> u64 {
 
 /// Tasks whose first arrivals may move together, but not apart: how long a task waits for its
 /// predecessor, or an effect along a chain, depends on the distance of their arrivals, which the
-/// description states.
+/// description states. So does whether one timer entry serves two releases.
 pub(crate) fn groups(system: &System) -> Vec<usize> {
     let mut group: Vec<usize> = (0..system.tasks.len()).collect();
     let mut unite = |a: usize, b: &TaskId| {
@@ -52,7 +52,54 @@ pub(crate) fn groups(system: &System) -> Vec<usize> {
             }
         }
     }
+    if costs_are_simulated(system) {
+        for (index, leader) in system.leaders().iter().enumerate() {
+            leader.iter().for_each(|leader| unite(index, leader));
+        }
+    }
     group
+}
+
+/// Whether the timer entries and cold caches of this system happen in virtual time. That they cost
+/// what the machine says is known where jobs are released, preempt and complete, and nothing else.
+pub(crate) fn costs_are_simulated(system: &System) -> bool {
+    let costs = [system.machine.timer, system.machine.cache_delay];
+    let plain = |task: &Task| {
+        let arrives = matches!(task.class, Class::Periodic { .. } | Class::Sporadic { .. });
+        let sections = !task.non_preemptive.is_zero() || !task.uses.is_empty();
+        arrives && !sections && task.max_suspension.is_zero()
+    };
+    let in_turn = |policy| {
+        matches!(
+            policy,
+            PolicyKind::RoundRobin { .. } | PolicyKind::Tdm { .. }
+        )
+    };
+    costs.iter().any(|cost| !cost.is_zero())
+        && system.schedulers.is_empty()
+        && system.tasks.iter().all(plain)
+        && !system.cpus.iter().any(|cpu| in_turn(cpu.policy))
+}
+
+/// Moves first arrivals so that each group begins a gap after the one before, that of `own` first.
+pub(crate) fn set_apart(system: &mut System, own: usize, (at, gap): (u64, u64)) {
+    let groups = groups(system);
+    let mut begin = at;
+    let mut moved = Vec::new();
+    for first in [own].into_iter().chain(0..groups.len()) {
+        if moved.contains(&groups[first]) {
+            continue;
+        }
+        moved.push(groups[first]);
+        let anchor = &system.tasks[first];
+        let (before, jitter) = (anchor.phase.as_ns(), fed_jitter(anchor));
+        for member in (0..groups.len()).filter(|m| groups[*m] == groups[first]) {
+            let phase = &mut system.tasks[member].phase;
+            let moved = phase.as_ns() + begin.saturating_sub(jitter);
+            *phase = Span::from_ns(moved.saturating_sub(before));
+        }
+        begin += gap;
+    }
 }
 
 /// An instant before which every jittered release can arrive and every blocker can begin.

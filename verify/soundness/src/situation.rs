@@ -8,7 +8,7 @@ use punctual_model::{
 };
 
 use crate::observe::Look;
-use crate::phases::{self, Alignment, blockers, common_instant, groups};
+use crate::phases::{self, Alignment, blockers, common_instant, costs_are_simulated, groups};
 
 /// A system in a situation that its description allows.
 #[derive(Clone, Debug)]
@@ -54,14 +54,21 @@ impl Stage<'_> {
     }
 
     /// A situation of this system; `start`: when it begins in earnest.
-    pub(crate) fn situation(&self, name: String, system: System, start: u64) -> Situation {
+    pub(crate) fn situation(&self, name: String, mut system: System, start: u64) -> Situation {
         let duration = phases::duration(&system, start);
+        let paid = costs_are_simulated(&system);
+        if paid {
+            leave_room(&mut system);
+        }
+        let paid = |cost: Work<Ns>| if paid { cost } else { Work::ZERO };
         Situation {
             name,
             look: Look {
                 faults: Faults {
                     dense_jitter: true,
                     missing: standstills(&system),
+                    timer_cost: paid(system.machine.timer),
+                    cache_delay: paid(system.machine.cache_delay),
                     ..Faults::default()
                 },
                 duration,
@@ -103,6 +110,25 @@ impl Stage<'_> {
         self.aligned(alignment, "all released together".into())
     }
 
+    /// Releases that need not fall together come a little more than a timer entry apart, that of
+    /// the task first, so that none is served by the entry of another.
+    fn apart(&self, task: usize) -> Option<Situation> {
+        if !costs_are_simulated(self.system) {
+            return None;
+        }
+        let at = common_instant(self.system, None);
+        let mut system = self.system.clone();
+        worst_work(&mut system);
+        phases::set_apart(
+            &mut system,
+            task,
+            (at, self.system.machine.timer.as_ns() + 1),
+        );
+        let name = &self.system.tasks[task].name;
+        let words = format!("all released one timer entry apart, {name} first");
+        Some(self.at(at, words, system))
+    }
+
     /// Worst-case jobs released as `alignment` says.
     fn aligned(&self, alignment: Alignment, name: String) -> Situation {
         let mut system = self.system.clone();
@@ -114,6 +140,7 @@ impl Stage<'_> {
     /// The critical situations of one task: all released together behind the section of a less
     /// urgent one; and, below servers and in slots, at the instants at which supply has just gone.
     fn critical(&self, random: &mut Random, task: usize, all: &mut Vec<Situation>) {
+        all.extend(self.apart(task));
         let name = &self.system.tasks[task].name;
         for blocker in blockers(self.system, task) {
             let alignment = Alignment {
@@ -151,6 +178,10 @@ impl Stage<'_> {
     /// All jobs of one task need more than their worst case, whatever its rule for that; nobody
     /// else may notice.
     fn overrun(&self, random: &mut Random) -> Option<Situation> {
+        // Where budgets have room for costs, an overrun has it, too.
+        if costs_are_simulated(self.system) {
+            return None;
+        }
         let tasks = self.system.tasks.iter().enumerate();
         let called = tasks.filter(|(_, task)| task.class.runs_per_job());
         let called: Vec<usize> = called.map(|(index, _)| index).collect();
@@ -169,7 +200,7 @@ impl Stage<'_> {
         let mut situation = self.random_phases(random, round);
         situation.name = format!("shorter execution {round}");
         for (task, original) in situation.system.tasks.iter_mut().zip(&self.system.tasks) {
-            let (true, Some(wcet)) = (task.class.runs_per_job(), task.class.budget()) else {
+            let (true, Some(wcet)) = (task.class.runs_per_job(), original.class.budget()) else {
                 continue;
             };
             let least = match original.work {
@@ -211,6 +242,18 @@ fn worst_work(system: &mut System) {
     for task in &mut system.tasks {
         if task.class.runs_per_job() {
             task.work = None;
+        }
+    }
+}
+
+/// Jobs execute as much as they did, and may execute more: cold caches are no overrun, and no
+/// budget ends at an entry that is still to be paid for.
+fn leave_room(system: &mut System) {
+    for task in &mut system.tasks {
+        let room = task.class.relative_deadline().unwrap_or_default().as_work();
+        if let Some(wcet) = task.class.budget_mut() {
+            task.work.get_or_insert(WorkSource::Burn(*wcet));
+            *wcet = room.max(*wcet);
         }
     }
 }

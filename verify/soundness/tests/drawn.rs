@@ -70,14 +70,15 @@ fn an_overrun_keeps_no_place_before_its_equals() {
 
 #[test]
 fn mutants_are_found() {
-    for mutant in &mutants::ALL[..4] {
+    let all = mutants::ALL;
+    for mutant in all[..4].iter().chain(&all[9..]) {
         let judge = Judge {
             seed: 1,
             features: mutant.features.to_vec(),
             analysis: mutant.analysis,
         };
         let mut tally = Tally::default();
-        let found = (0..1_000).any(|index| {
+        let found = (0..4_000).any(|index| {
             judge.judge(index, &mut tally);
             !tally.violations.is_empty()
         });
