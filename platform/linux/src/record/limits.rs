@@ -36,7 +36,7 @@ pub(crate) const LOOK_NS: u64 = 20_000_000;
 pub(crate) const ANSWER_LOOK_NS: u64 = 200_000;
 /// How long before the due instant a sleep ends; the rest is spun. At least the first, which covers
 /// the 99th percentile of wake-ups on a quiet machine; where they come later (a virtual processor
-/// that its host has put to sleep), the margin follows them up to the second and shrinks again.
+/// that its host has put to sleep), the margin follows all but one in sixteen up to the second.
 pub(crate) const WAKE_MARGIN_NS: u64 = 60_000;
 
 pub(crate) const LARGEST_MARGIN_NS: u64 = 600_000;

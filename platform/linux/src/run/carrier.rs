@@ -17,8 +17,10 @@ use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
 use crate::record::per_cpu::{PerCpu, Reason};
 use crate::sys;
 
-/// A wake-up in time takes this part off the margin: a late one is remembered for some hundred.
-const FORGET: u64 = 128;
+/// A wake-up in time takes this off the margin. A late one adds [`LATE_STEPS`] times as much, so one
+/// in sixteen is late, and a single very late one does not make many sleeps short.
+const STEP_NS: u64 = 2_000;
+const LATE_STEPS: u64 = 15;
 /// Shorter sleeps are not worth their system call.
 const SHORTEST_SLEEP_NS: u64 = 10_000;
 /// With nothing due, the stop flag is looked at this often.
@@ -165,15 +167,20 @@ fn note_wake(host: &PerCpu, wake: Instant, due: Instant, now: Instant) {
         c.wake_late_max_ns = c.wake_late_max_ns.max(late);
     });
     let margin = host.wake_margin_ns.get();
-    host.wake_margin_ns.set(if late > margin {
-        late.saturating_add(late / 4).min(LARGEST_MARGIN_NS)
-    } else {
-        (margin - margin / FORGET).max(WAKE_MARGIN_NS)
-    });
+    host.wake_margin_ns.set(next_margin(margin, late));
     let lost = now.since(due).ticks();
     if lost > host.limits.late {
         // The processor was ours from `due` on, and nothing of ours was executed.
         host.note_missing(lost);
+    }
+}
+
+/// The margin after a wake-up that was so late with this one.
+fn next_margin(margin: u64, late: u64) -> u64 {
+    if late > margin {
+        (margin + LATE_STEPS * STEP_NS).min(LARGEST_MARGIN_NS)
+    } else {
+        (margin - STEP_NS).max(WAKE_MARGIN_NS)
     }
 }
 
@@ -229,4 +236,36 @@ unsafe fn end_thread(host: *const PerCpu, thread: *const Light) {
     // SAFETY: gate closed; the thread is suspended and belongs to this host. It comes back through
     // `finish`, with the gate closed.
     unsafe { switch_to(host, thread) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_generate::Dice;
+
+    /// The margin after so many wake-ups, and how many of them came later than it was.
+    fn after(margin: u64, wakes: u64, mut late: impl FnMut() -> u64) -> (u64, u64) {
+        (0..wakes).fold((margin, 0), |(margin, missed), _| {
+            let late = late();
+            let missed = missed + u64::from(late > margin);
+            (next_margin(margin, late), missed)
+        })
+    }
+
+    #[test]
+    fn the_margin_lets_one_wake_up_in_sixteen_be_late() {
+        let mut dice = Dice::new(7);
+        let (margin, missed) = after(WAKE_MARGIN_NS, 16_000, || dice.below(400_000));
+        assert!((300_000..450_000).contains(&margin), "{margin}");
+        assert!((900..1_100).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn one_wake_up_that_is_very_late_is_forgotten_soon_and_many_are_not_followed_for_good() {
+        let (once, _) = after(WAKE_MARGIN_NS, 1, || 47_000_000);
+        assert_eq!(once, WAKE_MARGIN_NS + LATE_STEPS * STEP_NS);
+        let (again, _) = after(once, LATE_STEPS, || 0);
+        assert_eq!(again, WAKE_MARGIN_NS);
+        assert_eq!(after(once, 1_000, || 47_000_000).0, LARGEST_MARGIN_NS);
+    }
 }
