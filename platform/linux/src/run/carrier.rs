@@ -17,8 +17,8 @@ use crate::record::limits::{LARGEST_MARGIN_NS, WAKE_MARGIN_NS};
 use crate::record::per_cpu::{PerCpu, Reason};
 use crate::sys;
 
-/// A wake-up in time takes this off the margin. A late one adds [`LATE_STEPS`] times as much, so one
-/// in sixteen is late, and a single very late one does not make many sleeps short.
+/// A wake-up in time takes this off the margin; a late one adds [`LATE_STEPS`] times as much. So
+/// one in sixteen is late, and a single very late one does not make many sleeps short.
 const STEP_NS: u64 = 2_000;
 const LATE_STEPS: u64 = 15;
 /// Shorter sleeps are not worth their system call.
